@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Flits: the unit of transfer on a packet stream (ClickNP 2.2), and how a packet is cut into them.
+//!
+//! A flit is 64 bytes: 32 bytes of payload and a 32-byte header. The publication leaves the header's
+//! layout open (its gap G1); ours, in bits of the 512-bit item:
+//!
+//! | bits | field |
+//! |---|---|
+//! | 255:0 | payload, byte k in bits 8k+7:8k |
+//! | 256 | `sop`, first flit of a packet |
+//! | 257 | `eop`, last flit of a packet |
+//! | 265:258 | `pad`, filler bytes at the end of the last flit; 0 in every other |
+//! | 319:266 | reserved, 0 |
+//! | 511:320 | `meta`, 24 bytes of the application's own that travel with the flit |
+
+use crate::Bits;
+
+/// Bits of a flit.
+pub const FLIT_BITS: u32 = 512;
+/// Bytes of a flit.
+pub const FLIT_BYTES: usize = 64;
+/// Bytes of payload in a flit.
+pub const PAYLOAD_BYTES: usize = 32;
+/// The bit that marks the first flit of a packet.
+pub const SOP_BIT: u32 = 256;
+/// The bit that marks the last flit of a packet.
+pub const EOP_BIT: u32 = 257;
+/// The lowest bit of `pad`.
+pub const PAD_BIT: u32 = 258;
+/// Bits of `pad`.
+pub const PAD_BITS: u32 = 8;
+/// The lowest bit of the application's metadata.
+pub const META_BIT: u32 = 320;
+/// Bits of the application's metadata.
+pub const META_BITS: u32 = 192;
+
+/// Cuts a packet into flits. An empty packet has none.
+pub fn cut(packet: &[u8]) -> Vec<Bits> {
+    let count = packet.len().div_ceil(PAYLOAD_BYTES);
+    packet
+        .chunks(PAYLOAD_BYTES)
+        .enumerate()
+        .map(|(at, chunk)| {
+            let mut bytes = [0; FLIT_BYTES];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            let pad = (PAYLOAD_BYTES - chunk.len()) as u16;
+            let header = u16::from(at == 0) | u16::from(at + 1 == count) << 1 | pad << 2;
+            bytes[PAYLOAD_BYTES..PAYLOAD_BYTES + 2].copy_from_slice(&header.to_le_bytes());
+            Bits::from_le_bytes(FLIT_BITS, &bytes)
+        })
+        .collect()
+}
+
+/// The header fields of a flit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// First of a packet.
+    pub sop: bool,
+    /// Last of a packet.
+    pub eop: bool,
+    /// Filler bytes at the end of the payload.
+    pub pad: u8,
+}
+
+impl Header {
+    /// The header of a flit.
+    pub fn of(flit: &Bits) -> Self {
+        Self {
+            sop: flit.bit(SOP_BIT),
+            eop: flit.bit(EOP_BIT),
+            pad: flit.extract(PAD_BIT, PAD_BITS).to_u64() as u8,
+        }
+    }
+}
+
+/// What is wrong with a stream of flits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Malformed {
+    /// A packet began before the last one ended.
+    #[error("a flit with sop inside a packet")]
+    NestedSop,
+    /// A flit outside of any packet.
+    #[error("a flit without sop at the start of a packet")]
+    MissingSop,
+    /// `pad` is only for the last flit, and leaves at least one byte.
+    #[error("pad is {0}: it must be 0 before the last flit, and below 32 in it")]
+    Pad(u8),
+}
+
+/// Joins flits to packets, flit by flit, and checks that the stream is well formed.
+#[derive(Clone, Debug, Default)]
+pub struct Joiner {
+    packet: Vec<u8>,
+    inside: bool,
+}
+
+impl Joiner {
+    /// Takes the next flit; gives the packet that it ends, if it ends one.
+    ///
+    /// # Errors
+    /// A flit that does not fit the stream; it is left out, and the packet it broke is dropped.
+    pub fn push(&mut self, flit: &Bits) -> Result<Option<Vec<u8>>, Malformed> {
+        let header = Header::of(flit);
+        self.check(header).inspect_err(|_| {
+            self.packet.clear();
+            self.inside = false;
+        })?;
+        self.inside = !header.eop;
+        let bytes = flit.to_le_bytes();
+        self.packet.extend_from_slice(&bytes[..PAYLOAD_BYTES - usize::from(header.pad)]);
+        Ok(header.eop.then(|| std::mem::take(&mut self.packet)))
+    }
+
+    /// Whether a packet has begun and not ended.
+    pub fn is_inside_packet(&self) -> bool {
+        self.inside
+    }
+
+    fn check(&self, header: Header) -> Result<(), Malformed> {
+        match (header.sop, self.inside) {
+            (true, true) => Err(Malformed::NestedSop),
+            (false, false) => Err(Malformed::MissingSop),
+            _ if header.pad > 0 && !header.eop => Err(Malformed::Pad(header.pad)),
+            _ if usize::from(header.pad) >= PAYLOAD_BYTES => Err(Malformed::Pad(header.pad)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_every_length_are_cut_and_joined_byte_exact() {
+        for length in 1..=9_000usize {
+            let packet: Vec<u8> = (0..length).map(|at| (at * 7 + length) as u8).collect();
+            let mut joiner = Joiner::default();
+            let flits = cut(&packet);
+            let (last, body) = flits.split_last().expect("a packet has a flit");
+            assert_eq!(Header::of(last).pad as usize, length.wrapping_neg() % PAYLOAD_BYTES);
+            for flit in body {
+                assert_eq!(joiner.push(flit), Ok(None));
+            }
+            assert_eq!(joiner.push(last), Ok(Some(packet)));
+        }
+    }
+
+    #[test]
+    fn a_broken_stream_is_reported_and_the_next_packet_survives() {
+        let flits = cut(&[1; 70]);
+        let mut joiner = Joiner::default();
+        assert_eq!(joiner.push(&flits[1]), Err(Malformed::MissingSop));
+        assert_eq!(joiner.push(&flits[0]), Ok(None));
+        assert_eq!(joiner.push(&flits[0]), Err(Malformed::NestedSop));
+        let whole: Vec<_> = flits.iter().map(|flit| joiner.push(flit)).collect();
+        assert_eq!(whole[2], Ok(Some(vec![1; 70])));
+    }
+}

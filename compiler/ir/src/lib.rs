@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The intermediate representation (IR) of packet programs.
+//!
+//! Every front end lowers to it and every back end starts from it. A [`Program`] holds functions in
+//! control-flow form, element types, and the graph of their instances; its meaning is what the
+//! interpreter does with it.
+
+mod bits;
+mod builder;
+pub mod flit;
+mod ids;
+mod op;
+mod program;
+mod types;
+
+pub use bits::Bits;
+pub use builder::Builder;
+pub use ids::*;
+pub use op::*;
+pub use program::*;
+pub use types::*;
