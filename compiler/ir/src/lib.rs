@@ -10,6 +10,7 @@ mod builder;
 pub mod flit;
 mod ids;
 mod op;
+pub mod oracle;
 mod program;
 mod types;
 

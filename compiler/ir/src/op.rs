@@ -2,9 +2,7 @@
 //! Operations and terminators. Every operation is total: what a machine would leave undefined has a
 //! value here (see each operation), so that all back ends give the same answer.
 
-use crate::{
-    BlockId, Bits, FunctionId, LocalId, ObjectId, PortId, TableId, ValueId,
-};
+use crate::{Bits, BlockId, FunctionId, LocalId, ObjectId, PortId, TableId, ValueId};
 
 /// An operation of one operand; operand and result have the same width unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

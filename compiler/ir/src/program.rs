@@ -2,7 +2,7 @@
 //! A whole packet program: functions, element types, and the graph of their instances.
 
 use crate::{
-    BlockId, ElementId, FunctionId, InstanceId, Item, LocalId, Loc, Object, ObjectRef, Op, PortId,
+    BlockId, ElementId, FunctionId, InstanceId, Item, Loc, LocalId, Object, ObjectRef, Op, PortId,
     Table, Target, Term, Type, ValueId,
 };
 

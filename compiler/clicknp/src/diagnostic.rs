@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Errors and warnings about a source text: what, where, what was expected, what to do.
+
+use crate::source::{SourceMap, Span};
+use std::fmt::Write;
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Severity {
+    /// The program has no meaning.
+    Error,
+    /// The program has a meaning, probably not the wanted one.
+    Warning,
+}
+
+/// A message about a place.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// How bad.
+    pub severity: Severity,
+    /// A stable code, such as `E0102`, one per kind of message.
+    pub code: &'static str,
+    /// What is wrong, in a sentence without a full stop.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// Said below the caret, such as what was expected.
+    pub label: String,
+    /// Further places, each with what it has to do with it.
+    pub notes: Vec<(Span, String)>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span,
+            label: String::new(),
+            notes: vec![],
+            help: None,
+        }
+    }
+
+    /// A warning.
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    /// With that text below the caret.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// With a further place.
+    pub fn note(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.notes.push((span, text.into()));
+        self
+    }
+
+    /// With advice.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The message as shown on a terminal: `file:line:column`, the line, a caret, the advice.
+    pub fn render(&self, sources: &SourceMap) -> String {
+        let kind = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let mut text = format!("{kind}[{}]: {}\n", self.code, self.message);
+        render_place(&mut text, sources, self.span, &self.label);
+        for (span, note) in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+            render_place(&mut text, sources, *span, "");
+        }
+        if let Some(help) = &self.help {
+            let _ = writeln!(text, "help: {help}");
+        }
+        text
+    }
+}
+
+fn render_place(text: &mut String, sources: &SourceMap, span: Span, label: &str) {
+    let (line, column) = sources.position(span);
+    let path = sources.files()[span.file as usize].path.display();
+    let source = sources.line(span.file, line).replace('\t', " ");
+    let number = line.to_string();
+    let gutter = " ".repeat(number.len());
+    let before = " ".repeat(column as usize - 1);
+    let in_line = source.chars().count().saturating_sub(column as usize - 1).max(1);
+    let length = sources.text(span).lines().next().unwrap_or("").chars().count();
+    let caret = "^".repeat(length.clamp(1, in_line));
+    let _ = writeln!(text, "{gutter}--> {path}:{line}:{column}");
+    let _ = writeln!(text, "{gutter} |");
+    let _ = writeln!(text, "{number} | {source}");
+    let marked = format!("{gutter} | {before}{caret} {label}");
+    let _ = writeln!(text, "{}", marked.trim_end());
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The ClickNP language: elements in a subset of C, joined by channels into a graph.
+
+pub mod ast;
+pub mod diagnostic;
+pub mod source;

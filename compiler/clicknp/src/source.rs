@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Source texts and places in them.
+
+use std::path::PathBuf;
+
+/// A place: bytes `start..end` of file number `file` of a [`SourceMap`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Span {
+    /// Which file.
+    pub file: u32,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// From the start of this one to the end of `other`.
+    pub fn to(self, other: Span) -> Span {
+        Span { end: other.end.max(self.end), ..self }
+    }
+}
+
+/// The files of one compilation.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+/// A file and its text.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// As given on the command line or found by an import.
+    pub path: PathBuf,
+    /// Its whole text.
+    pub text: String,
+    line_starts: Vec<u32>,
+}
+
+impl SourceMap {
+    /// Adds a file; gives its number.
+    pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> u32 {
+        let text = text.into();
+        let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let line_starts = [0].into_iter().chain(starts.map(|(at, _)| at as u32 + 1)).collect();
+        self.files.push(SourceFile { path: path.into(), text, line_starts });
+        self.files.len() as u32 - 1
+    }
+
+    /// The files, by number.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// The text of a place.
+    pub fn text(&self, span: Span) -> &str {
+        &self.files[span.file as usize].text[span.start as usize..span.end as usize]
+    }
+
+    /// Line and column (in characters) of the start of a place, both from 1.
+    pub fn position(&self, span: Span) -> (u32, u32) {
+        let file = &self.files[span.file as usize];
+        let line = file.line_starts.partition_point(|start| *start <= span.start);
+        let start = file.line_starts[line - 1] as usize;
+        let column = file.text[start..span.start as usize].chars().count() as u32 + 1;
+        (line as u32, column)
+    }
+
+    /// The text of a line, from 1, without its end.
+    pub fn line(&self, file: u32, line: u32) -> &str {
+        let file = &self.files[file as usize];
+        let start = file.line_starts[line as usize - 1] as usize;
+        file.text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r')
+    }
+
+    /// The place as the IR keeps it; the file numbers are the same.
+    pub fn loc(&self, span: Span) -> freeport_ir::Loc {
+        let (line, column) = self.position(span);
+        freeport_ir::Loc { file: freeport_ir::FileId(span.file), line, column }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Choice and its record. Everything in a run that the program and its input do not decide is an
+//! oracle stream; given its oracles, a graph is a Kahn network, and every back end must produce the
+//! same [`Execution`]. Native code records, the interpreter replays.
+
+use crate::{Bits, Element, Function, ObjectId, Op, Program, Term, TrapCode};
+use std::collections::BTreeMap;
+
+/// All oracle streams of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Oracles {
+    /// By instance.
+    pub instances: Vec<InstanceOracle>,
+    /// By channel.
+    pub channels: Vec<ChannelOracle>,
+}
+
+/// The choices of one instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstanceOracle {
+    /// For an instance whose element [has a choice](has_choice): the ready bitmap (bit i: input i
+    /// is masked and has an item) of each firing that did something, in order.
+    pub ready: Vec<u64>,
+    /// What `now` gave, in order.
+    pub now: Vec<u64>,
+    /// What `random` gave, in order.
+    pub random: Vec<u64>,
+    /// What the host did, in order.
+    pub host: Vec<HostEvent>,
+}
+
+/// Something the host did to an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostEvent {
+    /// It happened before the firing of that number (counted from 0, those that did something).
+    pub before_firing: u64,
+    /// What it was.
+    pub action: HostAction,
+}
+
+/// What the host can do to an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostAction {
+    /// Sent a signal of [`SIGNAL_BITS`](crate::SIGNAL_BITS).
+    Signal(Bits),
+    /// Called the method of that number with these arguments.
+    Method(usize, Vec<Bits>),
+    /// Wrote a state object.
+    Write {
+        /// Which.
+        object: ObjectId,
+        /// Which of its elements.
+        index: u64,
+        /// What.
+        value: Bits,
+    },
+}
+
+/// The choices of one channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelOracle {
+    /// For a lossy channel: whether each item put was kept, in order.
+    pub keep: Vec<bool>,
+}
+
+/// What a run did, for comparison between back ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Execution {
+    /// By channel: every item that entered it, in order (a packet as its bytes' bits).
+    pub histories: Vec<Vec<Bits>>,
+    /// By instance, by state object, by element: contents at the end.
+    pub state: Vec<Vec<Vec<Bits>>>,
+    /// By instance.
+    pub counters: Vec<InstanceCounters>,
+    /// By instance: answers to signals and methods, in order.
+    pub answers: Vec<Vec<Bits>>,
+}
+
+/// What went on in an instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstanceCounters {
+    /// Firings that did something: a take, a put, a store to state, a table update or delete, an
+    /// oracle read, a probe, a trap, or a mask other than the one before.
+    pub firings: u64,
+    /// Loads and stores out of range, of objects, references and packets.
+    pub out_of_range: u64,
+    /// Takes and peeks of a port that was not ready.
+    pub empty_reads: u64,
+    /// Traps.
+    pub traps: BTreeMap<TrapCode, u64>,
+}
+
+/// Whether the firings of an element depend on which inputs happen to be ready. Only such elements
+/// have a `ready` stream: one that waits for a single port, or for all of them, has no choice.
+pub fn has_choice(program: &Program, element: &Element) -> bool {
+    if element.inputs.is_empty() {
+        return false;
+    }
+    let waits_for_one_set = element.inputs.len() == 1 || element.await_all;
+    let handler = program.function(element.handler);
+    !(waits_for_one_set && masks_are_constant(handler))
+}
+
+/// Whether every firing ends with a constant mask that is not 0.
+fn masks_are_constant(handler: &Function) -> bool {
+    let constant = |value| {
+        let mut insts = handler.blocks.iter().flat_map(|block| &block.insts);
+        insts.any(|inst| {
+            inst.result == Some(value) && matches!(&inst.op, Op::Const(bits) if !bits.is_zero())
+        })
+    };
+    handler.blocks.iter().all(|block| match &block.term {
+        Term::Done { mask } | Term::Suspend { mask, .. } => mask.is_none_or(constant),
+        _ => true,
+    })
+}
