@@ -5,6 +5,7 @@
 //! control-flow form, element types, and the graph of their instances; its meaning is what the
 //! interpreter does with it.
 
+pub mod analysis;
 mod bits;
 mod builder;
 pub mod flit;
