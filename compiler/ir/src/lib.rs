@@ -10,6 +10,7 @@ mod bits;
 mod builder;
 pub mod flit;
 mod ids;
+pub mod interp;
 mod op;
 pub mod oracle;
 mod program;
