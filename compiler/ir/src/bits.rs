@@ -68,6 +68,15 @@ impl Bits {
         bits.normalise()
     }
 
+    /// The low `width` bits of a number given by limbs, lowest first; missing limbs are 0.
+    pub fn from_limbs(width: u32, limbs: &[u64]) -> Self {
+        let mut bits = Self::zero(width);
+        for (to, from) in bits.limbs.iter_mut().zip(limbs) {
+            *to = *from;
+        }
+        bits.normalise()
+    }
+
     /// The low `width` bits of a number written in `radix` (2 to 36); none if it is not one.
     pub fn parse(width: u32, digits: &str, radix: u32) -> Option<Self> {
         let number = BigUint::parse_bytes(digits.as_bytes(), radix)?;

@@ -87,28 +87,21 @@ pub enum Malformed {
     Pad(u8),
 }
 
-/// Joins flits to packets, flit by flit, and checks that the stream is well formed.
-#[derive(Clone, Debug, Default)]
-pub struct Joiner {
-    packet: Vec<u8>,
+/// Follows the packet borders of a stream of flits, and checks that it is well formed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Framing {
     inside: bool,
 }
 
-impl Joiner {
-    /// Takes the next flit; gives the packet that it ends, if it ends one.
+impl Framing {
+    /// Takes the header of the next flit.
     ///
     /// # Errors
-    /// A flit that does not fit the stream; it is left out, and the packet it broke is dropped.
-    pub fn push(&mut self, flit: &Bits) -> Result<Option<Vec<u8>>, Malformed> {
-        let header = Header::of(flit);
-        self.check(header).inspect_err(|_| {
-            self.packet.clear();
-            self.inside = false;
-        })?;
-        self.inside = !header.eop;
-        let bytes = flit.to_le_bytes();
-        self.packet.extend_from_slice(&bytes[..PAYLOAD_BYTES - usize::from(header.pad)]);
-        Ok(header.eop.then(|| std::mem::take(&mut self.packet)))
+    /// A flit that does not fit the stream; it is left out, and the stream is outside of a packet.
+    pub fn accept(&mut self, header: Header) -> Result<(), Malformed> {
+        let checked = self.check(header);
+        self.inside = checked.is_ok() && !header.eop;
+        checked
     }
 
     /// Whether a packet has begun and not ended.
@@ -124,6 +117,32 @@ impl Joiner {
             _ if usize::from(header.pad) >= PAYLOAD_BYTES => Err(Malformed::Pad(header.pad)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Joins flits to packets, flit by flit, and checks that the stream is well formed.
+#[derive(Clone, Debug, Default)]
+pub struct Joiner {
+    packet: Vec<u8>,
+    framing: Framing,
+}
+
+impl Joiner {
+    /// Takes the next flit; gives the packet that it ends, if it ends one.
+    ///
+    /// # Errors
+    /// A flit that does not fit the stream; it is left out, and the packet it broke is dropped.
+    pub fn push(&mut self, flit: &Bits) -> Result<Option<Vec<u8>>, Malformed> {
+        let header = Header::of(flit);
+        self.framing.accept(header).inspect_err(|_| self.packet.clear())?;
+        let bytes = flit.to_le_bytes();
+        self.packet.extend_from_slice(&bytes[..PAYLOAD_BYTES - usize::from(header.pad)]);
+        Ok(header.eop.then(|| std::mem::take(&mut self.packet)))
+    }
+
+    /// Whether a packet has begun and not ended.
+    pub fn is_inside_packet(&self) -> bool {
+        self.framing.is_inside_packet()
     }
 }
 
