@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Bit vectors of any width, and the arithmetic that gives every pure operation its meaning.
 //!
-//! All arithmetic is modulo 2^width and total (see [`UnaryOp`] and [`BinaryOp`]). Limbs are 64 bits,
+//! Arithmetic is modulo 2^width and total (see [`UnaryOp`] and [`BinaryOp`]). Limbs are 64 bits,
 //! lowest first; bits above the width are always 0. Products and quotients wider than 128 bits go
 //! through `num-bigint`.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Flits: the unit of transfer on a packet stream (ClickNP 2.2), and how a packet is cut into them.
 //!
-//! A flit is 64 bytes: 32 bytes of payload and a 32-byte header. The publication leaves the header's
-//! layout open (its gap G1); ours, in bits of the 512-bit item:
+//! A flit is 64 bytes: 32 bytes of payload and a 32-byte header. The publication leaves the
+//! header's layout open (its gap G1); ours, in bits of the 512-bit item:
 //!
 //! | bits | field |
 //! |---|---|
