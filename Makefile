@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Every target first runs scripts/install.sh, which is quick when nothing is missing.
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+CARGO ?= cargo
+
+.PHONY: help tools demo test test-long bench fmt lint clean
+
+help:
+	@echo "make demo       build, run a capture program on a trace, draw it, forward in memory"
+	@echo "make test       unit tests, goldens, tidy, both back ends against each other"
+	@echo "make test-long  the same with many more generated programs and seeds"
+	@echo "make bench      measure forwarding; results go to out/bench"
+	@echo "make fmt        format every Rust source"
+	@echo "make lint       clippy, warnings are errors"
+	@echo "make clean      remove target/ and out/"
+
+tools:
+	@bash scripts/install.sh
+
+demo: tools
+	@bash scripts/demo.sh
+
+test: tools
+	$(CARGO) test --locked --workspace --quiet
+
+test-long: tools
+	FREEPORT_LONG=1 $(CARGO) test --locked --workspace --quiet
+
+bench: tools
+	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf
+
+fmt: tools
+	$(CARGO) fmt --all
+
+lint: tools
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+clean: tools
+	$(CARGO) clean --quiet
+	rm -rf out

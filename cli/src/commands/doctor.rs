@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport doctor`: tries what Freeport uses or will use on this machine, and says for each what
+//! was found and what happens without it. It changes nothing.
+
+use clap::Args;
+use serde_json::json;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// How well something is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Present,
+    Limited,
+    Missing,
+}
+
+/// One thing that was looked for.
+struct Finding {
+    name: &'static str,
+    state: State,
+    /// What was seen.
+    seen: String,
+    /// What uses it, and what happens without it.
+    meaning: &'static str,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport doctor\n  freeport doctor --json | jq .checks")]
+pub struct Arguments {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks and prints. Fails only if nothing could run at all.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let findings = [
+        compiler(),
+        cores(),
+        af_xdp(),
+        bpf(),
+        namespaces(),
+        huge_pages(),
+        memlock(),
+        capabilities(),
+    ];
+    if arguments.json {
+        print_json(&findings);
+    } else {
+        print_text(&findings);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_text(findings: &[Finding]) {
+    for finding in findings {
+        let mark = match finding.state {
+            State::Present => "ok     ",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        };
+        println!("{mark}  {:<13} {}", finding.name, finding.seen);
+        println!("{:24}{}", "", finding.meaning);
+    }
+    println!("\nPrograms will run on: {}.", runs_on(findings));
+}
+
+fn print_json(findings: &[Finding]) {
+    let check = |finding: &Finding| {
+        let state = match finding.state {
+            State::Present => "ok",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        };
+        json!({
+            "name": finding.name,
+            "state": state,
+            "seen": finding.seen,
+            "meaning": finding.meaning,
+        })
+    };
+    let checks: Vec<_> = findings.iter().map(check).collect();
+    println!("{}", json!({ "checks": checks, "runs_on": runs_on(findings) }));
+}
+
+fn runs_on(findings: &[Finding]) -> &'static str {
+    let has_compiler = findings
+        .iter()
+        .any(|finding| finding.name == "compiler" && finding.state == State::Present);
+    if has_compiler { "native code" } else { "the interpreter (no compiler for native code)" }
+}
+
+fn compiler() -> Finding {
+    let meaning = "turns programs into native code; without it they run on the interpreter. \
+                   Get it with scripts/install.sh";
+    let version = Command::new("clang-19").arg("--version").output();
+    let (state, seen) = match version {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            (State::Present, text.lines().next().unwrap_or("clang-19").to_owned())
+        }
+        Ok(output) => (State::Missing, format!("clang-19 ends with {}", output.status)),
+        Err(error) => (State::Missing, format!("clang-19: {error}")),
+    };
+    Finding { name: "compiler", state, seen, meaning }
+}
+
+fn cores() -> Finding {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let state = if count > 1 { State::Present } else { State::Limited };
+    let meaning = "a graph runs on one; with a single core, generators and ports share it";
+    Finding { name: "cores", state, seen: format!("{count} usable"), meaning }
+}
+
+fn af_xdp() -> Finding {
+    // SAFETY: opens and closes a socket; no memory is passed.
+    let outcome = unsafe {
+        let socket = libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            libc::close(socket);
+            Ok(())
+        }
+    };
+    let meaning = "fast ports on network interfaces (planned); memory and pcap ports need nothing";
+    finding_of("AF_XDP", outcome, "sockets can be opened", meaning)
+}
+
+/// Loads a program that only returns 0, and lets it go.
+fn bpf() -> Finding {
+    const LOAD: libc::c_int = 5;
+    const SOCKET_FILTER: u32 = 1;
+    let code: [u64; 2] = [0x0000_0000_0000_00b7, 0x0000_0000_0000_0095];
+    let licence = c"GPL";
+    #[repr(C)]
+    struct Attributes {
+        kind: u32,
+        instructions: u32,
+        code: u64,
+        licence: u64,
+        rest: [u64; 13],
+    }
+    let attributes = Attributes {
+        kind: SOCKET_FILTER,
+        instructions: 2,
+        code: code.as_ptr() as u64,
+        licence: licence.as_ptr() as u64,
+        rest: [0; 13],
+    };
+    // SAFETY: the attributes and what they point to live until the call returns.
+    let outcome = unsafe {
+        let bytes = size_of::<Attributes>();
+        let program = libc::syscall(libc::SYS_bpf, LOAD, &raw const attributes, bytes);
+        if program < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            libc::close(program as libc::c_int);
+            Ok(())
+        }
+    };
+    let meaning = "XDP programs in the kernel (planned); nothing in this version needs it";
+    finding_of("BPF", outcome, "a program was loaded", meaning)
+}
+
+fn namespaces() -> Finding {
+    let mut command = Command::new("true");
+    // SAFETY: unshare is safe to call between fork and exec.
+    unsafe {
+        command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+    let outcome = command.status().map(drop);
+    let meaning = "end-to-end tests on virtual interfaces (planned); skipped without";
+    finding_of("namespaces", outcome, "network namespaces can be made", meaning)
+}
+
+fn huge_pages() -> Finding {
+    let free = proc_value("/proc/meminfo", "HugePages_Free:").unwrap_or_default();
+    let advice = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let transparent = advice.is_ok_and(|text| !text.contains("[never]"));
+    let state = match (free.parse::<u64>(), transparent) {
+        (Ok(count), _) if count > 0 => State::Present,
+        (_, true) => State::Limited,
+        _ => State::Missing,
+    };
+    let reserved = if free.is_empty() { "none" } else { &free };
+    let given = if transparent { "given on request" } else { "off" };
+    let seen = format!("{reserved} reserved and free; transparent ones {given}");
+    let meaning = "fewer TLB misses on large tables; only speed depends on it";
+    Finding { name: "huge pages", state, seen, meaning }
+}
+
+fn memlock() -> Finding {
+    const ENOUGH_BYTES: u64 = 64 << 20;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure.
+    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    let bytes = limit.rlim_cur;
+    let state = if bytes >= ENOUGH_BYTES { State::Present } else { State::Limited };
+    let seen = match bytes {
+        libc::RLIM_INFINITY => "unlimited".to_owned(),
+        bytes => format!("{} KiB may be locked", bytes >> 10),
+    };
+    let meaning = "bounds the packet memory of AF_XDP ports (planned): raise it with ulimit -l";
+    Finding { name: "memlock", state, seen, meaning }
+}
+
+fn capabilities() -> Finding {
+    const WANTED: [(u32, &str); 5] =
+        [(12, "NET_ADMIN"), (13, "NET_RAW"), (14, "IPC_LOCK"), (21, "SYS_ADMIN"), (39, "BPF")];
+    let mask = proc_value("/proc/self/status", "CapEff:")
+        .and_then(|text| u64::from_str_radix(&text, 16).ok())
+        .unwrap_or(0);
+    let names = |held: bool| {
+        let some = WANTED.iter().filter(|(bit, _)| (mask >> bit & 1 == 1) == held);
+        some.map(|(_, name)| *name).collect::<Vec<_>>()
+    };
+    let (held, lacked) = (names(true), names(false));
+    let state = match (held.is_empty(), lacked.is_empty()) {
+        (_, true) => State::Present,
+        (true, _) => State::Missing,
+        _ => State::Limited,
+    };
+    let seen = match state {
+        State::Present => held.join(", "),
+        _ => format!("held: [{}], lacked: [{}]", held.join(", "), lacked.join(", ")),
+    };
+    let meaning = "ports on network interfaces (planned) need NET_ADMIN, NET_RAW and BPF";
+    Finding { name: "capabilities", state, seen, meaning }
+}
+
+fn finding_of(
+    name: &'static str,
+    outcome: io::Result<()>,
+    success: &str,
+    meaning: &'static str,
+) -> Finding {
+    let (state, seen) = match outcome {
+        Ok(()) => (State::Present, success.to_owned()),
+        Err(error) => (State::Missing, error.to_string()),
+    };
+    Finding { name, state, seen, meaning }
+}
+
+/// The first word after `key` in a file of `key value` lines.
+fn proc_value(path: &str, key: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    Some(line.split_whitespace().next()?.to_owned())
+}

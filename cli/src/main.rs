@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The `freeport` command: reads the command line and calls the library that does the work. One
+//! file per subcommand, in [`commands`].
+
+mod commands;
+mod graph;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Packet programs, from source to a running graph.
+#[derive(Parser)]
+#[command(name = "freeport", version, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    match CommandLine::parse().command.run() {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("freeport: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
