@@ -2,6 +2,7 @@
 //! Tests of the whole repository: the style rules and what they look at. The tests themselves are
 //! in `tests/`; what they check with is here, where each rule has its own test on a bad sample.
 
+pub mod oracle;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};
