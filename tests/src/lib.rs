@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the whole repository: the style rules and what they look at. The tests themselves are
-//! in `tests/`; what they check with is here, where each rule has its own test on a bad sample.
+//! Tests of the whole repository: style, element goldens, and generated programs for the oracles.
+//! The tests themselves are in `tests/`; what they check with is here, and is tested here as well.
 
+pub mod golden;
 pub mod oracle;
 pub mod tidy;
 

@@ -4,7 +4,7 @@
 use super::{File, Finding, Tree};
 
 /// Fields that a manual page must fill.
-const FIELDS: [&str; 2] = ["element", "summary"];
+const FIELDS: [&str; 2] = ["purpose", "example"];
 
 /// Every element has a manual page.
 pub fn manuals(tree: &Tree) -> Vec<Finding> {
@@ -46,17 +46,18 @@ fn is_in_library(file: &File) -> bool {
     file.path.starts_with("elements/")
 }
 
+/// Whether the block comment before the first code fills `field`.
 fn has_field(file: &File, field: &str) -> bool {
-    file.text.lines().take_while(|line| line.trim().is_empty() || is_comment(line)).any(|line| {
-        let comment = line.trim().trim_start_matches(['/', '*', ' ']);
-        let value =
-            comment.strip_prefix(field).and_then(|rest| rest.trim_start().strip_prefix(':'));
+    let is_blank = |line: &&str| line.trim().is_empty() || line.starts_with("//");
+    let mut lines = file.text.lines().skip_while(is_blank);
+    if !lines.next().is_some_and(|line| line.starts_with("/**")) {
+        return false;
+    }
+    lines.take_while(|line| !line.contains("*/")).any(|line| {
+        let text = line.trim().trim_start_matches(['*', ' ']);
+        let value = text.strip_prefix(field).and_then(|rest| rest.trim_start().strip_prefix(':'));
         value.is_some_and(|value| !value.trim().is_empty())
     })
-}
-
-fn is_comment(line: &str) -> bool {
-    line.trim_start().starts_with(['/', '*'])
 }
 
 #[cfg(test)]
@@ -64,16 +65,19 @@ mod tests {
     use super::*;
     use crate::tidy::found;
 
+    const FULL: &str = "// licence\n/**\n * purpose: Does it.\n * example: x\n */\n.element";
+
     #[test]
     fn a_manual_fills_its_fields() {
         let files = [
-            ("elements/a/full.cnp", "// SPDX\n// element: Full\n// summary: Does it.\n.element"),
-            ("elements/a/hollow.cnp", "// element: Hollow\n// summary:\n.element"),
-            ("elements/a/late.cnp", ".element\n// element: Late\n// summary: Too late.\n"),
+            ("elements/a/full.cnp", FULL),
+            ("elements/a/hollow.cnp", "// licence\n/**\n * purpose:\n * example: x\n */\n.element"),
+            ("elements/a/late.cnp", ".element\n/**\n * purpose: Too late.\n * example: x\n */\n"),
+            ("elements/a/plain.cnp", "// purpose: No manual block.\n// example: x\n.element"),
             ("examples/other.cnp", ""),
         ];
         let findings =
-            ["elements/a/hollow.cnp:1", "elements/a/late.cnp:1", "elements/a/late.cnp:1"];
+            ["hollow", "late", "late", "plain", "plain"].map(|it| format!("elements/a/{it}.cnp:1"));
         assert_eq!(found(manuals, &files), findings);
     }
 
