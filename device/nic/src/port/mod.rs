@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Ports: where frames come from and where they go.
+//!
+//! A port works on batches, so that what a call costs is spread over up to [`BATCH`] frames, and a
+//! dynamic call, where there is one, is made once a batch and never once a frame.
+//!
+//! **Ownership.** A port owns its buffers. [`Receive::receive`] lends a batch of frames until the
+//! next call; the borrower may change their bytes in place. [`Transmit::transmit`] reads the frames
+//! it is given, or copies what it must keep: when it returns, the caller's memory is free again.
+//!
+//! **Head room.** At least [`HEADROOM`] writable bytes lie in front of every received frame and
+//! belong to it alone, so that a header can be put in front without a copy.
+//!
+//! **Jumbo frames.** A frame has 1 to [`MAX_FRAME`] bytes, without the frame check sequence. It is
+//! contiguous, whatever its size. A longer one is refused with an error, never cut.
+//!
+//! **Full ports.** A transmitter that has no room accepts fewer frames than it was given, from the
+//! front. The rest is still the caller's: a full port makes its user wait and loses nothing.
+
+mod arena;
+mod capture;
+#[cfg(test)]
+mod conformance;
+mod fault;
+mod memory;
+mod pcap;
+mod rate;
+
+pub use arena::Arena;
+pub use capture::Capture;
+pub use fault::{Fault, FaultCounters, FaultRates};
+pub use memory::{Captured, DEFAULT_STRIDE_BYTES, Generator, Mismatch, Replay, Sink};
+pub use pcap::{FileFormat, PcapReceiver, PcapTransmitter, Problem, ProblemKind};
+pub use rate::{Rate, Traffic};
+
+use std::path::PathBuf;
+
+/// Bytes in front of every received frame that are the frame's own.
+pub const HEADROOM: usize = 256;
+/// Most bytes of a frame, without the frame check sequence.
+pub const MAX_FRAME: usize = 9_216;
+/// Frames of a batch that a worker asks for.
+pub const BATCH: usize = 256;
+
+/// Where a frame lies in the memory of its batch, and what is known of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Frame {
+    /// Its first byte, counted from the start of the batch's memory.
+    pub start: usize,
+    /// Its bytes.
+    pub length: usize,
+    /// Bytes it had on the wire: more than `length` where a capture cut it.
+    pub original_length: usize,
+    /// When it was received, in nanoseconds since 1970; 0 where nobody knows.
+    pub timestamp_ns: u64,
+}
+
+/// A batch lent by a receiver.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    memory: &'a mut [u8],
+    frames: &'a [Frame],
+}
+
+/// A batch handed to a transmitter.
+#[derive(Clone, Copy, Debug)]
+pub struct Frames<'a> {
+    memory: &'a [u8],
+    frames: &'a [Frame],
+}
+
+/// The receiving side of a port.
+pub trait Receive {
+    /// Lends up to `most` frames, in order. None does not mean the end: see `is_ended`.
+    ///
+    /// # Errors
+    /// What went wrong with the source. Frames before the fault have been lent already.
+    fn receive(&mut self, most: usize) -> Result<Batch<'_>, PortError>;
+
+    /// Whether no frame will ever come again.
+    fn is_ended(&self) -> bool;
+}
+
+/// The sending side of a port.
+pub trait Transmit {
+    /// Sends frames from the front; gives how many were accepted.
+    ///
+    /// # Errors
+    /// What went wrong with the target, or a frame that is empty or too long.
+    fn transmit(&mut self, frames: Frames<'_>) -> Result<usize, PortError>;
+
+    /// Pushes out what the port still holds; gives whether nothing is left in it.
+    ///
+    /// # Errors
+    /// What went wrong with the target.
+    fn flush(&mut self) -> Result<bool, PortError>;
+}
+
+/// What can go wrong at a port.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// A frame that no port carries.
+    #[error("a frame of {0} bytes: a port carries 1 to {MAX_FRAME}")]
+    FrameLength(usize),
+    /// A frame that does not fit the space between two frames of a generator.
+    #[error("a frame of {length} bytes does not fit {stride} bytes with {HEADROOM} of head room")]
+    Stride {
+        /// Bytes of the frame.
+        length: usize,
+        /// Bytes from one frame to the next.
+        stride: usize,
+    },
+    /// A generator without anything to generate.
+    #[error("the trace has no frame")]
+    EmptyTrace,
+    /// The file could not be opened, read or written.
+    #[error("{}: {source}", file.display())]
+    File {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no capture file, or of a kind that holds no Ethernet frames.
+    #[error("{}: {reason}", file.display())]
+    Format {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A record of a capture file that cannot be read; nothing behind it can be found either.
+    #[error("{}: record {record}: {reason}", file.display())]
+    Record {
+        /// Which file.
+        file: PathBuf,
+        /// Which record, counted from 1.
+        record: u64,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl<'a> Batch<'a> {
+    /// A batch of `frames` in `memory`.
+    ///
+    /// # Panics
+    /// If a frame is not within the memory, or has no head room: a mistake in a port.
+    pub fn new(memory: &'a mut [u8], frames: &'a [Frame]) -> Self {
+        for frame in frames {
+            let is_within = frame.start >= HEADROOM && frame.start + frame.length <= memory.len();
+            assert!(is_within, "a port lends frames inside its memory, with head room");
+        }
+        Self { memory, frames }
+    }
+
+    /// A batch without frames.
+    pub fn empty() -> Self {
+        Self { memory: &mut [], frames: &[] }
+    }
+
+    /// Where the frames are.
+    pub fn frames(&self) -> &'a [Frame] {
+        self.frames
+    }
+
+    /// How many frames there are.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The bytes of frame `at`.
+    pub fn bytes(&self, at: usize) -> &[u8] {
+        let frame = &self.frames[at];
+        &self.memory[frame.start..frame.start + frame.length]
+    }
+
+    /// The bytes of frame `at`, to change them.
+    pub fn bytes_mut(&mut self, at: usize) -> &mut [u8] {
+        let frame = &self.frames[at];
+        &mut self.memory[frame.start..frame.start + frame.length]
+    }
+
+    /// The head room of frame `at`: the [`HEADROOM`] bytes in front of it.
+    pub fn headroom_mut(&mut self, at: usize) -> &mut [u8] {
+        let start = self.frames[at].start;
+        &mut self.memory[start - HEADROOM..start]
+    }
+
+    /// The memory of the batch, with the frames at their places.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        self.memory
+    }
+
+    /// The same frames, to be sent.
+    pub fn as_frames(&self) -> Frames<'_> {
+        Frames { memory: self.memory, frames: self.frames }
+    }
+}
+
+impl<'a> Frames<'a> {
+    /// A batch of `frames` in `memory`.
+    ///
+    /// # Errors
+    /// A frame that is empty, too long, or not within the memory.
+    pub fn new(memory: &'a [u8], frames: &'a [Frame]) -> Result<Self, PortError> {
+        let is_good = |frame: &&Frame| {
+            let end = frame.start.checked_add(frame.length);
+            (1..=MAX_FRAME).contains(&frame.length) && end.is_some_and(|end| end <= memory.len())
+        };
+        match frames.iter().find(|frame| !is_good(frame)) {
+            Some(frame) => Err(PortError::FrameLength(frame.length)),
+            None => Ok(Self { memory, frames }),
+        }
+    }
+
+    /// How many frames there are.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Where the frames are.
+    pub fn frames(&self) -> &'a [Frame] {
+        self.frames
+    }
+
+    /// The bytes of frame `at`.
+    pub fn bytes(&self, at: usize) -> &'a [u8] {
+        let frame = &self.frames[at];
+        &self.memory[frame.start..frame.start + frame.length]
+    }
+
+    /// Each frame with its bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a Frame, &'a [u8])> {
+        let memory = self.memory;
+        self.frames.iter().map(move |frame| (frame, &memory[frame.start..][..frame.length]))
+    }
+
+    /// The first `count` frames, or all.
+    pub fn first(&self, count: usize) -> Frames<'a> {
+        Frames { frames: &self.frames[..count.min(self.frames.len())], ..*self }
+    }
+
+    /// The frames behind the first `count`.
+    pub fn behind(&self, count: usize) -> Frames<'a> {
+        Frames { frames: &self.frames[count.min(self.frames.len())..], ..*self }
+    }
+
+    /// The bytes of all frames together.
+    pub fn byte_count(&self) -> u64 {
+        self.frames.iter().map(|frame| frame.length as u64).sum()
+    }
+}
+
+impl<P: Receive + ?Sized> Receive for Box<P> {
+    fn receive(&mut self, most: usize) -> Result<Batch<'_>, PortError> {
+        (**self).receive(most)
+    }
+
+    fn is_ended(&self) -> bool {
+        (**self).is_ended()
+    }
+}
+
+impl<P: Transmit + ?Sized> Transmit for Box<P> {
+    fn transmit(&mut self, frames: Frames<'_>) -> Result<usize, PortError> {
+        (**self).transmit(frames)
+    }
+
+    fn flush(&mut self) -> Result<bool, PortError> {
+        (**self).flush()
+    }
+}
