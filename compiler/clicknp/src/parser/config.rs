@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The configuration: declarations of instances, and chains of connections.
+//!
+//! Line ends mean nothing and `;` may be left out, so each statement must end by itself: the count
+//! of an array of instances and the number of a copy are a single number, name or parenthesis.
+
+use super::{Parsed, Parser};
+use crate::ast::{
+    ConfigNode, ConfigStatement, Connection, EdgeOptions, Expr, InstanceDeclaration, PortSelector,
+    TemplateArg,
+};
+use crate::lexer::TokenKind;
+
+impl Parser<'_> {
+    /// Whether a statement of the configuration begins here.
+    pub(super) fn at_config(&self) -> bool {
+        if self.token().name().is_none() {
+            return self.at_mark("[");
+        }
+        let starts = |count: usize| {
+            let next = self.ahead(count);
+            ["::", "->", "[", "#"].iter().any(|mark| next.is_mark(mark))
+                || next.is_mark("<")
+                    && self.past_angles(count).is_some_and(|past| self.ahead(past).is_mark("::"))
+        };
+        let mut words = 0;
+        while matches!(self.ahead(words).name(), Some("host" | "verilog")) {
+            words += 1;
+        }
+        let is_declared = self.ahead(words).name().is_some() && starts(words + 1);
+        is_declared || starts(1)
+    }
+
+    pub(super) fn config_statement(&mut self) -> Parsed<ConfigStatement> {
+        if self.at_mark("[") {
+            let message = "a chain begins with the name of what it leaves";
+            return self.fail("E0110", self.span(), message, "no port is entered here");
+        }
+        let start = self.at;
+        let mut at = 0;
+        while matches!(self.ahead(at).name(), Some("host" | "verilog")) {
+            at += 1;
+        }
+        let has_type = self.ahead(at).name().is_some()
+            && (self.ahead(at + 1).is_mark("::") || self.ahead(at + 1).is_mark("<"));
+        let statement = match has_type {
+            true => ConfigStatement::Declare(self.instance()?),
+            false => ConfigStatement::Connect(self.chain()?),
+        };
+        debug_assert!(self.at > start);
+        self.eat(";");
+        Ok(statement)
+    }
+
+    /// After an error: skips to the next line, `;` or closing brace.
+    pub(super) fn skip_config(&mut self, start: usize) {
+        let mut depth = 0u32;
+        while !self.is_at_end() && !self.at_section() {
+            match self.token().kind {
+                TokenKind::Mark("}") if depth == 0 => return,
+                TokenKind::Mark("{") => depth += 1,
+                TokenKind::Mark("}") => depth -= 1,
+                TokenKind::Mark(";") if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                _ if depth == 0 && self.at > start && self.token().is_first_on_line => return,
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    /// `[host] [verilog] Type<args> :: name[#N] [@]`
+    fn instance(&mut self) -> Parsed<InstanceDeclaration> {
+        let start = self.span();
+        let (mut host, mut verilog) = (false, false);
+        while self.ahead(1).name().is_some() {
+            match self.token().name() {
+                Some("host") => host = true,
+                Some("verilog") => verilog = true,
+                _ => break,
+            }
+            self.advance();
+        }
+        let element = self.name("the name of an element")?;
+        let args = match self.eat("<") {
+            true => self.between_angles(Self::instance_args)?,
+            false => vec![],
+        };
+        self.expect("::", "between an element and the name of its instance")?;
+        let name = self.name("the name of an instance")?;
+        let count = if self.eat("#") { Some(self.primary()?) } else { None };
+        let controlled = self.eat("@");
+        let span = self.span_from(start);
+        Ok(InstanceDeclaration { host, verilog, element, args, name, count, controlled, span })
+    }
+
+    fn instance_args(&mut self) -> Parsed<Vec<(Option<crate::ast::Name>, TemplateArg)>> {
+        let mut args = vec![];
+        while !self.at_mark(">") {
+            let is_named = self.token().name().is_some() && self.ahead(1).is_mark("=");
+            let name = match is_named {
+                true => {
+                    let name = self.name("the name of a parameter")?;
+                    self.advance();
+                    Some(name)
+                }
+                false => None,
+            };
+            args.push((name, self.template_arg()?));
+            if !self.eat(",") {
+                break;
+            }
+        }
+        Ok(args)
+    }
+
+    /// `a [1] -> b -> [2] c`
+    fn chain(&mut self) -> Parsed<Connection> {
+        let mut nodes = vec![self.node()?];
+        let mut edges = vec![];
+        loop {
+            let span = self.span();
+            if edges.is_empty() {
+                self.expect("->", "after the start of a chain")?;
+            } else if !self.eat("->") {
+                return Ok(Connection { nodes, edges });
+            }
+            edges.push(EdgeOptions { span, ..self.edge_options()? });
+            nodes.push(self.node()?);
+        }
+    }
+
+    /// `{depth = 64, lossy}`, if it stands here.
+    fn edge_options(&mut self) -> Parsed<EdgeOptions> {
+        let mut options = EdgeOptions::default();
+        if !self.eat("{") {
+            return Ok(options);
+        }
+        self.list("}", "after the options of an edge", |parser| {
+            if parser.eat_word("lossy") {
+                options.lossy = true;
+            } else if parser.eat_word("depth") {
+                parser.expect("=", "after `depth`")?;
+                options.depth = Some(parser.conditional()?);
+            } else {
+                return parser.unexpected("`depth = N` or `lossy`");
+            }
+            Ok(())
+        })?;
+        Ok(options)
+    }
+
+    /// `[in] name#k [out]`
+    fn node(&mut self) -> Parsed<ConfigNode> {
+        let input = self.selector()?;
+        let name = self.name("the name of an instance or of an outer port")?;
+        let copy = if self.eat("#") { Some(self.primary()?) } else { None };
+        let output = self.selector()?;
+        Ok(ConfigNode { input, name, copy, output })
+    }
+
+    fn selector(&mut self) -> Parsed<Option<PortSelector>> {
+        if !self.eat("[") {
+            return Ok(None);
+        }
+        let is_name = self.token().name().is_some() && self.ahead(1).is_mark("]");
+        let selector = match is_name {
+            true => PortSelector::Name(self.name("a port")?),
+            false => PortSelector::Number(self.port_number()?),
+        };
+        self.expect("]", "after a port")?;
+        Ok(Some(selector))
+    }
+
+    fn port_number(&mut self) -> Parsed<Expr> {
+        self.outside_angles(Self::conditional)
+    }
+}

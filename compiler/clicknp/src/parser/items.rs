@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What stands at the top level of a file: imports, types, constants, functions, elements, groups.
+
+use super::types::plain;
+use super::{Failed, Parsed, Parser};
+use crate::ast::{
+    Declaration, Element, File, Function, Group, Import, Port, Section, TopItem, TypeExpr,
+    TypeKind, Typedef,
+};
+use crate::lexer::TokenKind;
+use crate::source::Span;
+
+impl Parser<'_> {
+    /// Every item up to the end.
+    pub(super) fn file(&mut self) -> File {
+        let mut file = File::default();
+        while !self.is_at_end() {
+            let at = self.at;
+            match self.item() {
+                Ok(items) => file.items.extend(items),
+                Err(Failed) => self.skip_item(at),
+            }
+        }
+        file
+    }
+
+    fn item(&mut self) -> Parsed<Vec<TopItem>> {
+        if self.eat(";") {
+            return Ok(vec![]);
+        }
+        if self.at_mark(".") {
+            return Ok(vec![TopItem::Element(self.element()?)]);
+        }
+        match self.token().name() {
+            Some("import") => Ok(vec![TopItem::Import(self.import()?)]),
+            Some("typedef") => self.typedefs(),
+            Some("enum") => self.enum_item(),
+            Some("const") => {
+                let constants = self.declarations("a constant")?;
+                Ok(constants.into_iter().map(TopItem::Const).collect())
+            }
+            Some("group") if self.ahead(1).name().is_some() => {
+                Ok(vec![TopItem::Group(self.group()?)])
+            }
+            _ if self.at_config() => Ok(vec![TopItem::Config(self.config_statement()?)]),
+            Some(_) => self.record_or_function(),
+            None => self.unexpected("an element, a function or a statement of the configuration"),
+        }
+    }
+
+    /// After an error: skips to something that looks like the start of an item.
+    fn skip_item(&mut self, start: usize) {
+        let mut depth = 0u32;
+        while !self.is_at_end() {
+            let begins_element = self.at_section() && self.ahead(1).name() == Some("element");
+            let begins_word = self.token().is_first_on_line && self.at_item_word();
+            if self.at > start && (begins_element || depth == 0 && begins_word) {
+                return;
+            }
+            match self.token().kind {
+                TokenKind::Mark("{") => depth += 1,
+                TokenKind::Mark("}") => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        self.advance();
+                        return;
+                    }
+                }
+                TokenKind::Mark(";") if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                _ => {}
+            }
+            self.advance();
+            if depth == 0 && self.token().is_first_on_line && self.at_config() {
+                return;
+            }
+        }
+    }
+
+    fn at_item_word(&self) -> bool {
+        let words = ["import", "typedef", "struct", "union", "enum", "const", "template", "inline"];
+        let name = self.token().name();
+        name.is_some_and(|name| words.contains(&name) || name == "group" && !self.at_config())
+    }
+
+    fn import(&mut self) -> Parsed<Import> {
+        let start = self.span();
+        self.advance();
+        let TokenKind::Text(path) = self.token().kind.clone() else {
+            return self.unexpected("the path of a file in quotation marks");
+        };
+        self.advance();
+        let span = self.span_from(start);
+        self.eat(";");
+        Ok(Import { path, span })
+    }
+
+    fn typedefs(&mut self) -> Parsed<Vec<TopItem>> {
+        self.advance();
+        let base = self.type_without_pointers()?;
+        let mut items = vec![];
+        loop {
+            let mut ty = base.clone();
+            self.pointers(&mut ty);
+            self.reject_function_pointer()?;
+            let name = self.name("the name of the type")?;
+            self.types.insert(name.text.clone());
+            let dimensions = self.dimensions()?;
+            items.push(TopItem::Typedef(Typedef { name, ty, dimensions }));
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(";", "after a type")?;
+        Ok(items)
+    }
+
+    fn enum_item(&mut self) -> Parsed<Vec<TopItem>> {
+        let item = TopItem::Enum(self.enum_definition()?);
+        self.expect(";", "after an enum")?;
+        Ok(vec![item])
+    }
+
+    /// `struct name { ... };`, or a function.
+    fn record_or_function(&mut self) -> Parsed<Vec<TopItem>> {
+        let start = self.span();
+        let template = match self.eat_word("template") {
+            true => self.template_params()?,
+            false => vec![],
+        };
+        let mut is_inline = false;
+        while self.at_word("inline") || self.at_word("static") {
+            is_inline |= self.at_word("inline");
+            self.advance();
+        }
+        let mut result = self.type_without_pointers()?;
+        if let TypeKind::Record(record) = &result.kind
+            && self.eat(";")
+        {
+            return Ok(vec![TopItem::Record((**record).clone())]);
+        }
+        self.pointers(&mut result);
+        self.reject_function_pointer()?;
+        let name = self.name("the name of a function")?;
+        if !self.at_mark("(") {
+            if self.at_mark("=") || self.at_mark(";") || self.at_mark("[") || self.at_mark(",") {
+                let message = format!("`{}` is a variable outside of any element", name.text);
+                return self.fail("E0116", name.span, message, "make it `const`, or state");
+            }
+            return self.unexpected("`(` after the name of a function");
+        }
+        if !template.is_empty() {
+            self.templates.insert(name.text.clone());
+        }
+        let function = self.function_from(start, result, name)?;
+        Ok(vec![TopItem::Function(Function { template, is_inline, ..function })])
+    }
+
+    /// A function from its parameters on.
+    fn function_from(
+        &mut self,
+        start: Span,
+        result: TypeExpr,
+        name: crate::ast::Name,
+    ) -> Parsed<Function> {
+        self.expect("(", "before the parameters")?;
+        let is_void = self.at_word("void") && self.ahead(1).is_mark(")");
+        if is_void {
+            self.advance();
+        }
+        let params = self.list(")", "after the parameters", Self::parameter)?;
+        let span = self.span_from(start);
+        let body = self.block("before the body of a function")?;
+        Ok(Function { template: vec![], is_inline: false, result, name, params, body, span })
+    }
+
+    fn parameter(&mut self) -> Parsed<Declaration> {
+        let start = self.span();
+        if self.at_mark("...") {
+            return self.fail("E0120", start, "a function has a fixed number of parameters", "");
+        }
+        let is_const = self.at_word("const");
+        let ty = self.type_expr()?;
+        self.reject_function_pointer()?;
+        let name = self.name("the name of a parameter")?;
+        let dimensions = self.dimensions()?;
+        let span = self.span_from(start);
+        Ok(Declaration { is_const, dimensions, span, ..plain(ty, Some(name), start) })
+    }
+
+    /// `.element ...`; its `.` is next.
+    fn element(&mut self) -> Parsed<Element> {
+        let (start, manual) = (self.span(), self.token().manual.clone());
+        self.advance();
+        if !self.eat_word("element") {
+            return self.unexpected("`element` after `.`");
+        }
+        let name = self.name("the name of an element")?;
+        let params = self.template_params()?;
+        let (inputs, outputs) = self.ports()?;
+        let await_all = self.eat_word("await");
+        if await_all && !self.eat_word("all") {
+            return self.unexpected("`all` after `await`");
+        }
+        let interval = match self.eat_word("interval") {
+            true => Some(self.conditional()?),
+            false => None,
+        };
+        let span = self.span_from(start);
+        let sections = self.sections()?;
+        Ok(Element { manual, name, params, inputs, outputs, await_all, interval, sections, span })
+    }
+
+    /// `(inputs -> outputs)`
+    fn ports(&mut self) -> Parsed<(Vec<Port>, Vec<Port>)> {
+        self.expect("(", "before the ports")?;
+        let mut inputs = vec![];
+        while !self.at_mark("->") {
+            inputs.push(self.port()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect("->", "between inputs and outputs")?;
+        let outputs = self.list(")", "after the ports", Self::port)?;
+        Ok((inputs, outputs))
+    }
+
+    fn port(&mut self) -> Parsed<Port> {
+        let ty = self.type_expr()?;
+        let name = self.name("the name of a port")?;
+        let count = match self.eat("[") {
+            true => {
+                let count = self.conditional()?;
+                self.expect("]", "after the number of ports")?;
+                Some(count)
+            }
+            false => None,
+        };
+        Ok(Port { ty, name, count })
+    }
+
+    fn sections(&mut self) -> Parsed<Vec<Section>> {
+        let start = self.expect("{", "before the sections of an element")?;
+        let mut sections = vec![];
+        while !self.at_mark("}") {
+            let begins_element = self.at_mark(".") && self.ahead(1).name() == Some("element");
+            if self.is_at_end() || begins_element {
+                return self.fail("E0112", start, "this brace is never closed", "opened here");
+            }
+            let at = self.at;
+            match self.section() {
+                Ok(section) => sections.push(section),
+                Err(Failed) => self.skip_section(at),
+            }
+        }
+        self.advance();
+        Ok(sections)
+    }
+
+    /// After an error: skips to the next section or to the brace that ends the element.
+    fn skip_section(&mut self, start: usize) {
+        if self.at > start && self.at_section() {
+            return;
+        }
+        self.skip_statement();
+        if self.at == start {
+            self.advance();
+        }
+    }
+
+    fn section(&mut self) -> Parsed<Section> {
+        let start = self.span();
+        if !self.eat(".") {
+            return Ok(Section::Function(self.element_function(start)?));
+        }
+        let word = self.token().name().unwrap_or_default().to_string();
+        if !["state", "init", "handler", "signal", "method"].contains(&word.as_str()) {
+            let message = format!("there is no section `.{word}`");
+            let label = "there are .state, .init, .handler, .signal, .method";
+            return self.fail("E0115", self.span(), message, label);
+        }
+        self.advance();
+        let place = format!("after `.{word}`");
+        Ok(match word.as_str() {
+            "state" => Section::State(self.state(&place)?, self.span_from(start)),
+            "init" => Section::Init(self.block(&place)?, self.span_from(start)),
+            "handler" => Section::Handler(self.block(&place)?, self.span_from(start)),
+            "signal" => Section::Signal(self.block(&place)?, self.span_from(start)),
+            _ => Section::Method(self.element_function(start)?),
+        })
+    }
+
+    fn state(&mut self, place: &str) -> Parsed<Vec<Declaration>> {
+        let start = self.expect("{", place)?;
+        let mut declarations = vec![];
+        while !self.at_mark("}") {
+            if self.is_at_end() || self.at_section() {
+                return self.fail("E0112", start, "this brace is never closed", "opened here");
+            }
+            let at = self.at;
+            match self.declarations("a variable") {
+                Ok(more) => declarations.extend(more),
+                Err(Failed) => {
+                    self.skip_statement();
+                    if self.at == at && !self.at_mark("}") && !self.at_section() {
+                        self.advance();
+                    }
+                }
+            }
+        }
+        self.advance();
+        Ok(declarations)
+    }
+
+    fn element_function(&mut self, start: Span) -> Parsed<Function> {
+        let template = match self.eat_word("template") {
+            true => self.template_params()?,
+            false => vec![],
+        };
+        let is_inline = self.eat_word("inline");
+        let result = self.type_expr()?;
+        let name = self.name("the name of a function")?;
+        if !template.is_empty() {
+            self.templates.insert(name.text.clone());
+        }
+        let function = self.function_from(start, result, name)?;
+        Ok(Function { template, is_inline, ..function })
+    }
+
+    /// `group name(ports) { configuration }`; `group` is next.
+    fn group(&mut self) -> Parsed<Group> {
+        let (start, manual) = (self.span(), self.token().manual.clone());
+        self.advance();
+        let name = self.name("the name of a group")?;
+        let params = self.template_params()?;
+        let (inputs, outputs) = self.ports()?;
+        let span = self.span_from(start);
+        let brace = self.expect("{", "before the configuration of a group")?;
+        let mut statements = vec![];
+        while !self.eat("}") {
+            if self.is_at_end() || self.at_section() {
+                return self.fail("E0112", brace, "this brace is never closed", "opened here");
+            }
+            if self.eat(";") {
+                continue;
+            }
+            let at = self.at;
+            match self.config_statement() {
+                Ok(statement) => statements.push(statement),
+                Err(Failed) => self.skip_config(at),
+            }
+        }
+        Ok(Group { manual, name, params, inputs, outputs, statements, span })
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The parser: recursive descent over the tokens of one file, precedence climbing for expressions.
+//!
+//! An error ends the statement, the section or the item that it stands in, and parsing goes on
+//! after it, so that one run reports many errors. Recursion is limited, and so is the height of an
+//! expression (long chains such as `a + b + ...` grow without recursion): whoever walks the tree
+//! later needs no limit of its own.
+//!
+//! C cannot be parsed without knowing which names are types. The parser collects the types it
+//! sees; for names from imports it goes by shape: `Name name` is a declaration, `(Name) name` and
+//! `(Name *)` are casts.
+
+mod config;
+mod expressions;
+mod items;
+mod statements;
+mod types;
+
+use crate::ast::{File, Name};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{Token, TokenKind, tokens_of};
+use crate::source::{SourceMap, Span};
+use std::collections::HashSet;
+
+/// Most levels of nested statements, expressions and types.
+const NESTING_MAX: u32 = 200;
+/// Most levels of an expression's tree.
+const HEIGHT_MAX: u32 = 1000;
+/// Errors after which a file is given up.
+const ERRORS_MAX: usize = 100;
+
+/// Parses a file. Errors go to `diagnostics`; what could be parsed is returned all the same.
+pub fn parse_file(sources: &SourceMap, file: u32, diagnostics: &mut Vec<Diagnostic>) -> File {
+    let tokens = tokens_of(sources, file, diagnostics);
+    let errors_at_start = diagnostics.len();
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        types: types::BUILT_IN.iter().map(|name| name.to_string()).collect(),
+        templates: HashSet::new(),
+        nesting: 0,
+        height: 0,
+        angle_depth: 0,
+        diagnostics,
+        errors_at_start,
+    };
+    parser.file()
+}
+
+/// An error that was reported: the caller gives up what it was parsing.
+struct Failed;
+
+type Parsed<T> = Result<T, Failed>;
+
+struct Parser<'a> {
+    tokens: Vec<Token>,
+    at: usize,
+    /// Names of types seen so far.
+    types: HashSet<String>,
+    /// Names of template functions seen so far.
+    templates: HashSet<String>,
+    nesting: u32,
+    /// The height of the expression parsed last.
+    height: u32,
+    /// Above 0 directly between `<` and `>`, where `>` is not an operator.
+    angle_depth: u32,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    errors_at_start: usize,
+}
+
+impl Parser<'_> {
+    fn token(&self) -> &Token {
+        self.ahead(0)
+    }
+
+    /// The token that many places on; the end of the file where there are fewer.
+    fn ahead(&self, count: usize) -> &Token {
+        let last = self.tokens.len() - 1;
+        &self.tokens[(self.at + count).min(last)]
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.token().kind == TokenKind::End
+    }
+
+    fn span(&self) -> Span {
+        self.token().span
+    }
+
+    /// The span of the last token that was taken.
+    fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    /// From `start` to the last token taken.
+    fn span_from(&self, start: Span) -> Span {
+        start.to(self.last_span())
+    }
+
+    fn advance(&mut self) {
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+    }
+
+    fn at_mark(&self, mark: &str) -> bool {
+        self.token().is_mark(mark)
+    }
+
+    fn at_word(&self, word: &str) -> bool {
+        self.token().name() == Some(word)
+    }
+
+    /// Takes that mark if it is next.
+    fn eat(&mut self, mark: &str) -> bool {
+        let is_next = self.at_mark(mark);
+        if is_next {
+            self.advance();
+        }
+        is_next
+    }
+
+    /// Takes that word if it is next.
+    fn eat_word(&mut self, word: &str) -> bool {
+        let is_next = self.at_word(word);
+        if is_next {
+            self.advance();
+        }
+        is_next
+    }
+
+    /// Takes that mark, or reports that `what` was expected.
+    fn expect(&mut self, mark: &str, place: &str) -> Parsed<Span> {
+        let span = self.span();
+        if self.eat(mark) {
+            return Ok(span);
+        }
+        // The two most forgotten marks are best shown where they are missing.
+        if matches!(mark, ";" | ")") && self.token().is_first_on_line && self.at > 0 {
+            let last = self.last_span();
+            let after = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
+            let found = self.token().describe();
+            let message = format!("expected `{mark}` {place}, found {found}");
+            return self.fail("E0110", after, message, format!("`{mark}` is missing after this"));
+        }
+        self.unexpected(&format!("`{mark}` {place}"))
+    }
+
+    /// Takes a name that is not a keyword.
+    fn name(&mut self, what: &str) -> Parsed<Name> {
+        let span = self.span();
+        match self.token().name() {
+            Some(text) if !KEYWORDS.contains(&text) => {
+                let text = text.to_string();
+                self.advance();
+                Ok(Name { text, span })
+            }
+            _ => self.unexpected(what),
+        }
+    }
+
+    /// Reports that `what` was expected instead of the next token.
+    fn unexpected<T>(&mut self, what: &str) -> Parsed<T> {
+        let found = self.token().describe();
+        let message = format!("expected {what}, found {found}");
+        self.fail("E0110", self.span(), message, format!("expected {what}"))
+    }
+
+    fn fail<T>(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> Parsed<T> {
+        self.report(Diagnostic::error(code, span, message).label(label))
+    }
+
+    fn report<T>(&mut self, diagnostic: Diagnostic) -> Parsed<T> {
+        self.diagnostics.push(diagnostic);
+        if self.diagnostics.len() >= self.errors_at_start + ERRORS_MAX {
+            self.at = self.tokens.len() - 1;
+        }
+        Err(Failed)
+    }
+
+    /// Parses one level deeper.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.nesting == NESTING_MAX {
+            let message = format!("this is nested more than {NESTING_MAX} levels deep");
+            return self.fail("E0111", self.span(), message, "");
+        }
+        self.nesting += 1;
+        let result = parse(self);
+        self.nesting -= 1;
+        result
+    }
+
+    /// Items between brackets with commas between them; the opening bracket was taken. A comma
+    /// before the closing bracket is allowed.
+    fn list<T>(
+        &mut self,
+        close: &str,
+        place: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let mut items = vec![];
+        while !self.at_mark(close) {
+            items.push(item(self)?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(close, place)?;
+        Ok(items)
+    }
+
+    /// After an error: skips to the end of the statement, so that the next one can be parsed.
+    fn skip_statement(&mut self) {
+        let start = self.at;
+        let mut depth = 0u32;
+        while !self.is_at_end() {
+            if self.at > start && depth == 0 && self.at_fresh_start() || self.at_section() {
+                return;
+            }
+            match self.token().kind {
+                TokenKind::Mark("{") => depth += 1,
+                TokenKind::Mark("}") if depth == 0 => return,
+                TokenKind::Mark("}") => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.advance();
+                        self.eat(";");
+                        return;
+                    }
+                }
+                TokenKind::Mark(";") if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    /// Whether a line begins here with a word that can only begin a statement.
+    fn at_fresh_start(&self) -> bool {
+        let words = ["if", "for", "while", "do", "switch", "return", "break", "continue"];
+        self.token().is_first_on_line && self.token().name().is_some_and(|w| words.contains(&w))
+    }
+
+    /// Whether an element or a section of one begins here: then a brace was forgotten before it.
+    fn at_section(&self) -> bool {
+        let (word, after) = (self.ahead(1).name(), self.ahead(2));
+        self.at_mark(".")
+            && match word {
+                Some("state" | "init" | "handler" | "signal") => after.is_mark("{"),
+                Some("method" | "element") => after.name().is_some(),
+                _ => false,
+            }
+    }
+}
+
+/// Words that cannot be names.
+const KEYWORDS: &[&str] = &[
+    "if", "else", "for", "while", "do", "switch", "case", "default", "break", "continue", "return",
+    "goto", "struct", "union", "enum", "typedef", "const", "sizeof", "true", "false", "inline",
+    "template", "import", "register", "float", "double", "static", "void", "bool",
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Types, declarators, records and enums.
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{
+    Declaration, Enum, Expr, Name, Place, Record, TemplateArg, TemplateParam, TypeExpr, TypeKind,
+};
+use crate::lexer::TokenKind;
+use crate::source::Span;
+
+/// Names that are types everywhere.
+pub(super) const BUILT_IN: &[&str] = &[
+    "void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "flit",
+    "packet", "ClSignal", "unsigned", "signed", "table", "size_t",
+];
+
+impl Parser<'_> {
+    /// Whether that name is known to be a type.
+    pub(super) fn is_type_name(&self, name: &str) -> bool {
+        self.types.contains(name) || is_sized_name(name)
+    }
+
+    /// Whether a type certainly begins here.
+    pub(super) fn at_type(&self) -> bool {
+        let words = ["struct", "union", "enum", "const", "float", "double"];
+        self.token().name().is_some_and(|name| words.contains(&name) || self.is_type_name(name))
+    }
+
+    /// A type with its pointers, without array dimensions.
+    pub(super) fn type_expr(&mut self) -> Parsed<TypeExpr> {
+        self.nested(|parser| {
+            parser.eat_word("const");
+            let mut ty = parser.type_without_pointers()?;
+            parser.eat_word("const");
+            parser.pointers(&mut ty);
+            Ok(ty)
+        })
+    }
+
+    /// Adds the `*` that stand here.
+    pub(super) fn pointers(&mut self, ty: &mut TypeExpr) {
+        while self.eat("*") {
+            ty.pointers += 1;
+            self.eat_word("const");
+        }
+        ty.span = self.span_from(ty.span);
+    }
+
+    pub(super) fn type_without_pointers(&mut self) -> Parsed<TypeExpr> {
+        let start = self.span();
+        let kind = match self.token().name() {
+            Some("struct" | "union") => self.record_type()?,
+            Some("enum") => {
+                self.advance();
+                TypeKind::Named(self.name("the name of an enum")?.text, vec![])
+            }
+            Some("float" | "double") => return self.float_type(),
+            Some("unsigned" | "signed" | "long" | "short") => self.c_integer_type(),
+            Some("int" | "uint") if self.ahead(1).is_mark("<") => {
+                let signed = self.at_word("int");
+                self.advance();
+                self.advance();
+                let width = Box::new(self.between_angles(Self::conditional)?);
+                TypeKind::Bits { signed, width }
+            }
+            Some("void" | "bool") => self.named_type("a type")?,
+            _ => self.named_type("a type")?,
+        };
+        Ok(TypeExpr { kind, pointers: 0, span: self.span_from(start) })
+    }
+
+    fn named_type(&mut self, what: &str) -> Parsed<TypeKind> {
+        let text = match self.token().name() {
+            Some(word @ ("void" | "bool")) => {
+                let text = word.to_string();
+                self.advance();
+                text
+            }
+            _ => self.name(what)?.text,
+        };
+        if self.eat("##") {
+            return Ok(TypeKind::Pasted(text, Box::new(self.primary()?)));
+        }
+        let has_args = self.at_mark("<") && !self.ahead(1).is_mark("<");
+        let args = if has_args { self.template_args()? } else { vec![] };
+        Ok(TypeKind::Named(text, args))
+    }
+
+    fn float_type<T>(&mut self) -> Parsed<T> {
+        self.fail("E0105", self.span(), "floating-point numbers are not in the language", "")
+    }
+
+    /// C's integer types of several words, as the name of one word that means the same.
+    fn c_integer_type(&mut self) -> TypeKind {
+        let (mut is_unsigned, mut is_signed) = (false, false);
+        let mut base = "";
+        while let Some(word) = self.token().name() {
+            match word {
+                "unsigned" => is_unsigned = true,
+                "signed" => is_signed = true,
+                "char" => base = "char",
+                "short" => base = "short",
+                "long" => base = "long",
+                "int" if base.is_empty() => base = "int",
+                "int" => {}
+                _ => break,
+            }
+            self.advance();
+        }
+        let name = match (base, is_unsigned, is_signed) {
+            ("char", false, true) => "int8_t",
+            ("char", ..) => "uchar",
+            ("short", true, _) => "ushort",
+            ("short", ..) => "short",
+            ("long", true, _) => "ulong",
+            ("long", ..) => "long",
+            (_, true, _) => "uint",
+            _ => "int",
+        };
+        TypeKind::Named(name.to_string(), vec![])
+    }
+
+    /// `struct name`, or a whole record.
+    fn record_type(&mut self) -> Parsed<TypeKind> {
+        let start = self.span();
+        let is_union = self.at_word("union");
+        self.advance();
+        let name = match self.at_mark("{") {
+            true => None,
+            false => Some(self.name("the name of a struct or union, or `{`")?),
+        };
+        if let Some(name) = &name {
+            self.types.insert(name.text.clone());
+        }
+        if !self.eat("{") {
+            let name = name.map(|name| name.text).ok_or(Failed)?;
+            return Ok(TypeKind::Named(name, vec![]));
+        }
+        let mut members = vec![];
+        while !self.at_mark("}") && !self.is_at_end() && !self.at_section() {
+            match self.nested(|parser| parser.declarations("a member")) {
+                Ok(more) => members.extend(more),
+                Err(Failed) => self.skip_statement(),
+            }
+        }
+        self.expect("}", "after the members")?;
+        let span = self.span_from(start);
+        Ok(TypeKind::Record(Box::new(Record { name, is_union, members, span })))
+    }
+
+    /// `enum [name] { A, B = 3 }`; `enum` is next.
+    pub(super) fn enum_definition(&mut self) -> Parsed<Enum> {
+        self.advance();
+        let name = match self.at_mark("{") {
+            true => None,
+            false => Some(self.name("the name of an enum, or `{`")?),
+        };
+        if let Some(name) = &name {
+            self.types.insert(name.text.clone());
+        }
+        self.expect("{", "before the values")?;
+        let variants = self.list("}", "after the values", |parser| {
+            let name = parser.name("the name of a value")?;
+            let value = if parser.eat("=") { Some(parser.conditional()?) } else { None };
+            Ok((name, value))
+        })?;
+        Ok(Enum { name, variants })
+    }
+
+    /// Variables or members of one type, up to the `;`, which is taken.
+    pub(super) fn declarations(&mut self, what: &str) -> Parsed<Vec<Declaration>> {
+        let start = self.span();
+        let (place, is_const) = self.qualifiers();
+        let base = self.type_without_pointers()?;
+        let is_const = self.eat_word("const") || is_const;
+        let is_record = matches!(base.kind, TypeKind::Record(_));
+        let mut all = vec![];
+        if is_record && self.at_mark(";") {
+            let span = self.span_from(start);
+            all.push(Declaration { span, ..plain(base.clone(), None, start) });
+        } else {
+            loop {
+                let declaration = self.declarator(&base, what)?;
+                all.push(Declaration { place, is_const, ..declaration });
+                if !self.eat(",") {
+                    break;
+                }
+            }
+        }
+        self.expect(";", "after a declaration")?;
+        Ok(all)
+    }
+
+    /// `register`, `local`, `global`, `const`, `static` in any order.
+    fn qualifiers(&mut self) -> (Option<Place>, bool) {
+        let (mut place, mut is_const) = (None, false);
+        loop {
+            // `local` and `global` are names where no type follows them.
+            let is_qualifier = self.ahead(1).name().is_some();
+            match self.token().name() {
+                Some("register") => place = Some(Place::Register),
+                Some("local") if is_qualifier => place = Some(Place::Local),
+                Some("global") if is_qualifier => place = Some(Place::Global),
+                Some("const") => is_const = true,
+                _ => return (place, is_const),
+            }
+            self.advance();
+        }
+    }
+
+    /// Pointers, name, dimensions, width and value of one variable of that type.
+    pub(super) fn declarator(&mut self, base: &TypeExpr, what: &str) -> Parsed<Declaration> {
+        let start = self.span();
+        let mut ty = base.clone();
+        self.pointers(&mut ty);
+        self.reject_function_pointer()?;
+        let is_unnamed_field = self.at_mark(":");
+        let name = match is_unnamed_field {
+            true => None,
+            false => Some(self.name(&format!("the name of {what}"))?),
+        };
+        let dimensions = self.dimensions()?;
+        let bit_width = if self.eat(":") { Some(self.conditional()?) } else { None };
+        let init = if self.eat("=") { Some(self.initialiser()?) } else { None };
+        let span = self.span_from(start);
+        Ok(Declaration { dimensions, bit_width, init, span, ..plain(ty, name, start) })
+    }
+
+    pub(super) fn reject_function_pointer(&mut self) -> Parsed<()> {
+        if self.at_mark("(") && self.ahead(1).is_mark("*") {
+            let message = "function pointers are not in the language";
+            return self.fail("E0117", self.span(), message, "");
+        }
+        Ok(())
+    }
+
+    /// `[N]`, any number of them.
+    pub(super) fn dimensions(&mut self) -> Parsed<Vec<Option<Expr>>> {
+        let mut dimensions = vec![];
+        while self.eat("[") {
+            let is_open = self.at_mark("]");
+            let length = if is_open { None } else { Some(self.outside_angles(Self::conditional)?) };
+            dimensions.push(length);
+            self.expect("]", "after an array's length")?;
+        }
+        Ok(dimensions)
+    }
+
+    /// What stands between `<` and `>`; the `<` was taken.
+    pub(super) fn between_angles<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Parsed<T>,
+    ) -> Parsed<T> {
+        self.angle_depth += 1;
+        let result = parse(self);
+        self.angle_depth -= 1;
+        let result = result?;
+        self.close_angle()?;
+        Ok(result)
+    }
+
+    /// What stands inside other brackets, where `>` is an operator again.
+    pub(super) fn outside_angles<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Parsed<T>,
+    ) -> Parsed<T> {
+        let depth = std::mem::take(&mut self.angle_depth);
+        let result = parse(self);
+        self.angle_depth = depth;
+        result
+    }
+
+    /// Takes one `>`, also from the start of `>>`, `>=` or `>>=`.
+    fn close_angle(&mut self) -> Parsed<()> {
+        let rest = match self.token().kind {
+            TokenKind::Mark(">") => {
+                self.advance();
+                return Ok(());
+            }
+            TokenKind::Mark(">>") => ">",
+            TokenKind::Mark(">=") => "=",
+            TokenKind::Mark(">>=") => ">=",
+            _ => return self.unexpected("`>`"),
+        };
+        let token = &mut self.tokens[self.at];
+        token.kind = TokenKind::Mark(rest);
+        token.span.start += 1;
+        Ok(())
+    }
+
+    /// `<a, b>`; the `<` is next.
+    pub(super) fn template_args(&mut self) -> Parsed<Vec<TemplateArg>> {
+        self.advance();
+        self.between_angles(|parser| {
+            let mut args = vec![];
+            while !parser.at_mark(">") && !parser.at_mark(">>") {
+                args.push(parser.template_arg()?);
+                if !parser.eat(",") {
+                    break;
+                }
+            }
+            Ok(args)
+        })
+    }
+
+    /// A type or a constant; a lone name that is no type known here is given as a constant.
+    pub(super) fn template_arg(&mut self) -> Parsed<TemplateArg> {
+        if self.at_type() || self.ahead(1).is_mark("*") && self.ends_argument(2) {
+            return Ok(TemplateArg::Type(self.type_expr()?));
+        }
+        Ok(TemplateArg::Value(self.conditional()?))
+    }
+
+    fn ends_argument(&self, count: usize) -> bool {
+        let token = self.ahead(count);
+        [",", ">", ">>"].iter().any(|mark| token.is_mark(mark))
+    }
+
+    /// `<uint N = 2, T>`, if it stands here.
+    pub(super) fn template_params(&mut self) -> Parsed<Vec<TemplateParam>> {
+        if !self.eat("<") {
+            return Ok(vec![]);
+        }
+        self.between_angles(|parser| {
+            let mut params = vec![];
+            while !parser.at_mark(">") {
+                params.push(parser.template_param()?);
+                if !parser.eat(",") {
+                    break;
+                }
+            }
+            Ok(params)
+        })
+    }
+
+    fn template_param(&mut self) -> Parsed<TemplateParam> {
+        let is_marked_type =
+            self.ahead(1).name().is_some() && (self.eat_word("typename") || self.eat_word("class"));
+        let is_lone = !is_marked_type && self.ahead(1).name().is_none() && !self.at_type();
+        let ty = match is_lone || is_marked_type {
+            true => None,
+            false => Some(self.type_expr()?),
+        };
+        let name = self.name("the name of a parameter")?;
+        if is_marked_type {
+            self.types.insert(name.text.clone());
+        }
+        let default = if self.eat("=") { Some(self.template_arg()?) } else { None };
+        Ok(TemplateParam { ty, name, default })
+    }
+}
+
+/// A declaration without anything that may be left out.
+pub(super) fn plain(ty: TypeExpr, name: Option<Name>, span: Span) -> Declaration {
+    Declaration {
+        place: None,
+        is_const: false,
+        ty,
+        name,
+        dimensions: vec![],
+        bit_width: None,
+        init: None,
+        span,
+    }
+}
+
+/// `uint13`, `int64_t` and the like.
+fn is_sized_name(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("uint").or_else(|| name.strip_prefix("int")) else {
+        return false;
+    };
+    let digits = rest.strip_suffix("_t").unwrap_or(rest);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
