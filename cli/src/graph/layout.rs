@@ -5,12 +5,12 @@
 //! the neighbours' without overlap. Channels run level through columns and bend only between
 //! them, so they never touch a box that they pass.
 
-use super::{Node, Picture};
+use super::{Kind, Node, Picture};
 
 /// Height of a port's line, in pixels like all lengths here.
-pub const PORT_PITCH: f64 = 22.0;
+const PORT_PITCH: f64 = 22.0;
 /// Height of a box above its first port.
-pub const HEADER: f64 = 40.0;
+const HEADER: f64 = 40.0;
 const BOX_GAP: f64 = 26.0;
 const COLUMN_GAP: f64 = 96.0;
 const LANE_PITCH: f64 = 24.0;
@@ -84,8 +84,11 @@ pub fn place(picture: &Picture) -> Layout {
 }
 
 /// How far below the upper edge of a box its port of that number is.
-fn port_offset(port: usize) -> f64 {
-    HEADER + PORT_PITCH * (port as f64 + 0.5)
+pub fn port_offset(node: &Node, port: usize) -> f64 {
+    match node.kind {
+        Kind::Endpoint => HEADER / 2.0,
+        _ => HEADER + PORT_PITCH * (port as f64 + 0.5),
+    }
 }
 
 fn size_of(node: &Node) -> (f64, f64) {
@@ -94,7 +97,11 @@ fn size_of(node: &Node) -> (f64, f64) {
     let ports = widest(&node.inputs) + widest(&node.outputs) + 3;
     let letters = letters(&node.title).max(letters(&node.subtitle)).max(ports);
     let rows = node.inputs.len().max(node.outputs.len());
-    (24.0 + LETTER_WIDTH * letters as f64, HEADER + PORT_PITCH * rows as f64 + 6.0)
+    let ports_height = match node.kind {
+        Kind::Endpoint => 0.0,
+        _ => PORT_PITCH * rows as f64 + 6.0,
+    };
+    (28.0 + LETTER_WIDTH * letters as f64, HEADER + ports_height)
 }
 
 /// Marks the edges that close a cycle, by a depth-first walk that starts at the sources.
@@ -155,8 +162,9 @@ impl Columns {
         let mut heights: Vec<f64> = picture.nodes.iter().map(|node| size_of(node).1).collect();
         let mut column = column_of.to_vec();
         let mut links = vec![];
+        let offset = |(node, port): (usize, usize)| port_offset(&picture.nodes[node], port);
         for (at, edge) in picture.edges.iter().enumerate().filter(|(at, _)| !is_back[*at]) {
-            let (mut left, mut left_offset) = (edge.source.0, port_offset(edge.source.1));
+            let (mut left, mut left_offset) = (edge.source.0, offset(edge.source));
             for passed in column_of[edge.source.0] + 1..column_of[edge.sink.0] {
                 slots.push(Slot::Passing(at));
                 heights.push(PORT_PITCH);
@@ -165,7 +173,7 @@ impl Columns {
                 links.push(Link { left, left_offset, right, right_offset });
                 (left, left_offset) = (right, right_offset);
             }
-            let right_offset = port_offset(edge.sink.1);
+            let right_offset = offset(edge.sink);
             links.push(Link { left, left_offset, right: edge.sink.0, right_offset });
         }
         let mut order = vec![vec![]; column.iter().max().map_or(0, |last| last + 1)];
@@ -291,7 +299,7 @@ impl Columns {
             let port = |(node, port): (usize, usize), is_output: bool| {
                 let area = layout.areas[node];
                 let x = if is_output { area.x + area.width } else { area.x };
-                (x, area.y + port_offset(port))
+                (x, area.y + port_offset(&picture.nodes[node], port))
             };
             let (start, end) = (port(edge.source, true), port(edge.sink, false));
             let edge_of = |node: usize| {
@@ -363,7 +371,7 @@ fn nearest_tops(wishes: &[f64], sizes: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Edge, Kind};
+    use crate::graph::Edge;
 
     fn picture(count: usize, pairs: &[(usize, usize)]) -> Picture {
         let mut picture = Picture::default();

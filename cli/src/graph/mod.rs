@@ -116,3 +116,105 @@ fn item_name(item: Item) -> String {
         Item::Packet { .. } => "packets".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freeport_ir::{Channel, Element, ElementId, Endpoint, Function, FunctionId, Graph};
+    use freeport_ir::{Instance, Loc, Port, PortId};
+
+    fn element(name: &str, inputs: &[&str], outputs: &[&str]) -> Element {
+        let ports = |names: &[&str]| {
+            let port = |name: &&str| Port {
+                name: name.to_string(),
+                item: Item::Flit,
+                loc: Loc::default(),
+            };
+            names.iter().map(port).collect()
+        };
+        Element {
+            name: name.into(),
+            inputs: ports(inputs),
+            outputs: ports(outputs),
+            state: vec![],
+            tables: vec![],
+            init: None,
+            handler: FunctionId::new(0),
+            signal: None,
+            methods: vec![],
+            await_all: false,
+            initiation_interval: 1,
+            loc: Loc::default(),
+        }
+    }
+
+    /// from_tor -> cnt -> tee, whose first output goes round by way of cnt again, whose second is
+    /// logged on the CPU and may drop, and whose third leaves.
+    fn program() -> Program {
+        let instance = |name: &str, element: usize, host: bool| Instance {
+            name: name.into(),
+            element: ElementId::new(element),
+            host,
+            controlled: element == 0,
+            verilog: false,
+            loc: Loc::default(),
+        };
+        let endpoint =
+            |name: &str, direction| Endpoint { name: name.into(), direction, item: Item::Flit };
+        let out = |node: usize, port: usize| Source::Port(InstanceId::new(node), PortId::new(port));
+        let into = |node: usize, port: usize| Sink::Port(InstanceId::new(node), PortId::new(port));
+        let channel = |source, sink, depth, on_full| Channel {
+            source,
+            sink,
+            item: Item::Flit,
+            depth,
+            on_full,
+            loc: Loc::default(),
+        };
+        let block = OnFull::Block;
+        let channels = vec![
+            channel(Source::Endpoint(EndpointId::new(0)), into(0, 0), 16, block),
+            channel(out(0, 0), into(1, 0), 16, block),
+            channel(out(1, 0), into(0, 1), 4, block),
+            channel(out(1, 1), into(2, 0), 64, OnFull::DropCounted),
+            channel(out(1, 2), Sink::Endpoint(EndpointId::new(1)), 16, block),
+        ];
+        Program {
+            name: "capture <sample>".into(),
+            functions: vec![Function::new("handler", None, Loc::default())],
+            elements: vec![
+                element("Count", &["in", "again"], &["out"]),
+                element("Tee<3>", &["in"], &["out[0]", "out[1]", "out[2]"]),
+                element("PktLogger", &["in"], &[]),
+            ],
+            graph: Graph {
+                instances: vec![
+                    instance("cnt", 0, false),
+                    instance("tee", 1, false),
+                    instance("logger", 2, true),
+                ],
+                endpoints: vec![
+                    endpoint("from_tor", Direction::Into),
+                    endpoint("to_tor", Direction::OutOf),
+                ],
+                channels,
+            },
+            ..Program::default()
+        }
+    }
+
+    #[test]
+    fn a_drawing_shows_every_kind_of_thing() {
+        let drawing = draw(&program());
+        let count = |what: &str| drawing.matches(what).count();
+        assert_eq!(count("class=\"endpoint\""), 2);
+        assert_eq!(count("class=\"element\""), 2);
+        assert_eq!(count("class=\"host\""), 1);
+        assert_eq!(count("class=\"channel\""), 4);
+        assert_eq!(count("class=\"channel lossy\""), 1);
+        for text in [">cnt<", ">@ Count<", ">out[2]<", ">host PktLogger<", "capture &lt;sample&gt;"]
+        {
+            assert!(drawing.contains(text), "{text} is not in\n{drawing}");
+        }
+    }
+}

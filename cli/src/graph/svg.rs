@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The drawing as SVG: plain shapes and one style sheet, readable on white and on dark pages.
 
-use super::layout::{Area, HEADER, Layout, PORT_PITCH, Point};
+use super::layout::{Area, Layout, Point, port_offset};
 use super::{Edge, Kind, Node, Picture};
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ const STYLE: &str = "\
 text { font: 12px ui-monospace, monospace; fill: #1c2733 }
 .title { font-weight: bold; font-size: 13px }
 .dim { fill: #5b6b7b; font-size: 11px }
-.label { fill: #35506b; font-size: 10px; paint-order: stroke; stroke: #fff; stroke-width: 3px }
+.label { fill: #35506b; font-size: 10px }
 .element { fill: #f4f7fb; stroke: #41566b }
 .host { fill: #fdf0d5; stroke: #b07d1c }
 .endpoint { fill: #e3f1e6; stroke: #3c7a4b }
@@ -100,7 +100,7 @@ fn draw_box(out: &mut String, node: &Node, area: &Area) {
         [(&node.inputs, "start", area.x + 7.0), (&node.outputs, "end", area.x + area.width - 7.0)]
     {
         for (at, name) in ports.iter().enumerate() {
-            let y = area.y + HEADER + PORT_PITCH * (at as f64 + 0.5) + 4.0;
+            let y = area.y + port_offset(node, at) + 4.0;
             text(out, "dim", anchor, (x, y), name);
         }
     }
