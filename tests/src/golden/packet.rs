@@ -2,15 +2,10 @@
 //! Packets written in a line of text, such as `tcp 10.0.0.1:80 > 10.0.0.2:9 len 64 flags syn`.
 //! Lengths are those of the whole frame without its check sequence; checksums come out right.
 
+use freeport_nic::packet::ethernet::{self, Address};
+use freeport_nic::packet::{ipv4, tcp, udp};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
-
-const ETHERNET_BYTES: usize = 14;
-const IPV4_BYTES: usize = 20;
-const TCP_BYTES: usize = 20;
-const UDP_BYTES: usize = 8;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+use std::net::SocketAddrV4;
 
 /// Builds the packet that `text` describes; `named` are those described before.
 ///
@@ -20,8 +15,8 @@ pub fn build(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, S
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     match word {
         "hex" => hex(rest),
-        "tcp" => internet_packet(TCP, rest),
-        "udp" => internet_packet(UDP, rest),
+        "tcp" => internet_packet(ipv4::TCP, rest),
+        "udp" => internet_packet(ipv4::UDP, rest),
         "eth" => ethernet_frame(rest),
         name => {
             let mut bytes = named.get(name).ok_or(format!("there is no packet `{name}`"))?.clone();
@@ -115,17 +110,17 @@ fn ethernet_frame(text: &str) -> Result<Vec<u8>, String> {
         return Err("expected `eth MAC > MAC type 0x0800 len 64`".into());
     };
     let fields = Fields::parse(rest, &["type", "len"])?;
-    let mut frame = [mac(target)?, mac(source)?].concat();
-    frame.extend((fields.number("type", 0x88b5, 0xffff)? as u16).to_be_bytes());
-    let length = fields.number("len", 64, 9_216)? as usize;
-    fill(&mut frame, length)?;
+    let ether_type = fields.number("type", 0x88b5, 0xffff)? as u16;
+    let mut frame = filled(&fields, ethernet::HEADER_BYTES)?;
+    ethernet::Header { target: mac(target)?, source: mac(source)?, ether_type }.emit(&mut frame);
     Ok(frame)
 }
 
-fn mac(text: &str) -> Result<Vec<u8>, String> {
+fn mac(text: &str) -> Result<Address, String> {
     let bytes: Result<Vec<u8>, _> =
         text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
-    bytes.ok().filter(|bytes| bytes.len() == 6).ok_or(format!("`{text}` is no MAC address"))
+    let bytes = bytes.ok().and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
+    bytes.map(Address).ok_or(format!("`{text}` is no MAC address"))
 }
 
 fn internet_packet(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
@@ -135,66 +130,43 @@ fn internet_packet(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
     };
     let address = |text: &str| text.parse().map_err(|error| format!("`{text}`: {error}"));
     let (source, target): (SocketAddrV4, SocketAddrV4) = (address(source)?, address(target)?);
-    let fields = Fields::parse(rest, &["len", "ttl", "tos", "id", "flags", "seq", "ack"])?;
-    let header = if protocol == TCP { TCP_BYTES } else { UDP_BYTES };
-    let least = ETHERNET_BYTES + IPV4_BYTES + header;
-    let length = fields.number("len", 64, 9_216)? as usize;
-    if length < least {
-        return Err(format!("len is at least {least}"));
-    }
-    let mut segment = [source.port().to_be_bytes(), target.port().to_be_bytes()].concat();
-    let segment_length = length - ETHERNET_BYTES - IPV4_BYTES;
-    let checksum_at = if protocol == TCP {
-        segment.extend((fields.number("seq", 1, u32::MAX.into())? as u32).to_be_bytes());
-        segment.extend((fields.number("ack", 0, u32::MAX.into())? as u32).to_be_bytes());
-        segment.extend([0x50, flags(fields.text("flags").unwrap_or("ack"))?]);
-        segment.extend([0xff, 0xff, 0, 0, 0, 0]);
-        16
-    } else {
-        segment.extend((segment_length as u16).to_be_bytes());
-        segment.extend([0, 0]);
-        6
+    let fields = Fields::parse(rest, &["len", "ttl", "id", "flags", "seq", "ack"])?;
+    let is_tcp = protocol == ipv4::TCP;
+    let transport_at = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
+    let header_bytes = if is_tcp { tcp::HEADER_BYTES } else { udp::HEADER_BYTES };
+    let mut frame = filled(&fields, transport_at + header_bytes)?;
+    let link = ethernet::Header {
+        target: Address([2, 0, 0, 0, 0, 2]),
+        source: Address([2, 0, 0, 0, 0, 1]),
+        ether_type: ethernet::IPV4,
     };
-    fill(&mut segment, segment_length)?;
-    let sum = checksum(&[&pseudo_header(&source, &target, protocol, segment_length), &segment]);
-    // A UDP checksum of 0 means that there is none.
-    let sum = if protocol == UDP && sum == 0 { 0xffff } else { sum };
-    segment[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
-    let mut frame = vec![0x02, 0, 0, 0, 0, 0x02, 0x02, 0, 0, 0, 0, 0x01, 0x08, 0x00];
-    frame.extend(ipv4_header(&source, &target, protocol, length - ETHERNET_BYTES, &fields)?);
-    frame.extend(segment);
+    let network = ipv4::Header {
+        source: u32::from(*source.ip()),
+        target: u32::from(*target.ip()),
+        protocol,
+        time_to_live: fields.number("ttl", 64, 255)? as u8,
+        identification: fields.number("id", 0, 0xffff)? as u16,
+        payload_length: frame.len() - transport_at,
+    };
+    link.emit(&mut frame);
+    network.emit(&mut frame[ethernet::HEADER_BYTES..]);
+    let segment = &mut frame[transport_at..];
+    let ports = (source.port(), target.port());
+    if is_tcp {
+        let header = tcp::Header {
+            source: ports.0,
+            target: ports.1,
+            sequence: fields.number("seq", 1, u32::MAX.into())? as u32,
+            acknowledgement: fields.number("ack", 0, u32::MAX.into())? as u32,
+            flags: flags(fields.text("flags").unwrap_or("ack"))?,
+            window: 0xffff,
+        };
+        header.emit(segment, network.source, network.target);
+    } else {
+        let header = udp::Header { source: ports.0, target: ports.1 };
+        header.emit(segment, network.source, network.target);
+    }
     Ok(frame)
-}
-
-fn ipv4_header(
-    source: &SocketAddrV4,
-    target: &SocketAddrV4,
-    protocol: u8,
-    length: usize,
-    fields: &Fields<'_>,
-) -> Result<Vec<u8>, String> {
-    let mut header = vec![0x45, fields.number("tos", 0, 255)? as u8];
-    header.extend((length as u16).to_be_bytes());
-    header.extend((fields.number("id", 0, 0xffff)? as u16).to_be_bytes());
-    header.extend([0x40, 0, fields.number("ttl", 64, 255)? as u8, protocol, 0, 0]);
-    header.extend(source.ip().octets());
-    header.extend(target.ip().octets());
-    let sum = checksum(&[&header]);
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
-    Ok(header)
-}
-
-fn pseudo_header(
-    source: &SocketAddrV4,
-    target: &SocketAddrV4,
-    protocol: u8,
-    length: usize,
-) -> Vec<u8> {
-    let octets = |address: &SocketAddrV4| Ipv4Addr::octets(address.ip());
-    let mut header = [octets(source), octets(target)].concat();
-    header.extend([0, protocol]);
-    header.extend((length as u16).to_be_bytes());
-    header
 }
 
 fn flags(text: &str) -> Result<u8, String> {
@@ -205,24 +177,14 @@ fn flags(text: &str) -> Result<u8, String> {
     })
 }
 
-/// Fills up with bytes that differ from their neighbours, so that a byte out of place shows.
-fn fill(bytes: &mut Vec<u8>, length: usize) -> Result<(), String> {
-    if length < bytes.len() {
-        return Err(format!("len is at least {}", bytes.len()));
+/// A frame of the length that the fields ask for, whose bytes differ from their neighbours so that
+/// one out of place shows.
+fn filled(fields: &Fields<'_>, least: usize) -> Result<Vec<u8>, String> {
+    let length = fields.number("len", 64, freeport_nic::port::MAX_FRAME as u64)? as usize;
+    if length < least {
+        return Err(format!("len is at least {least}"));
     }
-    bytes.extend((0..length - bytes.len()).map(|at| (at * 7 + 1) as u8));
-    Ok(())
-}
-
-/// The Internet checksum (RFC 1071) of parts of even length, but for the last.
-fn checksum(parts: &[&[u8]]) -> u16 {
-    let words = parts.iter().flat_map(|part| part.chunks(2));
-    let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
-    let mut sum: u64 = words.map(word).sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+    Ok((0..length).map(|at| (at * 7 + 1) as u8).collect())
 }
 
 #[cfg(test)]
@@ -234,21 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_its_fields_in_place_and_right_checksums() {
-        let frame = packet("tcp 10.0.0.1:80 > 10.0.0.2:9 len 64 flags syn,ack ttl 9");
+    fn a_packet_has_its_fields_in_place() {
+        let frame = packet("tcp 10.0.0.1:80 > 10.0.0.2:9 len 64 flags syn,ack ttl 9 id 0x102");
         assert_eq!(frame.len(), 64);
         assert_eq!(frame[12..14], [0x08, 0x00]);
-        assert_eq!((frame[22], frame[23], frame[47]), (9, TCP, 0x12));
+        assert_eq!((frame[18], frame[19], frame[22], frame[23], frame[47]), (1, 2, 9, 6, 0x12));
         assert_eq!(frame[26..38], [10, 0, 0, 1, 10, 0, 0, 2, 0, 80, 0, 9]);
-        assert_eq!(checksum(&[&frame[14..34]]), 0);
-        let pseudo = [&frame[26..34], &[0, TCP, 0, 30]].concat();
-        assert_eq!(checksum(&[&pseudo, &frame[34..]]), 0);
-    }
-
-    #[test]
-    fn a_checksum_known_from_elsewhere_comes_out() {
-        // RFC 1071, section 3: the sum of these is ddf2.
-        assert_eq!(checksum(&[&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
+        let view = ipv4::View::new(&frame[14..]).unwrap();
+        assert!(view.is_checksum_right());
+        let segment = tcp::View::new(view.payload()).unwrap();
+        assert!(segment.is_checksum_right(view.source(), view.target()));
     }
 
     #[test]
