@@ -1,6 +1,489 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The reference interpreter: it defines what a program means.
+//! The reference interpreter: what it does with a program is what the program means.
+//!
+//! It keeps the rules of `docs/semantics.md`, each in a file of its own: pure operations (`eval`),
+//! memory, tables and packets, the operations of a firing (`machine`) and its control flow
+//! (`frame`), firings and host calls (`firing`), channels, the outer ends, who goes next
+//! (`schedule`), and why nothing moves (`deadlock`). Every run records its choices as
+//! [`Oracles`]; [`Interpreter::replay`] takes them from such a record instead, from wherever it
+//! came.
 
+mod channel;
+mod choice;
+mod deadlock;
+mod endpoint;
+mod error;
 mod eval;
+mod firing;
+mod frame;
+mod instance;
+mod machine;
+mod memory;
+mod packet;
+mod probe;
+mod schedule;
+mod table;
 
+pub use deadlock::{Blocked, ChannelFill, Report, Wait};
+pub use error::Error;
 pub use eval::eval_pure;
+pub use packet::{HEAD_ROOM_BYTES, TAIL_LIMIT_BYTES, packet_bits};
+pub use probe::{ProbeEvent, ProbeKind, format_printf};
+pub use schedule::{Outcome, Schedule};
+
+use crate::oracle::{Execution, HostAction, InstanceCounters, Oracles};
+use crate::{
+    Bits, Channel, Direction, EndpointId, InstanceId, Item, ObjectId, Program, Sink, Source, flit,
+};
+use channel::{ChannelState, Token};
+use choice::Choice;
+use endpoint::{InputEnd, OutputEnd};
+use frame::{Frame, LoopBounds};
+use instance::InstanceState;
+use machine::Shared;
+use packet::PacketBuffer;
+use schedule::Actor;
+use std::collections::VecDeque;
+
+/// How a program is run. None of it changes what the program means.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who goes next.
+    pub schedule: Schedule,
+    /// What `random` is drawn from, where nothing is replayed.
+    pub random_seed: u64,
+    /// Operations and blocks of one firing before the watchdog traps it.
+    pub step_limit: u64,
+    /// Whether every item that enters a channel is kept for [`Interpreter::execution`].
+    pub keep_histories: bool,
+    /// Whether channels hold any number of items instead of their declared depth: for replaying
+    /// the record of a back end that buffers more.
+    pub unbounded_channels: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            schedule: Schedule::RoundRobin,
+            random_seed: 0,
+            step_limit: 10_000_000,
+            keep_histories: true,
+            unbounded_channels: false,
+        }
+    }
+}
+
+/// A program that runs.
+pub struct Interpreter<'p> {
+    program: &'p Program,
+    loops: Vec<LoopBounds>,
+    instances: Vec<InstanceState>,
+    channels: Vec<ChannelState>,
+    inputs: Vec<InputEnd>,
+    outputs: Vec<OutputEnd>,
+    /// By endpoint: its position in `inputs` or `outputs`.
+    endpoints: Vec<usize>,
+    actors: Vec<Actor>,
+    /// Draws the random order.
+    order: Option<fastrand::Rng>,
+    shared: Shared,
+    step_limit: u64,
+    breakpoints_enabled: bool,
+    is_replay: bool,
+}
+
+impl<'p> Interpreter<'p> {
+    /// Makes a verified program ready to run, and runs its init functions.
+    ///
+    /// # Errors
+    /// A program that is too large, or one with a port or an endpoint that no channel joins.
+    pub fn new(program: &'p Program, options: &Options) -> Result<Self, Error> {
+        Self::start(program, options, None)
+    }
+
+    /// As [`new`](Self::new), with all choices taken from a record. Fed the same input, and with
+    /// no other options but the schedule's, it ends in the same [`Execution`].
+    ///
+    /// # Errors
+    /// As for `new`, and a record of another graph.
+    pub fn replay(
+        program: &'p Program,
+        oracles: Oracles,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        Self::start(program, options, Some(oracles))
+    }
+
+    fn start(
+        program: &'p Program,
+        options: &Options,
+        oracles: Option<Oracles>,
+    ) -> Result<Self, Error> {
+        let graph = &program.graph;
+        let is_replay = oracles.is_some();
+        let channels = graph.channels.iter();
+        let channels = channels.map(|it| ChannelState::new(it, channel_name(program, it), options));
+        let mut interpreter = Self {
+            program,
+            loops: program.functions.iter().map(LoopBounds::of).collect(),
+            instances: vec![],
+            channels: channels.collect(),
+            inputs: vec![],
+            outputs: vec![],
+            endpoints: vec![],
+            actors: vec![],
+            order: match options.schedule {
+                Schedule::RoundRobin => None,
+                Schedule::Random { seed } => Some(fastrand::Rng::with_seed(seed)),
+            },
+            shared: Shared {
+                generator: fastrand::Rng::with_seed(options.random_seed),
+                clock_ns: 0,
+                probes: vec![],
+                frames: program.functions.iter().map(|_| vec![]).collect(),
+            },
+            step_limit: options.step_limit,
+            breakpoints_enabled: false,
+            is_replay,
+        };
+        let choices: Vec<Choice> = match oracles {
+            Some(oracles) => interpreter.take_record(oracles)?,
+            None => graph.instances.iter().map(|_| Choice::recording()).collect(),
+        };
+        for (at, choice) in choices.into_iter().enumerate() {
+            let id = InstanceId::new(at);
+            interpreter.instances.push(InstanceState::new(program, id, choice)?);
+            interpreter.actors.push(Actor::Instance(id));
+        }
+        interpreter.hold_frames()?;
+        interpreter.open_endpoints()?;
+        for at in 0..graph.instances.len() {
+            interpreter.initialise(InstanceId::new(at))?;
+        }
+        Ok(interpreter)
+    }
+
+    /// Checks the record against the graph and hands it out.
+    fn take_record(&mut self, oracles: Oracles) -> Result<Vec<Choice>, Error> {
+        let (channels, instances) = (self.channels.len(), self.program.graph.instances.len());
+        for (what, recorded, there) in [
+            ("channels", oracles.channels.len(), channels),
+            ("instances", oracles.instances.len(), instances),
+        ] {
+            if recorded != there {
+                return Err(Error::ForeignRecord { what, recorded, there });
+            }
+        }
+        for (channel, oracle) in self.channels.iter_mut().zip(oracles.channels) {
+            channel.replay(oracle.keep);
+        }
+        Ok(oracles.instances.into_iter().map(Choice::replaying).collect())
+    }
+
+    /// Makes a frame for every function, so that none is found too large in the middle of a run.
+    fn hold_frames(&mut self) -> Result<(), Error> {
+        for (frames, function) in self.shared.frames.iter_mut().zip(&self.program.functions) {
+            let what = || format!("the objects of {}", function.name);
+            frames.push(Frame::new(function).ok_or_else(|| Error::TooLarge { what: what() })?);
+        }
+        Ok(())
+    }
+
+    fn open_endpoints(&mut self) -> Result<(), Error> {
+        let graph = &self.program.graph;
+        for (at, endpoint) in graph.endpoints.iter().enumerate() {
+            let id = EndpointId::new(at);
+            let channel = match endpoint.direction {
+                Direction::Into => graph.channel_from(Source::Endpoint(id)),
+                Direction::OutOf => graph.channel_to(Sink::Endpoint(id)),
+            };
+            let channel = channel.ok_or_else(|| Error::Unknown {
+                instance: endpoint.name.clone(),
+                what: "channel".into(),
+            })?;
+            if endpoint.direction == Direction::Into {
+                self.endpoints.push(self.inputs.len());
+                self.actors.push(Actor::Input(self.inputs.len()));
+                self.inputs.push(InputEnd { channel, queue: VecDeque::new() });
+            } else {
+                self.endpoints.push(self.outputs.len());
+                self.actors.push(Actor::Output(self.outputs.len()));
+                self.outputs.push(OutputEnd::new(channel));
+            }
+        }
+        Ok(())
+    }
+
+    /// The instance of that name.
+    pub fn instance(&self, name: &str) -> Option<InstanceId> {
+        let at = self.instances.iter().position(|instance| instance.name == name)?;
+        Some(InstanceId::new(at))
+    }
+
+    /// The endpoint of that name.
+    pub fn endpoint(&self, name: &str) -> Option<EndpointId> {
+        let mut endpoints = self.program.graph.endpoints.iter();
+        Some(EndpointId::new(endpoints.position(|endpoint| endpoint.name == name)?))
+    }
+
+    /// Feeds a packet to an endpoint into the graph; it is cut into flits where those travel, of
+    /// which an empty packet has none.
+    ///
+    /// # Errors
+    /// An endpoint out of the graph, or one of records.
+    pub fn feed_packet(&mut self, endpoint: EndpointId, packet: &[u8]) -> Result<(), Error> {
+        let item = self.program.graph.endpoints[endpoint.index()].item;
+        let given = || "a packet".to_owned();
+        match item {
+            Item::Packet { .. } => {
+                let token = Token::Packet(PacketBuffer::new(packet));
+                self.input(endpoint, given)?.queue.push_back(token);
+            }
+            Item::Flit => {
+                let flits = flit::cut(packet).into_iter().map(Token::Bits);
+                self.input(endpoint, given)?.queue.extend(flits);
+            }
+            Item::Bits(_) => return Err(self.mismatch(endpoint, given())),
+        }
+        Ok(())
+    }
+
+    /// Feeds a flit or a record to an endpoint into the graph.
+    ///
+    /// # Errors
+    /// An endpoint out of the graph, or one of packets, or of another width.
+    pub fn feed_item(&mut self, endpoint: EndpointId, item: Bits) -> Result<(), Error> {
+        let given = || format!("{} bits", item.width());
+        let wanted = self.program.graph.endpoints[endpoint.index()].item.value_type();
+        if wanted.bits() != Some(item.width()) {
+            return Err(self.mismatch(endpoint, given()));
+        }
+        self.input(endpoint, given)?.queue.push_back(Token::Bits(item.clone()));
+        Ok(())
+    }
+
+    /// The whole packets that have come out of an endpoint since they were last taken.
+    ///
+    /// # Errors
+    /// An endpoint into the graph, or one of records.
+    pub fn take_packets(&mut self, endpoint: EndpointId) -> Result<Vec<Vec<u8>>, Error> {
+        let item = self.program.graph.endpoints[endpoint.index()].item;
+        if matches!(item, Item::Bits(_)) {
+            return Err(self.mismatch(endpoint, "a request for packets".into()));
+        }
+        Ok(self.output(endpoint)?.take_packets())
+    }
+
+    /// The items that have come out of an endpoint since they were last taken, a packet as its
+    /// [bits](packet_bits).
+    ///
+    /// # Errors
+    /// An endpoint into the graph.
+    pub fn take_items(&mut self, endpoint: EndpointId) -> Result<Vec<Bits>, Error> {
+        Ok(self.output(endpoint)?.take_items())
+    }
+
+    /// Makes an endpoint out of the graph refuse to read at `percent` of its chances, drawn from
+    /// `seed`; with 100 it never reads.
+    ///
+    /// # Errors
+    /// An endpoint into the graph.
+    pub fn stall_output(
+        &mut self,
+        endpoint: EndpointId,
+        percent: u8,
+        seed: u64,
+    ) -> Result<(), Error> {
+        self.output(endpoint)?.stall(percent, seed);
+        Ok(())
+    }
+
+    /// Sends a signal to an instance, between firings; its answer.
+    ///
+    /// # Errors
+    /// An instance without a signal handler; a signal of a wrong width; a replay.
+    pub fn signal(&mut self, instance: InstanceId, signal: Bits) -> Result<Bits, Error> {
+        let answer = self.act_for_host(instance, HostAction::Signal(signal))?;
+        Ok(answer.unwrap_or_else(|| Bits::zero(crate::SIGNAL_BITS)))
+    }
+
+    /// Calls a method of an instance, between firings; its result, where it has one.
+    ///
+    /// # Errors
+    /// No such method; other arguments than its parameters; a replay.
+    pub fn call_method(
+        &mut self,
+        instance: InstanceId,
+        method: &str,
+        args: Vec<Bits>,
+    ) -> Result<Option<Bits>, Error> {
+        let mut methods = self.program.element_of(instance).methods.iter();
+        let at = methods.position(|it| it.name == method);
+        let at = at.ok_or_else(|| self.unknown(instance, &format!("method {method}")))?;
+        self.act_for_host(instance, HostAction::Method(at, args))
+    }
+
+    /// Element `index` of a state variable.
+    ///
+    /// # Errors
+    /// No such variable or element, or one that the host may not see.
+    pub fn read_variable(
+        &self,
+        instance: InstanceId,
+        name: &str,
+        index: u64,
+    ) -> Result<Bits, Error> {
+        let object = self.visible_object(instance, name)?;
+        let value = self.instances[instance.index()].objects[object.index()].element(index);
+        value.ok_or_else(|| self.unknown(instance, &format!("element {index} of {name}")))
+    }
+
+    /// Writes element `index` of a state variable, between firings.
+    ///
+    /// # Errors
+    /// As for [`read_variable`](Self::read_variable); a value of another width; a replay.
+    pub fn write_variable(
+        &mut self,
+        instance: InstanceId,
+        name: &str,
+        index: u64,
+        value: Bits,
+    ) -> Result<(), Error> {
+        let old = self.read_variable(instance, name, index)?;
+        if old.width() != value.width() {
+            return Err(Error::Mismatch {
+                what: format!("{}.{name}", self.instances[instance.index()].name),
+                wanted: format!("{} bits", old.width()),
+                given: format!("{} bits", value.width()),
+            });
+        }
+        let object = self.visible_object(instance, name)?;
+        self.act_for_host(instance, HostAction::Write { object, index, value })?;
+        Ok(())
+    }
+
+    /// Whether an instance rests after a firing that passed a breakpoint.
+    pub fn set_breakpoints_enabled(&mut self, enabled: bool) {
+        self.breakpoints_enabled = enabled;
+        if !enabled {
+            self.instances.iter_mut().for_each(|instance| instance.held_at = None);
+        }
+    }
+
+    /// Lets an instance go on from its breakpoint.
+    pub fn resume(&mut self, instance: InstanceId) {
+        self.instances[instance.index()].held_at = None;
+    }
+
+    /// Lets an instance rest for good after that many firings that did something: to replay a
+    /// record that was stopped while it could go on.
+    pub fn limit_firings(&mut self, instance: InstanceId, firings: u64) {
+        self.instances[instance.index()].firing_limit = firings;
+    }
+
+    /// What probes have told since this was last asked, in order.
+    pub fn take_probes(&mut self) -> Vec<ProbeEvent> {
+        std::mem::take(&mut self.shared.probes)
+    }
+
+    /// What an instance has counted.
+    pub fn counters(&self, instance: InstanceId) -> &InstanceCounters {
+        &self.instances[instance.index()].counters
+    }
+
+    /// Every item that has entered a channel, in order.
+    pub fn history(&self, channel: crate::ChannelId) -> &[Bits] {
+        &self.channels[channel.index()].history
+    }
+
+    /// The choices made so far, fit to be replayed.
+    pub fn oracles(&self) -> Oracles {
+        let channels = self.channels.iter();
+        Oracles {
+            instances: self.instances.iter().map(|instance| instance.choice.made.clone()).collect(),
+            channels: channels
+                .map(|it| crate::oracle::ChannelOracle { keep: it.keep.clone() })
+                .collect(),
+        }
+    }
+
+    /// What the run has done so far.
+    pub fn execution(&self) -> Execution {
+        let contents = |object: &memory::ObjectMemory| {
+            (0..object.depth()).filter_map(|index| object.element(index)).collect()
+        };
+        let instances = self.instances.iter();
+        Execution {
+            histories: self.channels.iter().map(|channel| channel.history.clone()).collect(),
+            state: instances
+                .map(|instance| instance.objects.iter().map(contents).collect())
+                .collect(),
+            counters: self.instances.iter().map(|it| it.counters.clone()).collect(),
+            answers: self.instances.iter().map(|it| it.answers.clone()).collect(),
+        }
+    }
+
+    fn act_for_host(&mut self, id: InstanceId, action: HostAction) -> Result<Option<Bits>, Error> {
+        if self.is_replay {
+            return Err(Error::HostInReplay);
+        }
+        self.act(id, action)
+    }
+
+    fn visible_object(&self, instance: InstanceId, name: &str) -> Result<ObjectId, Error> {
+        let mut objects = self.program.element_of(instance).state.iter();
+        let at = objects.position(|object| object.name == name && object.host_visible);
+        let unknown = || self.unknown(instance, &format!("variable {name} open to the host"));
+        at.map(ObjectId::new).ok_or_else(unknown)
+    }
+
+    fn input(
+        &mut self,
+        endpoint: EndpointId,
+        given: impl FnOnce() -> String,
+    ) -> Result<&mut InputEnd, Error> {
+        if self.program.graph.endpoints[endpoint.index()].direction != Direction::Into {
+            return Err(self.mismatch(endpoint, given()));
+        }
+        Ok(&mut self.inputs[self.endpoints[endpoint.index()]])
+    }
+
+    fn output(&mut self, endpoint: EndpointId) -> Result<&mut OutputEnd, Error> {
+        if self.program.graph.endpoints[endpoint.index()].direction != Direction::OutOf {
+            return Err(self.mismatch(endpoint, "a request to read".into()));
+        }
+        Ok(&mut self.outputs[self.endpoints[endpoint.index()]])
+    }
+
+    fn mismatch(&self, endpoint: EndpointId, given: String) -> Error {
+        let endpoint = &self.program.graph.endpoints[endpoint.index()];
+        let what = endpoint.name.clone();
+        let wanted = match endpoint.direction {
+            Direction::Into => format!("{:?} in", endpoint.item),
+            Direction::OutOf => format!("{:?} out", endpoint.item),
+        };
+        Error::Mismatch { what, wanted, given }
+    }
+
+    pub(crate) fn unknown(&self, instance: InstanceId, what: &str) -> Error {
+        let instance = self.program.instance(instance).name.clone();
+        Error::Unknown { instance, what: what.into() }
+    }
+}
+
+/// A channel by its ends: `a.out -> b.in`.
+fn channel_name(program: &Program, channel: &Channel) -> String {
+    let endpoint = |id: EndpointId| program.graph.endpoints[id.index()].name.clone();
+    let port = |id, ports: &[crate::Port], port: crate::PortId| {
+        format!("{}.{}", program.instance(id).name, ports[port.index()].name)
+    };
+    let source = match channel.source {
+        Source::Endpoint(id) => endpoint(id),
+        Source::Port(id, at) => port(id, &program.element_of(id).outputs, at),
+    };
+    let sink = match channel.sink {
+        Sink::Endpoint(id) => endpoint(id),
+        Sink::Port(id, at) => port(id, &program.element_of(id).inputs, at),
+    };
+    format!("{source} -> {sink}")
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Channels: bounded queues that know their history, and that flits pass well formed.
+//!
+//! A lossy channel decides when an item is offered. On a flit channel the flit with sop decides for
+//! its whole packet; a packet whose first flit found room is never cut, so its later flits wait for
+//! room like those of any other channel.
+
+use super::packet::{PacketBuffer, packet_bits};
+use super::{Error, Options};
+use crate::flit::{Framing, Header};
+use crate::{Bits, Channel, Item, OnFull};
+use std::collections::VecDeque;
+
+/// An item on its way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Token {
+    Bits(Bits),
+    Packet(PacketBuffer),
+}
+
+impl Token {
+    /// Its bits; a packet's bytes' bits.
+    pub fn into_bits(self) -> Bits {
+        match self {
+            Token::Bits(bits) => bits,
+            Token::Packet(packet) => packet_bits(packet.bytes()),
+        }
+    }
+}
+
+/// A channel at run time.
+#[derive(Debug)]
+pub(super) struct ChannelState {
+    /// `a.out -> b.in`.
+    pub name: String,
+    /// Every item that entered, in order.
+    pub history: Vec<Bits>,
+    /// For a lossy channel: which of the items offered were kept.
+    pub keep: Vec<bool>,
+    /// What `keep` has to become, in a replay.
+    recorded: Option<Vec<bool>>,
+    items: VecDeque<Token>,
+    depth: usize,
+    is_flit: bool,
+    is_lossy: bool,
+    keeps_history: bool,
+    framing: Framing,
+    /// Whether the packet that is passing is dropped.
+    is_dropping: bool,
+    /// Items that entered or were dropped.
+    offered: u64,
+}
+
+/// What becomes of an offered item.
+enum Fate {
+    Enters,
+    IsDropped,
+    Waits,
+}
+
+impl ChannelState {
+    pub fn new(channel: &Channel, name: String, options: &Options) -> Self {
+        Self {
+            name,
+            history: vec![],
+            keep: vec![],
+            recorded: None,
+            items: VecDeque::new(),
+            depth: if options.unbounded_channels { usize::MAX } else { channel.depth as usize },
+            is_flit: channel.item == Item::Flit,
+            is_lossy: channel.on_full == OnFull::DropCounted,
+            keeps_history: options.keep_histories,
+            framing: Framing::default(),
+            is_dropping: false,
+            offered: 0,
+        }
+    }
+
+    /// From now on, keeps exactly the items that `recorded` says.
+    pub fn replay(&mut self, recorded: Vec<bool>) {
+        self.recorded = Some(recorded);
+    }
+
+    /// Whether the record of a replay has been used up.
+    pub fn is_replayed(&self) -> bool {
+        self.recorded.as_ref().is_none_or(|recorded| self.keep.len() >= recorded.len())
+    }
+
+    /// Takes an item in, or drops it as lossy channels do; gives it back if it has to wait.
+    ///
+    /// # Errors
+    /// A flit that breaks the framing, and a replay without a record of this item.
+    pub fn offer(&mut self, token: Token) -> Result<Option<Token>, Error> {
+        let header = match &token {
+            Token::Bits(bits) if self.is_flit => Some(Header::of(bits)),
+            _ => None,
+        };
+        let fate = self.fate(header)?;
+        if matches!(fate, Fate::Waits) {
+            return Ok(Some(token));
+        }
+        let item = self.offered;
+        self.offered += 1;
+        if let Some(header) = header {
+            self.framing.accept(header).map_err(|malformed| Error::Malformed {
+                channel: self.name.clone(),
+                item,
+                malformed,
+            })?;
+        }
+        let enters = matches!(fate, Fate::Enters);
+        if self.is_lossy {
+            self.keep.push(enters);
+            self.is_dropping = !enters;
+        }
+        if enters {
+            if self.keeps_history {
+                self.history.push(token.clone().into_bits());
+            }
+            self.items.push_back(token);
+        }
+        Ok(None)
+    }
+
+    /// The next item.
+    pub fn front(&self) -> Option<&Token> {
+        self.items.front()
+    }
+
+    /// Takes the next item out.
+    pub fn take(&mut self) -> Option<Token> {
+        self.items.pop_front()
+    }
+
+    /// Items waiting in it.
+    pub fn fill(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Most items it holds.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn fate(&self, header: Option<Header>) -> Result<Fate, Error> {
+        let is_full = self.items.len() >= self.depth;
+        let into_room = if is_full { Fate::Waits } else { Fate::Enters };
+        if !self.is_lossy {
+            return Ok(into_room);
+        }
+        if let Some(recorded) = &self.recorded {
+            return match recorded.get(self.keep.len()) {
+                Some(true) => Ok(into_room),
+                Some(false) => Ok(Fate::IsDropped),
+                None => {
+                    Err(Error::ReplayChannel { channel: self.name.clone(), item: self.offered })
+                }
+            };
+        }
+        let goes_on_with_packet = header.is_some_and(|header| !header.sop);
+        Ok(match goes_on_with_packet {
+            true if self.is_dropping => Fate::IsDropped,
+            true => into_room,
+            false if is_full => Fate::IsDropped,
+            false => Fate::Enters,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flit::{Malformed, cut};
+    use crate::{EndpointId, Loc, Sink, Source};
+
+    fn channel(item: Item, depth: u32, on_full: OnFull) -> ChannelState {
+        let channel = Channel {
+            source: Source::Endpoint(EndpointId(0)),
+            sink: Sink::Endpoint(EndpointId(1)),
+            item,
+            depth,
+            on_full,
+            loc: Loc::default(),
+        };
+        ChannelState::new(&channel, "a.out -> b.in".into(), &Options::default())
+    }
+
+    fn record(value: u64) -> Token {
+        Token::Bits(Bits::from_u64(32, value))
+    }
+
+    fn offer_all(channel: &mut ChannelState, flits: &[Bits]) -> usize {
+        let mut offered = 0;
+        for flit in flits {
+            match channel.offer(Token::Bits(flit.clone())) {
+                Ok(None) => offered += 1,
+                Ok(Some(_)) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        offered
+    }
+
+    #[test]
+    fn a_full_channel_gives_the_item_back_until_there_is_room() {
+        let mut channel = channel(Item::Bits(32), 2, OnFull::Block);
+        assert_eq!(channel.offer(record(1)), Ok(None));
+        assert_eq!(channel.offer(record(2)), Ok(None));
+        assert_eq!(channel.offer(record(3)), Ok(Some(record(3))));
+        assert_eq!(channel.take(), Some(record(1)));
+        assert_eq!(channel.offer(record(3)), Ok(None));
+        assert_eq!((channel.fill(), channel.depth()), (2, 2));
+        let history: Vec<u64> = channel.history.iter().map(Bits::to_u64).collect();
+        assert_eq!(history, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_full_lossy_channel_drops_records() {
+        let mut channel = channel(Item::Bits(32), 1, OnFull::DropCounted);
+        for value in 1..=3 {
+            assert_eq!(channel.offer(record(value)), Ok(None));
+        }
+        assert_eq!(channel.keep, [true, false, false]);
+        assert_eq!((channel.fill(), channel.history.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_lossy_flit_channel_keeps_or_drops_whole_packets() {
+        let packet = cut(&[7; 96]);
+        let mut channel = channel(Item::Flit, 3, OnFull::DropCounted);
+        assert_eq!(offer_all(&mut channel, &packet), 3);
+        assert_eq!(offer_all(&mut channel, &packet), 3);
+        assert_eq!(channel.keep, [true, true, true, false, false, false]);
+        // Room for the rest of a packet whose start was dropped changes nothing.
+        assert_eq!(offer_all(&mut channel, &packet[..1]), 1);
+        channel.take();
+        assert_eq!(offer_all(&mut channel, &packet[1..]), 2);
+        assert_eq!(channel.keep[6..], [false; 3]);
+        // A packet that found room is kept whole: its later flits wait.
+        assert_eq!(offer_all(&mut channel, &packet), 1);
+        channel.take();
+        channel.take();
+        assert_eq!(offer_all(&mut channel, &packet[1..]), 2);
+        assert_eq!(channel.keep[9..], [true; 3]);
+        assert_eq!(channel.history, [packet.clone(), packet].concat());
+    }
+
+    #[test]
+    fn a_replay_keeps_what_the_record_says() {
+        let mut channel = channel(Item::Bits(32), 1, OnFull::DropCounted);
+        channel.replay(vec![false, true, true]);
+        assert_eq!(channel.offer(record(1)), Ok(None));
+        assert_eq!(channel.offer(record(2)), Ok(None));
+        assert_eq!(channel.offer(record(3)), Ok(Some(record(3))));
+        channel.take();
+        assert!(!channel.is_replayed());
+        assert_eq!(channel.offer(record(3)), Ok(None));
+        assert!(channel.is_replayed());
+        let error = channel.offer(record(4)).expect_err("the record has ended");
+        assert!(error.to_string().contains("a.out -> b.in"), "{error}");
+        assert_eq!(channel.history.len(), 2);
+    }
+
+    #[test]
+    fn a_malformed_stream_is_an_error_that_names_the_channel() {
+        let mut channel = channel(Item::Flit, 8, OnFull::Block);
+        let flits = cut(&[7; 64]);
+        assert_eq!(channel.offer(Token::Bits(flits[0].clone())), Ok(None));
+        let error = channel.offer(Token::Bits(flits[0].clone()));
+        let malformed = Malformed::NestedSop;
+        let channel_name = "a.out -> b.in".to_owned();
+        assert_eq!(error, Err(Error::Malformed { channel: channel_name, item: 1, malformed }));
+        assert_eq!(channel.fill(), 1);
+    }
+}
