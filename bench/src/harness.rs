@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Measuring in turn: every subject runs once a round, in the same order, round after round
+//! (A B A B), so that what disturbs the machine for a while disturbs all of them.
+//!
+//! A measurement is a number of rates, one a round. Its median is the figure; the spread, and what
+//! all but the worst hundredth of the rounds reached, say how far to trust it.
+
+use anyhow::Result;
+use std::time::Duration;
+
+/// Something that is measured.
+pub trait Subject {
+    /// What to call it.
+    fn name(&self) -> &str;
+
+    /// Does its work once; gives how much of it there was and how long it took.
+    ///
+    /// # Errors
+    /// Whatever keeps it from working: the measurement ends.
+    fn run(&mut self) -> Result<Work>;
+}
+
+/// Work done in a time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Work {
+    /// Frames.
+    pub frames: f64,
+    /// The time they took.
+    pub elapsed: Duration,
+}
+
+impl Work {
+    /// Millions of frames a second.
+    pub fn million_per_second(&self) -> f64 {
+        self.frames / self.elapsed.as_secs_f64().max(1e-9) / 1e6
+    }
+}
+
+/// The rates of one subject.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measurement {
+    /// Who was measured.
+    pub name: String,
+    /// Millions of frames a second, by round.
+    pub rates: Vec<f64>,
+}
+
+/// Runs all subjects `rounds` times in turn, after one round that does not count.
+///
+/// # Errors
+/// What kept a subject from working, with its name.
+pub fn alternate(subjects: &mut [Box<dyn Subject>], rounds: usize) -> Result<Vec<Measurement>> {
+    let empty = |subject: &Box<dyn Subject>| Measurement {
+        name: subject.name().to_owned(),
+        rates: Vec::with_capacity(rounds),
+    };
+    let mut measurements: Vec<Measurement> = subjects.iter().map(empty).collect();
+    for round in 0..=rounds {
+        for (subject, measurement) in subjects.iter_mut().zip(&mut measurements) {
+            let work = subject.run().map_err(|error| error.context(measurement.name.clone()))?;
+            if round > 0 {
+                measurement.rates.push(work.million_per_second());
+            }
+        }
+    }
+    Ok(measurements)
+}
+
+impl Measurement {
+    /// The middle rate; the lower of two.
+    pub fn median(&self) -> f64 {
+        self.quantile(0.5)
+    }
+
+    /// The rate that 99 of a hundred rounds reached; the worst of fewer than a hundred.
+    pub fn reached_by_99_percent(&self) -> f64 {
+        self.quantile(0.01)
+    }
+
+    /// From the worst to the best round, as a part of the median.
+    pub fn spread(&self) -> f64 {
+        (self.quantile(1.0) - self.quantile(0.0)) / self.median().max(f64::MIN_POSITIVE)
+    }
+
+    /// The lowest rate that the part `at` of the rounds does not exceed (nearest rank).
+    fn quantile(&self, at: f64) -> f64 {
+        let mut sorted = self.rates.clone();
+        sorted.sort_by(f64::total_cmp);
+        let rank = (at * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    struct Fake {
+        name: &'static str,
+        order: Rc<RefCell<Vec<&'static str>>>,
+    }
+
+    impl Subject for Fake {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn run(&mut self) -> Result<Work> {
+            self.order.borrow_mut().push(self.name);
+            let frames = self.order.borrow().len() as f64 * 1e6;
+            Ok(Work { frames, elapsed: Duration::from_secs(1) })
+        }
+    }
+
+    #[test]
+    fn subjects_take_turns_and_the_first_round_does_not_count() {
+        let order = Rc::new(RefCell::new(vec![]));
+        let fake = |name| Box::new(Fake { name, order: order.clone() }) as Box<dyn Subject>;
+        let results = alternate(&mut [fake("a"), fake("b")], 2).expect("nothing fails");
+        assert_eq!(*order.borrow(), ["a", "b", "a", "b", "a", "b"]);
+        assert_eq!((&results[0].rates, &results[1].rates), (&vec![3.0, 5.0], &vec![4.0, 6.0]));
+    }
+
+    #[test]
+    fn quantiles_are_of_the_rounds() {
+        let rates: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        let many = Measurement { name: "x".into(), rates };
+        assert_eq!((many.median(), many.reached_by_99_percent()), (100.0, 2.0));
+        assert!((many.spread() - 1.99).abs() < 1e-9);
+        let few = Measurement { name: "x".into(), rates: vec![5.0, 3.0, 4.0] };
+        assert_eq!((few.median(), few.reached_by_99_percent()), (4.0, 3.0));
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A bar plot of results as SVG: a group of bars for each case, a bar for each subject, its median
+//! as the length and its worst and best round as a line.
+
+use crate::machine::Machine;
+use crate::report::CaseResult;
+
+const WIDTH: f64 = 820.0;
+const LEFT: f64 = 230.0;
+const RIGHT: f64 = 90.0;
+const BAR: f64 = 20.0;
+const ROW: f64 = 27.0;
+const GROUP_GAP: f64 = 34.0;
+const TOP: f64 = 58.0;
+const BOTTOM: f64 = 44.0;
+const COLOURS: [&str; 4] = ["#1c6dd0", "#d9822b", "#8a8f98", "#3f9e6e"];
+
+/// Draws the results.
+pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
+    let measurements = || results.iter().flat_map(|result| &result.measurements);
+    let highest = measurements().flat_map(|it| &it.rates).fold(0.0, |most: f64, it| most.max(*it));
+    let scale = (WIDTH - LEFT - RIGHT) / highest.max(f64::MIN_POSITIVE);
+    let rows = measurements().count() as f64;
+    let height = TOP + rows * ROW + results.len() as f64 * GROUP_GAP + BOTTOM;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+    );
+    out += &text(16.0, 26.0, "start", "bold", title);
+    let axis = "million frames a second, measured: median, and worst to best round";
+    out += &text(16.0, 46.0, "start", "normal", axis);
+    let mut y = TOP;
+    for result in results {
+        y += GROUP_GAP;
+        out += &text(16.0, y - 10.0, "start", "bold", &format!("{} {}", result.bench, result.case));
+        for (at, it) in result.measurements.iter().enumerate() {
+            let (median, colour) = (it.median(), COLOURS[at % COLOURS.len()]);
+            let low = it.rates.iter().copied().fold(median, f64::min) * scale;
+            let high = it.rates.iter().copied().fold(median, f64::max) * scale;
+            let (length, middle) = (median * scale, y + BAR / 2.0);
+            out += &text(LEFT - 10.0, middle + 5.0, "end", "normal", &it.name);
+            out += &format!(
+                "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\" \
+                 fill=\"{colour}\"/>\n<path d=\"M{:.1} {middle:.1}H{:.1}\" stroke=\"#000000\" \
+                 stroke-width=\"1.5\"/>\n",
+                LEFT + low,
+                LEFT + high,
+            );
+            let figure = format!("{median:.1}");
+            out += &text(LEFT + high.max(length) + 8.0, middle + 5.0, "start", "normal", &figure);
+            y += ROW;
+        }
+    }
+    let foot = format!("{}; commit {}; {}", machine.machine, machine.commit, machine.date);
+    out += &text(16.0, height - 16.0, "start", "normal", &foot);
+    out + "</svg>\n"
+}
+
+fn text(x: f64, y: f64, anchor: &str, weight: &str, text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    format!(
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-weight=\"{weight}\">\
+         {text}</text>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Measurement;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_median() {
+        let measurement =
+            |name: &str, rate: f64| Measurement { name: name.into(), rates: vec![rate; 3] };
+        let results = [CaseResult {
+            bench: "nf".into(),
+            case: "forward".into(),
+            measurements: vec![measurement("a<b", 40.0), measurement("c", 10.0)],
+            notes: vec![],
+        }];
+        let machine = Machine { machine: "m".into(), commit: "c".into(), date: "d".into() };
+        let svg = svg("t", &results, &machine);
+        let widths: Vec<f64> = svg
+            .split("width=\"")
+            .filter_map(|part| part.split('"').next()?.parse().ok())
+            .filter(|width| *width != WIDTH && *width != 1.5)
+            .collect();
+        assert_eq!(widths, [500.0, 125.0]);
+        assert!(svg.contains("a&lt;b") && !svg.contains("a<b"));
+        assert!(svg.contains("m; commit c; d"));
+    }
+}

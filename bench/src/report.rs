@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Results: as text, as one JSON object a line, and as a file with comma-separated values.
+
+use crate::harness::Measurement;
+use crate::machine::Machine;
+use serde::Serialize;
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A clock on this machine.
+    Measured,
+    /// A cycle count of simulated hardware, with an assumed clock.
+    Simulated,
+    /// A calculation.
+    Modelled,
+}
+
+/// One figure beside its peer's. The names are those of the JSON lines.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Line {
+    /// The group of cases.
+    pub bench: String,
+    /// What was done.
+    pub case: String,
+    /// What is counted.
+    pub metric: String,
+    /// In what.
+    pub unit: String,
+    /// See [`Kind`].
+    pub kind: Kind,
+    /// The figure: the median.
+    pub value: f64,
+    /// The median of the rounds.
+    pub p50: f64,
+    /// What 99 of a hundred rounds reached.
+    pub p99: f64,
+    /// With whom it is compared; none where the peer cannot run.
+    pub peer: Option<String>,
+    /// The peer's median.
+    pub peer_value: Option<f64>,
+    /// Ours over the peer's: above 1 is better for us.
+    pub ratio: Option<f64>,
+    /// What a publication reports for the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<f64>,
+}
+
+/// Everything measured in one case.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CaseResult {
+    /// The group of cases.
+    pub bench: String,
+    /// What was done.
+    pub case: String,
+    /// Ours first, then the peers and the limit.
+    pub measurements: Vec<Measurement>,
+    /// What each figure includes, and which peers could not run and why.
+    pub notes: Vec<String>,
+}
+
+impl CaseResult {
+    /// A line for each peer; one without a peer where there is none.
+    pub fn lines(&self) -> Vec<Line> {
+        let Some((ours, peers)) = self.measurements.split_first() else { return vec![] };
+        let alone = Line {
+            bench: self.bench.clone(),
+            case: self.case.clone(),
+            metric: "rate".into(),
+            unit: "Mpps".into(),
+            kind: Kind::Measured,
+            value: ours.median(),
+            p50: ours.median(),
+            p99: ours.reached_by_99_percent(),
+            peer: None,
+            peer_value: None,
+            ratio: None,
+            published: None,
+        };
+        if peers.is_empty() {
+            return vec![alone];
+        }
+        let beside = |peer: &Measurement| Line {
+            peer: Some(peer.name.clone()),
+            peer_value: Some(peer.median()),
+            ratio: (peer.median() > 0.0).then(|| ours.median() / peer.median()),
+            ..alone.clone()
+        };
+        peers.iter().map(beside).collect()
+    }
+
+    /// A table for people.
+    pub fn text(&self) -> String {
+        let mut text = format!("{} {}, measured, million frames a second\n", self.bench, self.case);
+        let ours = self.measurements.first().map_or(0.0, Measurement::median);
+        text += "                          median       p99    spread   ns/frame   ours/this\n";
+        for it in &self.measurements {
+            let median = it.median();
+            text += &format!(
+                "  {:<22} {median:>9.2} {:>9.2} {:>8.1}% {:>10.2} {:>10.2}x\n",
+                it.name,
+                it.reached_by_99_percent(),
+                it.spread() * 100.0,
+                1e3 / median.max(f64::MIN_POSITIVE),
+                ours / median.max(f64::MIN_POSITIVE),
+            );
+        }
+        for note in &self.notes {
+            text += &format!("  - {note}\n");
+        }
+        text
+    }
+}
+
+/// The values of every round, with the machine, commit and date in each row.
+pub fn csv(results: &[CaseResult], machine: &Machine) -> String {
+    let mut text = String::from("bench,case,subject,round,rate_mpps,kind,machine,commit,date\n");
+    for result in results {
+        for it in &result.measurements {
+            for (round, rate) in it.rates.iter().enumerate() {
+                let fields = [
+                    quoted(&result.bench),
+                    quoted(&result.case),
+                    quoted(&it.name),
+                    (round + 1).to_string(),
+                    format!("{rate:.4}"),
+                    "measured".into(),
+                    quoted(&machine.machine),
+                    quoted(&machine.commit),
+                    quoted(&machine.date),
+                ];
+                text += &(fields.join(",") + "\n");
+            }
+        }
+    }
+    text
+}
+
+/// A field of a comma-separated file (RFC 4180).
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> CaseResult {
+        let measurement =
+            |name: &str, rates: &[f64]| Measurement { name: name.into(), rates: rates.to_vec() };
+        CaseResult {
+            bench: "nf".into(),
+            case: "forward 64 B".into(),
+            measurements: vec![
+                measurement("freeport", &[10.0, 12.0, 11.0]),
+                measurement("kernel, XDP", &[5.0, 5.5, 6.0]),
+            ],
+            notes: vec!["sizes exclude the FCS".into()],
+        }
+    }
+
+    #[test]
+    fn a_line_has_exactly_the_fields_of_the_contract() {
+        let lines = sample().lines();
+        let json = serde_json::to_string(&lines[0]).expect("plain data");
+        assert_eq!(
+            json,
+            "{\"bench\":\"nf\",\"case\":\"forward 64 B\",\"metric\":\"rate\",\"unit\":\"Mpps\",\
+             \"kind\":\"measured\",\"value\":11.0,\"p50\":11.0,\"p99\":10.0,\
+             \"peer\":\"kernel, XDP\",\"peer_value\":5.5,\"ratio\":2.0}"
+        );
+    }
+
+    #[test]
+    fn without_a_peer_there_is_one_line_that_says_so() {
+        let mut result = sample();
+        result.measurements.truncate(1);
+        let lines = result.lines();
+        assert_eq!((lines.len(), &lines[0].peer, lines[0].ratio), (1, &None, None));
+    }
+
+    #[test]
+    fn rows_quote_what_has_a_comma() {
+        let machine = Machine {
+            machine: "a \"fast\" one, 2 cores".into(),
+            commit: "abc".into(),
+            date: "2026-11-21".into(),
+        };
+        let text = csv(&[sample()], &machine);
+        let row = text.lines().nth(4).expect("a header and six rows");
+        let expected = "nf,forward 64 B,\"kernel, XDP\",1,5.0000,measured,\
+                        \"a \"\"fast\"\" one, 2 cores\",abc,2026-11-21";
+        assert_eq!((row, text.lines().count()), (expected, 7));
+    }
+}
