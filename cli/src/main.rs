@@ -4,6 +4,8 @@
 
 mod commands;
 mod graph;
+mod library;
+mod manual;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use freeport_tests::repository;
 fn sample() -> Trace {
     Trace {
         seed: 7,
-        frames: 240,
+        frames: 100,
         flows: 12,
         sizes: Sizes::InternetMix,
         tcp_percent: 75,
@@ -41,5 +41,5 @@ fn the_sample_capture_is_what_its_settings_say() {
     }
     assert!(std::fs::read(&path).unwrap() == wanted, "{} differs", path.display());
     let mut receiver = PcapReceiver::open(&path).unwrap();
-    assert_eq!(receiver.receive(1_000).unwrap().len(), 240);
+    assert_eq!(receiver.receive(1_000).unwrap().len(), 100);
 }

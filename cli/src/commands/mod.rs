@@ -2,6 +2,7 @@
 //! The subcommands. Each has its arguments, with an example in its help, and a `run`.
 
 mod doctor;
+mod elements;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -11,6 +12,8 @@ use std::process::ExitCode;
 pub enum Command {
     /// Tell what this machine offers, and what falls back to what, and why
     Doctor(doctor::Arguments),
+    /// List the element library, or print one manual page
+    Elements(elements::Arguments),
 }
 
 impl Command {
@@ -21,6 +24,7 @@ impl Command {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Doctor(arguments) => doctor::run(&arguments),
+            Command::Elements(arguments) => elements::run(&arguments),
         }
     }
 }
