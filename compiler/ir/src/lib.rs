@@ -14,7 +14,9 @@ pub mod interp;
 mod op;
 pub mod oracle;
 mod program;
+pub mod text;
 mod types;
+pub mod typing;
 
 pub use bits::Bits;
 pub use builder::Builder;

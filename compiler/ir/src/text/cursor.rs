@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A place in the token list, and the small things that all parts of the parser read.
+
+use super::ParseError;
+use super::lex::{Kind, Position, Token, tokens};
+use crate::{Bits, Loc};
+
+/// Errors are boxed: they are rare and large.
+pub(super) type Result<T> = std::result::Result<T, Box<ParseError>>;
+
+/// Widest bit vector the text form takes; it bounds what a hostile text can make us allocate.
+const MOST_BITS: u32 = 1 << 20;
+
+/// Reads tokens one after the other.
+pub(super) struct Cursor<'t> {
+    text: &'t str,
+    tokens: Vec<Token>,
+    next: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(text: &'t str) -> std::result::Result<Self, ParseError> {
+        let tokens = tokens(text).map_err(|(at, message)| error(text, at, message))?;
+        Ok(Self { text, tokens, next: 0 })
+    }
+
+    /// The index of the next token, to point at it in an error.
+    pub(super) fn index(&self) -> usize {
+        self.next
+    }
+
+    /// Goes back, or on, to the token of that index.
+    pub(super) fn go_to(&mut self, index: usize) {
+        self.next = index.min(self.tokens.len() - 1);
+    }
+
+    /// The next token, left in place.
+    pub(super) fn peek(&self) -> &Kind {
+        &self.tokens[self.next.min(self.tokens.len() - 1)].kind
+    }
+
+    /// The token after the next, left in place.
+    pub(super) fn peek_second(&self) -> &Kind {
+        &self.tokens[(self.next + 1).min(self.tokens.len() - 1)].kind
+    }
+
+    /// Goes past the next token; the end is never passed.
+    pub(super) fn next(&mut self) {
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        *self.peek() == Kind::End
+    }
+
+    /// The next token, if it is a word.
+    pub(super) fn word(&self) -> Option<&str> {
+        match self.peek() {
+            Kind::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Takes that word if it is next.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let is_next = self.word() == Some(word);
+        if is_next {
+            self.next();
+        }
+        is_next
+    }
+
+    pub(super) fn keyword(&mut self, word: &str) -> Result<()> {
+        if self.take_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
+    }
+
+    /// Takes that sign if it is next.
+    pub(super) fn take_sign(&mut self, sign: &str) -> bool {
+        let is_next = matches!(self.peek(), Kind::Sign(next) if *next == sign);
+        if is_next {
+            self.next();
+        }
+        is_next
+    }
+
+    pub(super) fn sign(&mut self, sign: &str) -> Result<()> {
+        if self.take_sign(sign) { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
+    }
+
+    /// Declarations and operations may end with `;`, which lets them share a line.
+    pub(super) fn skip_separators(&mut self) {
+        while self.take_sign(";") {}
+    }
+
+    /// A word or a text in quotes.
+    pub(super) fn name(&mut self, what: &str) -> Result<String> {
+        match self.peek().clone() {
+            Kind::Word(name) | Kind::Text(name) => {
+                self.next();
+                Ok(name)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    pub(super) fn text(&mut self, what: &str) -> Result<String> {
+        match self.peek().clone() {
+            Kind::Text(text) => {
+                self.next();
+                Ok(text)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    pub(super) fn number_u64(&mut self) -> Result<u64> {
+        let Kind::Number(digits) = self.peek() else { return Err(self.expected("a number")) };
+        let parsed = match digits.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => digits.parse(),
+        };
+        let number = parsed.map_err(|_| self.expected("a number below 2^64"))?;
+        self.next();
+        Ok(number)
+    }
+
+    pub(super) fn number_u32(&mut self) -> Result<u32> {
+        let at = self.index();
+        let number = self.number_u64()?;
+        u32::try_from(number).map_err(|_| self.error_at(at, "this number is 2^32 or more"))
+    }
+
+    /// The width of a bit vector.
+    pub(super) fn width(&mut self) -> Result<u32> {
+        let at = self.index();
+        match self.number_u32()? {
+            width if (1..=MOST_BITS).contains(&width) => Ok(width),
+            _ => Err(self.error_at(at, format!("a width is from 1 to {MOST_BITS} bits"))),
+        }
+    }
+
+    /// `#3`, if it is next.
+    pub(super) fn optional_index(&mut self) -> Result<Option<u32>> {
+        if self.take_sign("#") { self.number_u32().map(Some) } else { Ok(None) }
+    }
+
+    /// `!file:line:column`, if it is next.
+    pub(super) fn loc(&mut self) -> Loc {
+        match *self.peek() {
+            Kind::Loc(loc) => {
+                self.next();
+                loc
+            }
+            _ => Loc::default(),
+        }
+    }
+
+    /// A constant such as `5:32` or `-1:8`; the width may be left out where one is `expected`.
+    pub(super) fn literal(&mut self, expected: Option<u32>) -> Result<Bits> {
+        let at = self.index();
+        let is_negative = self.take_sign("-");
+        let Kind::Number(written) = self.peek().clone() else {
+            return Err(self.expected("a constant, such as `5:32`"));
+        };
+        self.next();
+        let width = match (self.take_sign(":"), expected) {
+            (true, _) => self.width()?,
+            (false, Some(width)) => width,
+            (false, None) => return Err(self.expected("`:` and the constant's width")),
+        };
+        let (digits, radix) = match written.strip_prefix("0x") {
+            Some(digits) => (digits, 16),
+            None => (written.as_str(), 10),
+        };
+        // A digit holds at most 4 bits, so this width holds the number whole.
+        let room = width.max(u32::try_from(digits.len() * 4).unwrap_or(MOST_BITS)) + 1;
+        let Some(whole) = Bits::parse(room, digits, radix) else {
+            return Err(self.error_at(at, format!("`{written}` is not a number")));
+        };
+        let bits = match is_negative {
+            true => Bits::unary(crate::UnaryOp::Neg, &whole),
+            false => whole,
+        };
+        let fits = match is_negative {
+            true => bits.resize(width).sign_extend(room) == bits,
+            false => bits.resize(width).resize(room) == bits,
+        };
+        match fits {
+            true => Ok(bits.resize(width)),
+            false => Err(self.error_at(at, format!("this does not fit {width} bits"))),
+        }
+    }
+
+    /// The constant of a switch's case, and whether its width is written. Where it is not, the
+    /// constant has as many bits as its digits can hold.
+    pub(super) fn case_literal(&mut self) -> Result<(Bits, bool)> {
+        let has_width = matches!(self.peek_second(), Kind::Sign(":"));
+        let room = match self.peek() {
+            Kind::Number(digits) => u32::try_from(digits.len() * 4).unwrap_or(MOST_BITS),
+            _ => 1,
+        };
+        Ok((self.literal(if has_width { None } else { Some(room) })?, has_width))
+    }
+
+    /// Things with commas between them, up to and with `close`.
+    pub(super) fn list<T>(
+        &mut self,
+        close: &str,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut items = vec![];
+        while !self.take_sign(close) {
+            if !items.is_empty() && !self.take_sign(",") {
+                return Err(self.expected(&format!("`,` or `{close}`")));
+            }
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// The error that something else should stand here.
+    pub(super) fn expected(&self, what: &str) -> Box<ParseError> {
+        self.error_at(self.next, format!("expected {what}, found {}", self.peek().describe()))
+    }
+
+    /// An error at the token of that index.
+    pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> Box<ParseError> {
+        let token = &self.tokens[at.min(self.tokens.len() - 1)];
+        Box::new(error(self.text, token.at, message.into()))
+    }
+}
+
+fn error(text: &str, at: Position, message: String) -> ParseError {
+    let source_line = text.lines().nth(at.line - 1).unwrap_or_default().to_owned();
+    ParseError { line: at.line, column: at.column, message, source_line }
+}
