@@ -3,6 +3,7 @@
 //! file per subcommand, in [`commands`].
 
 mod commands;
+mod endpoint;
 mod graph;
 mod library;
 mod manual;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The subcommands. Each has its arguments, with an example in its help, and a `run`.
 
+mod check;
 mod doctor;
 mod elements;
 
@@ -10,6 +11,8 @@ use std::process::ExitCode;
 /// What `freeport` can do.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Say everything that is wrong with programs
+    Check(check::Arguments),
     /// Tell what this machine offers, and what falls back to what, and why
     Doctor(doctor::Arguments),
     /// List the element library, or print one manual page
@@ -23,6 +26,7 @@ impl Command {
     /// What went wrong and what to do, for the user.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
+            Command::Check(arguments) => check::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),
         }
