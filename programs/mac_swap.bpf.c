@@ -20,4 +20,4 @@ int mac_swap(struct xdp_md *context)
 	return XDP_TX;
 }
 
-char license[] __attribute__((section("license"), used)) = "Dual BSD/GPL";
+char program_license[] __attribute__((section("license"), used)) = "Dual BSD/GPL";

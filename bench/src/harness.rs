@@ -50,11 +50,9 @@ pub struct Measurement {
 /// # Errors
 /// What kept a subject from working, with its name.
 pub fn alternate(subjects: &mut [Box<dyn Subject>], rounds: usize) -> Result<Vec<Measurement>> {
-    let empty = |subject: &Box<dyn Subject>| Measurement {
-        name: subject.name().to_owned(),
-        rates: Vec::with_capacity(rounds),
-    };
-    let mut measurements: Vec<Measurement> = subjects.iter().map(empty).collect();
+    let names = subjects.iter().map(|subject| subject.name().to_owned());
+    let mut measurements: Vec<Measurement> =
+        names.map(|name| Measurement { name, rates: Vec::with_capacity(rounds) }).collect();
     for round in 0..=rounds {
         for (subject, measurement) in subjects.iter_mut().zip(&mut measurements) {
             let work = subject.run().map_err(|error| error.context(measurement.name.clone()))?;
