@@ -2,6 +2,12 @@
 //! Where packet programs run: the ports that frames come from and go to, the devices that hold a
 //! program, and the manager that steers them.
 
+pub mod device;
+#[cfg(test)]
+mod device_conformance;
+pub mod interpreter;
 pub mod packet;
 pub mod port;
+#[cfg(test)]
+mod programs;
 pub mod trace;

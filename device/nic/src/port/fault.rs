@@ -6,7 +6,7 @@
 //! so that a run with a given seed and input is the same on every machine. What is still held when
 //! the source ends, or when the port is flushed, leaves then: only a drop loses a frame.
 
-use super::{Arena, Batch, Frame, Frames, PortError, Receive, Transmit};
+use super::{Batch, Frame, FrameQueue, Frames, PortError, Receive, Transmit};
 
 /// How often each fault happens, in frames of a million.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,9 +46,7 @@ pub struct FaultCounters {
 pub struct Fault<P> {
     inner: P,
     model: Model,
-    ready: Arena,
-    /// Frames of `ready` that have left already.
-    gone: usize,
+    ready: FrameQueue,
 }
 
 /// The faults themselves, apart from which way frames go.
@@ -72,7 +70,7 @@ impl<P> Fault<P> {
     pub fn new(inner: P, rates: FaultRates, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
         let model = Model { rates, random, counters: FaultCounters::default(), held: vec![] };
-        Self { inner, model, ready: Arena::default(), gone: 0 }
+        Self { inner, model, ready: FrameQueue::default() }
     }
 
     /// What was done so far.
@@ -84,23 +82,11 @@ impl<P> Fault<P> {
     pub fn inner(&self) -> &P {
         &self.inner
     }
-
-    fn waiting(&self) -> usize {
-        self.ready.len() - self.gone
-    }
-
-    fn forget_gone(&mut self) {
-        if self.waiting() == 0 {
-            self.ready.clear();
-            self.gone = 0;
-        }
-    }
 }
 
 impl<P: Receive> Receive for Fault<P> {
     fn receive(&mut self, most: usize) -> Result<Batch<'_>, PortError> {
-        self.forget_gone();
-        if self.waiting() == 0 && most > 0 {
+        if self.ready.waiting() == 0 && most > 0 {
             let batch = self.inner.receive(most)?;
             for (frame, bytes) in batch.as_frames().iter() {
                 self.model.pass(frame, bytes, &mut self.ready)?;
@@ -109,52 +95,39 @@ impl<P: Receive> Receive for Fault<P> {
                 self.model.release_all(&mut self.ready)?;
             }
         }
-        let (first, count) = (self.gone, self.waiting().min(most));
-        self.gone += count;
-        Ok(self.ready.batch(first, count))
+        Ok(self.ready.lend(most))
     }
 
     fn is_ended(&self) -> bool {
-        self.inner.is_ended() && self.waiting() == 0 && self.model.held.is_empty()
-    }
-}
-
-impl<P: Transmit> Fault<P> {
-    /// Hands what is ready to the port below, as far as it has room.
-    fn push(&mut self) -> Result<(), PortError> {
-        if self.waiting() > 0 {
-            self.gone += self.inner.transmit(self.ready.frames().behind(self.gone))?;
-        }
-        self.forget_gone();
-        Ok(())
+        self.inner.is_ended() && self.ready.waiting() == 0 && self.model.held.is_empty()
     }
 }
 
 impl<P: Transmit> Transmit for Fault<P> {
     fn transmit(&mut self, frames: Frames<'_>) -> Result<usize, PortError> {
-        self.push()?;
-        if self.waiting() > 0 {
+        self.ready.send_to(&mut self.inner)?;
+        if self.ready.waiting() > 0 {
             return Ok(0);
         }
         for (frame, bytes) in frames.iter() {
             self.model.pass(frame, bytes, &mut self.ready)?;
         }
-        self.push()?;
+        self.ready.send_to(&mut self.inner)?;
         Ok(frames.len())
     }
 
     fn flush(&mut self) -> Result<bool, PortError> {
-        self.push()?;
+        self.ready.send_to(&mut self.inner)?;
         self.model.release_all(&mut self.ready)?;
-        self.push()?;
+        self.ready.send_to(&mut self.inner)?;
         let is_empty_below = self.inner.flush()?;
-        Ok(is_empty_below && self.waiting() == 0)
+        Ok(is_empty_below && self.ready.waiting() == 0)
     }
 }
 
 impl Model {
     /// Takes a frame in; what leaves because of it goes to `out`.
-    fn pass(&mut self, frame: &Frame, bytes: &[u8], out: &mut Arena) -> Result<(), PortError> {
+    fn pass(&mut self, frame: &Frame, bytes: &[u8], out: &mut FrameQueue) -> Result<(), PortError> {
         self.counters.seen += 1;
         if self.happens(self.rates.drop_ppm) {
             self.counters.dropped += 1;
@@ -196,13 +169,13 @@ impl Model {
         self.release(out, |held| held.passes == 0)
     }
 
-    fn release_all(&mut self, out: &mut Arena) -> Result<(), PortError> {
+    fn release_all(&mut self, out: &mut FrameQueue) -> Result<(), PortError> {
         self.release(out, |_| true)
     }
 
     fn release(
         &mut self,
-        out: &mut Arena,
+        out: &mut FrameQueue,
         leaves: impl Fn(&Held) -> bool,
     ) -> Result<(), PortError> {
         for held in self.held.extract_if(.., |held| leaves(held)) {

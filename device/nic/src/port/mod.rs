@@ -24,6 +24,7 @@ mod conformance;
 mod fault;
 mod memory;
 mod pcap;
+mod queue;
 mod rate;
 
 pub use arena::Arena;
@@ -31,6 +32,7 @@ pub use capture::Capture;
 pub use fault::{Fault, FaultCounters, FaultRates};
 pub use memory::{Captured, DEFAULT_STRIDE_BYTES, Generator, Mismatch, Replay, Sink};
 pub use pcap::{FileFormat, PcapReceiver, PcapTransmitter, Problem, ProblemKind};
+pub use queue::{FrameQueue, Sent};
 pub use rate::{Rate, Traffic};
 
 use std::path::PathBuf;

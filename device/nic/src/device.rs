@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The device: whatever holds a loaded program and runs it between ports.
+//!
+//! Its host side is the same for every kind of device, so that swapping one changes no caller: run
+//! between ports, send signals, read and write variables, read counters. Devices are loaded by
+//! their own constructors, for that is where they differ.
+//!
+//! Ports stay the caller's. A run borrows them, goes on until nothing moves any more, and says why
+//! it stopped; frames that a full output port has no room for stay in the device, and the next run
+//! goes on with them. So nothing is lost, and a caller is never stuck in a run.
+
+use crate::port::{PortError, Receive, Transmit};
+use freeport_ir::oracle::InstanceCounters;
+use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
+
+/// A loaded program, ready to run.
+pub trait Device {
+    /// What is loaded.
+    fn program(&self) -> &Program;
+
+    /// Runs between these ports until every input port has ended and everything has left, or
+    /// until nothing moves.
+    ///
+    /// # Errors
+    /// Ports that do not fit the program, what went wrong at a port, or in the device.
+    fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError>;
+
+    /// Sends a signal of [`SIGNAL_BITS`](freeport_ir::SIGNAL_BITS) to an instance, between two
+    /// firings; gives its answer.
+    ///
+    /// # Errors
+    /// An instance that takes no signals.
+    fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError>;
+
+    /// Element `index` of a variable.
+    ///
+    /// # Errors
+    /// No such variable or element, or one that the host may not see.
+    fn read_variable(
+        &self,
+        instance: InstanceId,
+        variable: &str,
+        index: u64,
+    ) -> Result<Bits, DeviceError>;
+
+    /// Writes element `index` of a variable, between two firings.
+    ///
+    /// # Errors
+    /// As for reading, and a value of another width.
+    fn write_variable(
+        &mut self,
+        instance: InstanceId,
+        variable: &str,
+        index: u64,
+        value: &Bits,
+    ) -> Result<(), DeviceError>;
+
+    /// What was counted since the program was loaded.
+    fn counters(&self) -> DeviceCounters;
+}
+
+/// What a run did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Run {
+    /// Frames taken from input ports.
+    pub received: u64,
+    /// Frames that output ports accepted.
+    pub sent: u64,
+    /// Why it stopped.
+    pub end: RunEnd,
+}
+
+/// Why a run stopped.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum RunEnd {
+    /// Every input port has ended, and everything has left.
+    #[default]
+    Ended,
+    /// Input ports may have more later; there is nothing to do now.
+    Idle,
+    /// An output port has no room, and frames wait for it.
+    OutputFull,
+    /// That instance passed a breakpoint, and rests until it is told to go on.
+    Breakpoint(InstanceId),
+    /// Items wait in the graph, and nothing in it can fire.
+    Stalled(String),
+}
+
+/// Everything a device counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeviceCounters {
+    /// By instance.
+    pub instances: Vec<InstanceCounters>,
+    /// By channel.
+    pub channels: Vec<ChannelCounters>,
+    /// By endpoint.
+    pub endpoints: Vec<EndpointCounters>,
+}
+
+/// What went through a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChannelCounters {
+    /// Items that entered.
+    pub items: u64,
+    /// Items that were dropped because a lossy channel was full.
+    pub dropped: u64,
+}
+
+/// What passed an outer end of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EndpointCounters {
+    /// Frames that came in from the port, or that the port accepted.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames that no port carries: none is bound, or the frame is empty or too long.
+    pub dropped: u64,
+}
+
+/// What can go wrong with a device.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// At a port.
+    #[error("port of {endpoint}: {source}")]
+    Port {
+        /// The endpoint that the port is bound to.
+        endpoint: String,
+        /// What.
+        source: PortError,
+    },
+    /// A port that does not fit the program.
+    #[error("no port can be bound to {endpoint}: {reason}")]
+    Binding {
+        /// The endpoint that was asked for.
+        endpoint: String,
+        /// Why.
+        reason: String,
+    },
+    /// Something that the program does not have.
+    #[error("{instance} has no {what}")]
+    Unknown {
+        /// Which instance.
+        instance: String,
+        /// What was asked for.
+        what: String,
+    },
+    /// In the interpreter.
+    #[error(transparent)]
+    Interpreter(#[from] freeport_ir::interp::Error),
+}
+
+/// The ports of a run, by the names of the endpoints they are bound to.
+#[derive(Default)]
+pub struct Ports<'a> {
+    inputs: Vec<(String, &'a mut dyn Receive)>,
+    outputs: Vec<(String, &'a mut dyn Transmit)>,
+}
+
+impl<'a> Ports<'a> {
+    /// No ports.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Binds a receiver to an endpoint into the graph, such as `from_tor`.
+    pub fn with_input(mut self, endpoint: &str, port: &'a mut dyn Receive) -> Self {
+        self.inputs.push((endpoint.to_owned(), port));
+        self
+    }
+
+    /// Binds a transmitter to an endpoint out of the graph, such as `to_tor`.
+    pub fn with_output(mut self, endpoint: &str, port: &'a mut dyn Transmit) -> Self {
+        self.outputs.push((endpoint.to_owned(), port));
+        self
+    }
+
+    /// Checks the ports against a program and finds their endpoints.
+    ///
+    /// # Errors
+    /// An endpoint that does not exist, faces the other way, carries records, or is bound twice.
+    pub(crate) fn bind(&mut self, program: &Program) -> Result<Bound<'_>, DeviceError> {
+        let mut bound = Bound { inputs: vec![], outputs: vec![] };
+        for (name, port) in &mut self.inputs {
+            let id = endpoint_for(program, name, Direction::Into)?;
+            if bound.inputs.iter().any(|(other, _)| *other == id) {
+                return Err(binding(name, "it is bound already"));
+            }
+            bound.inputs.push((id, &mut **port));
+        }
+        for (name, port) in &mut self.outputs {
+            let id = endpoint_for(program, name, Direction::OutOf)?;
+            if bound.outputs.iter().any(|(other, _)| *other == id) {
+                return Err(binding(name, "it is bound already"));
+            }
+            bound.outputs.push((id, &mut **port));
+        }
+        Ok(bound)
+    }
+}
+
+/// Ports that fit a program.
+pub(crate) struct Bound<'a> {
+    /// Into the graph.
+    pub inputs: Vec<(EndpointId, &'a mut dyn Receive)>,
+    /// Out of the graph.
+    pub outputs: Vec<(EndpointId, &'a mut dyn Transmit)>,
+}
+
+impl Bound<'_> {
+    /// Whether every input port has ended.
+    pub fn are_inputs_ended(&self) -> bool {
+        self.inputs.iter().all(|(_, port)| port.is_ended())
+    }
+
+    /// Pushes out what the output ports hold; gives whether nothing is left in them.
+    ///
+    /// # Errors
+    /// What went wrong at a port.
+    pub fn flush(&mut self, program: &Program) -> Result<bool, DeviceError> {
+        let mut is_empty = true;
+        for (id, port) in &mut self.outputs {
+            is_empty &= port.flush().map_err(|source| port_error(program, *id, source))?;
+        }
+        Ok(is_empty)
+    }
+}
+
+/// What went wrong at the port of an endpoint.
+pub(crate) fn port_error(program: &Program, id: EndpointId, source: PortError) -> DeviceError {
+    let endpoint = program.graph.endpoints[id.index()].name.clone();
+    DeviceError::Port { endpoint, source }
+}
+
+fn endpoint_for(
+    program: &Program,
+    name: &str,
+    direction: Direction,
+) -> Result<EndpointId, DeviceError> {
+    let endpoints = &program.graph.endpoints;
+    let Some(at) = endpoints.iter().position(|endpoint| endpoint.name == name) else {
+        let names: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect();
+        let reason = format!("the program has {}", names.join(", "));
+        return Err(binding(name, &reason));
+    };
+    match endpoints[at].direction {
+        Direction::Into if direction != Direction::Into => {
+            return Err(binding(name, "it leads into the graph"));
+        }
+        Direction::OutOf if direction != Direction::OutOf => {
+            return Err(binding(name, "it leads out of the graph"));
+        }
+        _ => {}
+    }
+    match endpoints[at].item {
+        Item::Bits(width) => {
+            Err(binding(name, &format!("it carries records of {width} bits, not frames")))
+        }
+        Item::Flit | Item::Packet { .. } => Ok(EndpointId::new(at)),
+    }
+}
+
+fn binding(endpoint: &str, reason: &str) -> DeviceError {
+    DeviceError::Binding { endpoint: endpoint.to_owned(), reason: reason.to_owned() }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The reference interpreter as a device: slow, and open to look into. It is what to run a program
+//! on that does not do what it should: it stops at breakpoints, prints, logs, and keeps every
+//! choice, so that the run can be had again.
+
+use crate::device::{
+    Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
+    RunEnd, port_error,
+};
+use crate::port::{FrameQueue, MAX_FRAME};
+use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
+use freeport_ir::oracle::{Execution, Oracles};
+use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program};
+
+/// Firings between two looks at the ports.
+const FIRINGS_AT_A_TIME: u64 = 1 << 20;
+
+/// A program in the interpreter.
+pub struct InterpreterDevice<'p> {
+    program: &'p Program,
+    interpreter: Interpreter<'p>,
+    /// By endpoint: frames that have come out and wait for the port.
+    waiting: Vec<FrameQueue>,
+    counters: Vec<EndpointCounters>,
+    /// When the newest frame was received: what leaves now leaves because of it.
+    clock_ns: u64,
+    /// Whether the graph was stopped in the middle of what it was fed.
+    is_interrupted: bool,
+}
+
+/// What one turn of a run came to.
+struct Turn {
+    moved: u64,
+    outcome: Outcome,
+}
+
+impl<'p> InterpreterDevice<'p> {
+    /// Loads a verified program.
+    ///
+    /// # Errors
+    /// A program that is too large, or not whole.
+    pub fn load(program: &'p Program, options: &Options) -> Result<Self, DeviceError> {
+        let endpoints = program.graph.endpoints.len();
+        Ok(Self {
+            program,
+            interpreter: Interpreter::new(program, options)?,
+            waiting: vec![FrameQueue::default(); endpoints],
+            counters: vec![EndpointCounters::default(); endpoints],
+            clock_ns: 0,
+            is_interrupted: false,
+        })
+    }
+
+    /// Whether a run stops at breakpoints.
+    pub fn set_breakpoints_enabled(&mut self, enabled: bool) {
+        self.interpreter.set_breakpoints_enabled(enabled);
+    }
+
+    /// Lets an instance go on from its breakpoint, in the next run.
+    pub fn resume(&mut self, instance: InstanceId) {
+        self.interpreter.resume(instance);
+    }
+
+    /// What printf, log and breakpoint probes have told since this was last asked.
+    pub fn take_probes(&mut self) -> Vec<ProbeEvent> {
+        self.interpreter.take_probes()
+    }
+
+    /// The choices made so far, for a replay.
+    pub fn oracles(&self) -> Oracles {
+        self.interpreter.oracles()
+    }
+
+    /// Everything the run did so far, for comparison.
+    pub fn execution(&self) -> Execution {
+        self.interpreter.execution()
+    }
+
+    fn turn(&mut self, bound: &mut Bound<'_>, run: &mut Run) -> Result<Turn, DeviceError> {
+        let before = run.received + run.sent;
+        // While frames wait for an output, nothing new comes in: what is held stays bounded.
+        if !self.is_interrupted && self.waiting.iter().all(|queue| queue.waiting() == 0) {
+            run.received += self.receive(bound)?;
+        }
+        let outcome = self.interpreter.run(FIRINGS_AT_A_TIME)?;
+        self.is_interrupted = matches!(outcome, Outcome::Breakpoint(_) | Outcome::Budget);
+        self.collect()?;
+        run.sent += self.send(bound)?;
+        Ok(Turn { moved: run.received + run.sent - before, outcome })
+    }
+
+    /// Feeds a frame of each port; not more, so that what comes out can be given its time.
+    fn receive(&mut self, bound: &mut Bound<'_>) -> Result<u64, DeviceError> {
+        let mut received = 0;
+        for (id, port) in &mut bound.inputs {
+            let failed = |source| port_error(self.program, *id, source);
+            let batch = port.receive(1).map_err(failed)?;
+            for (frame, bytes) in batch.as_frames().iter() {
+                self.clock_ns = self.clock_ns.max(frame.timestamp_ns);
+                self.interpreter.feed_packet(*id, bytes)?;
+                let counters = &mut self.counters[id.index()];
+                counters.frames += 1;
+                counters.bytes += bytes.len() as u64;
+            }
+            received += batch.len() as u64;
+        }
+        Ok(received)
+    }
+
+    /// Takes what has come out of the graph.
+    fn collect(&mut self) -> Result<(), DeviceError> {
+        for (at, endpoint) in self.program.graph.endpoints.iter().enumerate() {
+            if endpoint.direction != Direction::OutOf {
+                continue;
+            }
+            let id = EndpointId::new(at);
+            if let Item::Bits(_) = endpoint.item {
+                self.counters[at].dropped += self.interpreter.take_items(id)?.len() as u64;
+                continue;
+            }
+            for packet in self.interpreter.take_packets(id)? {
+                if (1..=MAX_FRAME).contains(&packet.len()) {
+                    let queued = self.waiting[at].push(&packet, packet.len(), self.clock_ns);
+                    queued.map_err(|source| port_error(self.program, id, source))?;
+                } else {
+                    self.counters[at].dropped += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, bound: &mut Bound<'_>) -> Result<u64, DeviceError> {
+        let mut sent = 0;
+        for (id, port) in &mut bound.outputs {
+            let queue = &mut self.waiting[id.index()];
+            let frames = queue.send_to(*port);
+            let frames = frames.map_err(|source| port_error(self.program, *id, source))?;
+            sent += frames.frames as u64;
+            let counters = &mut self.counters[id.index()];
+            counters.frames += frames.frames as u64;
+            counters.bytes += frames.bytes;
+        }
+        let is_bound = |at: usize| bound.outputs.iter().any(|(id, _)| id.index() == at);
+        for (at, queue) in self.waiting.iter_mut().enumerate() {
+            if !is_bound(at) {
+                self.counters[at].dropped += queue.discard() as u64;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Why nothing moves.
+    fn rest(&self, bound: &mut Bound<'_>, outcome: Outcome) -> Result<RunEnd, DeviceError> {
+        let is_empty_below = bound.flush(self.program)?;
+        let is_waiting = self.waiting.iter().any(|queue| queue.waiting() > 0);
+        Ok(match outcome {
+            _ if is_waiting || !is_empty_below => RunEnd::OutputFull,
+            _ if !bound.are_inputs_ended() => RunEnd::Idle,
+            Outcome::Stalled(report) => RunEnd::Stalled(report.to_string()),
+            _ => RunEnd::Ended,
+        })
+    }
+}
+
+impl Device for InterpreterDevice<'_> {
+    fn program(&self) -> &Program {
+        self.program
+    }
+
+    fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError> {
+        let mut bound = ports.bind(self.program)?;
+        let mut run = Run::default();
+        loop {
+            let turn = self.turn(&mut bound, &mut run)?;
+            match turn.outcome {
+                Outcome::Breakpoint(instance) => {
+                    run.end = RunEnd::Breakpoint(instance);
+                    return Ok(run);
+                }
+                Outcome::Budget => {}
+                outcome if turn.moved == 0 => {
+                    run.end = self.rest(&mut bound, outcome)?;
+                    return Ok(run);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {
+        Ok(self.interpreter.signal(instance, signal.clone())?)
+    }
+
+    fn read_variable(
+        &self,
+        instance: InstanceId,
+        variable: &str,
+        index: u64,
+    ) -> Result<Bits, DeviceError> {
+        Ok(self.interpreter.read_variable(instance, variable, index)?)
+    }
+
+    fn write_variable(
+        &mut self,
+        instance: InstanceId,
+        variable: &str,
+        index: u64,
+        value: &Bits,
+    ) -> Result<(), DeviceError> {
+        Ok(self.interpreter.write_variable(instance, variable, index, value.clone())?)
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        let (graph, oracles) = (&self.program.graph, self.interpreter.oracles());
+        let instances = (0..graph.instances.len()).map(InstanceId::new);
+        let channels = oracles.channels.iter().enumerate();
+        DeviceCounters {
+            instances: instances.map(|id| self.interpreter.counters(id).clone()).collect(),
+            channels: channels
+                .map(|(at, oracle)| ChannelCounters {
+                    items: self.interpreter.history(ChannelId::new(at)).len() as u64,
+                    dropped: oracle.keep.iter().filter(|is_kept| !**is_kept).count() as u64,
+                })
+                .collect(),
+            endpoints: self.counters.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device_conformance;
+    use crate::port::{Generator, Sink};
+    use crate::programs::{mac_swap, mac_swap_with_breakpoint};
+    use crate::trace::Trace;
+    use freeport_ir::interp::ProbeKind;
+
+    #[test]
+    fn it_conforms() {
+        let program = mac_swap();
+        device_conformance::check(|| {
+            InterpreterDevice::load(&program, &Options::default()).expect("a good program")
+        });
+    }
+
+    #[test]
+    fn it_stops_at_breakpoints_and_goes_on() {
+        let program = mac_swap_with_breakpoint();
+        let mut device = InterpreterDevice::load(&program, &Options::default()).expect("good");
+        device.set_breakpoints_enabled(true);
+        let trace = Trace { frames: 3, ..Trace::default() }.generate();
+        let mut source = Generator::once(&trace).expect("good");
+        let mut sink = Sink::keeping();
+        let mut stops = 0;
+        loop {
+            let mut ports =
+                Ports::new().with_input("from_tor", &mut source).with_output("to_tor", &mut sink);
+            match device.run(&mut ports).expect("nothing fails").end {
+                RunEnd::Breakpoint(instance) => device.resume(instance),
+                RunEnd::Ended => break,
+                other => panic!("{other:?}"),
+            }
+            stops += 1;
+        }
+        assert_eq!((stops, sink.frame_count()), (3, 3));
+        let probes = device.take_probes();
+        assert!(probes.iter().all(|probe| probe.kind == ProbeKind::Breakpoint));
+        assert_eq!(probes.len(), 3);
+        let times: Vec<u64> = sink.kept().iter().map(|frame| frame.timestamp_ns).collect();
+        let sent: Vec<u64> = trace.iter().map(|frame| frame.timestamp_ns).collect();
+        assert_eq!(times, sent, "a frame keeps the time of the one that caused it");
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs for the tests of devices, built by hand so that they do not depend on a front end.
+
+use freeport_ir::flit::{FLIT_BITS, SOP_BIT};
+use freeport_ir::*;
+
+/// `from_tor -> swap -> to_tor`: exchanges the Ethernet addresses and counts packets in `count`.
+/// A signal answers with `count` and adds its first parameter to it. `marks` is an array of four
+/// 16-bit numbers that starts as 1, 2.
+pub fn mac_swap() -> Program {
+    let mut program = Program { name: "mac_swap".into(), ..Program::default() };
+    let element = ElementId::new(0);
+    program.functions = vec![handler(element), signal(element)];
+    program.elements = vec![Element {
+        name: "MacSwap".into(),
+        inputs: vec![port("in", Item::Flit)],
+        outputs: vec![port("out", Item::Flit)],
+        state: vec![
+            object("count", 64, 1, vec![]),
+            object("marks", 16, 4, vec![Bits::from_u64(16, 1), Bits::from_u64(16, 2)]),
+        ],
+        tables: vec![],
+        init: None,
+        handler: FunctionId::new(0),
+        signal: Some(FunctionId::new(1)),
+        methods: vec![],
+        await_all: false,
+        initiation_interval: 1,
+        loc: Loc::default(),
+    }];
+    program.graph = Graph {
+        instances: vec![Instance {
+            name: "swap".into(),
+            element,
+            host: false,
+            controlled: true,
+            verilog: false,
+            loc: Loc::default(),
+        }],
+        endpoints: vec![
+            endpoint("from_tor", Direction::Into),
+            endpoint("to_tor", Direction::OutOf),
+        ],
+        channels: vec![
+            channel(
+                Source::Endpoint(EndpointId::new(0)),
+                Sink::Port(InstanceId::new(0), PortId::new(0)),
+            ),
+            channel(
+                Source::Port(InstanceId::new(0), PortId::new(0)),
+                Sink::Endpoint(EndpointId::new(1)),
+            ),
+        ],
+    };
+    program
+}
+
+/// The same with a breakpoint at the start of each packet.
+pub fn mac_swap_with_breakpoint() -> Program {
+    let mut program = mac_swap();
+    let handler = &mut program.functions[0];
+    let probe = Op::Probe { probe: Probe::Breakpoint("packet".into()), args: vec![] };
+    // Block 1 is what runs for the first flit of a packet.
+    let inst = Inst { result: None, op: probe, loc: Loc::default() };
+    handler.blocks[1].insts.insert(0, inst);
+    program
+}
+
+/// What the program makes of a frame.
+pub fn swapped(frame: &[u8]) -> Vec<u8> {
+    let mut padded = frame.to_vec();
+    padded.resize(frame.len().max(12), 0);
+    let mut out = [&padded[6..12], &padded[..6], &padded[12..]].concat();
+    out.truncate(frame.len());
+    out
+}
+
+fn handler(element: ElementId) -> Function {
+    let mut build = Builder::new(Function::new("MacSwap.handler", Some(element), Loc::default()));
+    let (at_start, at_end) = (build.new_block(), build.new_block());
+    let flit = build.push(Op::Take(PortId::new(0)), Type::Bits(FLIT_BITS));
+    let sop = build.extract(flit, SOP_BIT, 1);
+    let out = build.add_param(at_end, Type::Bits(FLIT_BITS), None);
+    build.end(Term::Branch {
+        cond: sop,
+        if_true: Target::to(at_start),
+        if_false: Target { block: at_end, args: vec![flit] },
+    });
+    build.switch_to(at_start);
+    let target = build.extract(flit, 0, 48);
+    let source = build.extract(flit, 48, 48);
+    let part = build.push(Op::Concat(vec![source, target]), Type::Bits(96));
+    let swapped = build.push(Op::Insert { value: flit, lo: 0, part }, Type::Bits(FLIT_BITS));
+    let (count, zero) = (ObjectRef::State(ObjectId::new(0)), build.number(1, 0));
+    let old = build.load(count, zero, 0, 64);
+    let one = build.number(64, 1);
+    let new = build.binary(BinaryOp::Add, old, one);
+    build.store(count, zero, 0, new);
+    build.end(Term::Jump(Target { block: at_end, args: vec![swapped] }));
+    build.switch_to(at_end);
+    build.push_effect(Op::Put { port: PortId::new(0), value: out });
+    build.end(Term::Done { mask: None });
+    build.finish()
+}
+
+fn signal(element: ElementId) -> Function {
+    let function = Function::new("MacSwap.signal", Some(element), Loc::default());
+    let mut build = Builder::new(Function { result: Some(Type::Bits(SIGNAL_BITS)), ..function });
+    let signal = build.add_param(Function::ENTRY, Type::Bits(SIGNAL_BITS), None);
+    let more = build.extract(signal, SIGNAL_PARAM_BIT, 64);
+    let (count, zero) = (ObjectRef::State(ObjectId::new(0)), build.number(1, 0));
+    let old = build.load(count, zero, 0, 64);
+    let new = build.binary(BinaryOp::Add, old, more);
+    build.store(count, zero, 0, new);
+    let answer = Op::Insert { value: signal, lo: SIGNAL_PARAM_BIT, part: old };
+    let answer = build.push(answer, Type::Bits(SIGNAL_BITS));
+    build.end(Term::Return { value: Some(answer) });
+    build.finish()
+}
+
+fn port(name: &str, item: Item) -> Port {
+    Port { name: name.into(), item, loc: Loc::default() }
+}
+
+fn object(name: &str, elem_bits: u32, depth: u64, init: Vec<Bits>) -> Object {
+    Object {
+        name: name.into(),
+        space: Space::Register,
+        elem_bits,
+        depth,
+        addressing: Addressing::Element,
+        lifetime: Lifetime::Instance,
+        init,
+        host_visible: true,
+        loc: Loc::default(),
+    }
+}
+
+fn endpoint(name: &str, direction: Direction) -> Endpoint {
+    Endpoint { name: name.into(), direction, item: Item::Flit }
+}
+
+fn channel(source: Source, sink: Sink) -> Channel {
+    let (item, depth) = (Item::Flit, DEFAULT_DEPTH);
+    Channel { source, sink, item, depth, on_full: OnFull::Block, loc: Loc::default() }
+}
