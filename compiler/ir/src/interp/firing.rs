@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One firing of one instance, and what the host does between firings.
+//! One firing of one instance.
 //!
 //! The life of a firing:
 //! 1. host events that a replay has for this point happen;
@@ -9,15 +9,15 @@
 //! 5. if it did something it is counted and recorded, else the instance is quiet until a masked port
 //!    or the host changes that.
 
-use super::frame::{Datum, End, Stop};
+use super::frame::{End, Stop};
 use super::machine::{Activation, Machine};
 use super::{Error, Interpreter};
-use crate::oracle::{HostAction, HostEvent, InstanceCounters};
-use crate::{Bits, Function, FunctionId, InstanceId, Type};
+use crate::oracle::InstanceCounters;
+use crate::{Function, InstanceId};
 
 /// What came of trying to fire an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fired {
+pub(super) enum Advance {
     /// Nothing moved.
     Nothing,
     /// Staged items left, or the host did something.
@@ -64,11 +64,11 @@ impl Interpreter<'_> {
     }
 
     /// Goes on with an instance as far as one firing.
-    pub(super) fn advance(&mut self, id: InstanceId) -> Result<Fired, Error> {
+    pub(super) fn advance(&mut self, id: InstanceId) -> Result<Advance, Error> {
         let mut moved = self.replay_host_events(id)?;
         moved |= self.send_staged(id)?;
         let Some(ready) = self.can_fire(id) else {
-            return Ok(if moved { Fired::Moved } else { Fired::Nothing });
+            return Ok(if moved { Advance::Moved } else { Advance::Nothing });
         };
         if self.is_replaying_choice(id) {
             self.check_recorded(id, ready)?;
@@ -76,7 +76,7 @@ impl Interpreter<'_> {
         self.shared.clock_ns += 1;
         self.fire(id, ready)?;
         self.send_staged(id)?;
-        Ok(Fired::Fired)
+        Ok(Advance::Fired)
     }
 
     /// Lets staged items leave where there is room; whether one did.
@@ -110,7 +110,7 @@ impl Interpreter<'_> {
     }
 
     /// Notes how the handler ended; the next mask.
-    fn end(
+    pub(super) fn end(
         &mut self,
         id: InstanceId,
         activation: &mut Activation,
@@ -165,100 +165,6 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Runs the element's init function, before anything else.
-    pub(super) fn initialise(&mut self, id: InstanceId) -> Result<(), Error> {
-        if let Some(init) = self.program.element_of(id).init {
-            self.call_between_firings(id, init, vec![])?;
-        }
-        Ok(())
-    }
-
-    /// Does and records what the host wants; the answer, if there is one.
-    pub(super) fn act(
-        &mut self,
-        id: InstanceId,
-        action: HostAction,
-    ) -> Result<Option<Bits>, Error> {
-        let answer = match &action {
-            HostAction::Signal(signal) => {
-                let function = self.program.element_of(id).signal;
-                let function = function.ok_or_else(|| self.unknown(id, "signal handler"))?;
-                self.call_between_firings(id, function, vec![signal.clone()])?
-            }
-            HostAction::Method(method, args) => {
-                let method = self.program.element_of(id).methods.get(*method);
-                let method = method.ok_or_else(|| self.unknown(id, "such method"))?;
-                self.call_between_firings(id, method.function, args.clone())?
-            }
-            HostAction::Write { object, index, value } => {
-                let instance = &mut self.instances[id.index()];
-                let memory = instance.objects.get_mut(object.index());
-                let width = memory.as_ref().and_then(|memory| memory.element(*index));
-                match (memory, width) {
-                    (Some(memory), Some(old)) if old.width() == value.width() => {
-                        memory.store(*index, 0, value, None);
-                    }
-                    _ => return Err(self.unknown(id, "such element of a variable")),
-                }
-                None
-            }
-        };
-        let instance = &mut self.instances[id.index()];
-        let before_firing = instance.counters.firings;
-        instance.choice.made.host.push(HostEvent { before_firing, action });
-        instance.answers.extend(answer.clone());
-        instance.quiet_ready = None;
-        Ok(answer)
-    }
-
-    /// Runs a function that has no ports; its result, 0 if it trapped.
-    fn call_between_firings(
-        &mut self,
-        id: InstanceId,
-        function: FunctionId,
-        args: Vec<Bits>,
-    ) -> Result<Option<Bits>, Error> {
-        let wanted = self.program.function(function);
-        let widths = wanted.params().iter().map(|param| wanted.type_of(*param));
-        let given = args.iter().map(|arg| Type::Bits(arg.width()));
-        if !widths.clone().eq(given.clone()) {
-            return Err(Error::Mismatch {
-                what: format!("{}: {}", self.instances[id.index()].name, wanted.name),
-                wanted: format!("{:?}", widths.collect::<Vec<_>>()),
-                given: format!("{:?}", given.collect::<Vec<_>>()),
-            });
-        }
-        let result = wanted.result;
-        let activation = self.activation();
-        let mut machine = self.machine(id, activation);
-        let end = machine.invoke(function, args.into_iter().map(Datum::Bits));
-        let mut activation = machine.activation;
-        let value = match &end {
-            Ok(End::Return { value: Some(Datum::Bits(bits)) }) => Some(bits.clone()),
-            _ => None,
-        };
-        let instance = &mut self.instances[id.index()];
-        let (resume, packets) = (instance.resume, instance.packets.len());
-        self.end(id, &mut activation, end)?;
-        let instance = &mut self.instances[id.index()];
-        instance.resume = resume;
-        instance.packets.truncate(packets);
-        merge(&mut instance.counters, activation.counters);
-        Ok(result.and_then(Type::bits).map(|width| value.unwrap_or_else(|| Bits::zero(width))))
-    }
-
-    fn replay_host_events(&mut self, id: InstanceId) -> Result<bool, Error> {
-        let mut acted = false;
-        while let Some(event) = {
-            let instance = &self.instances[id.index()];
-            instance.choice.due_host_event(instance.counters.firings)
-        } {
-            self.act(id, event.action)?;
-            acted = true;
-        }
-        Ok(acted)
-    }
-
     /// Whether a recorded ready bitmap is one that the element could have fired with.
     fn check_recorded(&self, id: InstanceId, ready: u64) -> Result<(), Error> {
         let instance = &self.instances[id.index()];
@@ -294,11 +200,11 @@ impl Interpreter<'_> {
         Error::Replay { instance, firing, reason }
     }
 
-    fn activation(&self) -> Activation {
+    pub(super) fn activation(&self) -> Activation {
         Activation { steps_left: self.step_limit, ..Activation::default() }
     }
 
-    fn machine(&mut self, id: InstanceId, activation: Activation) -> Machine<'_> {
+    pub(super) fn machine(&mut self, id: InstanceId, activation: Activation) -> Machine<'_> {
         Machine {
             program: self.program,
             loops: &self.loops,
@@ -319,10 +225,208 @@ pub(super) enum Wanted {
     All(u64),
 }
 
-fn merge(into: &mut InstanceCounters, from: InstanceCounters) {
+pub(super) fn merge(into: &mut InstanceCounters, from: InstanceCounters) {
     into.out_of_range += from.out_of_range;
     into.empty_reads += from.empty_reads;
     for (code, count) in from.traps {
         *into.traps.entry(code).or_default() += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, put, run_to_idle, take};
+    use super::super::{Interpreter, Options, Outcome};
+    use crate::oracle::{HostAction, HostEvent};
+    use crate::*;
+
+    const WORD: Item = Item::Bits(64);
+
+    fn word(value: u64) -> Bits {
+        Bits::from_u64(64, value)
+    }
+
+    fn start(program: &Program) -> Interpreter<'_> {
+        Interpreter::new(program, &Options::default()).unwrap()
+    }
+
+    fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: &[u64]) {
+        let endpoint = interpreter.endpoint(endpoint).unwrap();
+        for value in values {
+            interpreter.feed_item(endpoint, word(*value)).unwrap();
+        }
+    }
+
+    fn collected(interpreter: &mut Interpreter<'_>) -> Vec<u64> {
+        let endpoint = interpreter.endpoint("from_out0").unwrap();
+        interpreter.take_items(endpoint).unwrap().iter().map(Bits::to_u64).collect()
+    }
+
+    /// Ends with a constant mask.
+    fn done_with(b: &mut Builder, width: u32, mask: u64) {
+        let mask = b.number(width, mask);
+        b.end(Term::Done { mask: Some(mask) });
+    }
+
+    /// Puts the ready bitmap, takes what is ready.
+    fn observer(b: &mut Builder) {
+        let ready = b.push(Op::ReadyMask, Type::Bits(2));
+        let ready = b.resize(ready, 64, false);
+        put(b, 0, ready);
+        for port in 0..2 {
+            let (taking, next) = (b.new_block(), b.new_block());
+            let is_ready = b.push(Op::Ready(PortId(port)), Type::Bits(1));
+            b.branch(is_ready, taking, next);
+            b.switch_to(taking);
+            take(b, port, 64);
+            b.jump(next);
+            b.switch_to(next);
+        }
+    }
+
+    #[test]
+    fn a_firing_sees_only_masked_ports() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD, WORD], &[WORD], |b| {
+            observer(b);
+            done_with(b, 2, 0b10);
+        });
+        let program = fixture.alone(element);
+        let mut interpreter = start(&program);
+        feed(&mut interpreter, "to_in0", &[1, 2, 3]);
+        assert!(matches!(interpreter.run(100), Ok(Outcome::Stalled(_))));
+        // The first mask is all ports, the second only the other one.
+        assert_eq!(collected(&mut interpreter), [0b01]);
+        feed(&mut interpreter, "to_in1", &[4, 5]);
+        assert!(matches!(interpreter.run(100), Ok(Outcome::Stalled(_))));
+        assert_eq!(collected(&mut interpreter), [0b10, 0b10]);
+        let ready = &interpreter.oracles().instances[0].ready;
+        assert_eq!(*ready, [0b01, 0b10, 0b10]);
+    }
+
+    #[test]
+    fn await_all_waits_for_every_masked_port() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD, WORD], &[WORD], |b| {
+            observer(b);
+            done(b);
+        });
+        fixture.program.elements[0].await_all = true;
+        let program = fixture.alone(element);
+        let mut interpreter = start(&program);
+        feed(&mut interpreter, "to_in0", &[1, 2]);
+        assert!(matches!(interpreter.run(100), Ok(Outcome::Stalled(_))));
+        assert_eq!(interpreter.counters(InstanceId(0)).firings, 0);
+        feed(&mut interpreter, "to_in1", &[1, 2]);
+        run_to_idle(&mut interpreter);
+        assert_eq!(collected(&mut interpreter), [0b11, 0b11]);
+        assert!(interpreter.oracles().instances[0].ready.is_empty());
+    }
+
+    #[test]
+    fn a_mask_of_0_fires_until_nothing_comes_of_it() {
+        let mut fixture = Fixture::default();
+        // Counts down a state variable; does nothing at 0.
+        let element = fixture.element(&[], &[WORD], |b| {
+            let left = ObjectRef::State(ObjectId(0));
+            let zero = b.number(1, 0);
+            let value = b.load(left, zero, 0, 64);
+            let (counting, end) = (b.new_block(), b.new_block());
+            let is_left = b.unary(UnaryOp::ReduceOr, value);
+            b.branch(is_left, counting, end);
+            b.switch_to(counting);
+            let one = b.number(64, 1);
+            let less = b.binary(BinaryOp::Sub, value, one);
+            b.store(left, zero, 0, less);
+            put(b, 0, value);
+            b.jump(end);
+            b.switch_to(end);
+            done(b);
+        });
+        let state = fixture.state(element, 64, 1);
+        assert_eq!(state, ObjectRef::State(ObjectId(0)));
+        fixture.program.elements[0].state[0].init = vec![word(3)];
+        let program = fixture.alone(element);
+        let mut interpreter = start(&program);
+        run_to_idle(&mut interpreter);
+        assert_eq!(collected(&mut interpreter), [3, 2, 1]);
+        assert_eq!(interpreter.counters(InstanceId(0)).firings, 3);
+        // The host can set it going again.
+        interpreter.write_variable(InstanceId(0), "state0", 0, word(2)).unwrap();
+        run_to_idle(&mut interpreter);
+        assert_eq!(collected(&mut interpreter), [2, 1]);
+        let host = &interpreter.oracles().instances[0].host;
+        let action = HostAction::Write { object: ObjectId(0), index: 0, value: word(2) };
+        assert_eq!(*host, [HostEvent { before_firing: 3, action }]);
+    }
+
+    #[test]
+    fn a_firing_that_does_nothing_is_not_counted() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[], |b| {
+            b.push(Op::Peek(PortId(0)), Type::Bits(64));
+            // Counted only if the firing is: how often it is tried depends on the schedule.
+            let far = b.number(8, 9);
+            b.load(ObjectRef::State(ObjectId(0)), far, 0, 8);
+            done(b);
+        });
+        fixture.state(element, 8, 1);
+        let program = fixture.alone(element);
+        let mut interpreter = start(&program);
+        feed(&mut interpreter, "to_in0", &[1]);
+        let Ok(Outcome::Stalled(report)) = interpreter.run(100) else { panic!("data waits") };
+        assert!(report.to_string().contains("alone does nothing with its input"), "{report}");
+        assert_eq!(*interpreter.counters(InstanceId(0)), Default::default());
+    }
+
+    #[test]
+    fn a_full_channel_holds_the_next_firing() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[WORD], |b| {
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            done(b);
+        });
+        let mut program = fixture.alone(element);
+        program.graph.channels[1].depth = 2;
+        let mut interpreter = start(&program);
+        let output = interpreter.endpoint("from_out0").unwrap();
+        interpreter.stall_output(output, 100, 0).unwrap();
+        feed(&mut interpreter, "to_in0", &[1, 2, 3, 4, 5]);
+        let Ok(Outcome::Stalled(report)) = interpreter.run(100) else { panic!("nobody reads") };
+        // Two are in the channel, one is staged.
+        assert_eq!(interpreter.counters(InstanceId(0)).firings, 3);
+        let text = report.to_string();
+        let name = "alone.out0 -> from_out0 (2 of 2)";
+        assert!(text.contains(&format!("alone waits for room in {name}")), "{text}");
+        assert!(text.contains(&format!("nobody reads {name}")), "{text}");
+        interpreter.stall_output(output, 50, 1).unwrap();
+        run_to_idle(&mut interpreter);
+        assert_eq!(collected(&mut interpreter), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_breakpoint_holds_the_next_firing_of_its_instance() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[WORD], |b| {
+            let value = take(b, 0, 64);
+            b.push_effect(Op::Probe { probe: Probe::Breakpoint("b".into()), args: vec![] });
+            put(b, 0, value);
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let mut interpreter = start(&program);
+        interpreter.set_breakpoints_enabled(true);
+        feed(&mut interpreter, "to_in0", &[1, 2]);
+        let held = Ok(Outcome::Breakpoint(InstanceId(0)));
+        assert_eq!(interpreter.run(100), held);
+        // Without being told to resume it stays, whatever else goes on.
+        assert_eq!(interpreter.run(100), held);
+        assert_eq!(collected(&mut interpreter), [1]);
+        interpreter.resume(InstanceId(0));
+        assert_eq!(interpreter.run(100), held);
+        interpreter.set_breakpoints_enabled(false);
+        run_to_idle(&mut interpreter);
+        assert_eq!(collected(&mut interpreter), [2]);
     }
 }

@@ -239,3 +239,179 @@ impl Machine<'_> {
         Ok(target.block)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, object, pass, put, take};
+    use super::super::{Interpreter, Options, Outcome};
+    use crate::*;
+
+    const WORD: Item = Item::Bits(64);
+
+    fn words(values: &[u64]) -> Vec<Bits> {
+        values.iter().map(|value| Bits::from_u64(64, *value)).collect()
+    }
+
+    /// What an element puts for `inputs`, and its traps.
+    fn outcome(
+        inputs: &[u64],
+        build: impl FnOnce(&mut Builder),
+    ) -> (Vec<u64>, Vec<(TrapCode, u64)>, u64) {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[WORD], build);
+        let program = fixture.alone(element);
+        let (outputs, interpreter) = pass(&program, &words(inputs));
+        let counters = interpreter.counters(InstanceId(0));
+        let traps = counters.traps.iter().map(|(code, count)| (*code, *count)).collect();
+        (outputs.iter().map(Bits::to_u64).collect(), traps, counters.firings)
+    }
+
+    /// `a, b = b, a` for as often as the input says: Fibonacci-like, by block parameters alone.
+    fn swap_loop(b: &mut Builder, bound: u64) {
+        let count = take(b, 0, 64);
+        let [zero, one, hundred] = [0, 1, 100].map(|value| b.number(64, value));
+        let (header, body, exit) = (b.new_block(), b.new_block(), b.new_block());
+        let [at, left, right] = ["at", "left", "right"]
+            .map(|name| b.add_param(header, Type::Bits(64), Some(name.into())));
+        let unroll = Unroll::Auto;
+        b.set_loop(header, LoopInfo { bound, unroll, independent: false });
+        b.end(Term::Jump(Target { block: header, args: vec![zero, one, hundred] }));
+        b.switch_to(header);
+        let goes_on = b.compare(CompareOp::ULt, at, count);
+        b.branch(goes_on, body, exit);
+        b.switch_to(body);
+        let next = b.binary(BinaryOp::Add, at, one);
+        b.end(Term::Jump(Target { block: header, args: vec![next, right, left] }));
+        b.switch_to(exit);
+        put(b, 0, left);
+        done(b);
+    }
+
+    #[test]
+    fn block_parameters_change_all_at_once() {
+        let (outputs, traps, _) = outcome(&[0, 1, 2, 3], |b| swap_loop(b, 3));
+        assert_eq!((outputs, traps), (vec![1, 100, 1, 100], vec![]));
+    }
+
+    #[test]
+    fn a_loop_that_would_run_once_more_than_its_bound_is_a_trap() {
+        let (outputs, traps, firings) = outcome(&[3, 4, 2], |b| swap_loop(b, 3));
+        assert_eq!((outputs, firings), (vec![100, 1], 3));
+        assert_eq!(traps, [(TrapCode::LoopBound, 1)]);
+    }
+
+    #[test]
+    fn an_inner_loop_counts_anew_each_time_it_is_entered() {
+        let (outputs, traps, _) = outcome(&[3], |b| {
+            let count = take(b, 0, 64);
+            let [zero, one] = [0, 1].map(|value| b.number(64, value));
+            let blocks: Vec<BlockId> = (0..5).map(|_| b.new_block()).collect();
+            let [outer, inner, body, latch, exit] = blocks[..] else { unreachable!() };
+            let of = |b: &mut Builder, block| b.add_param(block, Type::Bits(64), None);
+            let (row, sum) = (of(b, outer), of(b, outer));
+            let (column, inner_sum) = (of(b, inner), of(b, inner));
+            let info = LoopInfo { bound: 3, unroll: Unroll::Auto, independent: false };
+            b.set_loop(outer, info);
+            b.set_loop(inner, info);
+            let to = |block, args: &[ValueId]| Target { block, args: args.to_vec() };
+            b.end(Term::Jump(to(outer, &[zero, zero])));
+            b.switch_to(outer);
+            let cond = b.compare(CompareOp::ULt, row, count);
+            let (if_true, if_false) = (to(inner, &[zero, sum]), to(exit, &[]));
+            b.end(Term::Branch { cond, if_true, if_false });
+            b.switch_to(inner);
+            let cond = b.compare(CompareOp::ULt, column, count);
+            b.branch(cond, body, latch);
+            b.switch_to(body);
+            let next = b.binary(BinaryOp::Add, column, one);
+            let more = b.binary(BinaryOp::Add, inner_sum, one);
+            b.end(Term::Jump(to(inner, &[next, more])));
+            b.switch_to(latch);
+            let next = b.binary(BinaryOp::Add, row, one);
+            b.end(Term::Jump(to(outer, &[next, inner_sum])));
+            b.switch_to(exit);
+            put(b, 0, sum);
+            done(b);
+        });
+        assert_eq!((outputs, traps), (vec![9], vec![]));
+    }
+
+    #[test]
+    fn switch_takes_its_case_or_the_default() {
+        let (outputs, ..) = outcome(&[5, 6, 7], |b| {
+            let value = take(b, 0, 64);
+            let (exit, results) = (b.new_block(), [50, 60, 0].map(|value| b.number(64, value)));
+            let result = b.add_param(exit, Type::Bits(64), None);
+            let to = |at: usize| Target { block: exit, args: vec![results[at]] };
+            let cases = vec![(Bits::from_u64(64, 5), to(0)), (Bits::from_u64(64, 6), to(1))];
+            b.end(Term::Switch { value, cases, default: to(2) });
+            b.switch_to(exit);
+            put(b, 0, result);
+            done(b);
+        });
+        assert_eq!(outputs, [50, 60, 0]);
+    }
+
+    #[test]
+    fn a_trap_keeps_what_was_done_and_lets_staged_items_leave() {
+        let (outputs, traps, firings) = outcome(&[1, 2], |b| {
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            b.end(Term::Trap(TrapCode::User(7)));
+        });
+        assert_eq!((outputs, firings), (vec![1, 2], 2));
+        assert_eq!(traps, [(TrapCode::User(7), 2)]);
+    }
+
+    #[test]
+    fn a_suspended_firing_goes_on_with_its_values_and_locals() {
+        let mut fixture = Fixture::default();
+        // Takes a, suspends; takes b, puts a + b + the local it left behind.
+        let element = fixture.element(&[WORD], &[WORD], |b| {
+            let local = b.function_mut().add_local(object("kept".into(), 64, 1));
+            let kept = ObjectRef::Local(local);
+            let first = take(b, 0, 64);
+            let (zero, thousand) = (b.number(1, 0), b.number(64, 1000));
+            b.store(kept, zero, 0, thousand);
+            let resume = b.new_block();
+            let param = b.add_param(resume, Type::Bits(64), None);
+            b.end(Term::Suspend {
+                mask: None,
+                resume: Target { block: resume, args: vec![first] },
+            });
+            b.switch_to(resume);
+            let second = take(b, 0, 64);
+            let sum = b.binary(BinaryOp::Add, param, second);
+            let kept = b.load(kept, zero, 0, 64);
+            let sum = b.binary(BinaryOp::Add, sum, kept);
+            put(b, 0, sum);
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let (outputs, interpreter) = pass(&program, &words(&[1, 20, 3, 40]));
+        assert_eq!(outputs, words(&[1021, 1043]));
+        assert_eq!(interpreter.counters(InstanceId(0)).firings, 4);
+    }
+
+    #[test]
+    fn the_watchdog_ends_a_firing_that_does_not_end() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[], |b| {
+            take(b, 0, 64);
+            let block = b.new_block();
+            b.jump(block);
+            b.switch_to(block);
+            b.jump(block);
+        });
+        let program = fixture.alone(element);
+        let options = Options { step_limit: 1_000, ..Options::default() };
+        let mut interpreter = Interpreter::new(&program, &options).unwrap();
+        let input = interpreter.endpoint("to_in0").unwrap();
+        for word in words(&[1, 2]) {
+            interpreter.feed_item(input, word).unwrap();
+        }
+        assert_eq!(interpreter.run(100), Ok(Outcome::Idle));
+        let traps = &interpreter.counters(InstanceId(0)).traps;
+        assert_eq!(traps.get(&TrapCode::Watchdog), Some(&2));
+    }
+}

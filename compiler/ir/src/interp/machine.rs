@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Executing operations for one firing (or one host call) of one instance.
 
-use super::channel::{ChannelState, Token};
+use super::channel::ChannelState;
 use super::eval::eval_pure;
 use super::frame::{Datum, End, Frame, LoopBounds, Stop};
 use super::instance::InstanceState;
@@ -11,8 +11,7 @@ use super::probe::{self, ProbeEvent, ProbeKind};
 use super::table::{Reference, TableMemory};
 use crate::oracle::InstanceCounters;
 use crate::{
-    Bits, FunctionId, Inst, InstanceId, Item, ObjectRef, Op, PortId, Probe, Program, TableId,
-    TrapCode, ValueId,
+    Bits, FunctionId, Inst, InstanceId, ObjectRef, Op, Probe, Program, TableId, TrapCode, ValueId,
 };
 
 /// How deep calls may nest; the front end rules out recursion, so no program comes near.
@@ -241,53 +240,6 @@ impl Machine<'_> {
         self.instance.packets.get_mut(frame.packet(packet))
     }
 
-    /// The next item of a port, by the snapshot of the firing.
-    fn read(&mut self, port: PortId, takes: bool) -> Datum {
-        let activation = &mut self.activation;
-        let bit = 1 << port.0;
-        let is_there = activation.ready & !activation.taken & bit != 0;
-        activation.counters.empty_reads += u64::from(!is_there);
-        let token = match self.instance.inputs.get(port.index()) {
-            Some(channel) if is_there && takes => {
-                activation.taken |= bit;
-                activation.did_something = true;
-                self.channels[channel.index()].take()
-            }
-            Some(channel) if is_there => self.channels[channel.index()].front().cloned(),
-            _ => None,
-        };
-        let packet = match (token, self.input_item(port)) {
-            (Some(Token::Bits(bits)), _) => return Datum::Bits(bits),
-            (Some(Token::Packet(packet)), _) => packet,
-            (None, Item::Flit) => return Datum::Bits(Bits::zero(crate::flit::FLIT_BITS)),
-            (None, Item::Bits(width)) => return Datum::Bits(Bits::zero(width)),
-            (None, Item::Packet { .. }) => PacketBuffer::new(&[]),
-        };
-        self.instance.packets.push(packet);
-        Datum::Packet(self.instance.packets.len() - 1)
-    }
-
-    fn input_item(&self, port: PortId) -> Item {
-        self.program.element_of(self.id).inputs[port.index()].item
-    }
-
-    /// Stages an item. A packet is put as it is now; what is done to it later does not show.
-    fn put(&mut self, port: PortId, datum: &Datum) {
-        if !self.activation.has_ports {
-            return;
-        }
-        let token = match datum {
-            Datum::Bits(bits) => Token::Bits(bits.clone()),
-            Datum::Packet(at) => {
-                let packet = self.instance.packets.get(*at).cloned();
-                Token::Packet(packet.unwrap_or_else(|| PacketBuffer::new(&[])))
-            }
-            Datum::Reference(_) | Datum::Table(_) => return,
-        };
-        self.activation.did_something = true;
-        self.instance.staged[port.index()] = Some(token);
-    }
-
     fn call(
         &mut self,
         caller: &Frame,
@@ -335,5 +287,233 @@ impl Machine<'_> {
         }
         let firing = self.instance.counters.firings;
         self.shared.probes.push(ProbeEvent { instance: self.id, firing, kind, text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, object, pass, put, take};
+    use super::*;
+    use crate::*;
+
+    const WORD: Item = Item::Bits(64);
+
+    /// Passes `inputs` through an element that puts what `build` makes of each input.
+    fn results(
+        inputs: &[u64],
+        adapt: impl FnOnce(&mut Element, &mut Function),
+        build: impl FnOnce(&mut Builder, ValueId) -> ValueId,
+    ) -> (Vec<u64>, InstanceCounters) {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[WORD], |b| {
+            let x = take(b, 0, 64);
+            let result = build(b, x);
+            let result = b.resize(result, 64, false);
+            put(b, 0, result);
+            done(b);
+        });
+        let handler = fixture.program.elements[0].handler;
+        let handler = &mut fixture.program.functions[handler.index()];
+        adapt(&mut fixture.program.elements[element.index()], handler);
+        let program = fixture.alone(element);
+        let inputs: Vec<Bits> = inputs.iter().map(|input| Bits::from_u64(64, *input)).collect();
+        let (outputs, interpreter) = pass(&program, &inputs);
+        let counters = interpreter.counters(InstanceId(0)).clone();
+        (outputs.iter().map(Bits::to_u64).collect(), counters)
+    }
+
+    fn keep(_: &mut Element, _: &mut Function) {}
+
+    fn bytes_object(object: Object) -> Object {
+        Object { addressing: Addressing::Byte, elem_bits: 8, ..object }
+    }
+
+    #[test]
+    fn pure_operations_and_select_of_any_type() {
+        let (outputs, _) = results(&[3, 4], keep, |b, x| {
+            let two = b.number(64, 2);
+            let product = b.binary(BinaryOp::Mul, x, two);
+            let is_even = b.unary(UnaryOp::ReduceXor, x);
+            let spaces = Spaces::of(Space::TableValue);
+            let null = b.push(Op::NullRef(spaces), Type::Ref(spaces));
+            let op = Op::Select { cond: is_even, if_true: null, if_false: null };
+            let chosen = b.push(op, Type::Ref(spaces));
+            let is_valid = b.push(Op::RefIsValid(chosen), Type::Bits(1));
+            let is_valid = b.resize(is_valid, 64, false);
+            b.binary(BinaryOp::Or, product, is_valid)
+        });
+        assert_eq!(outputs, [6, 8]);
+    }
+
+    #[test]
+    fn loads_and_stores_of_state_stay_and_beyond_it_are_counted() {
+        let with_state = |element: &mut Element, _: &mut Function| {
+            element.state.push(object("sums".into(), 32, 2));
+        };
+        let sums = ObjectRef::State(ObjectId(0));
+        let (outputs, counters) = results(&[0, 1, 0, 2], with_state, |b, x| {
+            let old = b.load(sums, x, 0, 32);
+            let ten = b.number(32, 10);
+            let sum = b.binary(BinaryOp::Add, old, ten);
+            b.store(sums, x, 0, sum);
+            let (value, mask) = (b.number(8, 0xff), b.number(8, 0x0f));
+            let mask = Some(mask);
+            b.push_effect(Op::Store { object: sums, index: x, lo: 24, value, mask });
+            b.load(sums, x, 0, 32)
+        });
+        assert_eq!(outputs, [0x0f00_000a, 0x0f00_000a, 0x0f00_0014, 0]);
+        assert_eq!((counters.out_of_range, counters.firings), (4, 4));
+    }
+
+    #[test]
+    fn locals_start_at_0_in_each_firing() {
+        let with_local = |_: &mut Element, handler: &mut Function| {
+            handler.add_local(object("sum".into(), 64, 1));
+        };
+        let sum = ObjectRef::Local(LocalId(0));
+        let (outputs, _) = results(&[5, 7], with_local, |b, x| {
+            let zero = b.number(1, 0);
+            let old = b.load(sum, zero, 0, 64);
+            let new = b.binary(BinaryOp::Add, old, x);
+            b.store(sum, zero, 0, new);
+            b.load(sum, zero, 0, 64)
+        });
+        assert_eq!(outputs, [5, 7]);
+    }
+
+    #[test]
+    fn byte_objects_load_and_store_whole_or_not_at_all() {
+        let with_bytes = |element: &mut Element, _: &mut Function| {
+            element.state.push(bytes_object(object("bytes".into(), 8, 8)));
+        };
+        let bytes = ObjectRef::State(ObjectId(0));
+        let (outputs, counters) = results(&[4, 5], with_bytes, |b, x| {
+            let value = b.number(32, 0x4433_2211);
+            b.push_effect(Op::StoreBytes { object: bytes, offset: x, value });
+            let three = b.number(64, 3);
+            b.push(Op::LoadBytes { object: bytes, offset: three, bytes: 4 }, Type::Bits(32));
+            b.push(Op::LoadBytes { object: bytes, offset: x, bytes: 4 }, Type::Bits(32))
+        });
+        assert_eq!(outputs, [0x4433_2211, 0]);
+        assert_eq!(counters.out_of_range, 2);
+    }
+
+    #[test]
+    fn tables_give_references_that_load_store_and_move() {
+        let with_table = |element: &mut Element, _: &mut Function| {
+            let (name, kind) = ("flows".into(), TableKind::Hash);
+            let table = Table { name, kind, key_bits: 64, value_bits: 32, capacity: 4, loc: LOC };
+            element.tables.push(table);
+        };
+        const LOC: Loc = Loc { file: FileId(0), line: 0, column: 0 };
+        let reference = Type::Ref(Spaces::of(Space::TableValue));
+        let (outputs, counters) = results(&[7, 7, 9], with_table, |b, key| {
+            let table = b.push(Op::Handle(TableId(0)), Type::Handle(TableId(0)));
+            let before = b.push(Op::TableLookup { table, key }, reference);
+            let was_there = b.push(Op::RefIsValid(before), Type::Bits(1));
+            let value = b.number(32, 0xddcc_bbaa);
+            let had_room = b.push(Op::TableUpdate { table, key, value }, Type::Bits(1));
+            let at = b.push(Op::TableLookup { table, key }, reference);
+            let offset = b.number(8, 1);
+            let second = b.push(Op::RefOffset { reference: at, offset }, reference);
+            let byte = b.number(8, 0x11);
+            b.push_effect(Op::RefStore { reference: second, value: byte });
+            let loaded = b.push(Op::RefLoad { reference: at, width: 24 }, Type::Bits(24));
+            let nine = b.number(64, 9);
+            let was_deleted = b.push(Op::TableDelete { table, key: nine }, Type::Bits(1));
+            // Stale for 9, so counted.
+            let after = b.push(Op::RefLoad { reference: at, width: 8 }, Type::Bits(8));
+            b.push(Op::Concat(vec![loaded, was_there, had_room, was_deleted, after]), {
+                Type::Bits(35)
+            })
+        });
+        let want = |was_there: u64, was_deleted: u64, after: u64| {
+            0xcc_11aa | was_there << 24 | 1 << 25 | was_deleted << 26 | after << 27
+        };
+        assert_eq!(outputs, [want(0, 0, 0xaa), want(1, 0, 0xaa), want(0, 1, 0)]);
+        assert_eq!(counters.out_of_range, 1);
+    }
+
+    #[test]
+    fn a_null_reference_loads_0_and_drops_stores() {
+        let (outputs, counters) = results(&[1], keep, |b, _| {
+            let spaces = Spaces::of(Space::TableValue);
+            let reference = b.push(Op::NullRef(spaces), Type::Ref(spaces));
+            let value = b.number(8, 5);
+            b.push_effect(Op::RefStore { reference, value });
+            b.push(Op::RefLoad { reference, width: 8 }, Type::Bits(8))
+        });
+        assert_eq!((outputs, counters.out_of_range), (vec![0], 2));
+    }
+
+    #[test]
+    fn now_never_goes_back_and_random_follows_its_seed() {
+        let draw = |op: Op| results(&[0; 4], keep, |b, _| b.push(op, Type::Bits(64))).0;
+        let times = draw(Op::Now);
+        assert!(times.is_sorted() && times[0] < times[3]);
+        let (first, second) = (draw(Op::Random), draw(Op::Random));
+        assert_eq!(first, second);
+        assert_ne!(first[0], first[1]);
+    }
+
+    #[test]
+    fn calls_pass_values_both_ways_and_recursion_is_stopped() {
+        let call = |function| Op::Call {
+            function: FunctionId(function),
+            args: vec![],
+            latency: Latency::Inline,
+            order: CallOrder::InOrder,
+        };
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[WORD], |b| {
+            let x = take(b, 0, 64);
+            let Op::Call { function, latency, order, .. } = call(1) else { unreachable!() };
+            let twice = Op::Call { function, args: vec![x, x], latency, order };
+            let sum = b.push(twice, Type::Bits(64));
+            put(b, 0, sum);
+            b.push_effect(call(2));
+            let lost = b.number(64, 0);
+            put(b, 0, lost);
+            done(b);
+        });
+        fixture.function(None, |b| {
+            let left = b.add_param(Function::ENTRY, Type::Bits(64), None);
+            let right = b.add_param(Function::ENTRY, Type::Bits(64), None);
+            let sum = b.binary(BinaryOp::Add, left, right);
+            b.end(Term::Return { value: Some(sum) });
+        });
+        fixture.function(None, |b| {
+            b.push_effect(call(2));
+            b.end(Term::Return { value: None });
+        });
+        let program = fixture.alone(element);
+        let (outputs, interpreter) = pass(&program, &[Bits::from_u64(64, 21)]);
+        assert_eq!(outputs, [Bits::from_u64(64, 42)]);
+        let traps = &interpreter.counters(InstanceId(0)).traps;
+        assert_eq!(traps.get(&TrapCode::Watchdog), Some(&1));
+    }
+
+    #[test]
+    fn probes_tell_who_when_and_what() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[WORD], |b| {
+            let x = take(b, 0, 64);
+            let probes = [
+                Probe::Printf("x = %d".into()),
+                Probe::Log("log".into()),
+                Probe::Breakpoint("here".into()),
+            ];
+            for probe in probes {
+                b.push_effect(Op::Probe { probe, args: vec![x] });
+            }
+            put(b, 0, x);
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let (_, mut interpreter) = pass(&program, &[1, 2].map(|word| Bits::from_u64(64, word)));
+        let told = interpreter.take_probes();
+        let texts: Vec<&str> = told.iter().map(|event| event.text.as_str()).collect();
+        assert_eq!(texts, ["x = 1", "log 0x1", "here 0x1", "x = 2", "log 0x2", "here 0x2"]);
+        assert_eq!((told[3].firing, told[3].kind), (1, ProbeKind::Printf));
     }
 }

@@ -7,7 +7,7 @@
 //! which nobody was passed over moved nothing.
 
 use super::deadlock::Report;
-use super::firing::Fired;
+use super::firing::Advance;
 use super::{Error, Interpreter};
 use crate::InstanceId;
 
@@ -139,11 +139,11 @@ impl Interpreter<'_> {
                     return Ok(false);
                 }
                 let fired = self.advance(id)?;
-                *left = left.saturating_sub(u64::from(fired == Fired::Fired));
-                if fired == Fired::Fired && self.instances[id.index()].held_at.is_some() {
+                *left = left.saturating_sub(u64::from(fired == Advance::Fired));
+                if fired == Advance::Fired && self.instances[id.index()].held_at.is_some() {
                     round.ended = Some(Outcome::Breakpoint(id));
                 }
-                Ok(fired != Fired::Nothing)
+                Ok(fired != Advance::Nothing)
             }
         }
     }

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the host does with a running program: it feeds and collects at the outer ends, sends
+//! signals, calls methods, reads and writes variables, and holds instances at breakpoints.
+
+use super::channel::Token;
+use super::endpoint::{InputEnd, OutputEnd};
+use super::packet::PacketBuffer;
+use super::{Error, Interpreter};
+use crate::oracle::HostAction;
+use crate::{Bits, Direction, EndpointId, InstanceId, Item, ObjectId, flit};
+
+impl Interpreter<'_> {
+    /// The instance of that name.
+    pub fn instance(&self, name: &str) -> Option<InstanceId> {
+        let at = self.instances.iter().position(|instance| instance.name == name)?;
+        Some(InstanceId::new(at))
+    }
+
+    /// The endpoint of that name.
+    pub fn endpoint(&self, name: &str) -> Option<EndpointId> {
+        let mut endpoints = self.program.graph.endpoints.iter();
+        Some(EndpointId::new(endpoints.position(|endpoint| endpoint.name == name)?))
+    }
+
+    /// Feeds a packet to an endpoint into the graph; it is cut into flits where those travel, of
+    /// which an empty packet has none.
+    ///
+    /// # Errors
+    /// An endpoint out of the graph, or one of records.
+    pub fn feed_packet(&mut self, endpoint: EndpointId, packet: &[u8]) -> Result<(), Error> {
+        let item = self.program.graph.endpoints[endpoint.index()].item;
+        let given = || "a packet".to_owned();
+        match item {
+            Item::Packet { .. } => {
+                let token = Token::Packet(PacketBuffer::new(packet));
+                self.input(endpoint, given)?.queue.push_back(token);
+            }
+            Item::Flit => {
+                let flits = flit::cut(packet).into_iter().map(Token::Bits);
+                self.input(endpoint, given)?.queue.extend(flits);
+            }
+            Item::Bits(_) => return Err(self.mismatch(endpoint, given())),
+        }
+        Ok(())
+    }
+
+    /// Feeds a flit or a record to an endpoint into the graph.
+    ///
+    /// # Errors
+    /// An endpoint out of the graph, or one of packets, or of another width.
+    pub fn feed_item(&mut self, endpoint: EndpointId, item: Bits) -> Result<(), Error> {
+        let given = || format!("{} bits", item.width());
+        let wanted = self.program.graph.endpoints[endpoint.index()].item.value_type();
+        if wanted.bits() != Some(item.width()) {
+            return Err(self.mismatch(endpoint, given()));
+        }
+        self.input(endpoint, given)?.queue.push_back(Token::Bits(item.clone()));
+        Ok(())
+    }
+
+    /// The whole packets that have come out of an endpoint since they were last taken.
+    ///
+    /// # Errors
+    /// An endpoint into the graph, or one of records.
+    pub fn take_packets(&mut self, endpoint: EndpointId) -> Result<Vec<Vec<u8>>, Error> {
+        let item = self.program.graph.endpoints[endpoint.index()].item;
+        if matches!(item, Item::Bits(_)) {
+            return Err(self.mismatch(endpoint, "a request for packets".into()));
+        }
+        Ok(self.output(endpoint)?.take_packets())
+    }
+
+    /// The items that have come out of an endpoint since they were last taken, a packet as its
+    /// [bits](packet_bits).
+    ///
+    /// # Errors
+    /// An endpoint into the graph.
+    pub fn take_items(&mut self, endpoint: EndpointId) -> Result<Vec<Bits>, Error> {
+        Ok(self.output(endpoint)?.take_items())
+    }
+
+    /// Makes an endpoint out of the graph refuse to read at `percent` of its chances, drawn from
+    /// `seed`; with 100 it never reads.
+    ///
+    /// # Errors
+    /// An endpoint into the graph.
+    pub fn stall_output(
+        &mut self,
+        endpoint: EndpointId,
+        percent: u8,
+        seed: u64,
+    ) -> Result<(), Error> {
+        self.output(endpoint)?.stall(percent, seed);
+        Ok(())
+    }
+
+    /// Sends a signal to an instance, between firings; its answer.
+    ///
+    /// # Errors
+    /// An instance without a signal handler; a signal of a wrong width; a replay.
+    pub fn signal(&mut self, instance: InstanceId, signal: Bits) -> Result<Bits, Error> {
+        let answer = self.act_for_host(instance, HostAction::Signal(signal))?;
+        Ok(answer.unwrap_or_else(|| Bits::zero(crate::SIGNAL_BITS)))
+    }
+
+    /// Calls a method of an instance, between firings; its result, where it has one.
+    ///
+    /// # Errors
+    /// No such method; other arguments than its parameters; a replay.
+    pub fn call_method(
+        &mut self,
+        instance: InstanceId,
+        method: &str,
+        args: Vec<Bits>,
+    ) -> Result<Option<Bits>, Error> {
+        let mut methods = self.program.element_of(instance).methods.iter();
+        let at = methods.position(|it| it.name == method);
+        let at = at.ok_or_else(|| self.unknown(instance, &format!("method {method}")))?;
+        self.act_for_host(instance, HostAction::Method(at, args))
+    }
+
+    /// Element `index` of a state variable.
+    ///
+    /// # Errors
+    /// No such variable or element, or one that the host may not see.
+    pub fn read_variable(
+        &self,
+        instance: InstanceId,
+        name: &str,
+        index: u64,
+    ) -> Result<Bits, Error> {
+        let object = self.visible_object(instance, name)?;
+        let value = self.instances[instance.index()].objects[object.index()].element(index);
+        value.ok_or_else(|| self.unknown(instance, &format!("element {index} of {name}")))
+    }
+
+    /// Writes element `index` of a state variable, between firings.
+    ///
+    /// # Errors
+    /// As for [`read_variable`](Self::read_variable); a value of another width; a replay.
+    pub fn write_variable(
+        &mut self,
+        instance: InstanceId,
+        name: &str,
+        index: u64,
+        value: Bits,
+    ) -> Result<(), Error> {
+        let old = self.read_variable(instance, name, index)?;
+        if old.width() != value.width() {
+            return Err(Error::Mismatch {
+                what: format!("{}.{name}", self.instances[instance.index()].name),
+                wanted: format!("{} bits", old.width()),
+                given: format!("{} bits", value.width()),
+            });
+        }
+        let object = self.visible_object(instance, name)?;
+        self.act_for_host(instance, HostAction::Write { object, index, value })?;
+        Ok(())
+    }
+
+    /// Whether an instance rests after a firing that passed a breakpoint.
+    pub fn set_breakpoints_enabled(&mut self, enabled: bool) {
+        self.breakpoints_enabled = enabled;
+        if !enabled {
+            self.instances.iter_mut().for_each(|instance| instance.held_at = None);
+        }
+    }
+
+    /// Lets an instance go on from its breakpoint.
+    pub fn resume(&mut self, instance: InstanceId) {
+        self.instances[instance.index()].held_at = None;
+    }
+
+    /// Lets an instance rest for good after that many firings that did something: to replay a
+    /// record that was stopped while it could go on.
+    pub fn limit_firings(&mut self, instance: InstanceId, firings: u64) {
+        self.instances[instance.index()].firing_limit = firings;
+    }
+
+    fn act_for_host(&mut self, id: InstanceId, action: HostAction) -> Result<Option<Bits>, Error> {
+        if self.is_replay {
+            return Err(Error::HostInReplay);
+        }
+        self.act(id, action)
+    }
+
+    fn visible_object(&self, instance: InstanceId, name: &str) -> Result<ObjectId, Error> {
+        let mut objects = self.program.element_of(instance).state.iter();
+        let at = objects.position(|object| object.name == name && object.host_visible);
+        let unknown = || self.unknown(instance, &format!("variable {name} open to the host"));
+        at.map(ObjectId::new).ok_or_else(unknown)
+    }
+
+    fn input(
+        &mut self,
+        endpoint: EndpointId,
+        given: impl FnOnce() -> String,
+    ) -> Result<&mut InputEnd, Error> {
+        if self.program.graph.endpoints[endpoint.index()].direction != Direction::Into {
+            return Err(self.mismatch(endpoint, given()));
+        }
+        Ok(&mut self.inputs[self.endpoints[endpoint.index()]])
+    }
+
+    fn output(&mut self, endpoint: EndpointId) -> Result<&mut OutputEnd, Error> {
+        if self.program.graph.endpoints[endpoint.index()].direction != Direction::OutOf {
+            return Err(self.mismatch(endpoint, "a request to read".into()));
+        }
+        Ok(&mut self.outputs[self.endpoints[endpoint.index()]])
+    }
+
+    fn mismatch(&self, endpoint: EndpointId, given: String) -> Error {
+        let endpoint = &self.program.graph.endpoints[endpoint.index()];
+        let what = endpoint.name.clone();
+        let wanted = match endpoint.direction {
+            Direction::Into => format!("{:?} in", endpoint.item),
+            Direction::OutOf => format!("{:?} out", endpoint.item),
+        };
+        Error::Mismatch { what, wanted, given }
+    }
+}

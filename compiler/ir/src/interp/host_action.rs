@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What happens to an instance between firings: its init function, and what the host does to it,
+//! at once and recorded, or in a replay when the record has it. The functions run here have no
+//! ports: none is ready, and a put is dropped.
+
+use super::firing::merge;
+use super::frame::{Datum, End};
+use super::{Error, Interpreter};
+use crate::oracle::{HostAction, HostEvent};
+use crate::{Bits, FunctionId, InstanceId, Type};
+
+impl Interpreter<'_> {
+    /// Runs the element's init function, before anything else.
+    pub(super) fn initialise(&mut self, id: InstanceId) -> Result<(), Error> {
+        if let Some(init) = self.program.element_of(id).init {
+            self.call_between_firings(id, init, vec![])?;
+        }
+        Ok(())
+    }
+
+    /// Does and records what the host wants; the answer, if there is one.
+    pub(super) fn act(
+        &mut self,
+        id: InstanceId,
+        action: HostAction,
+    ) -> Result<Option<Bits>, Error> {
+        let answer = match &action {
+            HostAction::Signal(signal) => {
+                let function = self.program.element_of(id).signal;
+                let function = function.ok_or_else(|| self.unknown(id, "signal handler"))?;
+                self.call_between_firings(id, function, vec![signal.clone()])?
+            }
+            HostAction::Method(method, args) => {
+                let method = self.program.element_of(id).methods.get(*method);
+                let method = method.ok_or_else(|| self.unknown(id, "such method"))?;
+                self.call_between_firings(id, method.function, args.clone())?
+            }
+            HostAction::Write { object, index, value } => {
+                let instance = &mut self.instances[id.index()];
+                let memory = instance.objects.get_mut(object.index());
+                let width = memory.as_ref().and_then(|memory| memory.element(*index));
+                match (memory, width) {
+                    (Some(memory), Some(old)) if old.width() == value.width() => {
+                        memory.store(*index, 0, value, None);
+                    }
+                    _ => return Err(self.unknown(id, "such element of a variable")),
+                }
+                None
+            }
+        };
+        let instance = &mut self.instances[id.index()];
+        let before_firing = instance.counters.firings;
+        instance.choice.made.host.push(HostEvent { before_firing, action });
+        instance.answers.extend(answer.clone());
+        instance.quiet_ready = None;
+        Ok(answer)
+    }
+
+    /// Runs a function that has no ports; its result, 0 if it trapped.
+    fn call_between_firings(
+        &mut self,
+        id: InstanceId,
+        function: FunctionId,
+        args: Vec<Bits>,
+    ) -> Result<Option<Bits>, Error> {
+        let wanted = self.program.function(function);
+        let widths = wanted.params().iter().map(|param| wanted.type_of(*param));
+        let given = args.iter().map(|arg| Type::Bits(arg.width()));
+        if !widths.clone().eq(given.clone()) {
+            return Err(Error::Mismatch {
+                what: format!("{}: {}", self.instances[id.index()].name, wanted.name),
+                wanted: format!("{:?}", widths.collect::<Vec<_>>()),
+                given: format!("{:?}", given.collect::<Vec<_>>()),
+            });
+        }
+        let result = wanted.result;
+        let activation = self.activation();
+        let mut machine = self.machine(id, activation);
+        let end = machine.invoke(function, args.into_iter().map(Datum::Bits));
+        let mut activation = machine.activation;
+        let value = match &end {
+            Ok(End::Return { value: Some(Datum::Bits(bits)) }) => Some(bits.clone()),
+            _ => None,
+        };
+        let instance = &mut self.instances[id.index()];
+        let (resume, packets) = (instance.resume, instance.packets.len());
+        self.end(id, &mut activation, end)?;
+        let instance = &mut self.instances[id.index()];
+        instance.resume = resume;
+        instance.packets.truncate(packets);
+        merge(&mut instance.counters, activation.counters);
+        Ok(result.and_then(Type::bits).map(|width| value.unwrap_or_else(|| Bits::zero(width))))
+    }
+
+    pub(super) fn replay_host_events(&mut self, id: InstanceId) -> Result<bool, Error> {
+        let mut acted = false;
+        while let Some(event) = {
+            let instance = &self.instances[id.index()];
+            instance.choice.due_host_event(instance.counters.firings)
+        } {
+            self.act(id, event.action)?;
+            acted = true;
+        }
+        Ok(acted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, object, put, run_to_idle, take};
+    use super::super::{Interpreter, Options};
+    use crate::*;
+
+    const WORD: Item = Item::Bits(64);
+
+    fn word(value: u64) -> Bits {
+        Bits::from_u64(64, value)
+    }
+
+    fn start(program: &Program) -> Interpreter<'_> {
+        Interpreter::new(program, &Options::default()).unwrap()
+    }
+
+    fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: &[u64]) {
+        let endpoint = interpreter.endpoint(endpoint).unwrap();
+        for value in values {
+            interpreter.feed_item(endpoint, word(*value)).unwrap();
+        }
+    }
+
+    fn collected(interpreter: &mut Interpreter<'_>) -> Vec<u64> {
+        let endpoint = interpreter.endpoint("from_out0").unwrap();
+        interpreter.take_items(endpoint).unwrap().iter().map(Bits::to_u64).collect()
+    }
+
+    /// An element with a sum: init sets it to 100, the handler adds its input and puts it, the
+    /// signal gives it, the method `add` adds to it.
+    fn summing() -> Program {
+        let sum = ObjectRef::State(ObjectId(0));
+        let add = move |b: &mut Builder, by: ValueId| {
+            let zero = b.number(1, 0);
+            let old = b.load(sum, zero, 0, 64);
+            let new = b.binary(BinaryOp::Add, old, by);
+            b.store(sum, zero, 0, new);
+            new
+        };
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[WORD], |b| {
+            let by = take(b, 0, 64);
+            let new = add(b, by);
+            put(b, 0, new);
+            done(b);
+        });
+        let init = fixture.function(Some(element), |b| {
+            let hundred = b.number(64, 100);
+            add(b, hundred);
+            b.end(Term::Return { value: None });
+        });
+        let signal = fixture.function(Some(element), |b| {
+            let signal = b.add_param(Function::ENTRY, Type::Bits(SIGNAL_BITS), None);
+            b.function_mut().result = Some(Type::Bits(SIGNAL_BITS));
+            let zero = b.number(1, 0);
+            let part = b.load(sum, zero, 0, 64);
+            let op = Op::Insert { value: signal, lo: SIGNAL_PARAM_BIT, part };
+            let answer = b.push(op, Type::Bits(SIGNAL_BITS));
+            b.end(Term::Return { value: Some(answer) });
+        });
+        let method = fixture.function(Some(element), |b| {
+            let by = b.add_param(Function::ENTRY, Type::Bits(64), None);
+            b.function_mut().result = Some(Type::Bits(64));
+            let new = add(b, by);
+            b.end(Term::Return { value: Some(new) });
+        });
+        let element_type = &mut fixture.program.elements[0];
+        element_type.state.push(object("sum".into(), 64, 1));
+        element_type.init = Some(init);
+        element_type.signal = Some(signal);
+        element_type.methods = vec![Method { name: "add".into(), function: method }];
+        fixture.alone(element)
+    }
+
+    #[test]
+    fn init_comes_first_and_the_host_acts_between_firings() {
+        let program = summing();
+        let mut interpreter = start(&program);
+        let id = interpreter.instance("alone").unwrap();
+        assert_eq!(interpreter.read_variable(id, "sum", 0), Ok(word(100)));
+        feed(&mut interpreter, "to_in0", &[1]);
+        run_to_idle(&mut interpreter);
+        assert_eq!(interpreter.call_method(id, "add", vec![word(10)]), Ok(Some(word(111))));
+        let answer = interpreter.signal(id, Bits::zero(SIGNAL_BITS)).unwrap();
+        assert_eq!(answer.extract(SIGNAL_PARAM_BIT, 64), word(111));
+        feed(&mut interpreter, "to_in0", &[1]);
+        run_to_idle(&mut interpreter);
+        assert_eq!(collected(&mut interpreter), [101, 112]);
+        assert_eq!(interpreter.execution().answers[0], [word(111), answer]);
+        // A replay does the same at the same points, though all input is there from the start.
+        let options = Options::default();
+        let mut replay = Interpreter::replay(&program, interpreter.oracles(), &options).unwrap();
+        feed(&mut replay, "to_in0", &[1, 1]);
+        run_to_idle(&mut replay);
+        assert_eq!(replay.execution(), interpreter.execution());
+        assert!(replay.signal(id, Bits::zero(SIGNAL_BITS)).is_err());
+    }
+
+    #[test]
+    fn wrong_requests_of_the_host_are_refused() {
+        let program = summing();
+        let mut interpreter = start(&program);
+        let id = InstanceId(0);
+        let refused = [
+            interpreter.call_method(id, "subtract", vec![]).is_err(),
+            interpreter.call_method(id, "add", vec![Bits::zero(8)]).is_err(),
+            interpreter.signal(id, Bits::zero(8)).is_err(),
+            interpreter.read_variable(id, "sum", 1).is_err(),
+            interpreter.write_variable(id, "sum", 0, Bits::zero(8)).is_err(),
+            interpreter.write_variable(id, "product", 0, word(0)).is_err(),
+            interpreter.feed_item(EndpointId(0), Bits::zero(8)).is_err(),
+            interpreter.feed_item(EndpointId(1), word(0)).is_err(),
+            interpreter.feed_packet(EndpointId(0), &[1]).is_err(),
+            interpreter.take_packets(EndpointId(1)).is_err(),
+            interpreter.take_items(EndpointId(0)).is_err(),
+        ];
+        assert_eq!(refused, [true; 11]);
+        assert!(interpreter.oracles().instances[0].host.is_empty());
+    }
+}

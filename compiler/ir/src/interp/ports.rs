@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Operations on ports, by the snapshot of the firing: a port that got an item since the firing
+//! began is as empty as it was then.
+
+use super::channel::Token;
+use super::frame::Datum;
+use super::machine::Machine;
+use super::packet::PacketBuffer;
+use crate::{Bits, Item, PortId};
+
+impl Machine<'_> {
+    /// The next item of a port, by the snapshot of the firing.
+    pub fn read(&mut self, port: PortId, takes: bool) -> Datum {
+        let activation = &mut self.activation;
+        let bit = 1 << port.0;
+        let is_there = activation.ready & !activation.taken & bit != 0;
+        activation.counters.empty_reads += u64::from(!is_there);
+        let token = match self.instance.inputs.get(port.index()) {
+            Some(channel) if is_there && takes => {
+                activation.taken |= bit;
+                activation.did_something = true;
+                self.channels[channel.index()].take()
+            }
+            Some(channel) if is_there => self.channels[channel.index()].front().cloned(),
+            _ => None,
+        };
+        let packet = match (token, self.input_item(port)) {
+            (Some(Token::Bits(bits)), _) => return Datum::Bits(bits),
+            (Some(Token::Packet(packet)), _) => packet,
+            (None, Item::Flit) => return Datum::Bits(Bits::zero(crate::flit::FLIT_BITS)),
+            (None, Item::Bits(width)) => return Datum::Bits(Bits::zero(width)),
+            (None, Item::Packet { .. }) => PacketBuffer::new(&[]),
+        };
+        self.instance.packets.push(packet);
+        Datum::Packet(self.instance.packets.len() - 1)
+    }
+
+    fn input_item(&self, port: PortId) -> Item {
+        self.program.element_of(self.id).inputs[port.index()].item
+    }
+
+    /// Stages an item. A packet is put as it is now; what is done to it later does not show.
+    pub fn put(&mut self, port: PortId, datum: &Datum) {
+        if !self.activation.has_ports {
+            return;
+        }
+        let token = match datum {
+            Datum::Bits(bits) => Token::Bits(bits.clone()),
+            Datum::Packet(at) => {
+                let packet = self.instance.packets.get(*at).cloned();
+                Token::Packet(packet.unwrap_or_else(|| PacketBuffer::new(&[])))
+            }
+            Datum::Reference(_) | Datum::Table(_) => return,
+        };
+        self.activation.did_something = true;
+        self.instance.staged[port.index()] = Some(token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, pass, put, run_to_idle, take};
+    use super::super::{Interpreter, Options};
+    use crate::*;
+
+    const WORD: Item = Item::Bits(64);
+
+    #[test]
+    fn ports_follow_the_snapshot() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD, WORD], &[WORD], |b| {
+            let mask = b.push(Op::ReadyMask, Type::Bits(2));
+            let first = b.push(Op::Ready(PortId(0)), Type::Bits(1));
+            let second = b.push(Op::Ready(PortId(1)), Type::Bits(1));
+            let peeked = b.push(Op::Peek(PortId(0)), Type::Bits(64));
+            let taken = take(b, 0, 64);
+            let again = take(b, 0, 64);
+            let still = b.push(Op::Ready(PortId(0)), Type::Bits(1));
+            let bytes = [peeked, taken, again].map(|value| b.extract(value, 0, 8));
+            let mut parts = vec![mask, first, second, still];
+            parts.extend(bytes);
+            let all = b.push(Op::Concat(parts), Type::Bits(29));
+            let all = b.resize(all, 64, false);
+            let lost = b.number(64, 99);
+            put(b, 0, lost);
+            put(b, 0, all);
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let words = [5_u64, 6].map(|word| Bits::from_u64(64, word));
+        let (outputs, interpreter) = pass(&program, &words);
+        let want = |byte: u64| 0b1_0_1_01 | byte << 5 | byte << 13;
+        assert_eq!(outputs.iter().map(Bits::to_u64).collect::<Vec<_>>(), [want(5), want(6)]);
+        assert_eq!(interpreter.counters(InstanceId(0)).empty_reads, 2);
+    }
+
+    #[test]
+    fn packets_change_in_place_and_are_put_as_they_are() {
+        const PACKET: Item = Item::Packet { window_bytes: 64 };
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[PACKET], &[PACKET, WORD], |b| {
+            let packet = b.push(Op::Take(PortId(0)), Type::Packet);
+            let one = b.number(8, 1);
+            let minus_two = b.number(8, 0xfe);
+            let loaded = Op::PacketLoad { packet, offset: one, bytes: 2 };
+            let loaded = b.push(loaded, Type::Bits(16));
+            let value = b.number(8, 0xee);
+            b.push_effect(Op::PacketStore { packet, offset: one, value });
+            let head = b.push(Op::PacketAdjustHead { packet, delta: minus_two }, Type::Bits(1));
+            let tail = b.push(Op::PacketAdjustTail { packet, delta: one }, Type::Bits(1));
+            let length = b.push(Op::PacketLength(packet), Type::Bits(32));
+            let result = b.push(Op::Concat(vec![length, loaded, head, tail]), Type::Bits(50));
+            let result = b.resize(result, 64, false);
+            put(b, 1, result);
+            put(b, 0, packet);
+            b.push_effect(Op::PacketStore { packet, offset: one, value });
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let options = Options::default();
+        let mut interpreter = Interpreter::new(&program, &options).unwrap();
+        let find = |name| interpreter.endpoint(name).unwrap();
+        let ends = [find("to_in0"), find("from_out0"), find("from_out1")];
+        interpreter.feed_packet(ends[0], &[1, 2, 3]).unwrap();
+        interpreter.feed_packet(ends[0], &[1]).unwrap();
+        run_to_idle(&mut interpreter);
+        let packets = interpreter.take_packets(ends[1]).unwrap();
+        assert_eq!(packets, [vec![0, 0, 1, 0xee, 3, 0], vec![0, 0, 1, 0]]);
+        let words = interpreter.take_items(ends[2]).unwrap();
+        let words: Vec<u64> = words.iter().map(Bits::to_u64).collect();
+        assert_eq!(words, [6 | 0x0302 << 32 | 3 << 48, 4 | 3 << 48]);
+        assert_eq!(interpreter.counters(InstanceId(0)).out_of_range, 2);
+    }
+}
