@@ -238,3 +238,156 @@ impl fmt::Display for Report {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, put, run_to_idle, take};
+    use super::super::{Interpreter, Options, Outcome, Schedule};
+    use crate::*;
+
+    const WORD: Item = Item::Bits(64);
+
+    /// Loads the count kept in the first state variable and stores it plus 1, modulo `modulus`.
+    fn count(b: &mut Builder, modulus: u64) -> ValueId {
+        let counter = ObjectRef::State(ObjectId(0));
+        let (zero, one, modulus) = (b.number(1, 0), b.number(64, 1), b.number(64, modulus));
+        let old = b.load(counter, zero, 0, 64);
+        let sum = b.binary(BinaryOp::Add, old, one);
+        let new = b.binary(BinaryOp::URem, sum, modulus);
+        b.store(counter, zero, 0, new);
+        old
+    }
+
+    /// Ends with `if_last` as the mask where `count` is `last`, else with `otherwise`.
+    fn done_by_count(b: &mut Builder, count: ValueId, last: u64, if_last: u64, otherwise: u64) {
+        let last = b.number(64, last);
+        let cond = b.compare(CompareOp::Eq, count, last);
+        let (if_true, if_false) = (b.number(2, if_last), b.number(2, otherwise));
+        let mask = b.push(Op::Select { cond, if_true, if_false }, Type::Bits(2));
+        b.end(Term::Done { mask: Some(mask) });
+    }
+
+    /// A client sends four requests before it takes four responses; the server answers each.
+    fn request_loop(depth: u32) -> Program {
+        let mut fixture = Fixture::default();
+        let client = fixture.element(&[WORD, WORD], &[WORD], |b| {
+            let (request, response, exit) = (b.new_block(), b.new_block(), b.new_block());
+            let count = count(b, 8);
+            let four = b.number(64, 4);
+            let is_request = b.compare(CompareOp::ULt, count, four);
+            b.branch(is_request, request, response);
+            b.switch_to(request);
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            b.jump(exit);
+            b.switch_to(response);
+            take(b, 1, 64);
+            b.jump(exit);
+            b.switch_to(exit);
+            // After the fourth request and until the fourth response: responses.
+            let three = b.number(64, 3);
+            let seven = b.number(64, 7);
+            let from_three = b.compare(CompareOp::ULe, three, count);
+            let below_seven = b.compare(CompareOp::ULt, count, seven);
+            let cond = b.binary(BinaryOp::And, from_three, below_seven);
+            let (if_true, if_false) = (b.number(2, 0b10), b.number(2, 0b01));
+            let mask = b.push(Op::Select { cond, if_true, if_false }, Type::Bits(2));
+            b.end(Term::Done { mask: Some(mask) });
+        });
+        fixture.state(client, 64, 1);
+        let server = fixture.element(&[WORD], &[WORD], |b| {
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            done(b);
+        });
+        let client = fixture.instance("client", client);
+        let server = fixture.instance("server", server);
+        fixture.feed_into("input", (client, 0), 16);
+        fixture.join((client, 0), (server, 0), depth);
+        fixture.join((server, 0), (client, 1), depth);
+        fixture.program
+    }
+
+    fn run(program: &Program, schedule: Schedule, items: u64) -> Result<(), String> {
+        let options = Options { schedule, ..Options::default() };
+        let mut interpreter = Interpreter::new(program, &options).unwrap();
+        let input = interpreter.endpoint("input").unwrap();
+        for value in 0..items {
+            interpreter.feed_item(input, Bits::from_u64(64, value)).unwrap();
+        }
+        match interpreter.run(10_000) {
+            Ok(Outcome::Idle) => Ok(()),
+            Ok(Outcome::Stalled(report)) => Err(report.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// CN-30: deadlock is judged at the declared depth.
+    #[test]
+    fn a_request_loop_without_room_is_a_deadlock_in_every_schedule() {
+        let expected = "nothing can move, though data waits\n  \
+            client waits for room in client.out0 -> server.in0 (1 of 1)\n  \
+            server waits for room in server.out0 -> client.in1 (1 of 1)\n  \
+            in a circle: client.out0 -> server.in0 (1 of 1) -> server.out0 -> client.in1 (1 of 1)";
+        let program = request_loop(1);
+        assert_eq!(run(&program, Schedule::RoundRobin, 12), Err(expected.into()));
+        for seed in 0..20 {
+            assert_eq!(run(&program, Schedule::Random { seed }, 12), Err(expected.into()));
+        }
+        assert_eq!(run(&request_loop(2), Schedule::RoundRobin, 12), Ok(()));
+    }
+
+    /// A fork gives each item to both ways; a join takes two of one way for each of the other.
+    #[test]
+    fn a_join_that_takes_at_unequal_rates_starves_the_fork() {
+        let mut fixture = Fixture::default();
+        let fork = fixture.element(&[WORD], &[WORD, WORD], |b| {
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            put(b, 1, value);
+            done(b);
+        });
+        let join = fixture.element(&[WORD, WORD], &[], |b| {
+            let count = count(b, 3);
+            let (first, second, exit) = (b.new_block(), b.new_block(), b.new_block());
+            let two = b.number(64, 2);
+            let is_second = b.compare(CompareOp::Eq, count, two);
+            b.branch(is_second, second, first);
+            for (block, port) in [(first, 0), (second, 1)] {
+                b.switch_to(block);
+                take(b, port, 64);
+                b.jump(exit);
+            }
+            b.switch_to(exit);
+            done_by_count(b, count, 1, 0b10, 0b01);
+        });
+        fixture.state(join, 64, 1);
+        fixture.program.elements[join.index()].await_all = true;
+        let (fork, join) = (fixture.instance("fork", fork), fixture.instance("join", join));
+        fixture.feed_into("input", (fork, 0), 16);
+        fixture.join((fork, 0), (join, 0), 4);
+        fixture.join((fork, 1), (join, 1), 4);
+        let report = run(&fixture.program, Schedule::RoundRobin, 40).expect_err("a deadlock");
+        let circle =
+            "in a circle: fork.out1 -> join.in1 (4 of 4) -> fork.out0 -> join.in0 (0 of 4)";
+        assert!(report.ends_with(circle), "{report}");
+        assert!(report.contains("join waits for an item in fork.out0 -> join.in0 (0 of 4)"));
+        assert!(report.contains("fork waits for room in fork.out1 -> join.in1 (4 of 4)"));
+    }
+
+    #[test]
+    fn who_waits_for_the_outside_is_in_no_circle() {
+        let program = request_loop(2);
+        let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
+        let input = interpreter.endpoint("input").unwrap();
+        // Requests are out; the rest of them never comes, and the responses wait.
+        interpreter.feed_item(input, Bits::from_u64(64, 1)).unwrap();
+        let Ok(Outcome::Stalled(report)) = interpreter.run(100) else { panic!("data waits") };
+        assert!(report.cycle.is_empty(), "{report}");
+        assert!(report.to_string().contains("client waits for an item in input -> client.in0"));
+        for value in 2..=4 {
+            interpreter.feed_item(input, Bits::from_u64(64, value)).unwrap();
+        }
+        run_to_idle(&mut interpreter);
+    }
+}

@@ -89,7 +89,7 @@ mod tests {
         let program = fixture.alone(element);
         let words = [5_u64, 6].map(|word| Bits::from_u64(64, word));
         let (outputs, interpreter) = pass(&program, &words);
-        let want = |byte: u64| 0b1_0_1_01 | byte << 5 | byte << 13;
+        let want = |byte: u64| 0b1_0101 | byte << 5 | byte << 13;
         assert_eq!(outputs.iter().map(Bits::to_u64).collect::<Vec<_>>(), [want(5), want(6)]);
         assert_eq!(interpreter.counters(InstanceId(0)).empty_reads, 2);
     }

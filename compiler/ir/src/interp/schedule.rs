@@ -179,3 +179,215 @@ impl Interpreter<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, put, run_to_idle, take};
+    use super::super::{Error, Interpreter, Options, Outcome, Schedule};
+    use crate::oracle::{Execution, Oracles};
+    use crate::*;
+
+    const WORD: Item = Item::Bits(64);
+
+    fn random(seed: u64) -> Options {
+        Options { schedule: Schedule::Random { seed }, random_seed: seed, ..Options::default() }
+    }
+
+    fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: std::ops::Range<u64>) {
+        let endpoint = interpreter.endpoint(endpoint).unwrap();
+        for value in values {
+            interpreter.feed_item(endpoint, Bits::from_u64(64, value)).unwrap();
+        }
+    }
+
+    /// Splits each item into two ways, of which one is slower, and joins them pair by pair.
+    fn fork_and_join() -> Program {
+        let mut fixture = Fixture::default();
+        let fork = fixture.element(&[WORD], &[WORD, WORD], |b| {
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            put(b, 1, value);
+            done(b);
+        });
+        let square = fixture.element(&[WORD], &[WORD], |b| {
+            let value = take(b, 0, 64);
+            let square = b.binary(BinaryOp::Mul, value, value);
+            put(b, 0, square);
+            done(b);
+        });
+        let join = fixture.element(&[WORD, WORD], &[WORD], |b| {
+            let (left, right) = (take(b, 0, 64), take(b, 1, 64));
+            let sum = b.binary(BinaryOp::Add, left, right);
+            put(b, 0, sum);
+            done(b);
+        });
+        fixture.program.elements[join.index()].await_all = true;
+        let fork = fixture.instance("fork", fork);
+        let (first, second) =
+            (fixture.instance("first", square), fixture.instance("second", square));
+        let join = fixture.instance("join", join);
+        fixture.feed_into("input", (fork, 0), 2);
+        fixture.join((fork, 0), (first, 0), 1);
+        fixture.join((first, 0), (second, 0), 3);
+        fixture.join((second, 0), (join, 0), 1);
+        fixture.join((fork, 1), (join, 1), 2);
+        fixture.collect((join, 0), "output", 1);
+        fixture.program
+    }
+
+    #[test]
+    fn without_choice_every_schedule_gives_the_same_execution() {
+        let program = fork_and_join();
+        let execute = |options: &Options, stall: u8| {
+            let mut interpreter = Interpreter::new(&program, options).unwrap();
+            let output = interpreter.endpoint("output").unwrap();
+            interpreter.stall_output(output, stall, 1).unwrap();
+            feed(&mut interpreter, "input", 0..40);
+            run_to_idle(&mut interpreter);
+            let oracles = interpreter.oracles();
+            assert!(oracles.instances.iter().all(|instance| instance.ready.is_empty()));
+            interpreter.execution()
+        };
+        let expected = execute(&Options::default(), 0);
+        assert_eq!(expected.histories[5].len(), 40);
+        assert_eq!(expected.histories[5][3].to_u64(), 81 + 3);
+        for seed in 0..50 {
+            assert_eq!(execute(&random(seed), (seed % 90) as u8), expected, "seed {seed}");
+        }
+    }
+
+    /// Merges two inputs as they come, tagging each with `random` and `now`, behind a lossy channel.
+    fn merge() -> Program {
+        let mut fixture = Fixture::default();
+        let pass = fixture.element(&[WORD], &[WORD], |b| {
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            done(b);
+        });
+        let merge = fixture.element(&[WORD, WORD], &[WORD], |b| {
+            let (left, right, exit) = (b.new_block(), b.new_block(), b.new_block());
+            let is_ready = b.push(Op::Ready(PortId(0)), Type::Bits(1));
+            b.branch(is_ready, left, right);
+            let merged = b.add_param(exit, Type::Bits(64), None);
+            for (block, port) in [(left, 0), (right, 1)] {
+                b.switch_to(block);
+                let value = take(b, port, 64);
+                b.end(Term::Jump(Target { block: exit, args: vec![value] }));
+            }
+            b.switch_to(exit);
+            let total = ObjectRef::State(ObjectId(0));
+            let zero = b.number(1, 0);
+            let old = b.load(total, zero, 0, 64);
+            let (random, now) =
+                (b.push(Op::Random, Type::Bits(64)), b.push(Op::Now, Type::Bits(64)));
+            let mut sum = merged;
+            for part in [random, now, old] {
+                sum = b.binary(BinaryOp::Add, sum, part);
+            }
+            b.store(total, zero, 0, sum);
+            put(b, 0, sum);
+            done(b);
+        });
+        fixture.state(merge, 64, 1);
+        let (slow, merge) = (fixture.instance("slow", pass), fixture.instance("merge", merge));
+        let last = fixture.instance("last", pass);
+        fixture.feed_into("left", (slow, 0), 1);
+        fixture.join((slow, 0), (merge, 0), 2);
+        fixture.feed_into("right", (merge, 1), 2);
+        let lossy = fixture.join((merge, 0), (last, 0), 1);
+        fixture.collect((last, 0), "output", 1);
+        fixture.program.graph.channels[lossy.index()].on_full = OnFull::DropCounted;
+        fixture.program
+    }
+
+    fn feed_merge(interpreter: &mut Interpreter<'_>) {
+        feed(interpreter, "left", 0..30);
+        feed(interpreter, "right", 100..130);
+    }
+
+    fn record_merge(program: &Program, seed: u64) -> (Execution, Oracles) {
+        let mut interpreter = Interpreter::new(program, &random(seed)).unwrap();
+        feed_merge(&mut interpreter);
+        interpreter.run(10).unwrap();
+        let total = Bits::from_u64(64, seed);
+        interpreter.write_variable(InstanceId(1), "state0", 0, total).unwrap();
+        run_to_idle(&mut interpreter);
+        (interpreter.execution(), interpreter.oracles())
+    }
+
+    #[test]
+    fn the_oracles_of_one_schedule_replay_under_another() {
+        let program = merge();
+        let mut dropped = 0;
+        let mut merged = std::collections::HashSet::new();
+        for seed in 0..50 {
+            let (execution, oracles) = record_merge(&program, seed);
+            dropped += oracles.channels[3].keep.iter().filter(|kept| !**kept).count();
+            merged.insert(oracles.instances[1].ready.clone());
+            for options in [Options::default(), random(seed + 1000)] {
+                let mut replay = Interpreter::replay(&program, oracles.clone(), &options).unwrap();
+                feed_merge(&mut replay);
+                run_to_idle(&mut replay);
+                assert_eq!(replay.execution(), execution, "seed {seed}");
+                assert_eq!(replay.oracles(), oracles, "seed {seed}");
+            }
+        }
+        assert!(
+            dropped > 0 && merged.len() > 40,
+            "the schedules must differ for this to test much"
+        );
+    }
+
+    fn replay_error(oracles: Oracles, left: u64) -> Error {
+        let program = merge();
+        let mut replay = Interpreter::replay(&program, oracles, &Options::default()).unwrap();
+        feed(&mut replay, "left", 0..left);
+        feed(&mut replay, "right", 100..130);
+        replay.run(1_000).expect_err("this replay must not go through")
+    }
+
+    #[test]
+    fn a_replay_that_cannot_go_on_names_instance_and_firing() {
+        let (_, recorded) = record_merge(&merge(), 7);
+        assert!(matches!(
+            replay_error(recorded.clone(), 29),
+            Error::Replay { instance, firing, .. } if instance == "merge" && firing > 0
+        ));
+        let mut short = recorded.clone();
+        short.instances[1].now.truncate(5);
+        let error = replay_error(short, 30);
+        let text = "the replay of merge cannot go on at firing 5: its record of `now` has ended";
+        assert_eq!(error.to_string(), text);
+        let mut impossible = recorded.clone();
+        impossible.instances[1].ready[2] = 0b101;
+        assert!(matches!(replay_error(impossible, 30), Error::Replay { firing: 2, .. }));
+        let mut unkept = recorded.clone();
+        unkept.channels[3].keep.truncate(4);
+        assert!(matches!(replay_error(unkept, 30), Error::ReplayChannel { item: 4, .. }));
+        let mut foreign = recorded;
+        foreign.channels.pop();
+        let program = merge();
+        let error = Interpreter::replay(&program, foreign, &Options::default()).err();
+        let want = Error::ForeignRecord { what: "channels", recorded: 4, there: 5 };
+        assert_eq!(error, Some(want));
+    }
+
+    #[test]
+    fn a_budget_stops_a_source_that_never_ends_and_a_limit_lets_it_replay() {
+        let mut fixture = Fixture::default();
+        let source = fixture.element(&[], &[WORD], |b| {
+            let now = b.push(Op::Now, Type::Bits(64));
+            put(b, 0, now);
+            done(b);
+        });
+        let program = fixture.alone(source);
+        let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
+        assert_eq!(interpreter.run(25), Ok(Outcome::Budget));
+        assert_eq!(interpreter.counters(InstanceId(0)).firings, 25);
+        let oracles = interpreter.oracles();
+        let mut replay = Interpreter::replay(&program, oracles, &Options::default()).unwrap();
+        replay.limit_firings(InstanceId(0), 25);
+        run_to_idle(&mut replay);
+        assert_eq!(replay.execution(), interpreter.execution());
+    }
+}
