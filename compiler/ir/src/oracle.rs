@@ -79,8 +79,10 @@ pub struct Execution {
 /// What went on in an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstanceCounters {
-    /// Firings that did something: a take, a put, a store to state, a table update or delete, an
-    /// oracle read, a probe, a trap, or a mask other than the one before.
+    /// Firings that did something: a take of an item, a put, a store to state (in range or not), a
+    /// table update or delete, a lookup in a table that orders its entries by use, an oracle read, a
+    /// probe, a trap, a suspension, or a mask other than the one before. What a firing that did
+    /// nothing counts below is not counted either.
     pub firings: u64,
     /// Loads and stores out of range, of objects, references and packets.
     pub out_of_range: u64,
