@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Dead code: what nobody needs goes, and blocks that only follow each other become one.
+//!
+//! Needed is what an effect or a branch uses, and what those values are made of; a block parameter
+//! is needed only where it is used so, which also removes parameters that only feed themselves
+//! around a loop. An access that may be out of range is an effect, because it is counted; so is a
+//! read of a port that may not be ready, and of an oracle. Stores to locals that are never loaded
+//! go. The header of a loop is not joined with its body: the bound of the loop counts how often
+//! control goes on from the header into the loop.
+
+use super::edit::{
+    Replacements, compact_values, definitions, edges_into, object_of, remove_params,
+    remove_redundant_params, remove_unreachable_blocks, remove_unused_locals, retain_blocks,
+};
+use super::range::is_in_range;
+use super::{Changes, Options};
+use crate::analysis::{ControlFlow, Dominators, Loops};
+use crate::{BlockId, Function, ObjectRef, Op, Program, TableKind, Term, ValueId};
+use std::collections::HashMap;
+
+/// See the module.
+pub(super) fn run(program: &mut Program, _: &Options, changes: &mut Changes) {
+    for at in 0..program.functions.len() {
+        let mut function = std::mem::replace(
+            &mut program.functions[at],
+            Function::new("", None, crate::Loc::default()),
+        );
+        changes.count("blocks removed", remove_unreachable_blocks(&mut function));
+        changes.count("stores removed", remove_dead_stores(program, &mut function));
+        changes.count("locals removed", remove_unused_locals(&mut function));
+        changes.count("parameters removed", remove_redundant_params(&mut function));
+        changes.count("loops that run once", forget_broken_loops(&mut function));
+        changes.count("blocks merged", skip_empty_blocks(&mut function));
+        changes.count("blocks merged", merge_blocks(&mut function));
+        let needed = needed_values(program, &function);
+        changes.count("parameters removed", remove_unneeded_params(&mut function, &needed));
+        changes.count("operations removed", remove_unneeded_insts(&mut function, &needed));
+        compact_values(&mut function);
+        program.functions[at] = function;
+    }
+}
+
+/// Removes stores to locals that are never loaded, where they cannot be out of range.
+fn remove_dead_stores(program: &Program, function: &mut Function) -> u64 {
+    let mut is_loaded = vec![false; function.locals.len()];
+    for inst in function.blocks.iter().flat_map(|block| &block.insts) {
+        if let (Some(ObjectRef::Local(local)), Some(_)) = (object_of(&inst.op), inst.result) {
+            is_loaded[local.index()] = true;
+        }
+    }
+    let definitions = definitions(function);
+    let is_dead = |op: &Op| match object_of(op) {
+        Some(ObjectRef::Local(local)) if !is_loaded[local.index()] => {
+            is_in_range(program, function, &definitions, op)
+        }
+        _ => false,
+    };
+    let insts = function.blocks.iter().flat_map(|block| &block.insts);
+    let dead: Vec<bool> = insts.map(|inst| is_dead(&inst.op)).collect();
+    let mut at = 0..;
+    for block in &mut function.blocks {
+        block.insts.retain(|_| at.next().is_some_and(|at| !dead[at]));
+    }
+    dead.iter().filter(|dead| **dead).count() as u64
+}
+
+/// Forgets the bounds of loops that never come back to their header. They run at most once, which
+/// no bound forbids but 0.
+fn forget_broken_loops(function: &mut Function) -> u64 {
+    let loops = Loops::of(function, &Dominators::of(function));
+    let headers: Vec<usize> = loops.loops.iter().map(|each| each.header).collect();
+    let mut forgotten = 0;
+    for (node, block) in function.blocks.iter_mut().enumerate() {
+        if block.loop_info.is_some_and(|info| info.bound > 0) && !headers.contains(&node) {
+            block.loop_info = None;
+            forgotten += 1;
+        }
+    }
+    forgotten
+}
+
+/// Lets edges to a block that only jumps on go where it jumps to.
+fn skip_empty_blocks(function: &mut Function) -> u64 {
+    let mut skipped = 0;
+    for node in 1..function.blocks.len() {
+        let block = &function.blocks[node];
+        let Term::Jump(target) = &block.term else { continue };
+        let is_plain = block.insts.is_empty() && block.loop_info.is_none();
+        if !is_plain || target.block.index() == node || !are_used_only_here(function, node) {
+            continue;
+        }
+        let (params, target) = (block.params.clone(), target.clone());
+        let this = BlockId::new(node);
+        for edge in function.blocks.iter_mut().flat_map(|block| block.term.targets_mut()) {
+            if edge.block == this {
+                let given = std::mem::replace(edge, target.clone()).args;
+                for arg in &mut edge.args {
+                    if let Some(at) = params.iter().position(|param| param == arg) {
+                        *arg = given[at];
+                    }
+                }
+                skipped += 1;
+            }
+        }
+        remove_unreachable_edges(function, node);
+    }
+    remove_unreachable_blocks(function);
+    skipped
+}
+
+/// Cuts a block that nothing reaches any more off from the others.
+fn remove_unreachable_edges(function: &mut Function, node: usize) {
+    function.blocks[node].params.clear();
+    function.blocks[node].term = Term::Return { value: None };
+}
+
+/// Whether the parameters of a block are only used by its own end.
+fn are_used_only_here(function: &Function, node: usize) -> bool {
+    let params = &function.blocks[node].params;
+    if params.is_empty() {
+        return true;
+    }
+    let mut is_used_elsewhere = false;
+    for (at, block) in function.blocks.iter().enumerate().filter(|(at, _)| *at != node) {
+        debug_assert_ne!(at, node);
+        let mut look = |value: ValueId| is_used_elsewhere |= params.contains(&value);
+        block.insts.iter().for_each(|inst| inst.op.for_each_operand(&mut look));
+        block.term.for_each_operand(&mut look);
+    }
+    !is_used_elsewhere
+}
+
+/// Joins each block with the one it jumps to, where no other goes there.
+fn merge_blocks(function: &mut Function) -> u64 {
+    let mut entries: Vec<usize> = edges_into(function).iter().map(Vec::len).collect();
+    entries[function.entry()] += 1;
+    let mut is_kept = vec![true; function.blocks.len()];
+    let mut replacements = Replacements::default();
+    for node in 0..function.blocks.len() {
+        while is_kept[node] && function.blocks[node].loop_info.is_none() {
+            let Term::Jump(target) = &function.blocks[node].term else { break };
+            let next = target.block.index();
+            if next == node || entries[next] != 1 {
+                break;
+            }
+            let args = target.args.clone();
+            let dead = crate::Block::new(Term::Return { value: None });
+            let taken = std::mem::replace(&mut function.blocks[next], dead);
+            for (param, arg) in taken.params.iter().zip(args) {
+                replacements.insert(*param, arg);
+            }
+            let block = &mut function.blocks[node];
+            block.insts.extend(taken.insts);
+            block.term = taken.term;
+            block.term_loc = taken.term_loc;
+            block.loop_info = taken.loop_info;
+            is_kept[next] = false;
+        }
+    }
+    replacements.apply(function);
+    retain_blocks(function, &is_kept)
+}
+
+/// By value: whether an effect or a branch needs it.
+fn needed_values(program: &Program, function: &Function) -> Vec<bool> {
+    let definitions = definitions(function);
+    let edges = edges_into(function);
+    let mut given: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
+    for (block, edges) in function.blocks.iter().zip(&edges) {
+        for (at, param) in block.params.iter().enumerate() {
+            given.insert(*param, edges.iter().map(|args| args[at]).collect());
+        }
+    }
+    let mut is_needed = vec![false; function.values.len()];
+    let mut left: Vec<ValueId> = function.params().to_vec();
+    for block in &function.blocks {
+        for inst in &block.insts {
+            if !is_removable(program, function, &definitions, &inst.op) {
+                left.extend(inst.result);
+                inst.op.for_each_operand(|value| left.push(value));
+            }
+        }
+        let mut own = block.term.clone();
+        own.targets_mut().into_iter().for_each(|target| target.args.clear());
+        own.for_each_operand(|value| left.push(value));
+    }
+    while let Some(value) = left.pop() {
+        if std::mem::replace(&mut is_needed[value.index()], true) {
+            continue;
+        }
+        if let Some(op) = definitions[value.index()] {
+            op.for_each_operand(|operand| left.push(operand));
+        }
+        left.extend(given.get(&value).into_iter().flatten());
+    }
+    is_needed
+}
+
+/// Whether nobody can tell that the operation ran, except by its result.
+fn is_removable(
+    program: &Program,
+    function: &Function,
+    definitions: &[Option<&Op>],
+    op: &Op,
+) -> bool {
+    match op {
+        Op::Load { .. } | Op::LoadBytes { .. } => is_in_range(program, function, definitions, op),
+        Op::ReadyMask | Op::Ready(_) | Op::PacketLength(_) => true,
+        Op::TableLookup { table, .. } => match (definitions[table.index()], function.owner) {
+            (Some(Op::Handle(table)), Some(owner)) => {
+                // A lookup of the other kind says which entry was used last.
+                program.element(owner).tables[table.index()].kind != TableKind::LruHash
+            }
+            _ => false,
+        },
+        op => op.is_pure(),
+    }
+}
+
+fn remove_unneeded_params(function: &mut Function, is_needed: &[bool]) -> u64 {
+    let mut gone: HashMap<BlockId, Vec<usize>> = HashMap::new();
+    let mut removed = 0;
+    for (node, block) in function.blocks.iter().enumerate().skip(1) {
+        for (at, param) in block.params.iter().enumerate() {
+            if !is_needed[param.index()] {
+                gone.entry(BlockId::new(node)).or_default().push(at);
+                removed += 1;
+            }
+        }
+    }
+    remove_params(function, &gone);
+    removed
+}
+
+fn remove_unneeded_insts(function: &mut Function, is_needed: &[bool]) -> u64 {
+    let mut removed = 0;
+    for block in &mut function.blocks {
+        let before = block.insts.len();
+        block.insts.retain(|inst| inst.result.is_none_or(|result| is_needed[result.index()]));
+        removed += (before - block.insts.len()) as u64;
+    }
+    removed
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How great a value can be, by a short look at its definition: enough to see that an index cannot
+//! leave its object, so that an access may go although accesses out of range are counted.
+
+use crate::{Addressing, BinaryOp, Function, ObjectRef, Op, Program, ValueId};
+
+/// Definitions looked at, one inside the other.
+const DEPTH: u32 = 8;
+
+/// An upper bound of an unsigned value; `u64::MAX` where nothing better is known.
+pub(super) fn upper_bound(function: &Function, definitions: &[Option<&Op>], value: ValueId) -> u64 {
+    bound(function, definitions, value, DEPTH)
+}
+
+fn bound(function: &Function, definitions: &[Option<&Op>], value: ValueId, depth: u32) -> u64 {
+    let Some(width) = function.type_of(value).bits() else { return u64::MAX };
+    let by_width = if width < 64 { (1 << width) - 1 } else { u64::MAX };
+    let Some(op) = definitions[value.index()].filter(|_| depth > 0) else { return by_width };
+    let of = |value: ValueId| bound(function, definitions, value, depth - 1);
+    let constant = |value: ValueId| match definitions[value.index()] {
+        Some(Op::Const(bits)) => bits.checked_u64(),
+        _ => None,
+    };
+    let found = match op {
+        Op::Const(bits) => bits.saturating_u64(),
+        Op::ZeroExtend(value, _) | Op::Truncate(value, _) => of(*value),
+        Op::Extract { value, lo, .. } => shift_right(of(*value), u64::from(*lo)),
+        Op::Select { if_true, if_false, .. } => of(*if_true).max(of(*if_false)),
+        Op::Binary(BinaryOp::And, left, right) => of(*left).min(of(*right)),
+        Op::Binary(BinaryOp::Or | BinaryOp::Xor, left, right) => {
+            (of(*left) | of(*right)).checked_add(1).map_or(u64::MAX, |end| {
+                end.checked_next_power_of_two().map_or(u64::MAX, |power| power - 1)
+            })
+        }
+        Op::Binary(BinaryOp::Add, left, right) => of(*left).saturating_add(of(*right)),
+        Op::Binary(BinaryOp::URem, left, right) => match constant(*right) {
+            Some(by) if by > 0 => (by - 1).min(of(*left)),
+            _ => of(*left),
+        },
+        Op::Binary(BinaryOp::UDiv, left, _) => of(*left),
+        Op::Binary(BinaryOp::LShr, left, right) => {
+            constant(*right).map_or(of(*left), |by| shift_right(of(*left), by))
+        }
+        _ => by_width,
+    };
+    found.min(by_width)
+}
+
+/// The bound of a value shifted right; `u64::MAX` may stand for far more than that.
+fn shift_right(bound: u64, by: u64) -> u64 {
+    if bound == u64::MAX {
+        return bound;
+    }
+    u32::try_from(by).ok().and_then(|by| bound.checked_shr(by)).unwrap_or(0)
+}
+
+/// Whether the access that `op` makes of an object can never be out of range.
+pub(super) fn is_in_range(
+    program: &Program,
+    function: &Function,
+    definitions: &[Option<&Op>],
+    op: &Op,
+) -> bool {
+    let within = |object: ObjectRef, at: ValueId, count: u64, addressing: Addressing| {
+        let Some(object) = program.object(function, object) else { return false };
+        let last = upper_bound(function, definitions, at).saturating_add(count - 1);
+        object.addressing == addressing && last < object.depth
+    };
+    match op {
+        Op::Load { object, index, .. } | Op::Store { object, index, .. } => {
+            within(*object, *index, 1, Addressing::Element)
+        }
+        Op::LoadBytes { object, offset, bytes } => {
+            within(*object, *offset, u64::from(*bytes).max(1), Addressing::Byte)
+        }
+        Op::StoreBytes { object, offset, value } => {
+            let bytes = u64::from(function.width_of(*value).div_ceil(8));
+            within(*object, *offset, bytes, Addressing::Byte)
+        }
+        _ => false,
+    }
+}
