@@ -2,6 +2,7 @@
 //! The ClickNP language: elements in a subset of C, joined by channels into a graph.
 
 pub mod ast;
+pub mod config;
 pub mod diagnostic;
 pub mod lexer;
 pub mod parser;

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Makes channels of edges: through the junctions of groups, with every port joined and both ends
+//! carrying the same items.
+
+use super::{ConfigBuilder, ENDPOINTS, Terminal};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use freeport_ir as ir;
+use std::collections::HashMap;
+
+/// A connection as written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) from: Terminal,
+    pub(super) to: Terminal,
+    pub(super) depth: Option<u32>,
+    pub(super) lossy: bool,
+    /// The arrow.
+    pub(super) span: Span,
+}
+
+/// All edges, in the order they were written.
+#[derive(Default)]
+pub(super) struct Edges {
+    all: Vec<Edge>,
+    by_writer: HashMap<Terminal, usize>,
+    by_reader: HashMap<Terminal, usize>,
+}
+
+impl Edges {
+    pub(super) fn from(&self, terminal: Terminal) -> Option<Edge> {
+        self.by_writer.get(&terminal).map(|at| self.all[*at])
+    }
+
+    pub(super) fn to(&self, terminal: Terminal) -> Option<Edge> {
+        self.by_reader.get(&terminal).map(|at| self.all[*at])
+    }
+
+    pub(super) fn add(&mut self, edge: Edge) {
+        self.by_writer.insert(edge.from, self.all.len());
+        self.by_reader.insert(edge.to, self.all.len());
+        self.all.push(edge);
+    }
+}
+
+impl ConfigBuilder<'_, '_> {
+    /// Makes the channels. After other errors, what is left open says nothing new.
+    pub(super) fn make_channels(&mut self) {
+        let has_errors = self
+            .diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity == crate::diagnostic::Severity::Error);
+        if !has_errors {
+            self.check_ports();
+            self.check_junctions();
+        }
+        for edge in self.edges.all.clone() {
+            if !matches!(edge.from, Terminal::Junction(_))
+                && let Some(whole) = self.through_junctions(edge)
+            {
+                self.add_channel(whole);
+            }
+        }
+    }
+
+    /// An edge together with the edges that go on from the junctions it meets; none if one of
+    /// them does not go on. The channel holds what the deepest asks for.
+    fn through_junctions(&mut self, edge: Edge) -> Option<Edge> {
+        let mut whole = edge;
+        while let Terminal::Junction(at) = whole.to {
+            self.check_junction_item(at, whole);
+            let next = self.edges.from(whole.to)?;
+            whole.to = next.to;
+            whole.depth = whole.depth.max(next.depth);
+            whole.lossy |= next.lossy;
+        }
+        Some(whole)
+    }
+
+    fn check_junction_item(&mut self, at: usize, edge: Edge) {
+        let Some(item) = self.item_of(edge.from, true) else { return };
+        let junction = &self.junctions[at];
+        let Some(own) = junction.item.filter(|own| *own != item) else { return };
+        let error = items_differ(edge.span, item, own).note(junction.span, "declared here");
+        self.diagnostics.push(error);
+    }
+
+    fn add_channel(&mut self, edge: Edge) {
+        let (written, read) = (self.item_of(edge.from, true), self.item_of(edge.to, false));
+        if let (Some(written), Some(read)) = (written, read)
+            && written != read
+        {
+            return self.diagnostics.push(items_differ(edge.span, written, read));
+        }
+        let item = written.or(read).unwrap_or(ir::Item::Flit);
+        let source = match edge.from {
+            Terminal::Port(instance, port) => ir::Source::Port(instance, port),
+            Terminal::Endpoint(at) => ir::Source::Endpoint(self.add_endpoint(at, item)),
+            Terminal::Junction(_) => return,
+        };
+        let sink = match edge.to {
+            Terminal::Port(instance, port) => ir::Sink::Port(instance, port),
+            Terminal::Endpoint(at) => ir::Sink::Endpoint(self.add_endpoint(at, item)),
+            Terminal::Junction(_) => return,
+        };
+        let depth = edge.depth.unwrap_or(ir::DEFAULT_DEPTH);
+        let on_full = if edge.lossy { ir::OnFull::DropCounted } else { ir::OnFull::Block };
+        let loc = self.sources.loc(edge.span);
+        self.graph.channels.push(ir::Channel { source, sink, item, depth, on_full, loc });
+    }
+
+    fn add_endpoint(&mut self, at: usize, item: ir::Item) -> ir::EndpointId {
+        let (name, direction) = ENDPOINTS[at];
+        self.graph.endpoints.push(ir::Endpoint { name: name.into(), direction, item });
+        ir::EndpointId::new(self.graph.endpoints.len() - 1)
+    }
+
+    /// What passes a port; none for an endpoint, which takes what the other end carries.
+    fn item_of(&self, terminal: Terminal, is_writer: bool) -> Option<ir::Item> {
+        match terminal {
+            Terminal::Endpoint(_) => None,
+            Terminal::Junction(at) => self.junctions[at].item,
+            Terminal::Port(..) => Some(self.port(terminal, is_writer)?.item),
+        }
+    }
+
+    fn port(&self, terminal: Terminal, is_writer: bool) -> Option<&ir::Port> {
+        let Terminal::Port(instance, port) = terminal else { return None };
+        let instance = &self.graph.instances[instance.index()];
+        let (inputs, outputs) = self.elements.ports(instance.element);
+        (if is_writer { outputs } else { inputs }).get(port.index())
+    }
+
+    /// What a terminal is called in a message.
+    pub(super) fn terminal_name(&self, terminal: Terminal, is_writer: bool) -> String {
+        match terminal {
+            Terminal::Endpoint(at) => format!("`{}`", ENDPOINTS[at].0),
+            Terminal::Junction(at) => self.junctions[at].name.clone(),
+            Terminal::Port(instance, _) => {
+                let port = self.port(terminal, is_writer).map_or("?", |port| port.name.as_str());
+                let instance = &self.graph.instances[instance.index()].name;
+                let side = if is_writer { "output" } else { "input" };
+                format!("{side} `{port}` of `{instance}`")
+            }
+        }
+    }
+
+    /// Reports the ports of instances that no edge ends at.
+    fn check_ports(&mut self) {
+        let mut errors = vec![];
+        for (at, instance) in self.graph.instances.iter().enumerate() {
+            let id = ir::InstanceId::new(at);
+            let (inputs, outputs) = self.elements.ports(instance.element);
+            let span = self.spans[at];
+            let open = |count: usize, edges: &HashMap<Terminal, usize>| -> Vec<Terminal> {
+                let ports = (0..count).map(|port| Terminal::Port(id, ir::PortId::new(port)));
+                ports.filter(|port| !edges.contains_key(port)).collect()
+            };
+            for port in open(inputs.len(), &self.edges.by_reader) {
+                let message = format!("nothing writes to {}", self.terminal_name(port, false));
+                errors.push(Diagnostic::error("E0506", span, message));
+            }
+            for port in open(outputs.len(), &self.edges.by_writer) {
+                let message = format!("nothing reads from {}", self.terminal_name(port, true));
+                errors.push(Diagnostic::error("E0505", span, message));
+            }
+        }
+        self.diagnostics.append(&mut errors);
+    }
+
+    /// Reports the ports of groups that are joined on one side only, or on none.
+    fn check_junctions(&mut self) {
+        let mut errors = vec![];
+        for (at, junction) in self.junctions.iter().enumerate() {
+            let terminal = Terminal::Junction(at);
+            if self.edges.to(terminal).is_none() {
+                let message = format!("nothing writes to {}", junction.name);
+                errors.push(Diagnostic::error("E0506", junction.span, message));
+            }
+            if self.edges.from(terminal).is_none() {
+                let message = format!("nothing reads from {}", junction.name);
+                errors.push(Diagnostic::error("E0505", junction.span, message));
+            }
+        }
+        self.diagnostics.append(&mut errors);
+    }
+}
+
+fn items_differ(span: Span, written: ir::Item, read: ir::Item) -> Diagnostic {
+    let (written, read) = (describe(written), describe(read));
+    Diagnostic::error("E0507", span, format!("{written} cannot go where {read} are read"))
+}
+
+fn describe(item: ir::Item) -> String {
+    match item {
+        ir::Item::Flit => "flits".into(),
+        ir::Item::Bits(width) => format!("records of {width} bits"),
+        ir::Item::Packet { .. } => "packets".into(),
+    }
+}

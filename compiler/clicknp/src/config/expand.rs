@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Makes the instances: arrays copy by copy, groups with all that is inside them.
+
+use super::{
+    ConfigBuilder, Declared, INSTANCES_MAX, Junction, Node, Scope, Substitution, duplicate,
+    endpoint_of,
+};
+use crate::ast::{ConfigStatement, Group, InstanceDeclaration, Name, Port, TemplateArg};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use freeport_ir as ir;
+use std::collections::HashMap;
+
+/// Groups inside groups.
+const GROUP_DEPTH_MAX: usize = 64;
+
+/// What is asked of an instance, besides its type and name.
+#[derive(Clone, Copy)]
+struct Wishes {
+    host: bool,
+    verilog: bool,
+    controlled: bool,
+}
+
+impl Wishes {
+    fn of(declaration: &InstanceDeclaration) -> Self {
+        let InstanceDeclaration { host, verilog, controlled, .. } = *declaration;
+        Self { host, verilog, controlled }
+    }
+
+    /// What is asked of a group is asked of all that is inside.
+    fn with(self, outer: Self) -> Self {
+        Self {
+            host: self.host || outer.host,
+            verilog: self.verilog || outer.verilog,
+            controlled: self.controlled || outer.controlled,
+        }
+    }
+}
+
+impl<'a> ConfigBuilder<'a, '_> {
+    /// Makes the instances of the file.
+    pub(super) fn file_scope(&mut self, statements: &[&'a ConfigStatement]) {
+        self.scopes.push(Scope {
+            prefix: String::new(),
+            names: HashMap::new(),
+            substitution: Substitution::default(),
+            group: None,
+            inputs: vec![],
+            outputs: vec![],
+        });
+        let none = Wishes { host: false, verilog: false, controlled: false };
+        self.declare_all(0, statements.iter().copied(), none, &[]);
+    }
+
+    fn declare_all(
+        &mut self,
+        scope: usize,
+        statements: impl Iterator<Item = &'a ConfigStatement>,
+        outer: Wishes,
+        inside: &[&'a str],
+    ) {
+        for statement in statements {
+            if let ConfigStatement::Declare(declaration) = statement {
+                self.declare(scope, declaration, outer, inside);
+            }
+        }
+    }
+
+    fn declare(
+        &mut self,
+        scope: usize,
+        declaration: &'a InstanceDeclaration,
+        outer: Wishes,
+        inside: &[&'a str],
+    ) {
+        let name = &declaration.name;
+        if endpoint_of(&name.text).is_some() || matches!(name.text.as_str(), "begin" | "end") {
+            let message = format!("`{}` is the name of an outer port", name.text);
+            return self.error("E0509", name.span, message);
+        }
+        if let Some(first) = self.scopes[scope].names.get(name.text.as_str()) {
+            let first = first.span;
+            return self.diagnostics.push(duplicate("instance", name, first));
+        }
+        let count = match &declaration.count {
+            Some(count) => self.number(scope, count, 1, INSTANCES_MAX),
+            None => Some(1),
+        };
+        let is_array = declaration.count.is_some();
+        let wishes = Wishes::of(declaration).with(outer);
+        let mut nodes = vec![];
+        for copy in 1..=count.unwrap_or(0) {
+            let own = if is_array { format!("{}#{copy}", name.text) } else { name.text.clone() };
+            let full = format!("{}{own}", self.scopes[scope].prefix);
+            let errors = self.diagnostics.len();
+            nodes.push(self.make(scope, declaration, full, wishes, inside));
+            if self.diagnostics.len() > errors {
+                // Every further copy has the same errors.
+                nodes.resize(count.unwrap_or(0) as usize, Node::Unknown);
+                break;
+            }
+        }
+        if nodes.is_empty() {
+            nodes.push(Node::Unknown);
+        }
+        self.scopes[scope].names.insert(&name.text, Declared { nodes, is_array, span: name.span });
+    }
+
+    /// Makes one instance.
+    fn make(
+        &mut self,
+        scope: usize,
+        declaration: &'a InstanceDeclaration,
+        name: String,
+        wishes: Wishes,
+        inside: &[&'a str],
+    ) -> Node {
+        let args = self.scopes[scope].substitution.args(&declaration.args);
+        let of = &declaration.element;
+        if let Some(group) = self.definitions.groups.get(of.text.as_str()).copied() {
+            return self.make_group(group, &args, declaration.span, name, wishes, inside);
+        }
+        if !self.definitions.elements.contains_key(of.text.as_str()) {
+            let error = Diagnostic::error("E0501", of.span, format!("no element `{}`", of.text))
+                .label("neither defined, nor imported, nor in the library");
+            let error = match self.similar(&of.text) {
+                Some(other) => error.help(format!("there is `{other}`")),
+                None => error,
+            };
+            self.diagnostics.push(error);
+            return Node::Unknown;
+        }
+        if self.graph.instances.len() as u64 >= INSTANCES_MAX {
+            let message = format!("this makes more than {INSTANCES_MAX} instances");
+            self.error("E0511", declaration.span, message);
+            return Node::Unknown;
+        }
+        let Some(element) = self.elements.element(of, &args) else { return Node::Unknown };
+        let Wishes { host, verilog, controlled } = wishes;
+        let loc = self.sources.loc(declaration.span);
+        let instance = ir::Instance { name, element, host, controlled, verilog, loc };
+        self.graph.instances.push(instance);
+        self.spans.push(declaration.name.span);
+        Node::Element(ir::InstanceId::new(self.graph.instances.len() - 1))
+    }
+
+    /// The name of an element or group that differs only in its case.
+    fn similar(&self, name: &str) -> Option<&'a str> {
+        let elements = self.definitions.elements.keys();
+        elements
+            .chain(self.definitions.groups.keys())
+            .copied()
+            .filter(|own| own.eq_ignore_ascii_case(name))
+            .min()
+    }
+
+    fn make_group(
+        &mut self,
+        group: &'a Group,
+        args: &[(Option<Name>, TemplateArg)],
+        span: Span,
+        name: String,
+        wishes: Wishes,
+        inside: &[&'a str],
+    ) -> Node {
+        if inside.contains(&group.name.text.as_str()) || inside.len() >= GROUP_DEPTH_MAX {
+            let message = format!("group `{}` contains itself", group.name.text);
+            self.error("E0512", span, message);
+            return Node::Unknown;
+        }
+        let Some(substitution) = self.bind(group, args, span) else { return Node::Unknown };
+        let scope = self.scopes.len();
+        self.scopes.push(Scope {
+            prefix: format!("{name}."),
+            names: HashMap::new(),
+            substitution,
+            group: Some(group),
+            inputs: vec![],
+            outputs: vec![],
+        });
+        let inputs = self.junctions(scope, &group.inputs, &name);
+        let outputs = self.junctions(scope, &group.outputs, &name);
+        self.scopes[scope].inputs = inputs;
+        self.scopes[scope].outputs = outputs;
+        let inside: Vec<&str> = inside.iter().copied().chain([group.name.text.as_str()]).collect();
+        self.declare_all(scope, group.statements.iter(), wishes, &inside);
+        Node::Group(scope)
+    }
+
+    /// The parameters of a group, each with its argument or default.
+    fn bind(
+        &mut self,
+        group: &'a Group,
+        args: &[(Option<Name>, TemplateArg)],
+        span: Span,
+    ) -> Option<Substitution> {
+        let mut given: Vec<Option<&TemplateArg>> = vec![None; group.params.len()];
+        for (at, (name, arg)) in args.iter().enumerate() {
+            let at = match name {
+                Some(name) => {
+                    let is_named = |param: &crate::ast::TemplateParam| param.name.text == name.text;
+                    group.params.iter().position(is_named)
+                }
+                None => Some(at).filter(|at| *at < group.params.len()),
+            };
+            let Some(slot) = at.and_then(|at| given.get_mut(at)).filter(|slot| slot.is_none())
+            else {
+                let message = format!("group `{}` has no such parameter left", group.name.text);
+                let span = name.as_ref().map_or(span, |name| name.span);
+                self.error("E0515", span, message);
+                return None;
+            };
+            *slot = Some(arg);
+        }
+        let mut substitution = Substitution::default();
+        for (param, arg) in group.params.iter().zip(given) {
+            // A default may speak of the parameters before it.
+            let default = param.default.as_ref().map(|default| substitution.arg(default));
+            let Some(arg) = arg.cloned().or(default) else {
+                let message = format!("parameter `{}` has no value", param.name.text);
+                let error = Diagnostic::error("E0515", span, message);
+                self.diagnostics.push(error.note(param.name.span, "it has no default"));
+                return None;
+            };
+            substitution.insert(&param.name.text, arg);
+        }
+        Some(substitution)
+    }
+
+    /// Makes a junction for each port of a group.
+    fn junctions(&mut self, scope: usize, ports: &[Port], of: &str) -> Vec<(String, usize)> {
+        let mut all = vec![];
+        for port in ports {
+            let ty = self.scopes[scope].substitution.type_expr(&port.ty);
+            let item = self.elements.port_item(&ty);
+            let names = match &port.count {
+                None => vec![port.name.text.clone()],
+                Some(count) => {
+                    let count = self.number(scope, count, 1, INSTANCES_MAX).unwrap_or(0);
+                    (0..count).map(|at| format!("{}[{at}]", port.name.text)).collect()
+                }
+            };
+            for name in names {
+                let full = format!("port `{name}` of group `{of}`");
+                self.junctions.push(Junction { name: full, item, span: port.name.span });
+                all.push((name, self.junctions.len() - 1));
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From the configuration to the graph of the IR.
+//!
+//! 1. `expand` makes the instances: arrays copy by copy, groups recursively. A group's ports become
+//!    junctions, each with an outer and an inner side.
+//! 2. `connect` reads the chains of the file and of every group, into edges between terminals:
+//!    ports, endpoints and junctions. Each terminal is an end of one edge at most.
+//! 3. `channels` follows the edges through the junctions, checks that nothing is left open and
+//!    that both ends carry the same items, and makes the channels.
+//!
+//! The parameters of a group are put in place of their names before anything is evaluated, so the
+//! checker of expressions and elements sees only what could stand in a file by itself.
+
+mod channels;
+mod connect;
+mod expand;
+mod substitute;
+
+use crate::ast::{
+    ConfigStatement, Element, Expr, File, Group, Name, TemplateArg, TopItem, TypeExpr,
+};
+use crate::diagnostic::Diagnostic;
+use crate::source::{SourceMap, Span};
+use channels::Edges;
+use freeport_ir as ir;
+use std::collections::HashMap;
+use substitute::Substitution;
+
+/// Most instances of a graph, and most copies in one array.
+const INSTANCES_MAX: u64 = 65_536;
+/// Most items that a channel can be asked to hold.
+const DEPTH_MAX: u64 = 1 << 20;
+
+/// What the configuration asks of the checker of elements. Whoever gives none reports why.
+pub trait Elements {
+    /// The element `name`, specialised to arguments given by position or by name.
+    fn element(
+        &mut self,
+        name: &Name,
+        args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ir::ElementId>;
+
+    /// The ports of an element: inputs, outputs. Those of an array are named `name[i]`.
+    fn ports(&self, element: ir::ElementId) -> (&[ir::Port], &[ir::Port]);
+
+    /// The value of a constant expression.
+    fn constant(&mut self, value: &Expr) -> Option<u64>;
+
+    /// What passes a port of type `ty`.
+    fn port_item(&mut self, ty: &TypeExpr) -> Option<ir::Item>;
+}
+
+/// Makes the graph of the configuration of `files[0]`; the other files give elements and groups.
+/// Errors go to `diagnostics`; without any, the graph is complete.
+pub fn build(
+    files: &[File],
+    sources: &SourceMap,
+    elements: &mut dyn Elements,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> ir::Graph {
+    let mut definitions = Definitions::default();
+    definitions.collect(files, diagnostics);
+    let mut builder = ConfigBuilder {
+        sources,
+        elements,
+        diagnostics,
+        definitions,
+        graph: ir::Graph::default(),
+        spans: vec![],
+        scopes: vec![],
+        junctions: vec![],
+        edges: Edges::default(),
+    };
+    let statements = statements_of(&files[0]);
+    builder.file_scope(&statements);
+    builder.connect_all(&statements);
+    builder.make_channels();
+    builder.graph
+}
+
+fn statements_of(file: &File) -> Vec<&ConfigStatement> {
+    let of_item = |item| match item {
+        &TopItem::Config(ref statement) => Some(statement),
+        _ => None,
+    };
+    file.items.iter().filter_map(of_item).collect()
+}
+
+/// The elements and groups of all files, by name.
+#[derive(Default)]
+struct Definitions<'a> {
+    elements: HashMap<&'a str, &'a Element>,
+    groups: HashMap<&'a str, &'a Group>,
+}
+
+impl<'a> Definitions<'a> {
+    fn collect(&mut self, files: &'a [File], diagnostics: &mut Vec<Diagnostic>) {
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for (at, file) in files.iter().enumerate() {
+            for item in &file.items {
+                let name = match item {
+                    TopItem::Element(element) => {
+                        self.elements.entry(&element.name.text).or_insert(element);
+                        &element.name
+                    }
+                    TopItem::Group(group) => {
+                        self.groups.entry(&group.name.text).or_insert(group);
+                        &group.name
+                    }
+                    TopItem::Config(_) if at > 0 => {
+                        warn_of_imported(item, diagnostics);
+                        break;
+                    }
+                    _ => continue,
+                };
+                if let Some(first) = seen.insert(&name.text, name.span) {
+                    diagnostics.push(duplicate("element or group", name, first));
+                }
+            }
+        }
+    }
+}
+
+fn warn_of_imported(item: &TopItem, diagnostics: &mut Vec<Diagnostic>) {
+    let span = match item {
+        TopItem::Config(ConfigStatement::Declare(declaration)) => declaration.span,
+        TopItem::Config(ConfigStatement::Connect(chain)) => chain.nodes[0].name.span,
+        _ => return,
+    };
+    let message = "the configuration of an imported file has no effect";
+    diagnostics.push(Diagnostic::warning("W0601", span, message));
+}
+
+fn duplicate(what: &str, name: &Name, first: Span) -> Diagnostic {
+    let message = format!("there are two of {what} `{}`", name.text);
+    Diagnostic::error("E0509", name.span, message).note(first, "the first is here")
+}
+
+/// What a name of the configuration stands for.
+struct Declared {
+    /// The instance, or the instances of an array.
+    nodes: Vec<Node>,
+    is_array: bool,
+    span: Span,
+}
+
+/// An instance of an element or of a group.
+#[derive(Clone, Copy)]
+enum Node {
+    Element(ir::InstanceId),
+    /// The scope of its inside.
+    Group(usize),
+    /// One that could not be made; the error was reported.
+    Unknown,
+}
+
+/// The file, or the inside of an instance of a group.
+struct Scope<'a> {
+    /// Before the names of its instances, such as `outer.`.
+    prefix: String,
+    names: HashMap<&'a str, Declared>,
+    substitution: Substitution,
+    /// Absent for the file.
+    group: Option<&'a Group>,
+    /// The group's ports: name and junction.
+    inputs: Vec<(String, usize)>,
+    outputs: Vec<(String, usize)>,
+}
+
+/// A port of an instance of a group.
+struct Junction {
+    /// For messages, such as `input in of pair`.
+    name: String,
+    item: Option<ir::Item>,
+    span: Span,
+}
+
+/// One end of an edge.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Terminal {
+    /// A position in [`ENDPOINTS`].
+    Endpoint(usize),
+    Port(ir::InstanceId, ir::PortId),
+    Junction(usize),
+}
+
+/// The outer ends of a graph.
+const ENDPOINTS: [(&str, ir::Direction); 8] = [
+    ("from_tor", ir::Direction::Into),
+    ("to_tor", ir::Direction::OutOf),
+    ("from_nic", ir::Direction::Into),
+    ("to_nic", ir::Direction::OutOf),
+    ("from_host", ir::Direction::Into),
+    ("to_host", ir::Direction::OutOf),
+    ("from_memory", ir::Direction::Into),
+    ("to_memory", ir::Direction::OutOf),
+];
+
+fn endpoint_of(name: &str) -> Option<usize> {
+    ENDPOINTS.iter().position(|(own, _)| *own == name)
+}
+
+struct ConfigBuilder<'a, 'e> {
+    sources: &'a SourceMap,
+    elements: &'e mut dyn Elements,
+    diagnostics: &'e mut Vec<Diagnostic>,
+    definitions: Definitions<'a>,
+    graph: ir::Graph,
+    /// Where each instance of the graph was declared.
+    spans: Vec<Span>,
+    scopes: Vec<Scope<'a>>,
+    junctions: Vec<Junction>,
+    edges: Edges,
+}
+
+impl ConfigBuilder<'_, '_> {
+    fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+    }
+
+    /// The value of a constant of that scope, if it is between `least` and `most`.
+    fn number(&mut self, scope: usize, value: &Expr, least: u64, most: u64) -> Option<u64> {
+        let closed = self.scopes[scope].substitution.expr(value);
+        let number = self.elements.constant(&closed)?;
+        if (least..=most).contains(&number) {
+            return Some(number);
+        }
+        let message = format!("this is {number}; it must be from {least} to {most}");
+        self.error("E0511", value.span, message);
+        None
+    }
+}
