@@ -5,5 +5,8 @@ pub mod ast;
 pub mod config;
 pub mod diagnostic;
 pub mod lexer;
+pub mod library;
+pub mod load;
+pub mod manual;
 pub mod parser;
 pub mod source;

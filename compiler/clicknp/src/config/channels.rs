@@ -46,53 +46,46 @@ impl Edges {
 impl ConfigBuilder<'_, '_> {
     /// Makes the channels. After other errors, what is left open says nothing new.
     pub(super) fn make_channels(&mut self) {
-        let has_errors = self
-            .diagnostics
-            .iter()
-            .any(|diagnostic| diagnostic.severity == crate::diagnostic::Severity::Error);
-        if !has_errors {
+        if !self.has_failed {
             self.check_ports();
             self.check_junctions();
         }
         for edge in self.edges.all.clone() {
             if !matches!(edge.from, Terminal::Junction(_))
-                && let Some(whole) = self.through_junctions(edge)
+                && let Some((whole, item)) = self.through_junctions(edge)
             {
-                self.add_channel(whole);
+                self.add_channel(whole, item);
             }
         }
     }
 
-    /// An edge together with the edges that go on from the junctions it meets; none if one of
-    /// them does not go on. The channel holds what the deepest asks for.
-    fn through_junctions(&mut self, edge: Edge) -> Option<Edge> {
+    /// An edge together with the edges that go on from the junctions it meets, and what passes;
+    /// none if one of them does not go on. The channel holds what the deepest asks for.
+    fn through_junctions(&mut self, edge: Edge) -> Option<(Edge, ir::Item)> {
         let mut whole = edge;
-        while let Terminal::Junction(at) = whole.to {
-            self.check_junction_item(at, whole);
+        let mut item = self.item_of(edge.from, true);
+        let mut arrow = edge.span;
+        loop {
+            let read = self.item_of(whole.to, false);
+            if let (Some(written), Some(read)) = (item, read)
+                && written != read
+            {
+                self.diagnostics.push(items_differ(arrow, written, read));
+                return None;
+            }
+            item = item.or(read);
+            if !matches!(whole.to, Terminal::Junction(_)) {
+                return Some((whole, item.unwrap_or(ir::Item::Flit)));
+            }
             let next = self.edges.from(whole.to)?;
+            arrow = next.span;
             whole.to = next.to;
             whole.depth = whole.depth.max(next.depth);
             whole.lossy |= next.lossy;
         }
-        Some(whole)
     }
 
-    fn check_junction_item(&mut self, at: usize, edge: Edge) {
-        let Some(item) = self.item_of(edge.from, true) else { return };
-        let junction = &self.junctions[at];
-        let Some(own) = junction.item.filter(|own| *own != item) else { return };
-        let error = items_differ(edge.span, item, own).note(junction.span, "declared here");
-        self.diagnostics.push(error);
-    }
-
-    fn add_channel(&mut self, edge: Edge) {
-        let (written, read) = (self.item_of(edge.from, true), self.item_of(edge.to, false));
-        if let (Some(written), Some(read)) = (written, read)
-            && written != read
-        {
-            return self.diagnostics.push(items_differ(edge.span, written, read));
-        }
-        let item = written.or(read).unwrap_or(ir::Item::Flit);
+    fn add_channel(&mut self, edge: Edge, item: ir::Item) {
         let source = match edge.from {
             Terminal::Port(instance, port) => ir::Source::Port(instance, port),
             Terminal::Endpoint(at) => ir::Source::Endpoint(self.add_endpoint(at, item)),

@@ -116,7 +116,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             let message = format!("{} to the left, {} to the right", from.len(), to.len());
             let error = Diagnostic::error("E0510", options.span, message)
                 .label("an array of instances or ports is joined to one of the same length");
-            return self.diagnostics.push(error);
+            return self.report(error);
         }
         for (from, to) in from.into_iter().zip(to) {
             let edge = Edge { from, to, depth, lossy: options.lossy, span: options.span };
@@ -141,7 +141,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             true => error.help("to send items to several places, put a `Tee` between"),
             false => error,
         };
-        self.diagnostics.push(error);
+        self.report(error);
     }
 
     /// What a node is as an end of an edge.
@@ -184,7 +184,7 @@ impl<'a> ConfigBuilder<'a, '_> {
                 true => error.help(format!("declare one: `{} :: name`", name.text)),
                 false => error,
             };
-            self.diagnostics.push(error);
+            self.report(error);
             return None;
         };
         let Declared { nodes, is_array, .. } = declared;
@@ -212,7 +212,7 @@ impl<'a> ConfigBuilder<'a, '_> {
                 Side::Writer => format!("`from_{other}` is the end that items come from"),
                 Side::Reader => format!("`to_{other}` is the end that items go to"),
             };
-            self.diagnostics.push(Diagnostic::error("E0508", span, message).help(help));
+            self.report(Diagnostic::error("E0508", span, message).help(help));
             return None;
         }
         if node.input.is_some() || node.output.is_some() || node.copy.is_some() {
@@ -337,7 +337,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         let names: Vec<_> = ports.iter().take(8).map(|(name, _)| format!("`{name}`")).collect();
         let more = if ports.len() > 8 { ", ..." } else { "" };
         let label = format!("it has {}{more}", names.join(", "));
-        self.diagnostics.push(Diagnostic::error("E0503", span, message).label(label));
+        self.report(Diagnostic::error("E0503", span, message).label(label));
         None
     }
 
@@ -356,7 +356,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             let (port, count) = (side.port(), ports.len());
             let message = format!("`{of}` has no {port} port {wanted}");
             let label = format!("its {port} ports are numbered from 1 to {count}");
-            self.diagnostics.push(Diagnostic::error("E0503", number.span, message).label(label));
+            self.report(Diagnostic::error("E0503", number.span, message).label(label));
             return None;
         };
         Some(*terminal)

@@ -81,7 +81,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
         if let Some(first) = self.scopes[scope].names.get(name.text.as_str()) {
             let first = first.span;
-            return self.diagnostics.push(duplicate("instance", name, first));
+            return self.report(duplicate("instance", name, first));
         }
         let count = match &declaration.count {
             Some(count) => self.number(scope, count, 1, INSTANCES_MAX),
@@ -93,9 +93,11 @@ impl<'a> ConfigBuilder<'a, '_> {
         for copy in 1..=count.unwrap_or(0) {
             let own = if is_array { format!("{}#{copy}", name.text) } else { name.text.clone() };
             let full = format!("{}{own}", self.scopes[scope].prefix);
-            let errors = self.diagnostics.len();
+            let had_failed = std::mem::take(&mut self.has_failed);
             nodes.push(self.make(scope, declaration, full, wishes, inside));
-            if self.diagnostics.len() > errors {
+            let is_made = !std::mem::replace(&mut self.has_failed, had_failed);
+            self.has_failed |= !is_made;
+            if !is_made {
                 // Every further copy has the same errors.
                 nodes.resize(count.unwrap_or(0) as usize, Node::Unknown);
                 break;
@@ -116,6 +118,11 @@ impl<'a> ConfigBuilder<'a, '_> {
         wishes: Wishes,
         inside: &[&'a str],
     ) -> Node {
+        if self.is_full() {
+            let message = format!("this makes more than {INSTANCES_MAX} instances and ports");
+            self.error("E0511", declaration.span, message);
+            return Node::Unknown;
+        }
         let args = self.scopes[scope].substitution.args(&declaration.args);
         let of = &declaration.element;
         if let Some(group) = self.definitions.groups.get(of.text.as_str()).copied() {
@@ -128,15 +135,13 @@ impl<'a> ConfigBuilder<'a, '_> {
                 Some(other) => error.help(format!("there is `{other}`")),
                 None => error,
             };
-            self.diagnostics.push(error);
+            self.report(error);
             return Node::Unknown;
         }
-        if self.graph.instances.len() as u64 >= INSTANCES_MAX {
-            let message = format!("this makes more than {INSTANCES_MAX} instances");
-            self.error("E0511", declaration.span, message);
+        let Some(element) = self.elements.element(of, &args) else {
+            self.has_failed = true;
             return Node::Unknown;
-        }
-        let Some(element) = self.elements.element(of, &args) else { return Node::Unknown };
+        };
         let Wishes { host, verilog, controlled } = wishes;
         let loc = self.sources.loc(declaration.span);
         let instance = ir::Instance { name, element, host, controlled, verilog, loc };
@@ -220,7 +225,7 @@ impl<'a> ConfigBuilder<'a, '_> {
             let Some(arg) = arg.cloned().or(default) else {
                 let message = format!("parameter `{}` has no value", param.name.text);
                 let error = Diagnostic::error("E0515", span, message);
-                self.diagnostics.push(error.note(param.name.span, "it has no default"));
+                self.report(error.note(param.name.span, "it has no default"));
                 return None;
             };
             substitution.insert(&param.name.text, arg);
@@ -234,6 +239,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         for port in ports {
             let ty = self.scopes[scope].substitution.type_expr(&port.ty);
             let item = self.elements.port_item(&ty);
+            self.has_failed |= item.is_none();
             let names = match &port.count {
                 None => vec![port.name.text.clone()],
                 Some(count) => {

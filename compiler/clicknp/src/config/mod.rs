@@ -70,6 +70,7 @@ pub fn build(
         scopes: vec![],
         junctions: vec![],
         edges: Edges::default(),
+        has_failed: false,
     };
     let statements = statements_of(&files[0]);
     builder.file_scope(&statements);
@@ -78,9 +79,9 @@ pub fn build(
     builder.graph
 }
 
-fn statements_of(file: &File) -> Vec<&ConfigStatement> {
-    let of_item = |item| match item {
-        &TopItem::Config(ref statement) => Some(statement),
+fn statements_of<'a>(file: &'a File) -> Vec<&'a ConfigStatement> {
+    let of_item = |item: &'a TopItem| match item {
+        TopItem::Config(statement) => Some(statement),
         _ => None,
     };
     file.items.iter().filter_map(of_item).collect()
@@ -211,17 +212,33 @@ struct ConfigBuilder<'a, 'e> {
     scopes: Vec<Scope<'a>>,
     junctions: Vec<Junction>,
     edges: Edges,
+    /// Whether something could not be made, for a reason that was reported.
+    has_failed: bool,
 }
 
 impl ConfigBuilder<'_, '_> {
+    /// Whether the graph is as large as may be; groups in arrays in groups grow fast.
+    fn is_full(&self) -> bool {
+        let size = self.graph.instances.len() + self.scopes.len() + self.junctions.len();
+        size as u64 > INSTANCES_MAX
+    }
+
     fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
-        self.diagnostics.push(Diagnostic::error(code, span, message));
+        self.report(Diagnostic::error(code, span, message));
+    }
+
+    fn report(&mut self, error: Diagnostic) {
+        self.has_failed = true;
+        self.diagnostics.push(error);
     }
 
     /// The value of a constant of that scope, if it is between `least` and `most`.
     fn number(&mut self, scope: usize, value: &Expr, least: u64, most: u64) -> Option<u64> {
         let closed = self.scopes[scope].substitution.expr(value);
-        let number = self.elements.constant(&closed)?;
+        let Some(number) = self.elements.constant(&closed) else {
+            self.has_failed = true;
+            return None;
+        };
         if (least..=most).contains(&number) {
             return Some(number);
         }
@@ -230,3 +247,6 @@ impl ConfigBuilder<'_, '_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,8 +135,11 @@ impl Parser<'_> {
         }
         // The two most forgotten marks are best shown where they are missing.
         if matches!(mark, ";" | ")") && self.token().is_first_on_line && self.at > 0 {
-            let last = self.last_span();
-            let after = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
+            let last = &self.tokens[self.at - 1];
+            // The other kinds can end in the middle of a character of several bytes.
+            let is_ascii = matches!(last.kind, TokenKind::Name(_) | TokenKind::Mark(_));
+            let start = if is_ascii { last.span.end - 1 } else { last.span.start };
+            let after = Span { start, ..last.span };
             let found = self.token().describe();
             let message = format!("expected `{mark}` {place}, found {found}");
             return self.fail("E0110", after, message, format!("`{mark}` is missing after this"));

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Loads a program: its file, the files it imports, and the library files of the elements it uses
+//! without defining them. Each file is read once, however often and in whatever circle it is
+//! imported.
+
+use crate::ast::{ConfigStatement, File, Import, Name, TopItem};
+use crate::diagnostic::Diagnostic;
+use crate::library::{FILE_BYTES_MAX, Index, read};
+use crate::parser::parse_file;
+use crate::source::{SourceMap, Span};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Files that were parsed.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// By file number; the first is the program's own.
+    pub files: Vec<File>,
+    /// Their texts.
+    pub sources: SourceMap,
+    /// What was wrong.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Loads the program in the file `path`. `library` lists folders, searched in order.
+pub fn load_file(path: &Path, library: &[PathBuf]) -> Loaded {
+    let mut loader = Loader::new(library);
+    loader.seen.extend(path.canonicalize());
+    match read(path) {
+        Ok(text) => loader.load(path, text),
+        Err(error) => {
+            let file = loader.loaded.sources.add(path, "");
+            loader.loaded.files.push(File::default());
+            let message = format!("cannot read `{}`: {error}", path.display());
+            let span = Span { file, start: 0, end: 0 };
+            loader.loaded.diagnostics.push(Diagnostic::error("E0517", span, message));
+            loader.loaded
+        }
+    }
+}
+
+/// Loads the program in `text`. Imports are relative to the folder of `name`.
+pub fn load_text(name: &Path, text: impl Into<String>, library: &[PathBuf]) -> Loaded {
+    Loader::new(library).load(name, text.into())
+}
+
+struct Loader<'a> {
+    library: &'a [PathBuf],
+    index: Option<Index>,
+    /// Files that were read, by their canonical paths.
+    seen: HashSet<PathBuf>,
+    loaded: Loaded,
+}
+
+impl<'a> Loader<'a> {
+    fn new(library: &'a [PathBuf]) -> Self {
+        Self { library, index: None, seen: HashSet::new(), loaded: Loaded::default() }
+    }
+
+    fn load(mut self, path: &Path, text: String) -> Loaded {
+        self.add(path, text);
+        // Files are appended while they are looked through.
+        let mut at = 0;
+        let mut missing = HashSet::new();
+        while at < self.loaded.files.len() {
+            for import in imports_of(&self.loaded.files[at]) {
+                self.import(at, &import);
+            }
+            at += 1;
+            if at == self.loaded.files.len() {
+                self.find_undefined(&mut missing);
+            }
+        }
+        self.loaded
+    }
+
+    fn add(&mut self, path: &Path, text: String) {
+        let is_small = text.len() as u64 <= FILE_BYTES_MAX;
+        let file = self.loaded.sources.add(path, if is_small { text } else { String::new() });
+        if !is_small {
+            let message = format!("a text of more than {FILE_BYTES_MAX} bytes");
+            let span = Span { file, start: 0, end: 0 };
+            self.loaded.diagnostics.push(Diagnostic::error("E0517", span, message));
+        }
+        let diagnostics = &mut self.loaded.diagnostics;
+        self.loaded.files.push(parse_file(&self.loaded.sources, file, diagnostics));
+    }
+
+    /// Reads an imported file: relative to the importing one, else to the library.
+    fn import(&mut self, from: usize, import: &Import) {
+        let importing = self.loaded.sources.files()[from].path.clone();
+        let folder = importing.parent().unwrap_or(Path::new(""));
+        let folders = [folder].into_iter().chain(self.library.iter().map(PathBuf::as_path));
+        let places: Vec<PathBuf> = folders.map(|folder| folder.join(&import.path)).collect();
+        let Some(found) = places.iter().find(|place| place.exists()) else {
+            let message = format!("no file `{}`", import.path);
+            let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+            let error = Diagnostic::error("E0516", import.span, message);
+            let help = format!("looked for {}", places.join(" and "));
+            return self.loaded.diagnostics.push(error.help(help));
+        };
+        self.read(found, import.span);
+    }
+
+    fn read(&mut self, path: &Path, span: Span) {
+        let canonical = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        if !self.seen.insert(canonical) {
+            return;
+        }
+        match read(path) {
+            Ok(text) => self.add(path, text),
+            Err(error) => {
+                let message = format!("cannot read `{}`: {error}", path.display());
+                self.loaded.diagnostics.push(Diagnostic::error("E0517", span, message));
+            }
+        }
+    }
+
+    /// Reads the library files of the elements that are used and not defined.
+    fn find_undefined(&mut self, missing: &mut HashSet<String>) {
+        for name in undefined_of(&self.loaded.files) {
+            if !missing.insert(name.text.clone()) {
+                continue;
+            }
+            let library = self.library;
+            let index = self.index.get_or_insert_with(|| Index::of(library));
+            if let Some(path) = index.file_of(&name.text).map(Path::to_path_buf) {
+                self.read(&path, name.span);
+            }
+        }
+    }
+}
+
+fn imports_of(file: &File) -> Vec<Import> {
+    let import = |item: &TopItem| match item {
+        TopItem::Import(import) => Some(import.clone()),
+        _ => None,
+    };
+    file.items.iter().filter_map(import).collect()
+}
+
+/// The elements that the program's configuration and the groups use, and no file defines.
+fn undefined_of(files: &[File]) -> Vec<Name> {
+    let mut defined = HashSet::new();
+    let mut used = vec![];
+    for (at, file) in files.iter().enumerate() {
+        for item in &file.items {
+            match item {
+                TopItem::Element(element) => _ = defined.insert(element.name.text.as_str()),
+                TopItem::Group(group) => {
+                    defined.insert(group.name.text.as_str());
+                    used.extend(group.statements.iter().filter_map(element_used));
+                }
+                TopItem::Config(statement) if at == 0 => used.extend(element_used(statement)),
+                _ => {}
+            }
+        }
+    }
+    used.into_iter().filter(|name| !defined.contains(name.text.as_str())).cloned().collect()
+}
+
+fn element_used(statement: &ConfigStatement) -> Option<&Name> {
+    match statement {
+        ConfigStatement::Declare(declaration) => Some(&declaration.element),
+        ConfigStatement::Connect(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn names(loaded: &Loaded) -> Vec<String> {
+        let files = loaded.sources.files().iter();
+        files.map(|file| file.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn circles_of_imports_are_read_once_each() {
+        let top = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(top.path().join(name), text).unwrap();
+        write("a.cnp", "import \"b.cnp\" import \"./b.cnp\"");
+        write("b.cnp", "import \"a.cnp\"; import \"c.cnp\"");
+        write("c.cnp", "import \"b.cnp\"");
+        let loaded = load_file(&top.path().join("a.cnp"), &[]);
+        assert_eq!(loaded.diagnostics.len(), 0);
+        assert_eq!(names(&loaded), ["a.cnp", "b.cnp", "c.cnp"]);
+    }
+
+    #[test]
+    fn undefined_elements_come_from_the_library() {
+        let top = tempfile::tempdir().unwrap();
+        let basic = top.path().join("basic");
+        fs::create_dir(&basic).unwrap();
+        fs::write(basic.join("A.cnp"), ".element A (flit in -> flit out) { }").unwrap();
+        fs::write(basic.join("B.cnp"), "group B (flit in -> flit out) { A :: a }").unwrap();
+        fs::write(basic.join("C.cnp"), ".element C (->) { }").unwrap();
+        let loaded =
+            load_text(Path::new("x.cnp"), "B :: b Nothing :: n", &[top.path().to_path_buf()]);
+        assert_eq!(loaded.diagnostics.len(), 0);
+        assert_eq!(names(&loaded), ["x.cnp", "B.cnp", "A.cnp"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_diagnostic() {
+        let loaded = load_text(Path::new("/x/y.cnp"), "import \"z.cnp\" import \"/\"", &[]);
+        let codes: Vec<_> = loaded.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
+        assert_eq!(codes, ["E0516", "E0517"]);
+        assert!(loaded.diagnostics[0].help.as_ref().unwrap().contains("/x/z.cnp"));
+        let loaded = load_file(Path::new("/x/none.cnp"), &[]);
+        assert_eq!(loaded.diagnostics[0].code, "E0517");
+        assert!(loaded.diagnostics[0].render(&loaded.sources).contains("none.cnp:1:1"));
+    }
+}
