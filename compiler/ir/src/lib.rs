@@ -19,6 +19,7 @@ mod program;
 pub mod text;
 mod types;
 pub mod typing;
+mod verify;
 
 pub use bits::Bits;
 pub use builder::Builder;
@@ -26,3 +27,4 @@ pub use ids::*;
 pub use op::*;
 pub use program::*;
 pub use types::*;
+pub use verify::{VerifyError, verify};

@@ -55,7 +55,7 @@ impl FunctionText<'_> {
             put(&mut text, format_args!(" #{}", id.0));
         }
         let params = self.function.blocks.first().map_or(&[][..], |block| &block.params);
-        if !params.is_empty() || role.keyword == "fn" {
+        if !params.is_empty() || matches!(role.keyword, "fn" | "method") {
             put(&mut text, format_args!("({})", self.params(params)));
         }
         if let Some(ty) = self.function.result {
