@@ -335,6 +335,8 @@ mod tests {
             assert_eq!(run(&program, Schedule::Random { seed }, 12), Err(expected.into()));
         }
         assert_eq!(run(&request_loop(2), Schedule::RoundRobin, 12), Ok(()));
+        let page = include_str!("../../../../docs/semantics.md");
+        assert!(page.contains(expected), "the page shows what a report looks like");
     }
 
     /// A fork gives each item to both ways; a join takes two of one way for each of the other.
