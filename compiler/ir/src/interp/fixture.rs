@@ -171,12 +171,12 @@ pub(super) fn run_to_idle(interpreter: &mut Interpreter<'_>) {
 /// Runs a program of one instance with one input and one output of records until all of `items` are
 /// consumed; what came out, and the interpreter's final state.
 pub(super) fn pass<'p>(program: &'p Program, items: &[Bits]) -> (Vec<Bits>, Interpreter<'p>) {
-    let mut interpreter = Interpreter::new(program, &Options::default()).unwrap();
-    let input = interpreter.endpoint("to_in0").unwrap();
+    let mut interpreter = Interpreter::new(program, &Options::default()).expect("complete");
+    let input = interpreter.endpoint("to_in0").expect("there is an input");
     for item in items {
-        interpreter.feed_item(input, item.clone()).unwrap();
+        interpreter.feed_item(input, item.clone()).expect("items fit");
     }
     run_to_idle(&mut interpreter);
-    let output = interpreter.endpoint("from_out0").unwrap();
-    (interpreter.take_items(output).unwrap(), interpreter)
+    let output = interpreter.endpoint("from_out0").expect("there is an output");
+    (interpreter.take_items(output).expect("it is an output"), interpreter)
 }

@@ -341,16 +341,16 @@ mod tests {
     /// A record made with deeper channels fits these only if they hold more than they declare.
     #[test]
     fn a_record_of_deeper_channels_replays_without_bounds() {
-        let mut program = merge();
+        let program = merge();
+        let mut deep = program.clone();
         // Nobody reads the output, so that only the depth lets all items through.
-        program.graph.channels[4].depth = 64;
-        let mut recording = Interpreter::new(&program, &Options::default()).unwrap();
+        deep.graph.channels[4].depth = 64;
+        let mut recording = Interpreter::new(&deep, &Options::default()).unwrap();
         let output = recording.endpoint("output").unwrap();
         recording.stall_output(output, 100, 0).unwrap();
         feed_merge(&mut recording);
         assert!(matches!(recording.run(1_000), Ok(Outcome::Stalled(_))));
         let oracles = recording.oracles();
-        program.graph.channels[4].depth = 1;
         for (unbounded_channels, goes_through) in [(false, false), (true, true)] {
             let options = Options { unbounded_channels, ..Options::default() };
             let mut replay = Interpreter::replay(&program, oracles.clone(), &options).unwrap();
