@@ -275,6 +275,23 @@ impl Program {
         self.element(self.instance(id).element)
     }
 
+    /// A channel by its ends: `a.out -> b.in`.
+    pub fn channel_name(&self, channel: &Channel) -> String {
+        let endpoint = |id: crate::EndpointId| self.graph.endpoints[id.index()].name.clone();
+        let port = |id, ports: &[Port], port: PortId| {
+            format!("{}.{}", self.instance(id).name, ports[port.index()].name)
+        };
+        let source = match channel.source {
+            Source::Endpoint(id) => endpoint(id),
+            Source::Port(id, at) => port(id, &self.element_of(id).outputs, at),
+        };
+        let sink = match channel.sink {
+            Sink::Endpoint(id) => endpoint(id),
+            Sink::Port(id, at) => port(id, &self.element_of(id).inputs, at),
+        };
+        format!("{source} -> {sink}")
+    }
+
     /// The object that `object` names inside `function`.
     pub fn object<'a>(&'a self, function: &'a Function, object: ObjectRef) -> Option<&'a Object> {
         match object {

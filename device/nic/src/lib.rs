@@ -6,8 +6,12 @@ pub mod device;
 #[cfg(test)]
 mod device_conformance;
 pub mod interpreter;
+pub mod layout;
+pub mod manager;
 pub mod packet;
 pub mod port;
 #[cfg(test)]
 mod programs;
+pub mod signal;
+pub mod stats;
 pub mod trace;

@@ -37,7 +37,7 @@ pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
 
 use crate::oracle::{Execution, InstanceCounters, Oracles};
-use crate::{Bits, Channel, Direction, EndpointId, InstanceId, Program, Sink, Source};
+use crate::{Bits, Direction, EndpointId, InstanceId, Program, Sink, Source};
 use channel::ChannelState;
 use choice::Choice;
 use endpoint::{InputEnd, OutputEnd};
@@ -124,7 +124,7 @@ impl<'p> Interpreter<'p> {
         let graph = &program.graph;
         let is_replay = oracles.is_some();
         let channels = graph.channels.iter();
-        let channels = channels.map(|it| ChannelState::new(it, channel_name(program, it), options));
+        let channels = channels.map(|it| ChannelState::new(it, program.channel_name(it), options));
         let mut interpreter = Self {
             program,
             loops: program.functions.iter().map(LoopBounds::of).collect(),
@@ -262,21 +262,4 @@ impl<'p> Interpreter<'p> {
         let instance = self.program.instance(instance).name.clone();
         Error::Unknown { instance, what: what.into() }
     }
-}
-
-/// A channel by its ends: `a.out -> b.in`.
-fn channel_name(program: &Program, channel: &Channel) -> String {
-    let endpoint = |id: EndpointId| program.graph.endpoints[id.index()].name.clone();
-    let port = |id, ports: &[crate::Port], port: crate::PortId| {
-        format!("{}.{}", program.instance(id).name, ports[port.index()].name)
-    };
-    let source = match channel.source {
-        Source::Endpoint(id) => endpoint(id),
-        Source::Port(id, at) => port(id, &program.element_of(id).outputs, at),
-    };
-    let sink = match channel.sink {
-        Sink::Endpoint(id) => endpoint(id),
-        Sink::Port(id, at) => port(id, &program.element_of(id).inputs, at),
-    };
-    format!("{source} -> {sink}")
 }

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The manager: a device by names (ClickNP 3.1). It sets variables to start with, sends signals,
+//! reads and writes variables, and tells counters, all by the names of the source.
+//!
+//! A variable is written `instance.variable`, `instance.variable[3]`, and with what is inside it:
+//! `instance.variable[3].member`, `instance.variable.member[2]`. Instance names may have dots.
+
+use crate::device::{Device, DeviceError, Ports, Run};
+use crate::layout::{Layout, ValueError, value_of_text};
+use crate::signal::Signal;
+use crate::stats::Statistics;
+use freeport_ir::{Bits, InstanceId, Object, Program};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What the front end knows of variables: by element type and variable, the layout of an element.
+pub type Layouts = BTreeMap<(String, String), Layout>;
+
+/// A device with names.
+pub struct Manager<D> {
+    device: D,
+    layouts: Layouts,
+}
+
+/// Why the manager cannot do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// In the device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A name that the program does not have.
+    #[error("there is no {what} {name}; there are {}", .known.join(", "))]
+    Unknown {
+        /// Kind of thing.
+        what: &'static str,
+        /// What was written.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Not the name of a variable.
+    #[error("{0}: a variable is written instance.variable or instance.variable[index]")]
+    Path(String),
+    /// An element beyond the last.
+    #[error("{path}: index {index}, the array has {count} elements")]
+    Index {
+        /// The variable.
+        path: String,
+        /// What was asked for.
+        index: u64,
+        /// How many there are.
+        count: u64,
+    },
+    /// A value that does not fit the variable.
+    #[error("{path}: {source}")]
+    Value {
+        /// The variable.
+        path: String,
+        /// Why.
+        source: ValueError,
+    },
+    /// Initial values that are not JSON, or of another shape.
+    #[error("initial values: {0}")]
+    Initial(String),
+}
+
+/// A variable, or a part of one.
+struct Place {
+    path: String,
+    instance: InstanceId,
+    variable: String,
+    /// Layout of an element of the variable.
+    whole: Layout,
+    depth: u64,
+    /// Which element; none is all of them.
+    index: Option<u64>,
+    /// The part of the element.
+    lo: u32,
+    layout: Layout,
+}
+
+impl<D: Device> Manager<D> {
+    /// Manages `device`; a variable without a layout is a number, or a list of them.
+    pub fn new(device: D, layouts: Layouts) -> Self {
+        Self { device, layouts }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// The device, for what only its kind can do.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    /// Runs between ports; see [`Device::run`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, ManagerError> {
+        Ok(self.device.run(ports)?)
+    }
+
+    /// Sets variables from a JSON object of instances, each an object of variables with their
+    /// values. The value of an array is a list from its first element on, or an object with
+    /// indices as names. Everything is checked before anything is written.
+    ///
+    /// # Errors
+    /// Text of another shape, unknown names, values that do not fit.
+    pub fn set_initial(&mut self, json: &str) -> Result<(), ManagerError> {
+        let shape = |what: &str| ManagerError::Initial(what.to_owned());
+        let value: Value = serde_json::from_str(json).map_err(|error| shape(&error.to_string()))?;
+        let instances = object(&value, "the file is not an object of instances")?;
+        let mut writes = vec![];
+        for (instance, variables) in instances {
+            let what = format!("{instance} is not an object of variables");
+            for (variable, value) in object(variables, &what)? {
+                let place = self.place(&format!("{instance}.{variable}"))?;
+                for (index, bits) in place.values(value)? {
+                    writes.push((place.instance, place.variable.clone(), index, bits));
+                }
+            }
+        }
+        for (instance, variable, index, bits) in writes {
+            self.device.write_variable(instance, &variable, index, &bits)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to the instance of that name; gives its answer.
+    ///
+    /// # Errors
+    /// No such instance, or one without a signal handler.
+    pub fn signal(
+        &mut self,
+        instance: &str,
+        command: u32,
+        params: &[u64],
+    ) -> Result<Signal, ManagerError> {
+        let id = self.instance(instance)?;
+        let mut signal = Signal { command, element: id.0, ..Signal::default() };
+        if params.len() > signal.params.len() {
+            let (given, count) = (params.len(), signal.params.len() as u64);
+            let path = format!("signal to {instance}");
+            return Err(ManagerError::Value { path, source: ValueError::TooMany { given, count } });
+        }
+        signal.params[..params.len()].copy_from_slice(params);
+        Ok(Signal::from_bits(&self.device.signal(id, &signal.to_bits())?))
+    }
+
+    /// The value of a variable or a part of it; of an array without an index, all elements.
+    ///
+    /// # Errors
+    /// No such variable or part.
+    pub fn read(&self, path: &str) -> Result<Value, ManagerError> {
+        let place = self.place(path)?;
+        let element = |index| -> Result<Value, ManagerError> {
+            let bits = self.device.read_variable(place.instance, &place.variable, index)?;
+            Ok(place.layout.show(&bits.extract(place.lo, place.layout.bits())))
+        };
+        match place.index {
+            Some(index) => element(index),
+            None => (0..place.depth).map(element).collect(),
+        }
+    }
+
+    /// Sets a variable or a part of it, from text: JSON, or a number in any form that
+    /// [`Layout`] knows.
+    ///
+    /// # Errors
+    /// No such variable or part, or a value that does not fit.
+    pub fn write(&mut self, path: &str, text: &str) -> Result<(), ManagerError> {
+        let place = self.place(path)?;
+        for (index, bits) in place.values(&value_of_text(text))? {
+            let is_whole = bits.width() == place.whole.bits();
+            let bits = if is_whole {
+                bits
+            } else {
+                let old = self.device.read_variable(place.instance, &place.variable, index)?;
+                old.insert(place.lo, &bits)
+            };
+            self.device.write_variable(place.instance, &place.variable, index, &bits)?;
+        }
+        Ok(())
+    }
+
+    /// The variables that the host may see, as `instance.variable`.
+    pub fn variables(&self) -> Vec<String> {
+        let program = self.device.program();
+        let of = |instance: &freeport_ir::Instance| {
+            let visible = visible_objects(program, instance.element);
+            visible.map(|it| format!("{}.{}", instance.name, it.name)).collect::<Vec<_>>()
+        };
+        program.graph.instances.iter().flat_map(of).collect()
+    }
+
+    /// What was counted, with names.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::new(self.device.program(), &self.device.counters())
+    }
+
+    fn instance(&self, name: &str) -> Result<InstanceId, ManagerError> {
+        let instances = &self.device.program().graph.instances;
+        let at = instances.iter().position(|instance| instance.name == name);
+        at.map(InstanceId::new).ok_or_else(|| ManagerError::Unknown {
+            what: "instance",
+            name: name.to_owned(),
+            known: instances.iter().map(|instance| instance.name.clone()).collect(),
+        })
+    }
+
+    fn place(&self, path: &str) -> Result<Place, ManagerError> {
+        let program = self.device.program();
+        let (instance, rest) = self.split(path)?;
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        let (name, mut rest) = rest.split_at(end);
+        let element = program.instance(instance).element;
+        let found = visible_objects(program, element).find(|object| object.name == name);
+        let object = found.ok_or_else(|| ManagerError::Unknown {
+            what: "variable",
+            name: path.to_owned(),
+            known: visible_objects(program, element).map(|it| it.name.clone()).collect(),
+        })?;
+        let key = (program.element(element).name.clone(), name.to_owned());
+        let layout = self.layouts.get(&key).cloned();
+        let layout = layout.unwrap_or(Layout::Unsigned(object.elem_bits));
+        let mut place = Place {
+            path: path.to_owned(),
+            instance,
+            variable: name.to_owned(),
+            whole: layout.clone(),
+            depth: object.depth,
+            index: (object.depth == 1).then_some(0),
+            lo: 0,
+            layout,
+        };
+        if object.depth > 1 && rest.starts_with('[') {
+            let (index, behind) = index_in(rest).ok_or_else(|| ManagerError::Path(path.into()))?;
+            place.check(index, object.depth)?;
+            place.index = Some(index);
+            rest = behind;
+        }
+        while !rest.is_empty() {
+            rest = place.descend(rest)?;
+        }
+        Ok(place)
+    }
+
+    /// The instance that a path begins with, and what follows its dot. The longest name counts.
+    fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
+        let instances = self.device.program().graph.instances.iter().enumerate();
+        let follows = |name: &str| path.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
+        let matches =
+            instances.filter_map(|(at, it)| Some((it.name.len(), at, follows(&it.name)?)));
+        match matches.max_by_key(|(length, ..)| *length) {
+            Some((_, at, rest)) => Ok((InstanceId::new(at), rest)),
+            None => match path.rsplit_once('.') {
+                Some((name, _)) => self.instance(name).map(|id| (id, "")),
+                None => Err(ManagerError::Path(path.to_owned())),
+            },
+        }
+    }
+}
+
+impl Place {
+    fn check(&self, index: u64, count: u64) -> Result<(), ManagerError> {
+        if index < count {
+            return Ok(());
+        }
+        Err(ManagerError::Index { path: self.path.clone(), index, count })
+    }
+
+    /// Goes into the member or element that `rest` begins with; gives what follows.
+    fn descend<'a>(&mut self, rest: &'a str) -> Result<&'a str, ManagerError> {
+        let malformed = || ManagerError::Path(self.path.clone());
+        let (lo, layout, behind) = match (&self.layout, rest.strip_prefix('.')) {
+            (Layout::Array { element, stride_bits, count }, None) => {
+                let (index, behind) = index_in(rest).ok_or_else(malformed)?;
+                self.check(index, u64::from(*count))?;
+                (index as u32 * stride_bits, (**element).clone(), behind)
+            }
+            (Layout::Struct { members, .. }, Some(name)) => {
+                let (name, behind) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
+                let member = members.iter().find(|member| member.name == name);
+                let member = member.ok_or_else(|| ManagerError::Unknown {
+                    what: "member",
+                    name: self.path.clone(),
+                    known: members.iter().map(|member| member.name.clone()).collect(),
+                })?;
+                (member.lo, member.layout.clone(), behind)
+            }
+            _ => return Err(malformed()),
+        };
+        self.lo += lo;
+        self.layout = layout;
+        Ok(behind)
+    }
+
+    /// The bits that a value gives to each element it is for.
+    fn values(&self, value: &Value) -> Result<Vec<(u64, Bits)>, ManagerError> {
+        let failed = |source| ManagerError::Value { path: self.path.clone(), source };
+        let parse = |value| self.layout.parse(value).map_err(failed);
+        if let Some(index) = self.index {
+            return Ok(vec![(index, parse(value)?)]);
+        }
+        match value {
+            Value::Array(given) if given.len() as u64 > self.depth => {
+                let (given, count) = (given.len(), self.depth);
+                Err(failed(ValueError::TooMany { given, count }))
+            }
+            Value::Array(given) => {
+                let values = (0..).zip(given);
+                values.map(|(index, value)| Ok((index, parse(value)?))).collect()
+            }
+            Value::Object(given) => given
+                .iter()
+                .map(|(key, value)| {
+                    let index = key.parse().map_err(|_| ManagerError::Path(self.path.clone()))?;
+                    self.check(index, self.depth)?;
+                    Ok((index, parse(value)?))
+                })
+                .collect(),
+            _ => Err(failed(ValueError::NoArray(value.to_string()))),
+        }
+    }
+}
+
+fn visible_objects(
+    program: &Program,
+    element: freeport_ir::ElementId,
+) -> impl Iterator<Item = &Object> {
+    program.element(element).state.iter().filter(|object| object.host_visible)
+}
+
+/// The number in the brackets that `text` begins with, and what follows them.
+fn index_in(text: &str) -> Option<(u64, &str)> {
+    let (digits, rest) = text.strip_prefix('[')?.split_once(']')?;
+    Some((digits.parse().ok()?, rest))
+}
+
+fn object<'a>(value: &'a Value, otherwise: &str) -> Result<&'a Map<String, Value>, ManagerError> {
+    value.as_object().ok_or_else(|| ManagerError::Initial(otherwise.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpreter::InterpreterDevice;
+    use crate::layout::Member;
+    use crate::programs::mac_swap;
+    use freeport_ir::interp::Options;
+    use serde_json::json;
+
+    fn program() -> Program {
+        let mut program = mac_swap();
+        program.graph.instances[0].name = "group.swap".into();
+        program
+    }
+
+    /// `marks` is shown as a struct of a byte, and of an array of two 4-bit numbers.
+    fn layouts() -> Layouts {
+        let nibbles =
+            Layout::Array { element: Box::new(Layout::Unsigned(4)), stride_bits: 4, count: 2 };
+        let member = |name: &str, lo, layout| Member { name: name.into(), lo, layout };
+        let members = vec![member("low", 0, Layout::Signed(8)), member("nibbles", 8, nibbles)];
+        [(("MacSwap".into(), "marks".into()), Layout::Struct { bits: 16, members })].into()
+    }
+
+    fn with_manager(layouts: Layouts, check: impl FnOnce(Manager<InterpreterDevice<'_>>)) {
+        let program = program();
+        let device = InterpreterDevice::load(&program, &Options::default()).expect("good");
+        check(Manager::new(device, layouts));
+    }
+
+    #[test]
+    fn variables_are_read_and_written_by_name() {
+        with_manager(Layouts::new(), |mut manager| {
+            assert_eq!(manager.variables(), ["group.swap.count", "group.swap.marks"]);
+            manager.write("group.swap.count", "0xffff_ffff_ffff_ffff").expect("it fits");
+            assert_eq!(manager.read("group.swap.count").expect("there"), json!(u64::MAX));
+            manager.write("group.swap.marks[3]", "9").expect("it fits");
+            manager.write("group.swap.marks", "[7]").expect("it fits");
+            assert_eq!(manager.read("group.swap.marks").expect("there"), json!([7, 2, 0, 9]));
+            assert_eq!(manager.read("group.swap.marks[1]").expect("there"), json!(2));
+        });
+    }
+
+    #[test]
+    fn parts_of_a_variable_have_paths_and_keep_their_neighbours() {
+        with_manager(layouts(), |mut manager| {
+            manager.write("group.swap.marks[0]", r#"{"low": -1, "nibbles": [3]}"#).expect("fits");
+            manager.write("group.swap.marks[0].nibbles[1]", "12").expect("it fits");
+            manager.write("group.swap.marks[0].low", "-128").expect("it fits");
+            let expected = json!({"low": -128, "nibbles": [3, 12]});
+            assert_eq!(manager.read("group.swap.marks[0]").expect("there"), expected);
+            let nibble = manager.read("group.swap.marks[0].nibbles[1]").expect("there");
+            assert_eq!(nibble, json!(12));
+        });
+    }
+
+    #[test]
+    fn initial_values_are_written_all_or_none() {
+        with_manager(Layouts::new(), |mut manager| {
+            let good = r#"{"group.swap": {"count": "10.0.0.1", "marks": {"2": 5}}}"#;
+            manager.set_initial(good).expect("everything fits");
+            assert_eq!(manager.read("group.swap.count").expect("there"), json!(0x0a00_0001));
+            assert_eq!(manager.read("group.swap.marks").expect("there"), json!([1, 2, 5, 0]));
+            let bad = r#"{"group.swap": {"count": 1, "marks": [65536]}}"#;
+            let error = manager.set_initial(bad).expect_err("too large").to_string();
+            assert_eq!(error, "group.swap.marks: 65536 does not fit 16 bits");
+            assert_eq!(manager.read("group.swap.count").expect("there"), json!(0x0a00_0001));
+        });
+    }
+
+    #[test]
+    fn mistakes_tell_what_there_is() {
+        with_manager(layouts(), |mut manager| {
+            let read = |path: &str| manager.read(path).expect_err("wrong").to_string();
+            let unknown = "there is no variable group.swap.x; there are count, marks";
+            assert_eq!(read("group.swap.x"), unknown);
+            assert_eq!(read("swap.x"), "there is no instance swap; there are group.swap");
+            let index = "group.swap.marks[4]: index 4, the array has 4 elements";
+            assert_eq!(read("group.swap.marks[4]"), index);
+            let member = "there is no member group.swap.marks[0].y; there are low, nibbles";
+            assert_eq!(read("group.swap.marks[0].y"), member);
+            for path in ["", "count", "group.swap.marks[", "group.swap.marks[-1]"] {
+                assert!(read(path).contains("a variable is written"), "{path}");
+            }
+            for path in ["group.swap.count[0]", "group.swap.count.x", "group.swap.marks[0]]"] {
+                assert!(read(path).contains("a variable is written"), "{path}");
+            }
+            for text in ["[]", "{\"group.swap\": 1}", "{", "{\"group.swap\": {\"marks\": 1}}"] {
+                assert!(manager.set_initial(text).is_err(), "{text}");
+            }
+        });
+    }
+
+    #[test]
+    fn signals_go_by_name_and_are_answered() {
+        with_manager(Layouts::new(), |mut manager| {
+            manager.signal("group.swap", 1, &[40]).expect("it takes signals");
+            let answer = manager.signal("group.swap", 1, &[2, 7]).expect("it takes signals");
+            assert_eq!((answer.command, answer.params[0], answer.params[1]), (1, 40, 7));
+            assert_eq!(manager.read("group.swap.count").expect("there"), json!(42));
+            assert!(manager.signal("other", 1, &[]).is_err());
+            assert!(manager.signal("group.swap", 1, &[0; 8]).is_err());
+        });
+    }
+}

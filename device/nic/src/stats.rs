@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Counters with their names: as a table, as JSON, and in Prometheus' text exposition format.
+
+use crate::device::DeviceCounters;
+use freeport_ir::{Direction, Program, TrapCode};
+use serde_json::{Value, json};
+
+/// What a device has counted, by the names of the program.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// In the order of the graph.
+    pub instances: Vec<InstanceRow>,
+    /// In the order of the graph.
+    pub channels: Vec<ChannelRow>,
+    /// In the order of the graph.
+    pub endpoints: Vec<EndpointRow>,
+}
+
+/// The counters of an instance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InstanceRow {
+    /// Its name.
+    pub instance: String,
+    /// The name of its element type.
+    pub element: String,
+    /// Firings that did something.
+    pub firings: u64,
+    /// Accesses out of range.
+    pub out_of_range: u64,
+    /// Reads of a port that had nothing.
+    pub empty_reads: u64,
+    /// Traps, by what they were.
+    pub traps: Vec<(String, u64)>,
+}
+
+/// The counters of a channel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChannelRow {
+    /// Its ends, as `a.out -> b.in`.
+    pub channel: String,
+    /// Items that entered.
+    pub items: u64,
+    /// Items dropped because it was full.
+    pub dropped: u64,
+}
+
+/// The counters of an outer end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndpointRow {
+    /// Its name.
+    pub endpoint: String,
+    /// `in` or `out`.
+    pub direction: &'static str,
+    /// Frames that passed.
+    pub frames: u64,
+    /// Their bytes, without the frame check sequence.
+    pub bytes: u64,
+    /// Frames that no port took.
+    pub dropped: u64,
+}
+
+impl Statistics {
+    /// Gives counters their names.
+    pub fn new(program: &Program, counters: &DeviceCounters) -> Self {
+        let graph = &program.graph;
+        let instances = graph.instances.iter().zip(&counters.instances);
+        let channels = graph.channels.iter().zip(&counters.channels);
+        let endpoints = graph.endpoints.iter().zip(&counters.endpoints);
+        Self {
+            instances: instances
+                .map(|(instance, counted)| InstanceRow {
+                    instance: instance.name.clone(),
+                    element: program.element(instance.element).name.clone(),
+                    firings: counted.firings,
+                    out_of_range: counted.out_of_range,
+                    empty_reads: counted.empty_reads,
+                    traps: counted.traps.iter().map(|(at, n)| (trap_name(*at), *n)).collect(),
+                })
+                .collect(),
+            channels: channels
+                .map(|(channel, counted)| ChannelRow {
+                    channel: program.channel_name(channel),
+                    items: counted.items,
+                    dropped: counted.dropped,
+                })
+                .collect(),
+            endpoints: endpoints
+                .map(|(endpoint, counted)| EndpointRow {
+                    endpoint: endpoint.name.clone(),
+                    direction: match endpoint.direction {
+                        Direction::Into => "in",
+                        Direction::OutOf => "out",
+                    },
+                    frames: counted.frames,
+                    bytes: counted.bytes,
+                    dropped: counted.dropped,
+                })
+                .collect(),
+        }
+    }
+
+    /// A table for people.
+    pub fn text(&self) -> String {
+        let number = |value: u64| value.to_string();
+        let traps = |row: &InstanceRow| match row.traps.is_empty() {
+            true => "-".to_owned(),
+            false => {
+                let each = row.traps.iter().map(|(name, count)| format!("{name}: {count}"));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        };
+        let instance = |row: &InstanceRow| {
+            let counts = [row.firings, row.out_of_range, row.empty_reads].map(number);
+            let names = [row.instance.clone(), row.element.clone()];
+            [&names[..], &counts[..], &[traps(row)]].concat()
+        };
+        let channel =
+            |row: &ChannelRow| vec![row.channel.clone(), number(row.items), number(row.dropped)];
+        let endpoint = |row: &EndpointRow| {
+            let names = [row.endpoint.clone(), row.direction.to_owned()];
+            [&names[..], &[row.frames, row.bytes, row.dropped].map(number)].concat()
+        };
+        let titles = ["instance", "element", "firings", "out of range", "empty reads", "traps"];
+        table(&titles, self.instances.iter().map(instance))
+            + "\n"
+            + &table(&["channel", "items", "dropped"], self.channels.iter().map(channel))
+            + "\n"
+            + &table(
+                &["endpoint", "direction", "frames", "bytes", "dropped"],
+                self.endpoints.iter().map(endpoint),
+            )
+    }
+
+    /// One object with a list for each kind of row.
+    pub fn json(&self) -> Value {
+        let instance = |row: &InstanceRow| {
+            let traps = row.traps.iter().map(|(name, count)| (name.clone(), json!(count)));
+            json!({
+                "instance": row.instance, "element": row.element, "firings": row.firings,
+                "out_of_range": row.out_of_range, "empty_reads": row.empty_reads,
+                "traps": traps.collect::<serde_json::Map<_, _>>(),
+            })
+        };
+        let channel = |row: &ChannelRow| json!({"channel": row.channel, "items": row.items, "dropped": row.dropped});
+        let endpoint = |row: &EndpointRow| {
+            json!({
+                "endpoint": row.endpoint, "direction": row.direction, "frames": row.frames,
+                "bytes": row.bytes, "dropped": row.dropped,
+            })
+        };
+        json!({
+            "instances": self.instances.iter().map(instance).collect::<Vec<_>>(),
+            "channels": self.channels.iter().map(channel).collect::<Vec<_>>(),
+            "endpoints": self.endpoints.iter().map(endpoint).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Prometheus' text exposition format.
+    pub fn prometheus(&self) -> String {
+        let mut out = String::new();
+        let instance =
+            |row: &InstanceRow| labels(&[("instance", &row.instance), ("element", &row.element)]);
+        let firings = self.instances.iter().map(|row| (instance(row), row.firings));
+        family(&mut out, "firings", "Firings that did something.", firings);
+        let ranges = self.instances.iter().map(|row| (instance(row), row.out_of_range));
+        family(&mut out, "out_of_range", "Accesses out of range.", ranges);
+        let reads = self.instances.iter().map(|row| (instance(row), row.empty_reads));
+        family(&mut out, "empty_reads", "Reads of a port that had no item.", reads);
+        let traps = self.instances.iter().flat_map(|row| {
+            let each = row.traps.iter();
+            each.map(|(code, count)| {
+                (labels(&[("instance", &row.instance), ("code", code)]), *count)
+            })
+        });
+        family(&mut out, "traps", "Firings given up.", traps);
+        let channel = |row: &ChannelRow| labels(&[("channel", &row.channel)]);
+        let items = self.channels.iter().map(|row| (channel(row), row.items));
+        family(&mut out, "channel_items", "Items that entered a channel.", items);
+        let drops = self.channels.iter().map(|row| (channel(row), row.dropped));
+        family(&mut out, "channel_drops", "Items dropped at a full channel.", drops);
+        let endpoint = |row: &EndpointRow| {
+            labels(&[("endpoint", &row.endpoint), ("direction", row.direction)])
+        };
+        let frames = self.endpoints.iter().map(|row| (endpoint(row), row.frames));
+        family(&mut out, "frames", "Frames that passed an outer end.", frames);
+        let bytes = self.endpoints.iter().map(|row| (endpoint(row), row.bytes));
+        family(&mut out, "bytes", "Bytes that passed an outer end.", bytes);
+        let drops = self.endpoints.iter().map(|row| (endpoint(row), row.dropped));
+        family(&mut out, "frame_drops", "Frames that no port took.", drops);
+        out
+    }
+}
+
+fn trap_name(code: TrapCode) -> String {
+    match code {
+        TrapCode::LoopBound => "loop bound".into(),
+        TrapCode::Watchdog => "watchdog".into(),
+        TrapCode::User(number) => format!("user {number}"),
+    }
+}
+
+/// Columns as wide as their widest cell; those that hold numbers only are flush right.
+fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let rows: Vec<Vec<String>> = rows.collect();
+    let is_number = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit());
+    let column = |at: usize| rows.iter().map(move |row| row[at].as_str());
+    let columns: Vec<(usize, bool)> = (0..titles.len())
+        .map(|at| {
+            let widest = column(at).map(|cell| cell.chars().count()).max().unwrap_or(0);
+            let holds_numbers = !rows.is_empty() && column(at).all(is_number);
+            (widest.max(titles[at].len()), holds_numbers)
+        })
+        .collect();
+    let line = |cells: Vec<&str>| {
+        let cells = cells.iter().zip(&columns).map(|(cell, (width, is_right))| match is_right {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    let body = rows.iter().map(|row| line(row.iter().map(String::as_str).collect()));
+    line(titles.to_vec()) + &body.collect::<String>()
+}
+
+fn family(out: &mut String, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
+    *out += &format!("# HELP freeport_{name}_total {help}\n");
+    *out += &format!("# TYPE freeport_{name}_total counter\n");
+    for (labels, value) in samples {
+        *out += &format!("freeport_{name}_total{{{labels}}} {value}\n");
+    }
+}
+
+fn labels(pairs: &[(&str, &str)]) -> String {
+    let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let pairs = pairs.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value)));
+    pairs.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{ChannelCounters, EndpointCounters};
+    use crate::programs::mac_swap;
+    use freeport_ir::oracle::InstanceCounters;
+
+    fn sample() -> Statistics {
+        let traps = [(TrapCode::LoopBound, 2), (TrapCode::User(7), 1)].into();
+        let counters = DeviceCounters {
+            instances: vec![InstanceCounters {
+                firings: 51,
+                out_of_range: 3,
+                empty_reads: 0,
+                traps,
+            }],
+            channels: vec![
+                ChannelCounters { items: 51, dropped: 0 },
+                ChannelCounters { items: 40, dropped: 11 },
+            ],
+            endpoints: vec![
+                EndpointCounters { frames: 3, bytes: 1_624, dropped: 0 },
+                EndpointCounters { frames: 2, bytes: 124, dropped: 1 },
+            ],
+        };
+        let mut program = mac_swap();
+        program.graph.instances[0].name = "a \"b\"\\c".into();
+        Statistics::new(&program, &counters)
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each() {
+        let expected = "\
+instance  element  firings  out of range  empty reads  traps
+a \"b\"\\c   MacSwap       51             3            0  loop bound: 2, user 7: 1
+
+channel               items  dropped
+from_tor -> a \"b\"\\c.in     51        0
+a \"b\"\\c.out -> to_tor      40       11
+
+endpoint  direction  frames  bytes  dropped
+from_tor  in              3   1624        0
+to_tor    out             2    124        1
+";
+        let squeeze = |text: &str| {
+            let lines = text.lines();
+            lines.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        let text = sample().text();
+        assert_eq!(squeeze(&text), squeeze(expected));
+        for block in text.split("\n\n") {
+            let ends: Vec<_> = block.lines().take(2).map(|line| line.find("  ")).collect();
+            assert!(ends[0].is_some() && ends[1].is_some(), "columns stand apart");
+        }
+    }
+
+    #[test]
+    fn json_has_every_counter() {
+        let json = sample().json();
+        let row = &json["instances"][0];
+        assert_eq!((&row["firings"], &row["traps"]["loop bound"]), (&json!(51), &json!(2)));
+        assert_eq!(json["channels"][1]["dropped"], json!(11));
+        assert_eq!(json["endpoints"][1]["bytes"], json!(124));
+    }
+
+    #[test]
+    fn prometheus_lines_follow_the_format() {
+        let text = sample().prometheus();
+        let expected = [
+            "# TYPE freeport_firings_total counter",
+            r#"freeport_firings_total{instance="a \"b\"\\c",element="MacSwap"} 51"#,
+            r#"freeport_traps_total{instance="a \"b\"\\c",code="user 7"} 1"#,
+            r#"freeport_channel_drops_total{channel="a \"b\"\\c.out -> to_tor"} 11"#,
+            r#"freeport_bytes_total{endpoint="from_tor",direction="in"} 1624"#,
+        ];
+        for line in expected {
+            assert!(text.lines().any(|it| it == line), "{line}\n{text}");
+        }
+        for line in text.lines() {
+            let is_comment = line.starts_with("# HELP ") || line.starts_with("# TYPE ");
+            let value = line.rsplit(' ').next().and_then(|it| it.parse::<u64>().ok());
+            assert!(is_comment || value.is_some(), "{line}");
+        }
+    }
+}
