@@ -7,6 +7,10 @@ mod endpoint;
 mod graph;
 mod library;
 mod manual;
+mod program;
+mod progress;
+mod stats;
+mod values;
 
 use clap::Parser;
 use std::process::ExitCode;

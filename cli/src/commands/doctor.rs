@@ -162,7 +162,7 @@ fn bpf() -> Finding {
             Ok(())
         }
     };
-    let meaning = "XDP programs in the kernel (planned); nothing in this version needs it";
+    let meaning = "measures the kernel's XDP as a peer; without it that peer is left out";
     finding_of("BPF", outcome, "a program was loaded", meaning)
 }
 

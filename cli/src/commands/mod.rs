@@ -4,6 +4,8 @@
 mod check;
 mod doctor;
 mod elements;
+mod graph;
+mod run;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -13,6 +15,10 @@ use std::process::ExitCode;
 pub enum Command {
     /// Say everything that is wrong with programs
     Check(check::Arguments),
+    /// Draw a program's element graph
+    Graph(graph::Arguments),
+    /// Run a program between files or generators
+    Run(run::Arguments),
     /// Tell what this machine offers, and what falls back to what, and why
     Doctor(doctor::Arguments),
     /// List the element library, or print one manual page
@@ -27,6 +33,8 @@ impl Command {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Check(arguments) => check::run(&arguments),
+            Command::Graph(arguments) => graph::run(&arguments),
+            Command::Run(arguments) => run::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),
         }

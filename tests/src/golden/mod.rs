@@ -6,6 +6,7 @@
 //! element run until nothing moves.
 
 pub mod packet;
+pub mod run;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs golden cases. What runs the element is behind [`Machine`], so that a case means the same on
+//! the interpreter and as native code.
+
+use super::{Action, Case, Variable, is_mixture};
+use freeport_ir::interp::{Interpreter, Options, Outcome, Schedule};
+use freeport_ir::{
+    Bits, Direction, EndpointId, InstanceId, Item, Program, SIGNAL_BITS, SIGNAL_PARAM_BIT,
+    SIGNAL_WORDS,
+};
+
+/// The name of the instance under test.
+pub const INSTANCE: &str = "dut";
+
+const INTO: [&str; 4] = ["from_tor", "from_nic", "from_host", "from_memory"];
+const OUT_OF: [&str; 4] = ["to_tor", "to_nic", "to_host", "to_memory"];
+/// Firings after which an element that goes on is taken to go on for ever.
+const FIRING_LIMIT: u64 = 10_000_000;
+
+/// Something that runs a program with one instance, [`INSTANCE`].
+pub trait Machine {
+    /// Queues a packet (or a record, as little-endian bytes) at an outer end into the program.
+    ///
+    /// # Errors
+    /// No such end.
+    fn feed(&mut self, endpoint: &str, packet: &[u8]) -> Result<(), String>;
+
+    /// Runs until nothing moves.
+    ///
+    /// # Errors
+    /// It goes on for ever, or cannot go on though packets wait.
+    fn settle(&mut self) -> Result<(), String>;
+
+    /// What has left at an outer end since this was last asked.
+    ///
+    /// # Errors
+    /// No such end.
+    fn take(&mut self, endpoint: &str) -> Result<Vec<Vec<u8>>, String>;
+
+    /// The value of a state variable.
+    ///
+    /// # Errors
+    /// No such variable.
+    fn read(&mut self, variable: &Variable) -> Result<u64, String>;
+
+    /// Writes a state variable.
+    ///
+    /// # Errors
+    /// No such variable.
+    fn write(&mut self, variable: &Variable, value: u64) -> Result<(), String>;
+
+    /// Sends a signal of these words; the words of its answer.
+    ///
+    /// # Errors
+    /// The element takes no signals.
+    fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String>;
+}
+
+/// The ports that a case names, in the order in which they are joined to outer ends.
+struct Ports<'c> {
+    inputs: Vec<&'c str>,
+    outputs: Vec<&'c str>,
+}
+
+impl<'c> Ports<'c> {
+    fn of(case: &'c Case) -> Self {
+        let (mut inputs, mut outputs): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
+        for step in &case.steps {
+            match &step.action {
+                Action::In { port, .. } if !inputs.contains(&port.as_str()) => inputs.push(port),
+                Action::Out { port, .. } if !outputs.contains(&port.as_str()) => outputs.push(port),
+                _ => {}
+            }
+        }
+        Self { inputs, outputs }
+    }
+
+    fn endpoint_of(
+        ports: &[&str],
+        endpoints: &[&'static str],
+        port: &str,
+    ) -> Result<&'static str, String> {
+        let at = ports.iter().position(|name| *name == port).unwrap_or(endpoints.len());
+        endpoints
+            .get(at)
+            .copied()
+            .ok_or("an element under test has at most four ports a side".into())
+    }
+}
+
+/// The configuration that joins the element of a case to outer ends.
+///
+/// # Errors
+/// More ports than there are outer ends.
+pub fn configuration(case: &Case) -> Result<String, String> {
+    let ports = Ports::of(case);
+    let takes_signals = case.steps.iter().any(|it| matches!(it.action, Action::Signal { .. }));
+    let mark = if takes_signals { " @" } else { "" };
+    let mut text = format!("{} :: {INSTANCE}{mark}\n", case.element);
+    for port in &ports.inputs {
+        let endpoint = Ports::endpoint_of(&ports.inputs, &INTO, port)?;
+        text += &format!("{endpoint} -> [{port}] {INSTANCE}\n");
+    }
+    for port in &ports.outputs {
+        let endpoint = Ports::endpoint_of(&ports.outputs, &OUT_OF, port)?;
+        text += &format!("{INSTANCE} [{port}] -> {endpoint}\n");
+    }
+    Ok(text)
+}
+
+/// Runs a case.
+///
+/// # Errors
+/// The first step that does not hold, with its line.
+pub fn run_case(case: &Case, machine: &mut dyn Machine) -> Result<(), String> {
+    let ports = Ports::of(case);
+    for step in &case.steps {
+        let done = run_step(&ports, &step.action, machine);
+        done.map_err(|message| format!("line {} ({}): {message}", step.line, case.title))?;
+    }
+    machine.settle().map_err(|message| format!("line {}: {message}", case.line))?;
+    for port in &ports.outputs {
+        let left = machine.take(Ports::endpoint_of(&ports.outputs, &OUT_OF, port)?)?;
+        if !left.is_empty() {
+            let shown = show(&left);
+            return Err(format!("line {} ({}): also out {port} = {shown}", case.line, case.title));
+        }
+    }
+    Ok(())
+}
+
+fn run_step(ports: &Ports<'_>, action: &Action, machine: &mut dyn Machine) -> Result<(), String> {
+    if let Action::In { port, packets } = action {
+        let endpoint = Ports::endpoint_of(&ports.inputs, &INTO, port)?;
+        return packets.iter().try_for_each(|packet| machine.feed(endpoint, packet));
+    }
+    machine.settle()?;
+    match action {
+        Action::In { .. } => {}
+        Action::Out { port, groups } => {
+            let seen = machine.take(Ports::endpoint_of(&ports.outputs, &OUT_OF, port)?)?;
+            if !is_mixture(&seen, groups) {
+                let wanted: Vec<String> = groups.iter().map(|group| show(group)).collect();
+                let (wanted, seen) = (wanted.join(" | "), show(&seen));
+                return Err(format!("out {port}\n  expected {wanted}\n  but got  {seen}"));
+            }
+        }
+        Action::Set(variable, value) => machine.write(variable, *value)?,
+        Action::Expect(variable, wanted) => {
+            let seen = machine.read(variable)?;
+            if seen != *wanted {
+                return Err(format!("expected {wanted}, but it is {seen}"));
+            }
+        }
+        Action::Signal { parameters, answer } => {
+            let mut wanted = [0; SIGNAL_WORDS];
+            wanted[..answer.len()].copy_from_slice(answer);
+            let seen = machine.signal(parameters)?;
+            if seen != wanted {
+                return Err(format!("the answer is {seen:?} instead of {wanted:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Packets by length and first bytes.
+fn show(packets: &[Vec<u8>]) -> String {
+    let one = |packet: &Vec<u8>| {
+        let start: String = packet.iter().take(48).map(|byte| format!("{byte:02x}")).collect();
+        format!("[{} bytes: {start}{}]", packet.len(), if packet.len() > 48 { ".." } else { "" })
+    };
+    match packets {
+        [] => "nothing".into(),
+        _ => packets.iter().map(one).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// The reference interpreter as a machine, with arrivals and stalls drawn from a seed.
+pub struct Reference<'p> {
+    interpreter: Interpreter<'p>,
+    program: &'p Program,
+}
+
+impl<'p> Reference<'p> {
+    /// Seed 0 goes round robin without stalls; any other stalls inputs and outputs at random.
+    ///
+    /// # Errors
+    /// A program that cannot be run.
+    pub fn new(program: &'p Program, seed: u64) -> Result<Self, String> {
+        let schedule = if seed == 0 { Schedule::RoundRobin } else { Schedule::Random { seed } };
+        let options = Options { schedule, random_seed: seed, ..Options::default() };
+        let mut interpreter = Interpreter::new(program, &options).map_err(|it| it.to_string())?;
+        for (at, endpoint) in program.graph.endpoints.iter().enumerate() {
+            if seed != 0 && endpoint.direction == Direction::OutOf {
+                let percent = (seed * 29 % 90) as u8;
+                let stalled = interpreter.stall_output(EndpointId::new(at), percent, seed);
+                stalled.map_err(|it| it.to_string())?;
+            }
+        }
+        Ok(Self { interpreter, program })
+    }
+
+    fn endpoint(&self, name: &str) -> Result<(EndpointId, Item), String> {
+        let id = self.interpreter.endpoint(name).ok_or(format!("there is no {name}"))?;
+        Ok((id, self.program.graph.endpoints[id.index()].item))
+    }
+
+    fn instance(&self) -> Result<InstanceId, String> {
+        self.interpreter.instance(INSTANCE).ok_or(format!("there is no {INSTANCE}"))
+    }
+
+    fn width_of(&self, variable: &Variable) -> Result<u32, String> {
+        let element = self.program.element_of(self.instance()?);
+        let object = element.state.iter().find(|object| object.name == variable.name);
+        Ok(object.ok_or(format!("there is no variable {}", variable.name))?.elem_bits)
+    }
+}
+
+impl Machine for Reference<'_> {
+    fn feed(&mut self, endpoint: &str, packet: &[u8]) -> Result<(), String> {
+        let (id, item) = self.endpoint(endpoint)?;
+        let fed = match item {
+            Item::Bits(width) => self.interpreter.feed_item(id, Bits::from_le_bytes(width, packet)),
+            _ => self.interpreter.feed_packet(id, packet),
+        };
+        fed.map_err(|error| error.to_string())
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        match self.interpreter.run(FIRING_LIMIT).map_err(|error| error.to_string())? {
+            Outcome::Idle => Ok(()),
+            other => Err(format!("it does not come to rest: {other:?}")),
+        }
+    }
+
+    fn take(&mut self, endpoint: &str) -> Result<Vec<Vec<u8>>, String> {
+        let (id, item) = self.endpoint(endpoint)?;
+        let taken = match item {
+            Item::Bits(_) => self
+                .interpreter
+                .take_items(id)
+                .map(|items| items.iter().map(Bits::to_le_bytes).collect()),
+            _ => self.interpreter.take_packets(id),
+        };
+        taken.map_err(|error| error.to_string())
+    }
+
+    fn read(&mut self, variable: &Variable) -> Result<u64, String> {
+        let value = self
+            .interpreter
+            .read_variable(self.instance()?, &variable.name, variable.index)
+            .map_err(|error| error.to_string())?;
+        value.checked_u64().ok_or("it is above 64 bits".into())
+    }
+
+    fn write(&mut self, variable: &Variable, value: u64) -> Result<(), String> {
+        let (instance, width) = (self.instance()?, self.width_of(variable)?);
+        let value = Bits::from_u64(width, value);
+        let written =
+            self.interpreter.write_variable(instance, &variable.name, variable.index, value);
+        written.map_err(|error| error.to_string())
+    }
+
+    fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String> {
+        let place = |at: usize| SIGNAL_PARAM_BIT + 64 * at as u32;
+        let mut signal = Bits::zero(SIGNAL_BITS);
+        for (at, word) in words.iter().enumerate() {
+            signal = signal.insert(place(at), &Bits::from_u64(64, *word));
+        }
+        let instance = self.instance()?;
+        let answer = self.interpreter.signal(instance, signal).map_err(|it| it.to_string())?;
+        Ok(std::array::from_fn(|at| answer.extract(place(at), 64).to_u64()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::Golden;
+    use std::collections::BTreeMap;
+
+    /// Passes everything, but for every third packet; counts.
+    #[derive(Default)]
+    struct Sieve {
+        fed: Vec<Vec<u8>>,
+        out: Vec<Vec<u8>>,
+        variables: BTreeMap<(String, u64), u64>,
+    }
+
+    impl Machine for Sieve {
+        fn feed(&mut self, endpoint: &str, packet: &[u8]) -> Result<(), String> {
+            assert_eq!(endpoint, "from_tor");
+            self.fed.push(packet.to_vec());
+            Ok(())
+        }
+
+        fn settle(&mut self) -> Result<(), String> {
+            for packet in self.fed.drain(..) {
+                let count = self.variables.entry(("count".into(), 0)).or_default();
+                *count += 1;
+                if *count % 3 != 0 {
+                    self.out.push(packet);
+                }
+            }
+            Ok(())
+        }
+
+        fn take(&mut self, endpoint: &str) -> Result<Vec<Vec<u8>>, String> {
+            assert_eq!(endpoint, "to_tor");
+            Ok(std::mem::take(&mut self.out))
+        }
+
+        fn read(&mut self, variable: &Variable) -> Result<u64, String> {
+            let key = (variable.name.clone(), variable.index);
+            self.variables.get(&key).copied().ok_or("there is none".into())
+        }
+
+        fn write(&mut self, variable: &Variable, value: u64) -> Result<(), String> {
+            self.variables.insert((variable.name.clone(), variable.index), value);
+            Ok(())
+        }
+
+        fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String> {
+            Ok([words.iter().sum(), 0, 0, 0, 0, 0, 0])
+        }
+    }
+
+    fn outcome(steps: &str) -> Result<(), String> {
+        let text =
+            format!("packet a = hex 01\npacket b = hex 02\ncase c\nelement Sieve\n{steps}\n");
+        run_case(&Golden::parse(&text).unwrap().cases[0], &mut Sieve::default())
+    }
+
+    #[test]
+    fn steps_that_hold_pass() {
+        let steps = "in in = a b a\nout out = a b\nexpect count = 3\nset count = 1\n\
+            in in = b b\nout out = b\nsignal 3 4 = 7";
+        assert_eq!(outcome(steps), Ok(()));
+    }
+
+    #[test]
+    fn each_kind_of_step_can_fail_and_names_its_line() {
+        for (steps, line) in [
+            ("in in = a b\nout out = b a", 6),
+            ("in in = a b\nout out = a", 6),
+            ("in in = a b a\nout out = a b a", 6),
+            ("in in = a\nout out = a\nexpect count = 2", 7),
+            ("in in = a\nout out = a\nexpect other = 0", 7),
+            ("signal 1 = 2", 5),
+            // Something more comes out after the last look.
+            ("in in = a\nout out = a\nin in = b", 3),
+        ] {
+            let error = outcome(steps).unwrap_err();
+            assert!(error.starts_with(&format!("line {line} ")), "{steps}\n{error}");
+        }
+    }
+
+    #[test]
+    fn ports_are_joined_to_outer_ends_in_order() {
+        let text = "case c\nelement Merge<2>\nin 1 =\nin 2 =\nout out =\nsignal 0 = 0\n";
+        let golden = Golden::parse(text).unwrap();
+        let wanted = "Merge<2> :: dut @\nfrom_tor -> [1] dut\nfrom_nic -> [2] dut\n\
+            dut [out] -> to_tor\n";
+        assert_eq!(configuration(&golden.cases[0]).unwrap(), wanted);
+    }
+}
