@@ -2,11 +2,11 @@
 //! The `freeport` command: reads the command line and calls the library that does the work. One
 //! file per subcommand, in [`commands`].
 
+mod catalogue;
 mod commands;
 mod endpoint;
 mod graph;
 mod library;
-mod manual;
 mod program;
 mod progress;
 mod stats;
@@ -27,8 +27,19 @@ fn main() -> ExitCode {
     match CommandLine::parse().command.run() {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("freeport: {error:#}");
+            eprintln!("freeport: {}", message(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes, without those that it tells itself.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !message.contains(&cause) {
+            message += &format!(": {cause}");
+        }
+    }
+    message
 }

@@ -92,8 +92,11 @@ pub fn number(width: u32, text: &str) -> anyhow::Result<Bits> {
         Some(digits) => (digits, 16),
         None => (digits.as_str(), 10),
     };
-    Bits::parse(width, digits, radix)
-        .with_context(|| format!("`{text}` is no number of {width} bits"))
+    // Wide enough for any value of that many digits, so that nothing is cut off unseen.
+    let all = width.max(4 * digits.len() as u32);
+    let value = Bits::parse(all, digits, radix);
+    let fits = value.filter(|value| value.resize(width).resize(all) == *value);
+    Ok(fits.with_context(|| format!("`{text}` is no number of {width} bits"))?.resize(width))
 }
 
 /// A signal with these words.
@@ -184,7 +187,7 @@ mod tests {
     fn a_signal_has_its_words_in_place() {
         let spec: SignalSpec = "cnt:7,0x10".parse().unwrap();
         assert_eq!(answer_words(&signal(&spec.words)), [7, 16, 0, 0, 0, 0, 0]);
-        assert_eq!("cnt:".parse::<SignalSpec>().unwrap().words, []);
+        assert!("cnt:".parse::<SignalSpec>().unwrap().words.is_empty());
         assert!("cnt:1,2,3,4,5,6,7,8".parse::<SignalSpec>().is_err());
         assert!("cnt".parse::<SignalSpec>().is_err());
     }

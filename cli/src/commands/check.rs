@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport check`: reads a program and says everything that is wrong with it.
 
-use anyhow::Context;
+use crate::library::LibraryArguments;
 use clap::Args;
 use freeport_clicknp::diagnostic::{Diagnostic, Severity};
-use freeport_clicknp::parser;
+use freeport_clicknp::load;
 use freeport_clicknp::source::{SourceMap, Span};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -19,32 +19,34 @@ pub struct Arguments {
     /// Print one JSON object a line, one for each message
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    library: LibraryArguments,
 }
 
 /// Prints the messages; the status tells whether there was an error among them.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// None: a file that cannot be read is told like whatever else is wrong.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut sources = SourceMap::default();
-    let mut diagnostics = vec![];
+    let library = arguments.library.folders();
+    let (mut errors, mut warnings) = (0, 0);
     for path in &arguments.files {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("{} cannot be read", path.display()))?;
-        let file = sources.add(path, text);
-        parser::parse_file(&sources, file, &mut diagnostics);
-    }
-    for diagnostic in &diagnostics {
-        if arguments.json {
-            println!("{}", as_json(diagnostic, &sources));
-        } else {
-            eprintln!("{}", diagnostic.render(&sources));
+        let loaded = load::load_file(path, &library);
+        for diagnostic in &loaded.diagnostics {
+            match diagnostic.severity {
+                Severity::Error => errors += 1,
+                Severity::Warning => warnings += 1,
+            }
+            if arguments.json {
+                println!("{}", as_json(diagnostic, &loaded.sources));
+            } else {
+                eprintln!("{}", diagnostic.render(&loaded.sources));
+            }
         }
     }
-    let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
     if !arguments.json {
         let files = arguments.files.len();
-        eprintln!("{files} file(s), {errors} error(s), {} warning(s)", diagnostics.len() - errors);
+        eprintln!("{files} file(s): {errors} error(s), {warnings} warning(s)");
     }
     Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

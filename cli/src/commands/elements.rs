@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport elements`: the catalogue of the element library, made of its manual blocks.
 
+use crate::catalogue::{self, Page};
 use crate::library::LibraryArguments;
-use crate::manual::{self, Manual};
 use anyhow::bail;
 use clap::Args;
+use freeport_clicknp::manual::Field;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -29,42 +30,42 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if folders.is_empty() {
         bail!("no element library found; name it with --library FOLDER or $FREEPORT_ELEMENTS");
     }
-    let mut manuals = manual::read_all(&folders)?;
+    let mut pages = catalogue::read_all(&folders)?;
     if let Some(name) = &arguments.name {
-        manuals.retain(|manual| manual.name.eq_ignore_ascii_case(name));
-        if manuals.is_empty() {
+        pages.retain(|page| page.name.eq_ignore_ascii_case(name));
+        if pages.is_empty() {
             bail!("there is no element `{name}`; `freeport elements` lists those there are");
         }
     }
-    for manual in &manuals {
+    for page in &pages {
         if arguments.json {
-            println!("{}", as_json(manual));
+            println!("{}", as_json(page));
         } else if arguments.name.is_some() {
-            print_page(manual);
+            print_page(page);
         } else {
-            let purpose = manual.field("purpose").unwrap_or_default().replace('\n', " ");
-            let name = format!("{}/{}", manual.category, manual.name);
+            let purpose = page.manual.first(Field::Purpose).unwrap_or_default().replace('\n', " ");
+            let name = format!("{}/{}", page.category, page.name);
             println!("{name:<28} {purpose}");
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_page(manual: &Manual) {
-    println!("{} {}", manual.name, manual.declaration);
-    println!("category   {}", manual.category);
-    for (key, text) in &manual.fields {
-        println!("{key:<10} {}", text.replace('\n', &format!("\n{:11}", "")));
+fn print_page(page: &Page) {
+    println!("{} {}", page.name, page.declaration);
+    println!("category   {}", page.category);
+    for (key, text) in &page.manual.fields {
+        println!("{:<10} {}", key.key(), text.replace('\n', &format!("\n{:11}", "")));
     }
 }
 
-fn as_json(manual: &Manual) -> Value {
-    let field = |(key, text): &(String, String)| json!({ "key": key, "text": text });
-    let fields: Vec<Value> = manual.fields.iter().map(field).collect();
+fn as_json(page: &Page) -> Value {
+    let field = |(key, text): &(Field, String)| json!({ "key": key.key(), "text": text });
+    let fields: Vec<Value> = page.manual.fields.iter().map(field).collect();
     json!({
-        "name": manual.name,
-        "category": manual.category,
-        "declaration": manual.declaration,
+        "name": page.name,
+        "category": page.category,
+        "declaration": page.declaration,
         "fields": fields,
     })
 }

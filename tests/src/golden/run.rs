@@ -364,4 +364,61 @@ mod tests {
             dut [out] -> to_tor\n";
         assert_eq!(configuration(&golden.cases[0]).unwrap(), wanted);
     }
+
+    /// Passes flits on and counts packets; a signal gives the count plus its first word.
+    const COUNT: &str = "
+        element Count {
+          in in: flit
+          out out: flit
+          reg count: bits<8>[1] visible
+          handler {
+            entry:
+              %flit = take in
+              put out, %flit
+              %is_last = extract %flit[257 +: 1]
+              br %is_last, add, end
+            add:
+              %zero = const 0:1
+              %old = load count[%zero]
+              %one = const 1:8
+              %new = add %old, %one
+              store count[%zero], %new
+              jump end
+            end:
+              done
+          }
+          signal (%signal: bits<512>) -> bits<512> {
+            entry:
+              %zero = const 0:1
+              %count = load count[%zero]
+              %wide = zext %count to 64
+              %asked = extract %signal[64 +: 64]
+              %sum = add %wide, %asked
+              %answer = insert %signal[64], %sum
+              ret %answer
+          }
+        }
+        graph {
+          instance dut: Count controlled
+          endpoint from_tor: into flit
+          endpoint to_tor: out_of flit
+          from_tor -> dut.in
+          dut.out -> to_tor
+        }";
+
+    #[test]
+    fn the_interpreter_runs_cases_whatever_the_arrivals() {
+        let program = freeport_ir::text::parse(COUNT).unwrap();
+        let case = "packet a = tcp 10.0.0.1:1 > 10.0.0.2:2 len 1500\npacket b = hex 01\n\
+            case c\nelement Count\nset count = 250\nin in = 5*a 5*b\n";
+        let holds = "out out = 5*a 5*b\nexpect count = 4\nsignal 3 = 7\n";
+        for seed in 0..20 {
+            for (steps, is_right) in [(holds, true), ("out out = 5*b 5*a\n", false)] {
+                let golden = Golden::parse(&format!("{case}{steps}")).unwrap();
+                let mut machine = Reference::new(&program, seed).unwrap();
+                let outcome = run_case(&golden.cases[0], &mut machine);
+                assert_eq!(outcome.is_ok(), is_right, "seed {seed}: {outcome:?}");
+            }
+        }
+    }
 }
