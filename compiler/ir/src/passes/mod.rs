@@ -3,12 +3,13 @@
 //!
 //! Every pass keeps what the interpreter does with a program: histories, state, answers and
 //! counters. Each can be switched off by name, so that a difference can be hunted down to one of
-//! them.
+//! them. `async_extraction` alone changes the graph, and says itself what that changes.
 //!
 //! What all passes keep to: a loop with a bound has one header, which goes into the loop by one
 //! edge; the bound counts how often that edge is taken. Accesses out of range are counted, and so
 //! are effects that no pass may add or remove.
 
+mod async_extraction;
 mod constant_folding;
 mod construct;
 mod dead_code;
@@ -38,7 +39,8 @@ const fn step(pass: &'static str, reason: &'static str) -> Step {
 }
 
 /// The order in which passes run.
-pub const ORDER: [Step; 17] = [
+pub const ORDER: [Step; 18] = [
+    step("async_extraction", "first: slow paths must leave while they are still calls"),
     step("inlining", "before all others: they look at one function at a time"),
     step("constant_folding", "indexes become constants, which single assignment asks for"),
     step("ssa", "iterators become values, from which iterations can be counted"),
@@ -63,7 +65,8 @@ struct Pass {
     run: fn(&mut Program, &Options, &mut Changes),
 }
 
-const PASSES: [Pass; 6] = [
+const PASSES: [Pass; 7] = [
+    Pass { name: "async_extraction", run: async_extraction::run },
     Pass { name: "inlining", run: inlining::run },
     Pass { name: "constant_folding", run: constant_folding::run },
     Pass { name: "ssa", run: ssa::run },
@@ -73,8 +76,8 @@ const PASSES: [Pass; 6] = [
 ];
 
 /// The names of all passes.
-pub const NAMES: [&str; 6] = {
-    let mut names = [""; 6];
+pub const NAMES: [&str; 7] = {
+    let mut names = [""; 7];
     let mut at = 0;
     while at < names.len() {
         names[at] = PASSES[at].name;
@@ -115,10 +118,11 @@ pub struct PassSet {
 #[error("there is no pass `{0}`; the passes are: {list}", list = NAMES.join(", "))]
 pub struct UnknownPass(pub String);
 
-/// Every pass.
+/// Every pass but `async_extraction`, which back ends for hardware ask for.
 impl Default for PassSet {
     fn default() -> Self {
-        Self { enabled: NAMES.into_iter().collect(), options: Options::default() }
+        let enabled = NAMES.into_iter().filter(|name| *name != "async_extraction").collect();
+        Self { enabled, options: Options::default() }
     }
 }
 
@@ -132,6 +136,11 @@ impl PassSet {
     pub fn for_cpu() -> Self {
         let options = Options { inline_every_call: true, ..Options::default() };
         Self { options, ..Self::default() }
+    }
+
+    /// What a back end for hardware wants: all passes, so that slow paths become elements.
+    pub fn for_hardware() -> Self {
+        Self { enabled: NAMES.into_iter().collect(), options: Options::default() }
     }
 
     /// Those passes alone, each at its places in [`ORDER`].
