@@ -15,7 +15,7 @@ element Cache {
   out out: bits<16>
   reg key: bits<8>[1]
   reg value: bits<16>[1]
-  global memory: bits<16>[256] = 7:16, 9:16
+  global memory: bits<16>[256] = {0x7, 0x9}
   local misses: bits<32>[1]
   handler {
     entry:
@@ -25,7 +25,7 @@ element Cache {
       %hit = eq %wanted, %held
       br %hit, known, miss
     miss:
-      %read = call async in_order @Cache.fill(%wanted)
+      %read = call @fill(%wanted) async
       store key[%zero], %wanted
       store value[%zero], %read
       jump known
@@ -34,7 +34,7 @@ element Cache {
       put out, %result
       done
   }
-  fn fill(%at: bits<8>) -> bits<16> {
+  fn @fill(%at: bits<8>) -> bits<16> {
     entry:
       %zero = const 0:1
       %one = const 1:32
@@ -46,17 +46,17 @@ element Cache {
       br %fits, read, refuse
     read:
       %word = load memory[%at]
-      %mark = zext %at, 16
+      %mark = zext %at to 16
       %sum = add %word, %mark
-      return %sum
+      ret %sum
     refuse:
       trap user 3
   }
 }
 graph {
-  it: Cache
-  into in: bits<8>
-  outof out: bits<16>
+  instance it: Cache
+  endpoint in: into bits<8>
+  endpoint out: out_of bits<16>
   in -> it.in
   it.out -> out
 }
@@ -117,7 +117,7 @@ fn a_cache_miss_becomes_an_element_and_keeps_its_meaning() {
     let input = Generated { program, feed: vec![(endpoint, feed)], signals: vec![] };
     let want = observe(&input.program, &input);
     assert_eq!(want.0[1].len(), 9, "two keys are refused");
-    assert_eq!(want.1["misses"], [Bits::from_u64(32, 8)]);
+    assert_eq!(want.1["misses"], [Bits::from_u64(32, 7)]);
     let (program, changes) = extract(&input.program);
     assert_eq!(changes.counts["elements"], 1, "{changes:?}");
     assert_eq!(observe(&program, &input), want);
@@ -146,7 +146,11 @@ fn what_cannot_leave_says_why() {
     let before = "%read = call";
     let cases = [
         (before, "%seen = load misses[%zero]\n      %read = call", "also uses the state `misses`"),
-        ("store key[%zero], %wanted", "%again = peek in\n      store key[%zero], %wanted", "ports are read"),
+        (
+            "store key[%zero], %wanted",
+            "%again = peek in\n      store key[%zero], %wanted",
+            "ports are read",
+        ),
         (before, "put out, %early\n      %read = call", "`out` may be put to both"),
         ("%old = load misses", "%drawn = random\n      %old = load misses", "`now` or `random`"),
         ("trap user 3", "put out, %zero16\n      trap user 3", "uses ports"),

@@ -7,7 +7,7 @@ use freeport_ir::generate::{Generated, Limits, generate};
 use freeport_ir::interp::{Interpreter, Options, Outcome};
 use freeport_ir::oracle::Execution;
 use freeport_ir::passes::{self, PassSet};
-use freeport_ir::{InstanceId, Program};
+use freeport_ir::{InstanceId, Program, verify};
 
 const SEEDS: u64 = 300;
 /// Firings, of which a generated program needs far fewer.
@@ -31,9 +31,11 @@ fn execute(program: &Program, input: &Generated) -> Execution {
 fn check(set: &PassSet, what: &str) {
     for seed in 0..SEEDS {
         let input = generate(seed, &Limits::default());
+        assert_eq!(verify(&input.program), Ok(()), "seed {seed}");
         let want = execute(&input.program, &input);
         let mut program = input.program.clone();
         passes::run(&mut program, set);
+        assert_eq!(verify(&program), Ok(()), "seed {seed}, passes {what}");
         assert_eq!(execute(&program, &input), want, "seed {seed}, passes {what}");
     }
 }

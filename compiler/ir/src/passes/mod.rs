@@ -21,7 +21,7 @@ mod range;
 mod ssa;
 mod unroll;
 
-use crate::Program;
+use crate::{Program, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -245,8 +245,19 @@ pub fn run(program: &mut Program, set: &PassSet) -> Report {
         for pass in PASSES.iter().filter(|pass| pass.name == step.pass && set.contains(pass.name)) {
             let mut changes = Changes::default();
             (pass.run)(program, &set.options, &mut changes);
+            if cfg!(debug_assertions) {
+                check(program, pass.name);
+            }
             report.steps.push((pass.name, changes));
         }
     }
     report
+}
+
+/// In debug builds, the verifier looks at what each pass has made.
+fn check(program: &Program, pass: &str) {
+    if let Err(errors) = verify(program) {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        panic!("{pass} broke the program {}:\n{}", program.name, errors.join("\n"));
+    }
 }
