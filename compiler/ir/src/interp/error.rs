@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What can go wrong with a run, as opposed to within the program: everything a program does has a
-//! meaning, so these are broken assertions, wrong requests of the host, and records that do not fit.
+//! meaning, so these are broken assertions, wrong requests of the host, and records that do not
+//! fit.
 
 use crate::flit::Malformed;
 

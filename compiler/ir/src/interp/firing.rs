@@ -4,10 +4,10 @@
 //! The life of a firing:
 //! 1. host events that a replay has for this point happen;
 //! 2. items staged by the firing before leave into their channels; until all have, nothing else;
-//! 3. the mask and the ports that have an item decide whether it may begin, and which ports it sees;
+//! 3. the mask and the ports that have an item decide whether it may begin, and what it sees;
 //! 4. the handler runs to its end, to a suspension or to a trap;
-//! 5. if it did something it is counted and recorded, else the instance is quiet until a masked port
-//!    or the host changes that.
+//! 5. if it did something it is counted and recorded, else the instance is quiet until a masked
+//!    port or the host changes that.
 
 use super::frame::{End, Stop};
 use super::machine::{Activation, Machine};

@@ -81,8 +81,8 @@ impl ObjectMemory {
         self.load(index, 0, self.elem_bits)
     }
 
-    /// Stores the bits of `value` that `mask` has (all without one) from bit `lo` of element `index`
-    /// on; false if there is no such element.
+    /// Stores the bits of `value` that `mask` has (all without one) from bit `lo` of element
+    /// `index` on; false if there is no such element.
     pub fn store(&mut self, index: u64, lo: u32, value: &Bits, mask: Option<&Bits>) -> bool {
         let Some(old) = self.element(index) else { return false };
         let value = match mask {

@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Merges two inputs as they come, tagging each with `random` and `now`, behind a lossy channel.
+    /// Merges two inputs as they come, adding `random` and `now`, into a lossy channel.
     fn merge() -> Program {
         let mut fixture = Fixture::default();
         let pass = fixture.element(&[WORD], &[WORD], |b| {
