@@ -27,6 +27,8 @@ mod packet;
 mod ports;
 mod probe;
 mod schedule;
+#[cfg(test)]
+mod schedule_fuzz;
 mod table;
 
 pub use deadlock::{Blocked, ChannelFill, Report, Wait};
