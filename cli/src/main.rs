@@ -9,8 +9,6 @@ mod graph;
 mod library;
 mod program;
 mod progress;
-mod stats;
-mod values;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 //! Loading of a program named on the command line.
 
 use anyhow::{Context, bail};
-use freeport_ir::{InstanceId, Program, text};
+use freeport_ir::{Program, text};
 use std::fs;
 use std::path::Path;
 
@@ -26,19 +26,4 @@ pub fn load(path: &Path) -> anyhow::Result<Program> {
         program.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     }
     Ok(program)
-}
-
-/// The instance of that name.
-///
-/// # Errors
-/// There is none; the message lists those there are.
-pub fn instance(program: &Program, name: &str) -> anyhow::Result<InstanceId> {
-    let instances = &program.graph.instances;
-    match instances.iter().position(|instance| instance.name == name) {
-        Some(at) => Ok(InstanceId::new(at)),
-        None => {
-            let names: Vec<&str> = instances.iter().map(|it| it.name.as_str()).collect();
-            bail!("there is no instance `{name}`; the program has {}", names.join(", "))
-        }
-    }
 }

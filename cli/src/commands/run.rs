@@ -3,25 +3,51 @@
 //! every input has ended.
 
 use crate::endpoint::{InputSpec, OutputSpec, Target};
+use crate::program;
 use crate::progress::Progress;
-use crate::values::{self, Assignment, SignalSpec, VariableName};
-use crate::{program, stats};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use freeport_ir::interp::{Options, Schedule};
 use freeport_ir::{InstanceId, Program};
-use freeport_nic::device::{Device, Ports, RunEnd};
+use freeport_nic::device::{Ports, RunEnd};
 use freeport_nic::interpreter::InterpreterDevice;
+use freeport_nic::manager::{Layouts, Manager};
 use freeport_nic::port::{BATCH, Capture, Receive, Transmit};
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 /// What runs a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Backend {
     /// The reference interpreter: slow, exact
     Interpreter,
+}
+
+/// How counters are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum StatsFormat {
+    /// Tables
+    Text,
+    /// One JSON object
+    Json,
+    /// The Prometheus text exposition
+    Prometheus,
+}
+
+/// `PATH=VALUE`
+#[derive(Clone, Debug)]
+struct Assignment {
+    path: String,
+    value: String,
+}
+
+/// `INSTANCE:WORD,WORD`
+#[derive(Clone, Debug)]
+struct SignalSpec {
+    instance: String,
+    words: Vec<u64>,
 }
 
 #[derive(Args)]
@@ -43,7 +69,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "interpreter")]
     on: Backend,
     /// Give a variable a value before the run; may be repeated
-    #[arg(long, value_name = "INSTANCE.VARIABLE=VALUE")]
+    #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]=VALUE")]
     set: Vec<Assignment>,
     /// Give variables values from a file, {"instance": {"variable": value}}
     #[arg(long, value_name = "FILE.json")]
@@ -53,7 +79,7 @@ pub struct Arguments {
     signal: Vec<SignalSpec>,
     /// Print counters after the run
     #[arg(long, value_enum, value_name = "FORMAT")]
-    stats: Option<stats::Format>,
+    stats: Option<StatsFormat>,
     /// Record what passes an outer end; may be repeated
     #[arg(long, value_name = "END=FILE.pcapng")]
     capture: Vec<OutputSpec>,
@@ -83,19 +109,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let mut device = InterpreterDevice::load(&program, &options)?;
     device.set_breakpoints_enabled(arguments.breakpoints);
-    assign(&mut device, &program, arguments)?;
-    let end = run_to_the_end(&mut device, &program, arguments)?;
-    for probe in device.take_probes() {
-        println!("{}: {}", program.instance(probe.instance).name, probe.text.trim_end());
+    let mut manager = Manager::new(device, Layouts::default());
+    if let Some(path) = &arguments.init {
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
+        manager.set_initial(&text).with_context(|| format!("{}", path.display()))?;
     }
+    for assignment in &arguments.set {
+        manager.write(&assignment.path, &assignment.value)?;
+    }
+    let end = run_to_the_end(&mut manager, &program, arguments)?;
+    print_probes(&mut manager, &program);
     for spec in &arguments.signal {
-        let instance = program::instance(&program, &spec.instance)?;
-        let answer = device.signal(instance, &values::signal(&spec.words))?;
-        let words = values::answer_words(&answer).map(|word| word.to_string());
+        let answer = manager.signal(&spec.instance, 0, &spec.words)?;
+        let words = answer.params.map(|word| word.to_string());
         println!("signal {}: {}", spec.instance, words.join(" "));
     }
-    if let Some(format) = arguments.stats {
-        print!("{}", stats::render(&program, &device.counters(), format));
+    match arguments.stats {
+        Some(StatsFormat::Text) => print!("{}", manager.statistics().text()),
+        Some(StatsFormat::Json) => println!("{}", manager.statistics().json()),
+        Some(StatsFormat::Prometheus) => print!("{}", manager.statistics().prometheus()),
+        None => {}
     }
     match end {
         RunEnd::Stalled(report) => bail!("the program stalls: {report}"),
@@ -103,26 +137,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn assign(device: &mut dyn Device, program: &Program, arguments: &Arguments) -> anyhow::Result<()> {
-    let mut assignments = vec![];
-    if let Some(path) = &arguments.init {
-        let text = std::fs::read_to_string(path);
-        let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
-        let values = values::initial_values(&text);
-        assignments = values.with_context(|| format!("{}", path.display()))?;
+fn print_probes(manager: &mut Manager<InterpreterDevice<'_>>, program: &Program) {
+    for probe in manager.device_mut().take_probes() {
+        println!("{}: {}", program.instance(probe.instance).name, probe.text.trim_end());
     }
-    for assignment in assignments.iter().chain(&arguments.set) {
-        let target = &assignment.target;
-        let (instance, width) = values::resolve(program, target)?;
-        let value = values::number(width, &assignment.value)?;
-        device.write_variable(instance, &target.variable, target.index, &value)?;
-    }
-    Ok(())
 }
 
 /// Opens the ports, runs, and closes them.
 fn run_to_the_end(
-    device: &mut InterpreterDevice<'_>,
+    manager: &mut Manager<InterpreterDevice<'_>>,
     program: &Program,
     arguments: &Arguments,
 ) -> anyhow::Result<RunEnd> {
@@ -154,10 +177,10 @@ fn run_to_the_end(
         for (endpoint, port) in &mut outputs {
             ports = ports.with_output(endpoint, port);
         }
-        match device.run(&mut ports)?.end {
+        match manager.run(&mut ports)?.end {
             RunEnd::Breakpoint(instance) => {
-                rest_at(device, program, instance, &mut commands)?;
-                device.resume(instance);
+                rest_at(manager, program, instance, &mut commands)?;
+                manager.device_mut().resume(instance);
             }
             end => return Ok(end),
         }
@@ -187,35 +210,69 @@ fn check_captures(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Shows what is asked for on standard input until an empty line or its end.
 fn rest_at(
-    device: &mut InterpreterDevice<'_>,
+    manager: &mut Manager<InterpreterDevice<'_>>,
     program: &Program,
     instance: InstanceId,
     commands: &mut impl Iterator<Item = std::io::Result<String>>,
 ) -> anyhow::Result<()> {
-    for probe in device.take_probes() {
-        println!("{}: {}", program.instance(probe.instance).name, probe.text.trim_end());
-    }
+    print_probes(manager, program);
     eprintln!("{} stopped; an empty line goes on", program.instance(instance).name);
     for line in commands {
         let line = line?;
-        let Some(name) = line.trim().strip_prefix("print ") else {
+        let Some(path) = line.trim().strip_prefix("print ") else {
             if line.trim().is_empty() {
                 break;
             }
             eprintln!("expected `print INSTANCE.VARIABLE[INDEX]` or an empty line");
             continue;
         };
-        match show(device, program, name) {
-            Ok(text) => println!("{text}"),
-            Err(error) => eprintln!("{error:#}"),
+        match manager.read(path.trim()) {
+            Ok(value) => println!("{} = {value}", path.trim()),
+            Err(error) => eprintln!("{error}"),
         }
     }
     Ok(())
 }
 
-fn show(device: &dyn Device, program: &Program, name: &str) -> anyhow::Result<String> {
-    let name: VariableName = name.trim().parse()?;
-    let (instance, _) = values::resolve(program, &name)?;
-    let value = device.read_variable(instance, &name.variable, name.index)?;
-    Ok(format!("{}.{}[{}] = {value}", name.instance, name.variable, name.index))
+impl FromStr for Assignment {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (path, value) = text
+            .split_once('=')
+            .context("expected INSTANCE.VARIABLE=VALUE, such as cnt.count=5")?;
+        Ok(Self { path: path.into(), value: value.into() })
+    }
+}
+
+impl FromStr for SignalSpec {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (instance, words) =
+            text.split_once(':').context("expected INSTANCE:WORD,WORD, such as cnt:0,7")?;
+        let words = words.split(',').filter(|word| !word.is_empty()).map(|word| {
+            let value = match word.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16),
+                None => word.parse(),
+            };
+            value.with_context(|| format!("`{word}` is no word of 64 bits"))
+        });
+        Ok(Self { instance: instance.into(), words: words.collect::<Result<_, _>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_an_instance_and_words() {
+        let words = |text: &str| text.parse::<SignalSpec>().map(|spec| spec.words);
+        assert_eq!(words("group.cnt:7,0x10").unwrap(), [7, 16]);
+        assert!(words("cnt:").unwrap().is_empty());
+        for text in ["cnt", "cnt:x", "cnt:-1", "cnt:99999999999999999999"] {
+            assert!(words(text).is_err(), "{text}");
+        }
+    }
 }

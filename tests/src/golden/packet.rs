@@ -62,7 +62,7 @@ pub fn number(text: &str) -> Result<u64, String> {
 
 fn hex(text: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    if digits.is_empty() || digits.len() % 2 != 0 {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
         return Err("hex digits come in pairs".into());
     }
     let pair = |pair: &[u8]| {

@@ -4,10 +4,8 @@
 
 use super::{Action, Case, Variable, is_mixture};
 use freeport_ir::interp::{Interpreter, Options, Outcome, Schedule};
-use freeport_ir::{
-    Bits, Direction, EndpointId, InstanceId, Item, Program, SIGNAL_BITS, SIGNAL_PARAM_BIT,
-    SIGNAL_WORDS,
-};
+use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, SIGNAL_WORDS};
+use freeport_nic::signal::Signal;
 
 /// The name of the instance under test.
 pub const INSTANCE: &str = "dut";
@@ -263,14 +261,11 @@ impl Machine for Reference<'_> {
     }
 
     fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String> {
-        let place = |at: usize| SIGNAL_PARAM_BIT + 64 * at as u32;
-        let mut signal = Bits::zero(SIGNAL_BITS);
-        for (at, word) in words.iter().enumerate() {
-            signal = signal.insert(place(at), &Bits::from_u64(64, *word));
-        }
+        let mut signal = Signal::default();
+        signal.params[..words.len()].copy_from_slice(words);
         let instance = self.instance()?;
-        let answer = self.interpreter.signal(instance, signal).map_err(|it| it.to_string())?;
-        Ok(std::array::from_fn(|at| answer.extract(place(at), 64).to_u64()))
+        let answer = self.interpreter.signal(instance, signal.to_bits());
+        Ok(Signal::from_bits(&answer.map_err(|error| error.to_string())?).params)
     }
 }
 
@@ -299,7 +294,7 @@ mod tests {
             for packet in self.fed.drain(..) {
                 let count = self.variables.entry(("count".into(), 0)).or_default();
                 *count += 1;
-                if *count % 3 != 0 {
+                if !count.is_multiple_of(3) {
                     self.out.push(packet);
                 }
             }
