@@ -66,8 +66,7 @@ impl Substitution {
         let boxed = |inner: &Expr| Box::new(self.expr(inner));
         let kind = match &value.kind {
             ExprKind::Name(name, args) => match self.0.get(name) {
-                // Keeps the place where the name stands: that is where a message belongs.
-                Some(TemplateArg::Value(given)) => given.kind.clone(),
+                Some(TemplateArg::Value(given)) => return given.clone(),
                 _ => ExprKind::Name(name.clone(), args.iter().map(|arg| self.arg(arg)).collect()),
             },
             ExprKind::Unary(operator, inner) => ExprKind::Unary(*operator, boxed(inner)),
