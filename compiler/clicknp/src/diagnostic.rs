@@ -2,6 +2,7 @@
 //! Errors and warnings about a source text: what, where, what was expected, what to do.
 
 use crate::source::{SourceMap, Span};
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// How bad it is.
@@ -86,6 +87,16 @@ impl Diagnostic {
         }
         text
     }
+}
+
+/// The diagnostics in the order of the text, each once: what is made several times, such as a
+/// group, is wrong in the same way each time.
+pub fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let key = |one: &Diagnostic| (one.span.file, one.span.start);
+    diagnostics.sort_by_key(key);
+    let mut seen = HashSet::new();
+    diagnostics.retain(|one| seen.insert((one.code, one.span, one.message.clone())));
+    diagnostics
 }
 
 fn render_place(text: &mut String, sources: &SourceMap, span: Span, label: &str) {

@@ -279,6 +279,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_as_wide_as_the_widest_integer() {
+        let (found, errors) = kinds(&format!("0x{}", "f".repeat(1024)));
+        assert_eq!(errors, [""; 0]);
+        assert!(matches!(&found[0], TokenKind::Number(value, _) if value.bits() == 4096));
+        assert_eq!(kinds(&format!("0x1{}", "0".repeat(1024))).1, ["E0103"]);
+        assert_eq!(kinds(&"9".repeat(1_000_000)).1, ["E0103"]);
+    }
+
+    #[test]
     fn addresses_are_not_numbers_with_dots() {
         let (kinds, errors) = kinds("10.0.0.255 02:00:00:00:ab:CD aa:bb:cc:dd:ee:ff v[31:16]");
         assert_eq!(errors, [""; 0]);

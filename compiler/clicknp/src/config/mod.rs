@@ -247,6 +247,3 @@ impl ConfigBuilder<'_, '_> {
         None
     }
 }
-
-#[cfg(test)]
-mod tests;

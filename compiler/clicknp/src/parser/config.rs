@@ -138,7 +138,7 @@ impl Parser<'_> {
         if !self.eat("{") {
             return Ok(options);
         }
-        self.list("}", "after the options of an edge", |parser| {
+        let parsed = self.list("}", "after the options of an edge", |parser| {
             if parser.eat_word("lossy") {
                 options.lossy = true;
             } else if parser.eat_word("depth") {
@@ -148,8 +148,13 @@ impl Parser<'_> {
                 return parser.unexpected("`depth = N` or `lossy`");
             }
             Ok(())
-        })?;
-        Ok(options)
+        });
+        if parsed.is_err() {
+            while !self.is_at_end() && !self.token().is_first_on_line && !self.eat("}") {
+                self.advance();
+            }
+        }
+        parsed.map(|_| options)
     }
 
     /// `[in] name#k [out]`

@@ -16,8 +16,10 @@ impl Parser<'_> {
         let mut file = File::default();
         while !self.is_at_end() {
             let at = self.at;
+            let is_config = self.at_config();
             match self.item() {
                 Ok(items) => file.items.extend(items),
+                Err(Failed) if is_config && !self.at_mark("}") => self.skip_config(at),
                 Err(Failed) => self.skip_item(at),
             }
         }

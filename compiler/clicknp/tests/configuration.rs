@@ -1,84 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Graphs that configurations make. Elements are not lowered: their ports are taken as declared.
 
-use super::*;
-use crate::ast::{ExprKind, Port, TypeKind};
-use crate::load::load_text;
+mod ports_only;
+
+use freeport_clicknp::config::build;
+use freeport_clicknp::diagnostic::Diagnostic;
+use freeport_clicknp::load::load_text;
+use freeport_ir as ir;
+use ports_only::PortsOnly;
 use std::path::Path;
-
-/// Elements with nothing but ports; the count of an array is the first argument.
-struct PortsOnly {
-    declared: HashMap<String, (Vec<Port>, Vec<Port>)>,
-    made: Vec<(Vec<ir::Port>, Vec<ir::Port>)>,
-}
-
-impl PortsOnly {
-    fn of(files: &[File]) -> Self {
-        let elements = files.iter().flat_map(|file| &file.items).filter_map(|item| match item {
-            TopItem::Element(element) => Some(element),
-            _ => None,
-        });
-        let declared = elements
-            .map(|one| (one.name.text.clone(), (one.inputs.clone(), one.outputs.clone())))
-            .collect();
-        Self { declared, made: vec![] }
-    }
-
-    fn expand(&mut self, ports: &[Port], count: u64) -> Vec<ir::Port> {
-        let mut all = vec![];
-        for port in ports {
-            let item = self.port_item(&port.ty).unwrap();
-            let make = |name| ir::Port { name, item, loc: ir::Loc::default() };
-            match port.count {
-                None => all.push(make(port.name.text.clone())),
-                Some(_) => {
-                    all.extend((0..count).map(|at| make(format!("{}[{at}]", port.name.text))));
-                }
-            }
-        }
-        all
-    }
-}
-
-impl Elements for PortsOnly {
-    fn element(
-        &mut self,
-        name: &Name,
-        args: &[(Option<Name>, TemplateArg)],
-    ) -> Option<ir::ElementId> {
-        let count = match args.first() {
-            Some((_, TemplateArg::Value(value))) => self.constant(value)?,
-            _ => 2,
-        };
-        let (inputs, outputs) = self.declared[&name.text].clone();
-        let made = (self.expand(&inputs, count), self.expand(&outputs, count));
-        self.made.push(made);
-        Some(ir::ElementId::new(self.made.len() - 1))
-    }
-
-    fn ports(&self, element: ir::ElementId) -> (&[ir::Port], &[ir::Port]) {
-        let (inputs, outputs) = &self.made[element.index()];
-        (inputs, outputs)
-    }
-
-    fn constant(&mut self, value: &Expr) -> Option<u64> {
-        match &value.kind {
-            ExprKind::Number(number, _) => u64::try_from(number).ok(),
-            ExprKind::Binary(crate::ast::BinaryOperator::Add, left, right) => {
-                Some(self.constant(left)? + self.constant(right)?)
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn port_item(&mut self, ty: &TypeExpr) -> Option<ir::Item> {
-        match &ty.kind {
-            TypeKind::Named(name, _) if name == "flit" => Some(ir::Item::Flit),
-            TypeKind::Named(name, _) if name == "uint" => Some(ir::Item::Bits(32)),
-            other => panic!("{other:?}"),
-        }
-    }
-}
 
 const ELEMENTS: &str = ".element Count (flit in -> flit out) { }\n\
     .element Tee <uint N = 2> (flit in -> flit out[N]) { }\n\

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the compiler says about wrong programs, word by word: each `errors/<code>_<slug>.cnp` has
+//! the text beside it in `.expect`. `BLESS=1` writes those files anew; read what changed.
+
+mod ports_only;
+
+use freeport_clicknp::config::build;
+use freeport_clicknp::diagnostic::{Severity, in_order};
+use freeport_clicknp::load::load_file;
+use ports_only::PortsOnly;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn every_wrong_program_is_explained() {
+    let folder = errors_folder();
+    let mut wrong = vec![];
+    for source in files_of(&folder, "cnp") {
+        let golden = source.with_extension("expect");
+        let rendered = explain(&source).replace(&format!("{}/", folder.display()), "");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&golden, &rendered).unwrap();
+        }
+        let code = source.file_name().unwrap().to_string_lossy()[..5].to_string();
+        assert!(rendered.contains(&format!("[{code}]")), "{source:?} is not about {code}");
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        if rendered != expected {
+            wrong.push(format!("{}:\n{rendered}\nexpected:\n{expected}", source.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_code_has_a_golden() {
+    let mut codes = BTreeSet::new();
+    for file in files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "rs") {
+        let text = fs::read_to_string(file).unwrap();
+        codes.extend(codes_in(text.split("#[cfg(test)]").next().unwrap()));
+    }
+    let goldens = files_of(&errors_folder(), "expect");
+    let shown: BTreeSet<String> =
+        goldens.iter().flat_map(|file| brackets_in(&fs::read_to_string(file).unwrap())).collect();
+    let missing: Vec<_> = codes.difference(&shown).collect();
+    assert!(missing.is_empty(), "write tests/errors/<code>_<slug>.cnp for {missing:?}");
+}
+
+/// What the compiler says about the program in a file.
+fn explain(path: &Path) -> String {
+    let mut loaded = load_file(path, &[]);
+    let has_errors = loaded.diagnostics.iter().any(|one| one.severity == Severity::Error);
+    if !has_errors {
+        let mut elements = PortsOnly::of(&loaded.files);
+        build(&loaded.files, &loaded.sources, &mut elements, &mut loaded.diagnostics);
+    }
+    let diagnostics = in_order(loaded.diagnostics);
+    let texts: Vec<_> = diagnostics.iter().map(|one| one.render(&loaded.sources)).collect();
+    texts.join("\n")
+}
+
+fn errors_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors")
+}
+
+fn files_of(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|own| own == extension)).collect();
+    files.sort();
+    files
+}
+
+fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files = files_of(folder, extension);
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(files_below(&path, extension));
+        }
+    }
+    files
+}
+
+/// The codes that stand in quotation marks in a text.
+fn codes_in(text: &str) -> Vec<String> {
+    let quoted = text.split('"');
+    quoted.filter(|word| is_code(word)).map(str::to_string).collect()
+}
+
+/// The codes that stand in brackets in a text, as messages show them.
+fn brackets_in(text: &str) -> Vec<String> {
+    text.split(['[', ']']).filter(|word| is_code(word)).map(str::to_string).collect()
+}
+
+fn is_code(word: &str) -> bool {
+    let digits = word.strip_prefix(['E', 'W']);
+    digits.is_some_and(|digits| digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit()))
+}
