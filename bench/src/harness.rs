@@ -49,7 +49,10 @@ pub struct Measurement {
 ///
 /// # Errors
 /// What kept a subject from working, with its name.
-pub fn alternate(subjects: &mut [Box<dyn Subject>], rounds: usize) -> Result<Vec<Measurement>> {
+pub fn alternate(
+    subjects: &mut [Box<dyn Subject + '_>],
+    rounds: usize,
+) -> Result<Vec<Measurement>> {
     let names = subjects.iter().map(|subject| subject.name().to_owned());
     let mut measurements: Vec<Measurement> =
         names.map(|name| Measurement { name, rates: Vec::with_capacity(rounds) }).collect();

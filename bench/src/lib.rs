@@ -4,5 +4,40 @@
 pub mod harness;
 pub mod kernel;
 pub mod machine;
+pub mod nf;
 pub mod plot;
 pub mod report;
+
+use anyhow::Result;
+
+/// Measure Freeport beside its peers
+#[derive(Clone, Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Bench {
+    /// Network functions in memory, beside the kernel's XDP
+    Nf(nf::Arguments),
+}
+
+/// What there is to print.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Output {
+    /// For standard output: the results.
+    pub text: String,
+    /// For standard error: what people need to know of them, where the results are for programs.
+    pub notes: String,
+}
+
+/// Measures what the command line asks for.
+///
+/// # Errors
+/// What kept Freeport from running.
+pub fn run(arguments: &Arguments) -> Result<Output> {
+    match &arguments.bench {
+        Bench::Nf(arguments) => nf::run(arguments),
+    }
+}
