@@ -380,6 +380,35 @@ mod tests {
     }
 
     #[test]
+    fn a_quiet_element_wakes_when_another_port_gets_an_item() {
+        let mut fixture = Fixture::default();
+        // Waits by hand: does nothing unless both are ready.
+        let element = fixture.element(&[WORD, WORD], &[WORD], |b| {
+            let (both, end) = (b.new_block(), b.new_block());
+            let ready = b.push(Op::ReadyMask, Type::Bits(2));
+            let are_ready = b.unary(UnaryOp::ReduceAnd, ready);
+            b.branch(are_ready, both, end);
+            b.switch_to(both);
+            let (left, right) = (take(b, 0, 64), take(b, 1, 64));
+            let sum = b.binary(BinaryOp::Add, left, right);
+            put(b, 0, sum);
+            b.jump(end);
+            b.switch_to(end);
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let mut interpreter = start(&program);
+        feed(&mut interpreter, "to_in0", &[1, 2]);
+        assert!(matches!(interpreter.run(100), Ok(Outcome::Stalled(_))));
+        feed(&mut interpreter, "to_in1", &[10]);
+        assert!(matches!(interpreter.run(100), Ok(Outcome::Stalled(_))));
+        feed(&mut interpreter, "to_in1", &[20]);
+        run_to_idle(&mut interpreter);
+        assert_eq!(collected(&mut interpreter), [11, 22]);
+        assert_eq!(interpreter.oracles().instances[0].ready, [0b11, 0b11]);
+    }
+
+    #[test]
     fn a_full_channel_holds_the_next_firing() {
         let mut fixture = Fixture::default();
         let element = fixture.element(&[WORD], &[WORD], |b| {
