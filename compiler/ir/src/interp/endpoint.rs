@@ -94,3 +94,72 @@ impl OutputEnd {
         self.collected.drain(..).map(Token::into_bits).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, done, put, run_to_idle, take};
+    use super::super::{Interpreter, Options};
+    use crate::flit::cut;
+    use crate::*;
+
+    /// Passes items of its kind from `to_in0` to `from_out0`.
+    fn passing(item: Item) -> Program {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[item], &[item], |b| {
+            let width = item.value_type().bits().expect("an item of bits");
+            let value = take(b, 0, width);
+            put(b, 0, value);
+            done(b);
+        });
+        fixture.alone(element)
+    }
+
+    #[test]
+    fn what_is_fed_into_a_lossy_channel_waits_for_room() {
+        let mut program = passing(Item::Bits(8));
+        program.graph.channels[0].on_full = OnFull::DropCounted;
+        program.graph.channels[0].depth = 1;
+        let schedule = super::super::Schedule::Random { seed: 5 };
+        let options = Options { schedule, ..Options::default() };
+        let mut interpreter = Interpreter::new(&program, &options).unwrap();
+        for value in 0..20 {
+            interpreter.feed_item(EndpointId(0), Bits::from_u64(8, value)).unwrap();
+        }
+        run_to_idle(&mut interpreter);
+        assert_eq!(interpreter.take_items(EndpointId(1)).unwrap().len(), 20);
+        assert_eq!(interpreter.oracles().channels[0].keep, [true; 20]);
+    }
+
+    #[test]
+    fn a_replay_drops_fed_items_as_recorded() {
+        let mut program = passing(Item::Flit);
+        program.graph.channels[0].on_full = OnFull::DropCounted;
+        let idle = Interpreter::new(&program, &Options::default()).unwrap();
+        let mut oracles = idle.oracles();
+        oracles.channels[0].keep = vec![true, true, false, false, true, true];
+        let mut replay = Interpreter::replay(&program, oracles, &Options::default()).unwrap();
+        let packets = [[1; 40], [2; 40], [3; 40]];
+        for packet in &packets {
+            replay.feed_packet(EndpointId(0), packet).unwrap();
+        }
+        run_to_idle(&mut replay);
+        let kept = [packets[0].to_vec(), packets[2].to_vec()];
+        assert_eq!(replay.take_packets(EndpointId(1)).unwrap(), kept);
+    }
+
+    #[test]
+    fn only_whole_packets_are_taken() {
+        let program = passing(Item::Flit);
+        let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
+        let flits = cut(&[9; 70]);
+        let mut take_after = |flits: &[Bits]| {
+            for flit in flits {
+                interpreter.feed_item(EndpointId(0), flit.clone()).unwrap();
+            }
+            run_to_idle(&mut interpreter);
+            interpreter.take_packets(EndpointId(1)).unwrap()
+        };
+        assert!(take_after(&flits[..2]).is_empty());
+        assert_eq!(take_after(&flits[2..]), [vec![9; 70]]);
+    }
+}

@@ -434,6 +434,29 @@ mod tests {
         assert_eq!(counters.out_of_range, 1);
     }
 
+    /// A lookup changes which entry of an LRU table makes room, so the firing must be recorded.
+    #[test]
+    fn only_a_lookup_that_orders_entries_is_something_done() {
+        for (kind, firings) in [(TableKind::LruHash, 1), (TableKind::Hash, 0)] {
+            let mut fixture = Fixture::default();
+            let element = fixture.element(&[], &[], |b| {
+                let table = b.push(Op::Handle(TableId(0)), Type::Handle(TableId(0)));
+                let key = b.number(8, 1);
+                let reference = Type::Ref(Spaces::of(Space::TableValue));
+                b.push(Op::TableLookup { table, key }, reference);
+                done(b);
+            });
+            let (name, loc) = ("table".into(), Loc::default());
+            let table = Table { name, kind, key_bits: 8, value_bits: 8, capacity: 1, loc };
+            fixture.program.elements[0].tables.push(table);
+            let program = fixture.alone(element);
+            let options = super::super::Options::default();
+            let mut interpreter = super::super::Interpreter::new(&program, &options).unwrap();
+            interpreter.run(1).unwrap();
+            assert_eq!(interpreter.counters(InstanceId(0)).firings, firings);
+        }
+    }
+
     #[test]
     fn a_null_reference_loads_0_and_drops_stores() {
         let (outputs, counters) = results(&[1], keep, |b, _| {

@@ -130,5 +130,6 @@ mod tests {
         let words: Vec<u64> = words.iter().map(Bits::to_u64).collect();
         assert_eq!(words, [6 | 0x0302 << 32 | 3 << 48, 4 | 3 << 48]);
         assert_eq!(interpreter.counters(InstanceId(0)).out_of_range, 2);
+        assert!(interpreter.instances[0].packets.is_empty(), "packets end with their firing");
     }
 }
