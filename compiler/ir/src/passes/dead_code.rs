@@ -15,7 +15,7 @@ use super::edit::{
 use super::range::is_in_range;
 use super::{Changes, Options};
 use crate::analysis::{ControlFlow, Dominators, Loops};
-use crate::{BlockId, Function, ObjectRef, Op, Program, TableKind, Term, ValueId};
+use crate::{Block, BlockId, Function, ObjectRef, Op, Program, TableKind, Target, Term, ValueId};
 use std::collections::HashMap;
 
 /// See the module.
@@ -79,55 +79,54 @@ fn forget_broken_loops(function: &mut Function) -> u64 {
     forgotten
 }
 
+/// Blocks in a row that an edge skips at most.
+const MAX_HOPS: usize = 64;
+
 /// Lets edges to a block that only jumps on go where it jumps to.
 fn skip_empty_blocks(function: &mut Function) -> u64 {
+    let onward = onward_jumps(function);
     let mut skipped = 0;
-    for node in 1..function.blocks.len() {
-        let block = &function.blocks[node];
-        let Term::Jump(target) = &block.term else { continue };
-        let is_plain = block.insts.is_empty() && block.loop_info.is_none();
-        if !is_plain || target.block.index() == node || !are_used_only_here(function, node) {
-            continue;
-        }
-        let (params, target) = (block.params.clone(), target.clone());
-        let this = BlockId::new(node);
-        for edge in function.blocks.iter_mut().flat_map(|block| block.term.targets_mut()) {
-            if edge.block == this {
-                let given = std::mem::replace(edge, target.clone()).args;
-                for arg in &mut edge.args {
-                    if let Some(at) = params.iter().position(|param| param == arg) {
-                        *arg = given[at];
-                    }
+    for target in function.blocks.iter_mut().flat_map(|block| block.term.targets_mut()) {
+        for _ in 0..MAX_HOPS {
+            let Some((params, next)) = &onward[target.block.index()] else { break };
+            let given = std::mem::replace(target, next.clone()).args;
+            for arg in &mut target.args {
+                if let Some(at) = params.iter().position(|param| param == arg) {
+                    *arg = given[at];
                 }
-                skipped += 1;
             }
+            skipped += 1;
         }
-        remove_unreachable_edges(function, node);
     }
     remove_unreachable_blocks(function);
     skipped
 }
 
-/// Cuts a block that nothing reaches any more off from the others.
-fn remove_unreachable_edges(function: &mut Function, node: usize) {
-    function.blocks[node].params.clear();
-    function.blocks[node].term = Term::Return { value: None };
-}
-
-/// Whether the parameters of a block are only used by its own end.
-fn are_used_only_here(function: &Function, node: usize) -> bool {
-    let params = &function.blocks[node].params;
-    if params.is_empty() {
-        return true;
-    }
-    let mut is_used_elsewhere = false;
-    for (at, block) in function.blocks.iter().enumerate().filter(|(at, _)| *at != node) {
-        debug_assert_ne!(at, node);
-        let mut look = |value: ValueId| is_used_elsewhere |= params.contains(&value);
+/// By block: its parameters and where it jumps, if that is all it does and nobody else uses the
+/// parameters.
+fn onward_jumps(function: &Function) -> Vec<Option<(Vec<ValueId>, Target)>> {
+    let mut user: Vec<Option<usize>> = vec![None; function.values.len()];
+    let mut has_other_user = vec![false; function.values.len()];
+    for (node, block) in function.blocks.iter().enumerate() {
+        let mut look = |value: ValueId| {
+            let user = user[value.index()].get_or_insert(node);
+            has_other_user[value.index()] |= *user != node;
+        };
         block.insts.iter().for_each(|inst| inst.op.for_each_operand(&mut look));
         block.term.for_each_operand(&mut look);
     }
-    !is_used_elsewhere
+    let is_own = |node: usize, param: &ValueId| {
+        !has_other_user[param.index()] && user[param.index()].is_none_or(|user| user == node)
+    };
+    let onward = |(node, block): (usize, &Block)| match &block.term {
+        Term::Jump(target) if node > 0 && block.insts.is_empty() && block.loop_info.is_none() => {
+            let is_onward = target.block.index() != node;
+            let is_free = block.params.iter().all(|param| is_own(node, param));
+            (is_onward && is_free).then(|| (block.params.clone(), target.clone()))
+        }
+        _ => None,
+    };
+    function.blocks.iter().enumerate().map(onward).collect()
 }
 
 /// Joins each block with the one it jumps to, where no other goes there.
@@ -144,7 +143,7 @@ fn merge_blocks(function: &mut Function) -> u64 {
                 break;
             }
             let args = target.args.clone();
-            let dead = crate::Block::new(Term::Return { value: None });
+            let dead = Block::new(Term::Return { value: None });
             let taken = std::mem::replace(&mut function.blocks[next], dead);
             for (param, arg) in taken.params.iter().zip(args) {
                 replacements.insert(*param, arg);

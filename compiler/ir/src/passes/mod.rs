@@ -91,7 +91,8 @@ pub const NAMES: [&str; 7] = {
 pub struct Options {
     /// Inline calls of every latency, not only [`Latency::Inline`](crate::Latency::Inline).
     pub inline_every_call: bool,
-    /// Most operations that a loop without a wish of its own may become by unrolling.
+    /// Most operations that a loop without a wish of its own may become by unrolling, where the
+    /// number of its iterations is known.
     pub unroll_limit: u64,
     /// Most operations that any loop may become; one that asks for more stays, which is reported.
     pub unroll_most: u64,

@@ -54,7 +54,8 @@ fn consider(function: &mut Function, found: &Loop, options: &Options, changes: &
     let is_at_most = |limit: u64| bound.saturating_mul(size) <= limit;
     let plan = match info.unroll {
         Unroll::Flatten => None,
-        Unroll::Auto => is_at_most(options.unroll_limit).then_some(bound),
+        // By default only a loop whose number of iterations is known.
+        Unroll::Auto => trips.is_some_and(|_| is_at_most(options.unroll_limit)).then_some(bound),
         Unroll::Full => Some(bound),
         Unroll::By(factor) => Some(bound.min(u64::from(factor))),
     };

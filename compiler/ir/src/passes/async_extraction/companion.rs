@@ -32,7 +32,8 @@ pub(super) fn add_element(program: &mut Program, plan: &Plan) -> ElementId {
     });
     let callee = move_functions(program, plan, id);
     move_state(program, plan, id);
-    let handler = handler(program, plan, callee, Function::new(name, Some(id), loc));
+    let handler =
+        handler(program, plan, callee, Function::new(format!("{name}.handler"), Some(id), loc));
     program.elements[id.index()].handler = FunctionId::new(program.functions.len());
     program.functions.push(handler);
     id
@@ -83,8 +84,10 @@ fn move_state(program: &mut Program, plan: &Plan, to: ElementId) {
     let new = &mut program.elements[to.index()];
     new.state = objects;
     new.tables = tables;
-    let new_object = |object: ObjectId| ObjectId::new(place(&plan.objects, object));
-    let new_table = |table: TableId| TableId::new(place(&plan.tables, table));
+    let moved_objects: Vec<usize> = plan.objects.iter().map(|object| object.index()).collect();
+    let moved_tables: Vec<usize> = plan.tables.iter().map(|table| table.index()).collect();
+    let new_object = |object: ObjectId| ObjectId::new(place(&moved_objects, object.index()));
+    let new_table = |table: TableId| TableId::new(place(&moved_tables, table.index()));
     for function in &mut program.functions {
         if function.owner == Some(plan.element) || function.owner == Some(to) {
             renumber(function, new_object, new_table);
@@ -100,30 +103,10 @@ fn part<T>(all: Vec<T>, is_chosen: impl Fn(usize) -> bool) -> (Vec<T>, Vec<T>) {
     (strip(chosen), strip(rest))
 }
 
-/// The new number of something: among the moved if it moved, else among those that stayed.
-fn place<I: Copy + Ord>(moved: &[I], id: I) -> usize
-where
-    I: Into<Number>,
-{
-    match moved.iter().position(|each| *each == id) {
-        Some(at) => at,
-        None => id.into().0 - moved.iter().filter(|each| **each < id).count(),
-    }
-}
-
-/// The position that an index stands for.
-struct Number(usize);
-
-impl From<ObjectId> for Number {
-    fn from(id: ObjectId) -> Self {
-        Self(id.index())
-    }
-}
-
-impl From<TableId> for Number {
-    fn from(id: TableId) -> Self {
-        Self(id.index())
-    }
+/// The new number of what had number `old`: among the moved if it moved, else among the rest.
+fn place(moved: &[usize], old: usize) -> usize {
+    let among_moved = moved.iter().position(|each| *each == old);
+    among_moved.unwrap_or_else(|| old - moved.iter().filter(|each| **each < old).count())
 }
 
 fn renumber(

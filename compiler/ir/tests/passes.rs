@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Goldens of the passes: `passes/<pass>/<case>.ir` is a program whose first line says which passes
+//! to run, the `.expect` beside it is their report and the program they leave. `BLESS=1` writes
+//! the expectations anew.
+
+use freeport_ir::passes::{self, PassSet};
+use freeport_ir::{text, verify};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
+}
+
+fn cases() -> Vec<PathBuf> {
+    let mut found = vec![];
+    for directory in fs::read_dir(root()).expect("the goldens are there") {
+        let directory = directory.expect("a directory entry").path();
+        for file in fs::read_dir(directory).expect("a directory of cases") {
+            let file = file.expect("a directory entry").path();
+            found.extend((file.extension().is_some_and(|it| it == "ir")).then_some(file));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// `// passes: unroll, dead_code`, `// passes: inlining; every call`, or `// passes: all`.
+fn set_of(source: &str) -> PassSet {
+    let line = source.lines().next().unwrap_or_default();
+    let flags = line.strip_prefix("// passes: ").expect("the first line names the passes");
+    let (names, option) = flags.split_once("; ").unwrap_or((flags, ""));
+    let mut set = match names {
+        "all" => PassSet::default(),
+        names => PassSet::only(&names.split(", ").collect::<Vec<_>>()).expect("names of passes"),
+    };
+    set.options.inline_every_call = option == "every call";
+    set
+}
+
+#[test]
+fn passes_give_what_is_expected() {
+    let mut wrong = vec![];
+    for case in cases() {
+        let source = fs::read_to_string(&case).expect("a readable case");
+        let name = case.display();
+        let mut program = text::parse(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        verify(&program).unwrap_or_else(|errors| panic!("{name}: {errors:#?}"));
+        let report = passes::run(&mut program, &set_of(&source));
+        let report: String =
+            report.to_string().lines().map(|line| format!("// {line}\n")).collect();
+        let got = format!("{report}{}", text::print(&program));
+        let expectation = case.with_extension("expect");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&expectation, &got).expect("the golden can be written");
+        }
+        let want = fs::read_to_string(&expectation).unwrap_or_default();
+        if got != want {
+            wrong.push(format!("{name}\n--- expected\n{want}\n--- got\n{got}"));
+        }
+        let again = text::parse(&got).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(verify(&again), Ok(()), "{name}");
+    }
+    assert!(wrong.is_empty(), "BLESS=1 accepts what follows\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_pass_has_a_golden() {
+    for name in passes::NAMES {
+        let directory = root().join(name);
+        let own = cases().into_iter().filter(|case| case.parent() == Some(&directory));
+        let own = own.filter(|case| {
+            let source = fs::read_to_string(case).expect("a readable case");
+            set_of(&source).contains(name)
+        });
+        assert!(own.count() > 0, "{name} has no golden that runs it");
+    }
+}
