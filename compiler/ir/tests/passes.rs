@@ -76,3 +76,16 @@ fn every_pass_has_a_golden() {
         assert!(own.count() > 0, "{name} has no golden that runs it");
     }
 }
+
+#[test]
+fn the_page_lists_every_pass_in_its_order() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/passes.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    for name in passes::NAMES {
+        assert!(page.contains(&format!("### `{name}`\n")), "{name} has no section");
+    }
+    let rows = passes::ORDER.iter().enumerate();
+    let rows = rows.map(|(at, it)| format!("| {} | `{}` | {} |\n", at + 1, it.pass, it.reason));
+    let rows: String = rows.collect();
+    assert!(page.contains(&rows), "the order is\n{rows}");
+}
