@@ -3,14 +3,16 @@
 //! and a stateful firewall as it looks when lifted from XDP.
 
 use freeport_ir::interp::{Interpreter, Options, Outcome, Schedule};
-use freeport_ir::{Bits, EndpointId, InstanceId, Program, text};
+use freeport_ir::{Bits, EndpointId, InstanceId, Program, text, verify};
 
 const ONLY: InstanceId = InstanceId(0);
 const FROM_TOR: EndpointId = EndpointId(0);
 const TO_TOR: EndpointId = EndpointId(1);
 
 fn parsed(text: &str) -> Program {
-    text::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    let program = text::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(verify(&program), Ok(()));
+    program
 }
 
 fn fed<'p>(program: &'p Program, options: &Options, packets: &[Vec<u8>]) -> Interpreter<'p> {

@@ -100,7 +100,7 @@ fn feed(interpreter: &mut Interpreter<'_>, program: &Program, seed: u64) {
         if endpoint.direction == Direction::Into {
             for _ in 0..random.u32(0..40) {
                 let value = Bits::from_u64(64, random.u64(..));
-                interpreter.feed_item(EndpointId::new(at), value).unwrap();
+                interpreter.feed_item(EndpointId::new(at), value).expect("records fit");
             }
         }
     }
@@ -124,7 +124,8 @@ fn every_record_replays_under_every_schedule() {
     let (mut stalled, mut with_choice, mut firings) = (0, 0, 0);
     for seed in 0..GRAPHS {
         let program = random_graph(&mut fastrand::Rng::with_seed(seed));
-        let mut recording = Interpreter::new(&program, &options(seed)).unwrap();
+        assert_eq!(verify(&program), Ok(()), "seed {seed}");
+        let mut recording = Interpreter::new(&program, &options(seed)).expect("complete");
         feed(&mut recording, &program, seed);
         let is_stalled = run(&mut recording, seed);
         let (execution, oracles) = (recording.execution(), recording.oracles());
@@ -136,7 +137,8 @@ fn every_record_replays_under_every_schedule() {
                 0 => Options::default(),
                 other => options(seed + other * GRAPHS),
             };
-            let mut replay = Interpreter::replay(&program, oracles.clone(), &options).unwrap();
+            let mut replay =
+                Interpreter::replay(&program, oracles.clone(), &options).expect("its own record");
             feed(&mut replay, &program, seed);
             assert_eq!(run(&mut replay, seed), is_stalled, "seed {seed}");
             assert_eq!(replay.execution(), execution, "seed {seed}");
