@@ -16,6 +16,7 @@ mod op;
 pub mod oracle;
 pub mod passes;
 mod program;
+pub mod schedule;
 pub mod text;
 mod types;
 pub mod typing;

@@ -105,6 +105,18 @@ fn labels_and_names_are_free_and_several_things_may_share_a_line() {
     assert_eq!(handler.values[1].name.as_deref(), Some("f"));
 }
 
+#[test]
+fn instances_may_have_the_names_of_words() {
+    let text = "element E { in in: flit out out: flit handler { entry: done } }
+        graph { endpoint drop: into flit endpoint item: out_of flit
+        instance instance: E instance host: E
+        instance.out -> host.in drop -> instance.in host.out -> item }";
+    let program = parsed(text);
+    assert_eq!(program.graph.channels.len(), 3);
+    assert!(!program.graph.instances[1].host);
+    assert_eq!(parsed(&print(&program)), program);
+}
+
 /// A text that is wrong, and the error it gives.
 fn rejected(text: &str, want: &str) {
     let error = parse(text).expect_err(text);

@@ -6,7 +6,7 @@ use crate::{Addressing, Bits, Object};
 
 /// The contents of one object.
 #[derive(Clone, Debug)]
-pub(super) struct ObjectMemory {
+pub(crate) struct ObjectMemory {
     contents: Contents,
     elem_bits: u32,
     /// Whether it was stored to since it last held its initial contents.

@@ -22,7 +22,7 @@ mod host;
 mod host_action;
 mod instance;
 mod machine;
-mod memory;
+pub(crate) mod memory;
 mod packet;
 mod ports;
 mod probe;

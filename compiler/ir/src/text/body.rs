@@ -49,6 +49,18 @@ struct Label {
     block: Option<BlockId>,
 }
 
+impl Body {
+    /// A body without blocks, that begins at a token.
+    pub(super) fn new(name: String, owner: Option<ElementId>, at: usize) -> Self {
+        let mut function = Function::new(name, owner, Loc::default());
+        function.blocks.clear();
+        let raw =
+            RawFunction { function, at, names: vec![], definitions: vec![], unsized_cases: vec![] };
+        let (by_name, by_label) = (HashMap::new(), HashMap::new());
+        Self { raw, owner, by_name, labels: vec![], by_label }
+    }
+}
+
 impl Parser<'_> {
     /// A function after its keyword; gives its number.
     pub(super) fn function(
@@ -305,7 +317,7 @@ impl Parser<'_> {
     }
 
     /// The name of a value that is defined here.
-    fn define(&mut self, body: &mut Body) -> Result<ValueId> {
+    pub(super) fn define(&mut self, body: &mut Body) -> Result<ValueId> {
         let at = self.cursor.index();
         let value = self.value(body)?;
         let named = &mut body.raw.names[value.index()];

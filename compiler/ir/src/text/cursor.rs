@@ -70,13 +70,24 @@ impl<'t> Cursor<'t> {
         is_next
     }
 
+    /// Takes that word if it is next and does not name the end of a channel.
+    pub(super) fn take_attribute(&mut self, word: &str) -> bool {
+        let is_end = matches!(self.peek_second(), Kind::Sign("." | "->"));
+        !is_end && self.take_word(word)
+    }
+
     pub(super) fn keyword(&mut self, word: &str) -> Result<()> {
         if self.take_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
+    /// Whether that sign is next.
+    pub(super) fn is_sign(&self, sign: &str) -> bool {
+        matches!(self.peek(), Kind::Sign(next) if *next == sign)
+    }
+
     /// Takes that sign if it is next.
     pub(super) fn take_sign(&mut self, sign: &str) -> bool {
-        let is_next = matches!(self.peek(), Kind::Sign(next) if *next == sign);
+        let is_next = self.is_sign(sign);
         if is_next {
             self.next();
         }

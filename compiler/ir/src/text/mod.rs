@@ -33,13 +33,17 @@ mod lex;
 mod ops;
 mod parse;
 mod parse_graph;
+mod parse_pipeline;
 mod print;
 mod print_function;
+mod print_pipeline;
 mod resolve;
 mod spelling;
 
 pub use parse::parse;
+pub use parse_pipeline::parse_pipeline;
 pub use print::print;
+pub use print_pipeline::print_pipeline;
 
 use std::fmt;
 

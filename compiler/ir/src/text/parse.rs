@@ -19,14 +19,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// The first thing that is wrong, with its place in the text.
 pub fn parse(text: &str) -> std::result::Result<Program, ParseError> {
-    let cursor = Cursor::new(text)?;
-    let mut parser = Parser {
-        cursor,
-        program: Program::default(),
-        functions: BTreeMap::new(),
-        next_function: 0,
-        references: vec![],
-    };
+    let mut parser = Parser::new(text, Program::default())?;
     parser.program().map_err(|error| *error)?;
     parser.finish().map_err(|error| *error)
 }
@@ -49,7 +42,18 @@ pub(super) struct Parser<'t> {
     pub(super) references: Vec<FunctionRef>,
 }
 
-impl Parser<'_> {
+impl<'t> Parser<'t> {
+    /// Begins at the start of a text, with what is known already.
+    pub(super) fn new(text: &'t str, program: Program) -> std::result::Result<Self, ParseError> {
+        Ok(Self {
+            cursor: Cursor::new(text)?,
+            program,
+            functions: BTreeMap::new(),
+            next_function: 0,
+            references: vec![],
+        })
+    }
+
     fn program(&mut self) -> Result<()> {
         if self.cursor.take_word("program") {
             self.program.name = self.cursor.name("the program's name")?;

@@ -19,9 +19,9 @@ impl Parser<'_> {
     pub(super) fn graph(&mut self) -> Result<()> {
         self.cursor.sign("{")?;
         while !self.cursor.take_sign("}") {
-            if self.cursor.take_word("instance") {
+            if self.cursor.take_attribute("instance") {
                 self.instance()?;
-            } else if self.cursor.take_word("endpoint") {
+            } else if self.cursor.take_attribute("endpoint") {
                 self.endpoint()?;
             } else {
                 self.channel()?;
@@ -45,13 +45,15 @@ impl Parser<'_> {
             loc: Default::default(),
         };
         loop {
-            match self.cursor.word() {
-                Some("host") => instance.host = true,
-                Some("controlled") => instance.controlled = true,
-                Some("verilog") => instance.verilog = true,
-                _ => break,
+            if self.cursor.take_attribute("host") {
+                instance.host = true;
+            } else if self.cursor.take_attribute("controlled") {
+                instance.controlled = true;
+            } else if self.cursor.take_attribute("verilog") {
+                instance.verilog = true;
+            } else {
+                break;
             }
-            self.cursor.next();
         }
         instance.loc = self.cursor.loc();
         self.program.graph.instances.push(instance);
@@ -86,11 +88,11 @@ impl Parser<'_> {
         let mut item = source_item(&self.program, source);
         let (mut depth, mut on_full) = (DEFAULT_DEPTH, OnFull::Block);
         loop {
-            if self.cursor.take_word("item") {
+            if self.cursor.take_attribute("item") {
                 item = Some(self.item()?);
-            } else if self.cursor.take_word("depth") {
+            } else if self.cursor.take_attribute("depth") {
                 depth = self.cursor.number_u32()?;
-            } else if self.cursor.take_word("drop") {
+            } else if self.cursor.take_attribute("drop") {
                 on_full = OnFull::DropCounted;
             } else {
                 break;

@@ -18,8 +18,7 @@ use std::collections::HashMap;
 pub(super) fn print_function(printer: &mut Printer, id: FunctionId, role: Role) {
     let program = printer.program;
     let Some(function) = program.functions.get(id.index()) else { return };
-    let owner = function.owner.and_then(|owner| program.elements.get(owner.index()));
-    let text = FunctionText { program, function, owner, values: value_names(function) };
+    let text = FunctionText::new(program, function);
     printer.open(text.header(id, &role, printer.next_function));
     printer.next_function = id.0.wrapping_add(1);
     for object in &function.locals {
@@ -35,14 +34,19 @@ pub(super) fn print_function(printer: &mut Printer, id: FunctionId, role: Role) 
 }
 
 /// What is needed to name things inside a function.
-struct FunctionText<'p> {
+pub(super) struct FunctionText<'p> {
     program: &'p Program,
     function: &'p Function,
     owner: Option<&'p Element>,
     values: Vec<String>,
 }
 
-impl FunctionText<'_> {
+impl<'p> FunctionText<'p> {
+    pub(super) fn new(program: &'p Program, function: &'p Function) -> Self {
+        let owner = function.owner.and_then(|owner| program.elements.get(owner.index()));
+        Self { program, function, owner, values: value_names(function) }
+    }
+
     fn header(&self, id: FunctionId, role: &Role, expected: u32) -> String {
         let mut text = role.keyword.to_owned();
         if let Some(method) = role.method {
@@ -100,17 +104,27 @@ impl FunctionText<'_> {
     }
 
     fn inst(&self, inst: &Inst) -> String {
-        let op = self.op(&inst.op) + &at(inst.loc);
-        let Some(result) = inst.result else { return op };
         let known = |value: ValueId| Some(self.function.values.get(value.index())?.ty);
         let inferred = result_of(&inst.op, self.program, self.owner, known);
+        self.defining(inst.result, inferred, self.op(&inst.op) + &at(inst.loc))
+    }
+
+    /// An operation and its result, with the type where it is not the one inferred.
+    pub(super) fn defining(
+        &self,
+        result: Option<ValueId>,
+        inferred: Produces,
+        op: String,
+    ) -> String {
+        let Some(result) = result else { return op };
+        let known = |value: ValueId| Some(self.function.values.get(value.index())?.ty);
         if known(result).map(Produces::Value) == Some(inferred) {
             return format!("{} = {op}", self.value(result));
         }
         format!("{}: {} = {op}", self.value(result), self.type_of(result))
     }
 
-    fn op(&self, op: &Op) -> String {
+    pub(super) fn op(&self, op: &Op) -> String {
         let v = |value: &ValueId| self.value(*value);
         match op {
             Op::Const(bits) => format!("const {bits:?}"),
@@ -264,7 +278,7 @@ impl FunctionText<'_> {
         format!("{first}{}", values.join(", "))
     }
 
-    fn value(&self, value: ValueId) -> &str {
+    pub(super) fn value(&self, value: ValueId) -> &str {
         self.values.get(value.index()).map_or("%?", |name| name)
     }
 

@@ -36,7 +36,7 @@ pub(super) fn resolve(
 
 /// The number of each value by the index it has for now: the one written, else one more than that
 /// of the value defined before it.
-fn numbers(cursor: &Cursor, raw: &RawFunction) -> Result<Vec<u32>> {
+pub(super) fn numbers(cursor: &Cursor, raw: &RawFunction) -> Result<Vec<u32>> {
     if let Some(missing) = raw.names.iter().find(|value| !value.is_defined) {
         return Err(cursor.error_at(missing.at, "this value is defined nowhere"));
     }
@@ -61,7 +61,7 @@ fn numbers(cursor: &Cursor, raw: &RawFunction) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-fn renumber(function: &mut Function, numbers: &[u32], targets: &[FunctionId]) {
+pub(super) fn renumber(function: &mut Function, numbers: &[u32], targets: &[FunctionId]) {
     let map = |value: ValueId| ValueId(numbers[value.index()]);
     for block in &mut function.blocks {
         block.params.iter_mut().for_each(|value| *value = map(*value));
@@ -77,14 +77,14 @@ fn renumber(function: &mut Function, numbers: &[u32], targets: &[FunctionId]) {
 }
 
 /// Fills in the values; those whose type is not written have none yet, and stay in `raw.names`.
-fn number_values(raw: &mut RawFunction, numbers: &[u32]) {
+pub(super) fn number_values(raw: &mut RawFunction, numbers: &[u32]) {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     order.sort_by_key(|at| numbers[*at]);
     let mut names: Vec<_> = std::mem::take(&mut raw.names).into_iter().map(Some).collect();
     raw.names = order.into_iter().filter_map(|at| names[at].take()).collect();
 }
 
-fn infer_types(cursor: &Cursor, program: &Program, raw: &mut RawFunction) -> Result<()> {
+pub(super) fn infer_types(cursor: &Cursor, program: &Program, raw: &mut RawFunction) -> Result<()> {
     let owner = raw.function.owner.and_then(|owner| program.elements.get(owner.index()));
     let mut types: Vec<Option<Type>> = raw.names.iter().map(|value| value.ty).collect();
     let mut has_changed = true;
