@@ -111,7 +111,8 @@ pub struct DeviceForward<D> {
 }
 
 impl<D: Device> DeviceForward<D> {
-    /// Runs `device` `laps` times through the trace, after checking once that it forwards every frame of it.
+    /// Runs `device` `laps` times through the trace, after checking once that it forwards every
+    /// frame of it.
     ///
     /// # Errors
     /// A device that fails, or does not forward.

@@ -141,7 +141,10 @@ impl Statistics {
                 "traps": traps.collect::<serde_json::Map<_, _>>(),
             })
         };
-        let channel = |row: &ChannelRow| json!({"channel": row.channel, "items": row.items, "dropped": row.dropped});
+        let channel = |row: &ChannelRow| {
+            let (name, items, dropped) = (&row.channel, row.items, row.dropped);
+            json!({"channel": name, "items": items, "dropped": dropped})
+        };
         let endpoint = |row: &EndpointRow| {
             json!({
                 "endpoint": row.endpoint, "direction": row.direction, "frames": row.frames,

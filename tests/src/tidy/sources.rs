@@ -6,6 +6,8 @@ use super::{File, Finding, Tree};
 const LONGEST_LINE: usize = 100;
 const MOST_LINES: usize = 600;
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
+// Programs that the kernel loads: its helpers are open to these licences.
+const KERNEL_LICENCE: &str = "SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause";
 
 // In two parts each, so that this file does not break its own rule.
 const MARKS: [(&str, &str); 6] = [
@@ -30,8 +32,12 @@ pub fn line_length(tree: &Tree) -> Vec<Finding> {
 /// The licence is named in one of the first three lines.
 pub fn licence_line(tree: &Tree) -> Vec<Finding> {
     let sources = tree.files.iter().filter(|file| file.is_source());
-    let bare = sources.filter(|file| !file.text.lines().take(3).any(|line| line.contains(LICENCE)));
-    bare.map(|file| file.finding(1, format!("say `{LICENCE}` in the first line"))).collect()
+    let licence =
+        |file: &File| if file.path.ends_with(".bpf.c") { KERNEL_LICENCE } else { LICENCE };
+    let is_bare =
+        |file: &&File| !file.text.lines().take(3).any(|line| line.contains(licence(file)));
+    let told = |file: &File| file.finding(1, format!("say `{}` in the first line", licence(file)));
+    sources.filter(is_bare).map(told).collect()
 }
 
 /// Nothing unfinished is left.
