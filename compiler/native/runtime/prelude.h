@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// What every generated file begins with: the structures it shares with the host, and the few
+// functions that the generated code is written in terms of. The host's side of the structures is in
+// src/abi.rs; both change together.
+//
+// Values of up to 128 bits are unsigned integers, always cut to their width. Wider ones are
+// structures of bytes, lowest first, so that a part at a byte border is a plain narrow load or store
+// once the compiler has taken the structure apart.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define OUT_OF_LINE static __attribute__((noinline))
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+typedef unsigned __int128 uint128;
+typedef __int128 int128;
+
+// A value of that many bits, and its view as an integer of a whole number of 64-bit words.
+#define WIDE(bits, bytes, rounded)                                                       \
+    struct wide_##bits { uint8_t b[bytes]; };                                            \
+    INLINE unsigned _BitInt(rounded) integer_##bits(struct wide_##bits value) {          \
+        unsigned _BitInt(rounded) integer = 0;                                           \
+        memcpy(&integer, value.b, bytes);                                                \
+        return integer;                                                                  \
+    }                                                                                    \
+    INLINE struct wide_##bits wide_##bits(unsigned _BitInt(rounded) integer) {           \
+        struct wide_##bits value;                                                        \
+        integer &= ~(unsigned _BitInt(rounded))0 >> (rounded - bits);                    \
+        memcpy(value.b, &integer, bytes);                                                \
+        return value;                                                                    \
+    }
+
+WIDE(512, 64, 512) // A flit, see below.
+
+// Parts of wide values. `count` is a constant wherever these are called.
+
+INLINE uint64_t load_bytes(const uint8_t *from, size_t count) {
+    uint64_t value = 0;
+    memcpy(&value, from, count);
+    return value;
+}
+
+INLINE uint128 load_bytes_128(const uint8_t *from, size_t count) {
+    uint128 value = 0;
+    memcpy(&value, from, count);
+    return value;
+}
+
+INLINE void store_bytes(uint8_t *to, uint64_t value, size_t count) {
+    memcpy(to, &value, count);
+}
+
+INLINE void store_bytes_128(uint8_t *to, uint128 value, size_t count) {
+    memcpy(to, &value, count);
+}
+
+INLINE void reverse_bytes(uint8_t *to, const uint8_t *from, size_t count) {
+    for (size_t at = 0; at < count; at++) to[at] = from[count - 1 - at];
+}
+
+INLINE uint64_t word_at(const uint8_t *from, size_t at, size_t count) {
+    uint64_t word = 0;
+    memcpy(&word, from + at, count - at < 8 ? count - at : 8);
+    return word;
+}
+
+INLINE uint32_t count_ones(const uint8_t *from, size_t count) {
+    uint32_t ones = 0;
+    for (size_t at = 0; at < count; at += 8) {
+        ones += (uint32_t)__builtin_popcountll(word_at(from, at, count));
+    }
+    return ones;
+}
+
+// Zeros above the highest one, of `bits` bits.
+INLINE uint32_t count_leading_zeros(const uint8_t *from, uint32_t bits) {
+    const size_t count = (bits + 7) / 8;
+    for (size_t at = (count - 1) / 8 * 8;; at -= 8) {
+        const uint64_t word = word_at(from, at, count);
+        if (word != 0) return bits - (uint32_t)(at * 8) - 64 + (uint32_t)__builtin_clzll(word);
+        if (at == 0) return bits;
+    }
+}
+
+// Zeros below the lowest one, of `bits` bits.
+INLINE uint32_t count_trailing_zeros(const uint8_t *from, uint32_t bits) {
+    const size_t count = (bits + 7) / 8;
+    for (size_t at = 0; at < count; at += 8) {
+        const uint64_t word = word_at(from, at, count);
+        if (word != 0) return (uint32_t)(at * 8) + (uint32_t)__builtin_ctzll(word);
+    }
+    return bits;
+}
+
+// Up to 64 bits from bit `bit` on of `count` bytes, more than 16; zeros beyond them.
+INLINE uint64_t extract_bits(const uint8_t *from, size_t count, uint64_t bit) {
+    if (bit >= count * 8) return 0;
+    const size_t at = bit / 8;
+    uint128 window = 0;
+    if (LIKELY(at + 16 <= count)) {
+        memcpy(&window, from + at, 16);
+    } else {
+        memcpy(&window, from + count - 16, 16);
+        window >>= (at + 16 - count) * 8;
+    }
+    return (uint64_t)(window >> (bit % 8));
+}
+
+// Replaces `width` bits, at most 64, from bit `bit` on; what is beyond `bits` bits is dropped.
+INLINE void insert_bits(uint8_t *to, uint32_t bits, uint64_t bit, uint64_t part, uint32_t width) {
+    if (bit >= bits) return;
+    if (width > bits - bit) width = (uint32_t)(bits - bit);
+    const size_t count = (bits + 7) / 8;
+    size_t at = bit / 8;
+    if (at + 16 > count) at = count - 16;
+    const uint32_t shift = (uint32_t)(bit - at * 8);
+    const uint128 hole = (uint128)(~UINT64_C(0) >> (64 - width)) << shift;
+    uint128 window;
+    memcpy(&window, to + at, 16);
+    window = (window & ~hole) | (((uint128)part << shift) & hole);
+    memcpy(to + at, &window, 16);
+}
+
+// What the host and the code share.
+
+// Bytes that grow by a call to the host: a recorded stream.
+struct stream {
+    uint8_t *data;
+    uint64_t length, capacity;
+};
+
+struct runtime {
+    // Makes room for that many more bytes; the stream is as it was if there is none.
+    void (*grow)(struct stream *stream, uint64_t more);
+    // Told by probes: instance, probe, firing, then the operands in whole bytes.
+    struct stream probes;
+    uint64_t probe_bytes_limit, lost_probes;
+    // Bytes recorded since the host last took them, and how many it wants at most.
+    uint64_t recorded_bytes, recorded_bytes_limit;
+};
+
+struct channel {
+    uint32_t head, fill; // Of its ring.
+    uint64_t items, packets, bytes, stalls, drops;
+    struct stream history, keep;
+    uint8_t is_dropping; // Lossy: the packet that passes is dropped.
+    uint8_t is_inside;   // Lossy: a packet that is kept has begun.
+};
+
+struct instance {
+    uint64_t firings, out_of_range, empty_reads;
+    uint64_t mask;        // Inputs that the next firing waits for.
+    uint64_t quiet_ready; // With these ready it did nothing.
+    uint64_t is_quiet;
+    uint64_t random;
+    uint64_t *traps; // By position of the code.
+    struct runtime *runtime;
+    uint64_t index;
+    uint32_t resume; // Where a suspended handler goes on.
+    struct stream ready, now, random_values;
+};
+
+// What every firing and call counts; part of the generated firing structures.
+struct activation {
+    struct instance *instance;
+    uint64_t out_of_range, empty_reads;
+    bool did_something;
+};
+
+struct frame { // A frame that comes in.
+    const uint8_t *data;
+    uint64_t length;
+};
+
+struct buffer { // A frame that goes out.
+    uint8_t *data;
+    uint64_t capacity, length;
+};
+
+// What the host gives at an endpoint for a run: frames, buffers, or records.
+struct endpoint_io {
+    void *data;
+    uint64_t count; // Frames, buffers or records.
+    uint64_t done;  // Of these, consumed or produced.
+};
+
+// Reads frames flit by flit.
+struct flit_input {
+    const struct frame *frames;
+    uint64_t count, at;
+    const uint8_t *data;
+    uint64_t length, offset; // Of the frame being read; length 0: none is left.
+    bool is_exposed;         // Recorded as having entered.
+};
+
+struct record_input {
+    const uint8_t *data;
+    uint64_t count, at;
+    bool is_exposed;
+};
+
+// A frame that began in one run and ends in another waits here.
+#define MAX_FRAME_BYTES 16384
+
+// Writes frames flit by flit.
+struct flit_output {
+    struct buffer *buffers;
+    uint64_t count, at;
+    uint8_t *data;
+    uint64_t capacity, used; // Of the buffer being written.
+    bool is_inside, is_too_long;
+    uint64_t too_long, malformed;
+    uint8_t begun[MAX_FRAME_BYTES];
+};
+
+struct record_output {
+    uint8_t *data;
+    uint64_t count, at;
+};
+
+struct object_layout {
+    uint64_t offset, stride; // Bytes, from the instance's state.
+};
+
+struct instance_layout {
+    uint64_t offset; // Of its struct instance in the graph.
+    uint64_t state_offset;
+    const struct object_layout *objects;
+};
+
+struct channel_layout {
+    uint64_t offset; // Of its struct channel in the graph.
+};
+
+struct output_layout {
+    uint64_t offset; // Of its struct flit_output in the graph, or ~0.
+};
+
+#define ABI_VERSION 1
+
+struct image {
+    uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;
+    const struct instance_layout *instances;
+    const struct channel_layout *channels;
+    const struct output_layout *outputs;
+    // Makes zeroed memory a graph, and runs the init functions.
+    void (*start)(void *graph, struct runtime *runtime, uint64_t seed);
+    uint32_t (*run)(void *graph, struct endpoint_io *io);
+    // Calls method `method`, or the signal handler for ~0; the position of a trap code plus 1, or 0.
+    uint32_t (*call)(void *graph, uint32_t instance, uint32_t method, const uint8_t *arguments,
+                     uint8_t *result);
+};
+
+enum { STATUS_IDLE, STATUS_OUTPUT_FULL, STATUS_RECORD_FULL, STATUS_STALLED, STATUS_BUDGET };
+
+// Oracles, probes and records.
+
+OUT_OF_LINE void append_slowly(struct runtime *runtime, struct stream *stream, const void *data,
+                               uint64_t count) {
+    if (stream->capacity - stream->length < count) runtime->grow(stream, count);
+    if (stream->capacity - stream->length < count) return;
+    memcpy(stream->data + stream->length, data, count);
+    stream->length += count;
+}
+
+INLINE void record(struct runtime *runtime, struct stream *stream, const void *data,
+                   uint64_t count) {
+    append_slowly(runtime, stream, data, count);
+    runtime->recorded_bytes += count;
+}
+
+OUT_OF_LINE uint64_t clock_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+INLINE uint64_t next_random(struct instance *instance) {
+    uint64_t z = (instance->random += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+// A probe that has no room left is counted, and never waits.
+OUT_OF_LINE void tell(struct instance *instance, uint32_t probe, const uint8_t *operands,
+                      uint64_t count) {
+    struct runtime *const runtime = instance->runtime;
+    const uint64_t head[3] = {instance->index, probe, instance->firings};
+    if (runtime->probes.length + sizeof head + count > runtime->probe_bytes_limit) {
+        runtime->lost_probes++;
+        return;
+    }
+    append_slowly(runtime, &runtime->probes, head, sizeof head);
+    append_slowly(runtime, &runtime->probes, operands, count);
+}
+
+// Flits: bytes 0 to 31 are the payload; bytes 32 and 33 hold sop, eop and pad.
+
+#define PAYLOAD_BYTES 32
+
+INLINE uint32_t flit_header(const struct wide_512 *flit) {
+    return (uint32_t)load_bytes(flit->b + PAYLOAD_BYTES, 2);
+}
+
+INLINE bool flit_sop(const struct wide_512 *flit) { return flit_header(flit) & 1; }
+INLINE bool flit_eop(const struct wide_512 *flit) { return flit_header(flit) >> 1 & 1; }
+INLINE uint32_t flit_pad(const struct wide_512 *flit) { return flit_header(flit) >> 2 & 0xff; }
+
+INLINE void flit_input_next_frame(struct flit_input *input) {
+    while (input->at < input->count && input->frames[input->at].length == 0) input->at++;
+    const bool is_there = input->at < input->count;
+    input->data = is_there ? input->frames[input->at].data : NULL;
+    input->length = is_there ? input->frames[input->at].length : 0;
+}
+
+// The host repeats a frame of which only some flits were taken, so `offset` is kept.
+INLINE void flit_input_attach(struct flit_input *input, const struct endpoint_io *io) {
+    input->frames = io->data;
+    input->count = io->count;
+    input->at = 0;
+    flit_input_next_frame(input);
+    if (input->offset >= input->length) input->offset = 0;
+}
+
+INLINE bool flit_input_ready(const struct flit_input *input) { return input->length != 0; }
+
+OUT_OF_LINE void copy_slowly(uint8_t *to, const uint8_t *from, uint64_t count) {
+    memcpy(to, from, count);
+}
+
+INLINE void flit_input_build(const struct flit_input *input, struct wide_512 *flit) {
+    const uint64_t left = input->length - input->offset;
+    uint32_t header = input->offset == 0;
+    if (LIKELY(left >= PAYLOAD_BYTES)) {
+        memcpy(flit->b, input->data + input->offset, PAYLOAD_BYTES);
+        header |= (uint32_t)(left == PAYLOAD_BYTES) << 1;
+    } else {
+        uint8_t last[PAYLOAD_BYTES] = {0};
+        copy_slowly(last, input->data + input->offset, left);
+        memcpy(flit->b, last, PAYLOAD_BYTES);
+        header |= 2 | (uint32_t)(PAYLOAD_BYTES - left) << 2;
+    }
+    memset(flit->b + PAYLOAD_BYTES, 0, PAYLOAD_BYTES);
+    store_bytes(flit->b + PAYLOAD_BYTES, header, 2);
+}
+
+INLINE void flit_input_advance(struct flit_input *input) {
+    input->is_exposed = false;
+    input->offset += PAYLOAD_BYTES;
+    if (input->offset >= input->length) {
+        input->offset = 0;
+        input->at++;
+        flit_input_next_frame(input);
+    }
+}
+
+INLINE void flit_output_next_buffer(struct flit_output *output) {
+    const bool is_there = output->at < output->count;
+    output->data = is_there ? output->buffers[output->at].data : NULL;
+    output->capacity = is_there ? output->buffers[output->at].capacity : 0;
+}
+
+INLINE void flit_output_attach(struct flit_output *output, struct endpoint_io *io) {
+    output->buffers = io->data;
+    output->count = io->count;
+    output->at = 0;
+    flit_output_next_buffer(output);
+    if (output->used == 0 || output->count == 0) return;
+    if (output->used <= output->capacity) {
+        memcpy(output->data, output->begun, output->used);
+    } else {
+        output->is_too_long = true;
+    }
+}
+
+// Keeps what was written of a frame that has not ended.
+INLINE void flit_output_detach(struct flit_output *output) {
+    if (output->used == 0 || output->count == 0 || output->is_too_long) return;
+    if (output->used <= MAX_FRAME_BYTES) {
+        memcpy(output->begun, output->data, output->used);
+    } else {
+        output->is_too_long = true;
+    }
+}
+
+INLINE bool flit_output_has_room(const struct flit_output *output) {
+    return output->at < output->count;
+}
+
+OUT_OF_LINE void flit_output_last_bytes(struct flit_output *output, struct wide_512 flit,
+                                        uint32_t count) {
+    if (output->used + count <= output->capacity) {
+        memcpy(output->data + output->used, flit.b, count);
+    } else {
+        output->is_too_long = true;
+    }
+}
+
+// A frame whose framing is broken, or that is longer than its buffer, is dropped and counted.
+INLINE void flit_output_write(struct flit_output *output, const struct wide_512 *flit) {
+    const bool is_first = flit_sop(flit), is_last = flit_eop(flit);
+    const uint32_t pad = flit_pad(flit);
+    const bool is_broken = is_first == output->is_inside || pad >= PAYLOAD_BYTES ||
+                           (pad != 0 && !is_last);
+    if (UNLIKELY(is_broken)) {
+        output->malformed++;
+        output->is_inside = output->is_too_long = false;
+        output->used = 0;
+        return;
+    }
+    const uint32_t count = PAYLOAD_BYTES - pad;
+    if (LIKELY(output->used + PAYLOAD_BYTES <= output->capacity)) {
+        memcpy(output->data + output->used, flit->b, PAYLOAD_BYTES);
+    } else {
+        flit_output_last_bytes(output, *flit, count);
+    }
+    output->used += count;
+    output->is_inside = !is_last;
+    if (!is_last) return;
+    if (UNLIKELY(output->is_too_long)) {
+        output->too_long++;
+    } else {
+        output->buffers[output->at].length = output->used;
+        output->at++;
+        flit_output_next_buffer(output);
+    }
+    output->used = 0;
+    output->is_too_long = false;
+}
+
+// Channels.
+
+INLINE void count_flit(struct channel *channel, const struct wide_512 *flit) {
+    channel->items++;
+    channel->packets += flit_eop(flit);
+    channel->bytes += PAYLOAD_BYTES - (flit_pad(flit) & (PAYLOAD_BYTES - 1));
+}
+
+INLINE void count_record(struct channel *channel, uint64_t bytes) {
+    channel->items++;
+    channel->bytes += bytes;
+}
+
+// Whether the writer may fire: its item is sure to find room, one beyond the depth included.
+INLINE bool channel_admits(const struct channel *channel, uint32_t depth) {
+    return LIKELY(channel->fill <= depth);
+}
+
+// Whether a lossy channel keeps an item that is offered; `is_full` is asked at packet starts only.
+INLINE bool lossy_keeps(struct channel *channel, bool is_flit, bool is_first, bool is_last,
+                        bool is_full) {
+    if (!is_flit || is_first) channel->is_dropping = is_full;
+    channel->is_inside = is_flit && !is_last && !channel->is_dropping;
+    channel->drops += channel->is_dropping;
+    return !channel->is_dropping;
+}

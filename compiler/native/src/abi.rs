@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The structures that generated code shares with the host, as `runtime/prelude.h` has them.
+
+use std::ffi::c_void;
+
+/// What a library must say its structures are.
+pub(crate) const VERSION: u64 = 1;
+
+/// Bytes that grow by a call to the host.
+#[repr(C)]
+pub(crate) struct Stream {
+    pub data: *mut u8,
+    pub length: u64,
+    pub capacity: u64,
+}
+
+/// What the code asks the host for while it runs.
+#[repr(C)]
+pub(crate) struct Runtime {
+    pub grow: unsafe extern "C" fn(*mut Stream, u64),
+    pub probes: Stream,
+    pub probe_bytes_limit: u64,
+    pub lost_probes: u64,
+    pub recorded_bytes: u64,
+    pub recorded_bytes_limit: u64,
+}
+
+/// A channel's ring and counters.
+#[repr(C)]
+pub(crate) struct Channel {
+    pub head: u32,
+    pub fill: u32,
+    pub items: u64,
+    pub packets: u64,
+    pub bytes: u64,
+    pub stalls: u64,
+    pub drops: u64,
+    pub history: Stream,
+    pub keep: Stream,
+    pub is_dropping: u8,
+    pub is_inside: u8,
+}
+
+/// What every instance has, whatever its element.
+#[repr(C)]
+pub(crate) struct Instance {
+    pub firings: u64,
+    pub out_of_range: u64,
+    pub empty_reads: u64,
+    pub mask: u64,
+    pub quiet_ready: u64,
+    pub is_quiet: u64,
+    pub random: u64,
+    pub traps: *mut u64,
+    pub runtime: *mut Runtime,
+    pub index: u64,
+    pub resume: u32,
+    pub ready: Stream,
+    pub now: Stream,
+    pub random_values: Stream,
+}
+
+/// The counters of a flit output, up to where the host reads them.
+#[repr(C)]
+pub(crate) struct FlitOutput {
+    pub buffers: *mut c_void,
+    pub count: u64,
+    pub at: u64,
+    pub data: *mut u8,
+    pub capacity: u64,
+    pub used: u64,
+    pub is_inside: bool,
+    pub is_too_long: bool,
+    pub too_long: u64,
+    pub malformed: u64,
+}
+
+/// What the host gives at an endpoint.
+#[repr(C)]
+pub(crate) struct EndpointIo {
+    pub data: *mut c_void,
+    pub count: u64,
+    pub done: u64,
+}
+
+impl EndpointIo {
+    pub const EMPTY: Self = Self { data: std::ptr::null_mut(), count: 0, done: 0 };
+}
+
+/// Where a variable is.
+#[repr(C)]
+pub(crate) struct ObjectLayout {
+    pub offset: u64,
+    pub stride: u64,
+}
+
+/// Where an instance is.
+#[repr(C)]
+pub(crate) struct InstanceLayout {
+    pub offset: u64,
+    pub state_offset: u64,
+    pub objects: *const ObjectLayout,
+}
+
+/// The one symbol that a library exports.
+#[repr(C)]
+pub(crate) struct Image {
+    pub abi: u64,
+    pub graph_bytes: u64,
+    pub graph_align: u64,
+    pub instance_count: u64,
+    pub channel_count: u64,
+    pub endpoint_count: u64,
+    pub instances: *const InstanceLayout,
+    pub channels: *const u64,
+    pub outputs: *const u64,
+    pub start: unsafe extern "C" fn(*mut c_void, *mut Runtime, u64),
+    pub run: unsafe extern "C" fn(*mut c_void, *mut EndpointIo) -> u32,
+    pub call: unsafe extern "C" fn(*mut c_void, u32, u32, *const u8, *mut u8) -> u32,
+}
+
+pub(crate) const STATUS_IDLE: u32 = 0;
+pub(crate) const STATUS_OUTPUT_FULL: u32 = 1;
+pub(crate) const STATUS_RECORD_FULL: u32 = 2;
+pub(crate) const STATUS_STALLED: u32 = 3;
+
+/// What stands for the signal handler where a method's number does.
+pub(crate) const SIGNAL: u32 = u32::MAX;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From emitted C to a shared object on disk, kept under a name made from everything that it depends
+//! on: the code, the compiler, its options and the machine.
+
+use crate::emit::{Emission, emit_functions, emit_program};
+use crate::manifest::Manifest;
+use crate::{Error, Options};
+use freeport_ir::{FunctionId, Program, passes};
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program as native code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Image {
+    /// The shared object.
+    pub library: PathBuf,
+    /// The C file that it was made from.
+    pub source: PathBuf,
+    /// What is in it.
+    pub manifest: Manifest,
+}
+
+/// The C file of a program.
+///
+/// # Errors
+/// What native code does not do in this version, see [`Error::Unsupported`].
+pub fn emit(program: &Program, options: &Options) -> Result<String, Error> {
+    Ok(emission(program, options)?.text)
+}
+
+/// Builds a program, or finds that it has been built before.
+///
+/// # Errors
+/// What native code does not do; a compiler that is missing or fails; files.
+pub fn build(program: &Program, options: &Options) -> Result<Image, Error> {
+    compile(emission(program, options)?, options)
+}
+
+/// Builds functions that belong to no element, for [`Functions::load`](crate::Functions::load).
+///
+/// # Errors
+/// As for [`build`].
+pub fn build_functions(
+    program: &Program,
+    functions: &[FunctionId],
+    options: &Options,
+) -> Result<Image, Error> {
+    compile(emit_functions(&prepared(program, options), functions)?, options)
+}
+
+fn emission(program: &Program, options: &Options) -> Result<Emission, Error> {
+    emit_program(program, &prepared(program, options), options)
+}
+
+/// The program as it is emitted.
+fn prepared(program: &Program, options: &Options) -> Program {
+    let mut program = program.clone();
+    passes::run(&mut program, &options.passes);
+    program
+}
+
+fn compile(emission: Emission, options: &Options) -> Result<Image, Error> {
+    let Emission { text, manifest } = emission;
+    let name = file_name(&text, &manifest, options);
+    let path = |extension: &str| options.cache.join(format!("{name}.{extension}"));
+    let (library, source, description) = (path("so"), path("c"), path("json"));
+    let known = read_manifest(&description).filter(|known| *known == manifest);
+    if known.is_some() && library.is_file() && source.is_file() {
+        return Ok(Image { library, source, manifest });
+    }
+    let directory = &options.cache;
+    fs::create_dir_all(directory).map_err(|source| file_error(directory, source))?;
+    place(&source, |path| fs::write(path, &text).map_err(|source| file_error(path, source)))?;
+    place(&library, |path| run_compiler(&source, path, options))?;
+    let json = serde_json::to_string_pretty(&manifest).map_err(std::io::Error::from);
+    let json = json.map_err(|source| file_error(&description, source))?;
+    place(&description, |path| fs::write(path, &json).map_err(|source| file_error(path, source)))?;
+    Ok(Image { library, source, manifest })
+}
+
+/// Makes a file under another name first, so that nobody ever sees half of it.
+fn place(path: &Path, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let partial = path.with_extension(format!("{}-{count}.{extension}", std::process::id()));
+    make(&partial)?;
+    fs::rename(&partial, path).map_err(|source| file_error(path, source))
+}
+
+fn run_compiler(source: &Path, library: &Path, options: &Options) -> Result<(), Error> {
+    let mut command = Command::new(&options.compiler);
+    command.args(flags(options)).arg(source).arg("-o").arg(library);
+    let output = command.output().map_err(|error| Error::CompilerMissing {
+        compiler: options.compiler.clone(),
+        reason: error.to_string(),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::CompilerFailed { source_file: source.to_owned(), message })
+}
+
+fn flags(options: &Options) -> Vec<String> {
+    let mut flags: Vec<String> =
+        ["-std=c23", "-march=native", "-fPIC", "-shared", "-w"].map(str::to_owned).to_vec();
+    flags.push(format!("-O{}", options.optimization.min(3)));
+    flags.extend(["-fvisibility=hidden", "-fno-strict-aliasing"].map(str::to_owned));
+    if options.sanitize {
+        flags.extend(["-g", "-shared-libasan", "-fno-sanitize-recover=all"].map(str::to_owned));
+        flags.push("-fsanitize=address,undefined".to_owned());
+    }
+    flags
+}
+
+/// The program's name and a hash of all that the library depends on.
+fn file_name(text: &str, manifest: &Manifest, options: &Options) -> String {
+    let name: String = manifest.program.chars().filter(char::is_ascii_alphanumeric).collect();
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let features = processor.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let hash = |salt: u64| {
+        let mut hasher = DefaultHasher::new();
+        (salt, text, features, &options.compiler, flags(options)).hash(&mut hasher);
+        format!("{manifest:?}").hash(&mut hasher);
+        hasher.finish()
+    };
+    let start = if name.is_empty() { "program" } else { &name[..name.len().min(40)] };
+    format!("{start}-{:016x}{:016x}", hash(1), hash(2))
+}
+
+fn read_manifest(path: &Path) -> Option<Manifest> {
+    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+}
+
+fn file_error(path: &Path, source: std::io::Error) -> Error {
+    Error::File { path: path.to_owned(), source }
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Functions of the program as C functions: blocks are labels, values are variables.
+//!
+//! A function gives 0, or the position of a trap code plus 1. It is called with the state and the
+//! firing of its element (with only the activation where it belongs to none), its parameters, and
+//! the place of its result. A handler that suspends keeps its values and objects in the instance
+//! instead, and goes on at the label that it left.
+
+use super::types::{bytes_of, storage, storage_of, zero};
+use super::values::{Operand, pure};
+use super::{Emitter, comment};
+use crate::Error;
+use crate::manifest::{ProbeInfo, TrapInfo};
+use freeport_ir::analysis::{Dominators, Loops, reverse_post_order};
+use freeport_ir::{
+    Bits, BlockId, Function, FunctionId, Inst, Loc, Object, Op, PortId, Target, Term, TrapCode,
+    Type, ValueId,
+};
+
+/// One function on its way to C.
+pub(super) struct FunctionEmitter<'e, 'p> {
+    pub emitter: &'e mut Emitter<'p>,
+    pub function: &'p Function,
+    pub text: String,
+    /// Whether it is a handler that suspends.
+    pub suspends: bool,
+    is_handler: bool,
+    bounds: Vec<Option<Bound>>,
+}
+
+/// A loop whose turns are counted.
+struct Bound {
+    bound: u64,
+    is_inside: Vec<bool>,
+}
+
+/// Whether a function has a suspension.
+pub(super) fn suspends(function: &Function) -> bool {
+    let blocks = reverse_post_order(function);
+    blocks.iter().any(|at| matches!(function.blocks[*at].term, Term::Suspend { .. }))
+}
+
+/// The declaration of a function, without the `;`.
+pub(super) fn declaration(id: FunctionId, function: &Function) -> String {
+    let context = match function.owner {
+        Some(owner) => {
+            format!("struct state_{0} *const state, struct firing_{0} *const firing", owner.0)
+        }
+        None => "struct activation *const activation".to_owned(),
+    };
+    let mut text = format!("INLINE uint32_t function_{}({context}", id.0);
+    for param in function.params() {
+        let ty = storage_of(function.type_of(*param)).unwrap_or_default();
+        text += &format!(", {ty} argument_{}", param.0);
+    }
+    if let Some(ty) = function.result.and_then(storage_of) {
+        text += &format!(", {ty} *const result");
+    }
+    text + ")"
+}
+
+/// The structure in which a handler that suspends keeps its values.
+pub(super) fn kept_frame(id: FunctionId, function: &Function) -> String {
+    let mut text = format!("struct frame_{} {{\n", id.0);
+    for (at, value) in function.values.iter().enumerate() {
+        if let Some(ty) = storage_of(value.ty) {
+            text += &format!("    {ty} value_{at};\n");
+        }
+    }
+    for (at, object) in function.locals.iter().enumerate() {
+        text += &format!("    {} local_{at}[{}];\n", storage(object.elem_bits), object.depth);
+    }
+    for at in 0..function.blocks.len() {
+        text += &format!("    uint64_t turns_{at};\n");
+    }
+    text + "};\n"
+}
+
+impl<'e, 'p> FunctionEmitter<'e, 'p> {
+    /// The whole definition of a function.
+    pub fn emit(emitter: &'e mut Emitter<'p>, id: FunctionId) -> Result<String, Error> {
+        let function = emitter.function(id);
+        let is_handler = emitter.is_handler(id);
+        let loops = Loops::of(function, &Dominators::of(function));
+        let mut bounds: Vec<_> = function.blocks.iter().map(|_| None).collect();
+        for found in &loops.loops {
+            if let Some(info) = function.blocks[found.header].loop_info {
+                let mut is_inside = vec![false; function.blocks.len()];
+                found.body.iter().for_each(|block| is_inside[*block] = true);
+                bounds[found.header] = Some(Bound { bound: info.bound, is_inside });
+            }
+        }
+        let suspends = suspends(function);
+        if suspends && !is_handler {
+            return Err(emitter.unsupported(function, "a suspension outside of a handler"));
+        }
+        let text = String::new();
+        let mut this = Self { emitter, function, text, suspends, is_handler, bounds };
+        this.definition(id)?;
+        Ok(this.text)
+    }
+
+    fn definition(&mut self, id: FunctionId) -> Result<(), Error> {
+        let function = self.function;
+        self.text += &format!("// {}\n", comment(&function.name));
+        self.text += &format!("{} {{\n", declaration(id, function));
+        if function.owner.is_some() {
+            self.line("struct activation *const activation = &firing->activation;");
+        }
+        let order = reverse_post_order(function);
+        if self.suspends {
+            self.line(&format!("struct frame_{} *const frame = firing->frame;", id.0));
+        } else {
+            self.declare(&order);
+        }
+        if self.suspends {
+            self.text += "    switch (activation->instance->resume) {\n";
+            for at in order.iter().filter(|at| **at != 0) {
+                self.text += &format!("    case {at}: goto resume_{at};\n");
+            }
+            self.text += "    default: break;\n    }\n";
+            self.line("memset(frame, 0, sizeof *frame);");
+        }
+        for (at, object) in function.locals.iter().enumerate() {
+            self.initial_contents(at, object);
+        }
+        for param in function.params() {
+            self.line(&format!("{} = argument_{};", self.name(*param), param.0));
+        }
+        for at in order {
+            self.block(BlockId::new(at))?;
+        }
+        self.text += "}\n\n";
+        Ok(())
+    }
+
+    fn declare(&mut self, order: &[usize]) {
+        let function = self.function;
+        for block in order.iter().map(|at| &function.blocks[*at]) {
+            let results = block.insts.iter().filter_map(|inst| inst.result);
+            for value in block.params.iter().copied().chain(results) {
+                let Some(ty) = storage_of(function.type_of(value)) else { continue };
+                let name = function.values[value.index()].name.as_deref();
+                let note = name.map(|name| format!(" // {}", comment(name))).unwrap_or_default();
+                self.line(&format!("{ty} value_{};{note}", value.0));
+            }
+        }
+        for (at, object) in function.locals.iter().enumerate() {
+            let ty = storage(object.elem_bits);
+            let (depth, note) = (object.depth, comment(&object.name));
+            self.line(&format!("{ty} local_{at}[{depth}]; // {note}"));
+            self.line(&format!("memset(local_{at}, 0, sizeof local_{at});"));
+        }
+        for at in 0..self.bounds.len() {
+            if self.bounds[at].is_some() {
+                self.line(&format!("uint64_t turns_{at} = 0;"));
+            }
+        }
+    }
+
+    fn initial_contents(&mut self, at: usize, object: &Object) {
+        for (index, bits) in object.init.iter().enumerate().filter(|(_, bits)| !bits.is_zero()) {
+            let bits = super::types::literal(&bits.resize(object.elem_bits));
+            self.line(&format!("{}local_{at}[{index}] = {bits};", self.prefix()));
+        }
+    }
+
+    fn block(&mut self, id: BlockId) -> Result<(), Error> {
+        let function = self.function;
+        let block = function.block(id);
+        if self.suspends && id != Function::ENTRY {
+            self.text += &format!("resume_{}:\n", id.0);
+        }
+        self.text += &format!("block_{}:;\n", id.0);
+        for inst in &block.insts {
+            self.instruction(inst)?;
+        }
+        self.end(id, &block.term);
+        Ok(())
+    }
+
+    fn instruction(&mut self, inst: &'p Inst) -> Result<(), Error> {
+        let result = inst.result.and_then(|result| {
+            let width = self.function.type_of(result).bits()?;
+            Some(Operand { name: self.name(result), width })
+        });
+        if let Some(result) = &result {
+            let text = pure(self.function, &inst.op, result, |value| self.operand(value));
+            if let Some(text) = text {
+                self.line(&text);
+                return Ok(());
+            }
+        }
+        self.effect(&inst.op, result, inst.loc)
+    }
+
+    /// The name of a value in C.
+    pub fn name(&self, value: ValueId) -> String {
+        format!("{}value_{}", self.prefix(), value.0)
+    }
+
+    /// Where variables are.
+    pub fn prefix(&self) -> &'static str {
+        if self.suspends { "frame->" } else { "" }
+    }
+
+    /// A value that is a bit vector.
+    pub fn operand(&self, value: ValueId) -> Operand {
+        Operand { name: self.name(value), width: self.function.width_of(value) }
+    }
+
+    /// The constant that a value is, if it is one.
+    pub fn constant(&self, value: ValueId) -> Option<&'p Bits> {
+        let function = self.function;
+        let insts = function.blocks.iter().flat_map(|block| &block.insts);
+        insts.into_iter().find_map(|inst| match &inst.op {
+            Op::Const(bits) if inst.result == Some(value) => Some(bits),
+            _ => None,
+        })
+    }
+
+    /// Appends a line of code.
+    pub fn line(&mut self, line: &str) {
+        self.text += "    ";
+        self.text += line;
+        self.text.push('\n');
+    }
+
+    /// The error for something that native code does not do.
+    pub fn unsupported(&self, what: &str, loc: Loc) -> Error {
+        self.emitter.unsupported_at(self.function, what, loc)
+    }
+
+    fn end(&mut self, from: BlockId, term: &Term) {
+        match term {
+            Term::Jump(target) => self.go(from, target),
+            Term::Branch { cond, if_true, if_false } => {
+                self.line(&format!("if ({}) {{", self.name(*cond)));
+                self.go(from, if_true);
+                self.line("} else {");
+                self.go(from, if_false);
+                self.line("}");
+            }
+            Term::Switch { value, cases, default } => {
+                let Operand { name, width } = self.operand(*value);
+                for (case, target) in cases {
+                    let bits = super::types::literal(case);
+                    let (left, right) = match super::types::is_wide(width) {
+                        true => {
+                            (format!("integer_{width}({name})"), format!("integer_{width}({bits})"))
+                        }
+                        false => (name.clone(), bits),
+                    };
+                    self.line(&format!("if ({left} == {right}) {{"));
+                    self.go(from, target);
+                    self.line("}");
+                }
+                self.go(from, default);
+            }
+            Term::Done { mask } => {
+                self.mask(*mask);
+                self.line("return 0;");
+            }
+            Term::Suspend { mask, resume } => {
+                self.mask(*mask);
+                self.pass(from, resume);
+                self.line("activation->did_something = true;");
+                self.line(&format!("firing->resume = {};", resume.block.0));
+                self.line("return 0;");
+            }
+            Term::Return { value } => {
+                if let (Some(value), Some(_)) = (value, self.function.result.and_then(Type::bits)) {
+                    self.line(&format!("*result = {};", self.name(*value)));
+                }
+                if self.is_handler {
+                    self.mask(None);
+                }
+                self.line("return 0;");
+            }
+            Term::Trap(code) => self.trap(*code),
+        }
+    }
+
+    /// Leaves the function, and the firing, with a trap.
+    pub fn trap(&mut self, code: TrapCode) {
+        let at = self.emitter.trap_position(TrapInfo::from(code));
+        self.line(&format!("return {};", at + 1));
+    }
+
+    fn mask(&mut self, mask: Option<ValueId>) {
+        if !self.is_handler {
+            return;
+        }
+        let all = self.emitter.all_ports_of(self.function);
+        let mask = match mask {
+            Some(mask) => format!("(uint64_t)({}) & {all}", self.name(mask)),
+            None => all,
+        };
+        self.line(&format!("firing->next_mask = {mask};"));
+    }
+
+    fn go(&mut self, from: BlockId, target: &Target) {
+        self.pass(from, target);
+        self.line(&format!("goto block_{};", target.block.0));
+    }
+
+    /// Counts the turns of loops, and gives the target's parameters their values, all at once.
+    fn pass(&mut self, from: BlockId, target: &Target) {
+        let (from, to) = (from.index(), target.block.index());
+        let prefix = self.prefix();
+        if let Some(bound) = &self.bounds[from]
+            && bound.is_inside[to]
+        {
+            let limit = bound.bound;
+            let code = self.emitter.trap_position(TrapInfo::LoopBound) + 1;
+            self.line(&format!("if (++{prefix}turns_{from} > UINT64_C({limit})) return {code};"));
+        }
+        if let Some(bound) = &self.bounds[to]
+            && !bound.is_inside[from]
+        {
+            self.line(&format!("{prefix}turns_{to} = 0;"));
+        }
+        let params = &self.function.block(target.block).params;
+        let pairs: Vec<_> = params.iter().zip(&target.args).filter(|(to, arg)| to != arg).collect();
+        if let [(param, arg)] = pairs[..] {
+            self.line(&format!("{} = {};", self.name(*param), self.name(*arg)));
+            return;
+        }
+        for (at, (param, arg)) in pairs.iter().enumerate() {
+            if let Some(ty) = storage_of(self.function.type_of(**param)) {
+                let open = if at == 0 { "{ " } else { "" };
+                self.line(&format!("{open}const {ty} next_{at} = {};", self.name(**arg)));
+            }
+        }
+        for (at, (param, _)) in pairs.iter().enumerate() {
+            let close = if at + 1 == pairs.len() { " }" } else { "" };
+            self.line(&format!("{} = next_{at};{close}", self.name(**param)));
+        }
+    }
+
+    /// A call of another function of the program.
+    pub fn call(
+        &mut self,
+        callee: FunctionId,
+        args: &[ValueId],
+        result: Option<Operand>,
+    ) -> Result<(), Error> {
+        let function = self.emitter.function(callee);
+        let context = match (function.owner, self.function.owner) {
+            (None, _) => "activation",
+            (Some(_), Some(_)) => "state, firing",
+            (Some(_), None) => {
+                return Err(self.unsupported("a call into an element", function.loc));
+            }
+        };
+        let mut call = format!("function_{}({context}", callee.0);
+        for arg in args {
+            call += &format!(", {}", self.name(*arg));
+        }
+        self.line("{");
+        if let Some(width) = function.result.and_then(Type::bits) {
+            self.line(&format!("{} returned = {};", storage(width), zero(width)));
+            call += ", &returned";
+        }
+        self.line(&format!("const uint32_t trap = {call});"));
+        self.line("if (UNLIKELY(trap != 0)) return trap;");
+        if let Some(result) = result {
+            self.line(&format!("{} = returned;", result.name));
+        }
+        self.line("}");
+        Ok(())
+    }
+
+    /// Tells the host what a probe says.
+    pub fn probe(&mut self, probe: &freeport_ir::Probe, args: &[ValueId]) {
+        let operands: Vec<Operand> = args.iter().map(|arg| self.operand(*arg)).collect();
+        let widths: Vec<u32> = operands.iter().map(|operand| operand.width).collect();
+        let bytes: u32 = widths.iter().map(|width| bytes_of(*width)).sum();
+        let at = self.emitter.add_probe(ProbeInfo::of(probe, widths));
+        self.line(&format!("{{ uint8_t operands[{}];", bytes.max(1)));
+        let mut offset = 0;
+        for operand in operands {
+            let count = bytes_of(operand.width);
+            self.line(&format!("memcpy(operands + {offset}, &{}, {count});", operand.name));
+            offset += count;
+        }
+        self.line(&format!("tell(activation->instance, {at}, operands, {bytes}); }}"));
+        self.line("activation->did_something = true;");
+    }
+
+    /// The bit of a port in masks.
+    pub fn port_bit(&self, port: PortId) -> String {
+        format!("UINT64_C({:#x})", 1_u64 << (port.0 & 63))
+    }
+}

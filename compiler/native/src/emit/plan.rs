@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How the instances of a graph are joined in native code.
+//!
+//! A channel into an element with a single input is fused where it does not close a cycle: the
+//! reader's firing follows the writer's in the same C function, and the item never goes through
+//! memory. Every instance that no fused channel leads to is a root, which the worker fires from the
+//! rings of its inputs or from the host's frames. Instances are stepped in topological order as far
+//! as there is one.
+
+use super::Emitter;
+use crate::Error;
+use freeport_ir::{ChannelId, EndpointId, Graph, InstanceId, Item, PortId, Program, Sink, Source};
+
+/// Most instances that one root's function takes in; what comes after is a root again.
+const MAX_FUSED: usize = 64;
+
+/// Most input ports: masks are held in a machine word.
+const MAX_INPUTS: usize = 64;
+
+/// Where an input port reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Input {
+    /// A ring that another instance writes.
+    Ring(ChannelId),
+    /// The host's frames or records, with the channel they stand for.
+    Host(EndpointId, ChannelId),
+}
+
+impl Input {
+    pub fn channel(self) -> ChannelId {
+        match self {
+            Input::Ring(channel) | Input::Host(_, channel) => channel,
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Plan {
+    /// By instance, by input port.
+    pub inputs: Vec<Vec<Input>>,
+    /// By instance, by output port.
+    pub outputs: Vec<Vec<ChannelId>>,
+    /// By channel: whether its reader's firing is part of its writer's.
+    pub is_fused: Vec<bool>,
+    /// By instance: whether no fused channel leads to it.
+    pub is_root: Vec<bool>,
+    /// All instances, writers before readers where there is no cycle.
+    pub order: Vec<InstanceId>,
+}
+
+impl Plan {
+    pub fn of(emitter: &Emitter<'_>) -> Result<Self, Error> {
+        let program = emitter.program;
+        let graph = &program.graph;
+        check(program)?;
+        let mut inputs = vec![];
+        let mut outputs = vec![];
+        for at in 0..graph.instances.len() {
+            let (reads, writes) = ports(program, InstanceId::new(at))?;
+            inputs.push(reads);
+            outputs.push(writes);
+        }
+        let order = topological_order(graph);
+        let is_fused = fuse(program, &inputs, &order);
+        let is_root = inputs
+            .iter()
+            .map(|inputs: &Vec<Input>| !inputs.iter().any(|it| is_fused[it.channel().index()]))
+            .collect();
+        Ok(Self { inputs, outputs, is_fused, is_root, order })
+    }
+}
+
+/// Refuses what native code does not do.
+fn check(program: &Program) -> Result<(), Error> {
+    for instance in &program.graph.instances {
+        let element = program.element(instance.element);
+        let refuse =
+            |what: &str| Err(Error::unsupported(program, what, &element.name, element.loc));
+        if !element.tables.is_empty() {
+            return refuse("a table");
+        }
+        if element.inputs.len() > MAX_INPUTS {
+            return refuse("more than 64 inputs");
+        }
+    }
+    for channel in &program.graph.channels {
+        let refuse = |what: &str| Err(Error::unsupported(program, what, "a channel", channel.loc));
+        if matches!(channel.item, Item::Packet { .. }) {
+            return refuse("a channel of packets");
+        }
+        if channel.depth > 1 << 20 {
+            return refuse("a channel deeper than 1048576 items");
+        }
+    }
+    Ok(())
+}
+
+fn ports(program: &Program, id: InstanceId) -> Result<(Vec<Input>, Vec<ChannelId>), Error> {
+    let graph = &program.graph;
+    let element = program.element_of(id);
+    let open =
+        |port: &str| Error::unknown(&program.instance(id).name, format!("channel at port {port}"));
+    let mut inputs = vec![];
+    for (at, port) in element.inputs.iter().enumerate() {
+        let channel = graph.channel_to(Sink::Port(id, PortId::new(at)));
+        let channel = channel.ok_or_else(|| open(&port.name))?;
+        inputs.push(match graph.channels[channel.index()].source {
+            Source::Endpoint(endpoint) => Input::Host(endpoint, channel),
+            Source::Port(..) => Input::Ring(channel),
+        });
+    }
+    let mut outputs = vec![];
+    for (at, port) in element.outputs.iter().enumerate() {
+        let channel = graph.channel_from(Source::Port(id, PortId::new(at)));
+        outputs.push(channel.ok_or_else(|| open(&port.name))?);
+    }
+    Ok((inputs, outputs))
+}
+
+/// Which channels are fused. A root takes in at most [`MAX_FUSED`] instances.
+fn fuse(program: &Program, inputs: &[Vec<Input>], order: &[InstanceId]) -> Vec<bool> {
+    let channels = &program.graph.channels;
+    let mut is_fused = vec![false; channels.len()];
+    let mut root: Vec<usize> = (0..inputs.len()).collect();
+    let mut taken_in = vec![1; inputs.len()];
+    let mut is_placed = vec![false; inputs.len()];
+    for reader in order.iter().map(|id| id.index()) {
+        is_placed[reader] = true;
+        let [Input::Ring(channel)] = inputs[reader][..] else { continue };
+        let Source::Port(writer, _) = channels[channel.index()].source else { continue };
+        // A writer that comes later in the order is one that a cycle leads back from.
+        let root_of_writer = root[writer.index()];
+        let closes_cycle = !is_placed[writer.index()] || writer.index() == reader;
+        if !closes_cycle && taken_in[root_of_writer] < MAX_FUSED {
+            is_fused[channel.index()] = true;
+            root[reader] = root_of_writer;
+            taken_in[root_of_writer] += 1;
+        }
+    }
+    is_fused
+}
+
+/// Writers before readers; where a cycle leaves no such choice, the first instance left goes next.
+fn topological_order(graph: &Graph) -> Vec<InstanceId> {
+    let count = graph.instances.len();
+    let mut readers = vec![vec![]; count];
+    let mut waits = vec![0; count];
+    for channel in &graph.channels {
+        if let (Source::Port(from, _), Sink::Port(to, _)) = (channel.source, channel.sink) {
+            readers[from.index()].push(to.index());
+            waits[to.index()] += 1;
+        }
+    }
+    let mut order = vec![];
+    let mut is_placed = vec![false; count];
+    while order.len() < count {
+        let free = (0..count).find(|at| !is_placed[*at] && waits[*at] == 0);
+        let next = free.or_else(|| (0..count).find(|at| !is_placed[*at]));
+        let next = next.expect("fewer are placed than there are");
+        is_placed[next] = true;
+        order.push(InstanceId::new(next));
+        readers[next].iter().for_each(|reader| waits[*reader] -= 1);
+    }
+    order
+}

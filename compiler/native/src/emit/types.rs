@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How values of each width look in C, and the expressions that go between a value and the integer
+//! that arithmetic is done in.
+//!
+//! A value is stored in the smallest unsigned type that holds it, and its unused high bits are
+//! always 0. Arithmetic is done in a type of 32, 64 or 128 bits, or in a `_BitInt` of whole 64-bit
+//! words, and cut to the width when it becomes a value again.
+
+use freeport_ir::{Bits, Type};
+
+/// The widest value that is an integer in C; wider ones are structures of bytes.
+pub(super) const WIDEST_INTEGER: u32 = 128;
+
+/// Whether a value of that width is a structure of bytes.
+pub(super) fn is_wide(width: u32) -> bool {
+    width > WIDEST_INTEGER
+}
+
+/// Bytes that hold a value.
+pub(super) fn bytes_of(width: u32) -> u32 {
+    width.div_ceil(8)
+}
+
+/// The type in which a value is stored.
+pub(super) fn storage(width: u32) -> String {
+    match width {
+        0..=8 => "uint8_t".to_owned(),
+        9..=16 => "uint16_t".to_owned(),
+        17..=32 => "uint32_t".to_owned(),
+        33..=64 => "uint64_t".to_owned(),
+        65..=128 => "uint128".to_owned(),
+        _ => format!("struct wide_{width}"),
+    }
+}
+
+/// The type in which a value of type `ty` is stored; none for what is not a bit vector.
+pub(super) fn storage_of(ty: Type) -> Option<String> {
+    ty.bits().map(storage)
+}
+
+/// Bits of the type in which arithmetic on values of that width is done.
+pub(super) fn computed_bits(width: u32) -> u32 {
+    match width {
+        0..=32 => 32,
+        33..=64 => 64,
+        _ => width.next_multiple_of(64),
+    }
+}
+
+/// The unsigned type in which arithmetic is done.
+pub(super) fn unsigned(width: u32) -> String {
+    match computed_bits(width) {
+        32 => "uint32_t".to_owned(),
+        64 => "uint64_t".to_owned(),
+        128 => "uint128".to_owned(),
+        bits => format!("unsigned _BitInt({bits})"),
+    }
+}
+
+/// The signed type of the same size.
+pub(super) fn signed(width: u32) -> String {
+    match computed_bits(width) {
+        32 => "int32_t".to_owned(),
+        64 => "int64_t".to_owned(),
+        128 => "int128".to_owned(),
+        bits => format!("_BitInt({bits})"),
+    }
+}
+
+/// The value `name` as an unsigned integer.
+pub(super) fn integer(name: &str, width: u32) -> String {
+    match is_wide(width) {
+        true => format!("integer_{width}({name})"),
+        false => format!("({})({name})", unsigned(width)),
+    }
+}
+
+/// The value `name` as a signed integer.
+pub(super) fn signed_integer(name: &str, width: u32) -> String {
+    let shift = computed_bits(width) - width;
+    let integer = integer(name, width);
+    let signed = signed(width);
+    match shift {
+        0 => format!("(({signed})({integer}))"),
+        _ => format!("(({signed})(({integer}) << {shift}) >> {shift})"),
+    }
+}
+
+/// A value of that width from an integer expression, cut to the width.
+pub(super) fn value(expression: &str, width: u32) -> String {
+    if is_wide(width) {
+        return format!("wide_{width}({expression})");
+    }
+    let storage = storage(width);
+    match width {
+        8 | 16 | 32 | 64 | 128 => format!("({storage})({expression})"),
+        _ => format!("({storage})(({expression}) & {})", ones(width, width)),
+    }
+}
+
+/// An integer of `count` ones, in the arithmetic type of `width`.
+pub(super) fn ones(count: u32, width: u32) -> String {
+    let computed = computed_bits(width);
+    match computed {
+        32 => format!("{:#x}u", u32::MAX >> (32 - count)),
+        64 => format!("UINT64_C({:#x})", u64::MAX >> (64 - count)),
+        _ => format!("(~({})0 >> {})", unsigned(width), computed - count),
+    }
+}
+
+/// A constant.
+pub(super) fn literal(bits: &Bits) -> String {
+    let width = bits.width();
+    if is_wide(width) {
+        let mut bytes = bits.to_le_bytes();
+        bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1));
+        let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
+        return format!("(struct wide_{width}){{{{{}}}}}", bytes.join(", "));
+    }
+    format!("({})({})", storage(width), integer_literal(bits))
+}
+
+/// A constant of at most 128 bits, as an integer.
+pub(super) fn integer_literal(bits: &Bits) -> String {
+    match bits.limbs() {
+        [low] if *low <= u64::from(u32::MAX) => format!("{low:#x}u"),
+        [low] => format!("UINT64_C({low:#x})"),
+        [low, high, ..] => format!("(uint128)UINT64_C({high:#x}) << 64 | UINT64_C({low:#x})"),
+        [] => "0u".to_owned(),
+    }
+}
+
+/// Zero, of that width.
+pub(super) fn zero(width: u32) -> String {
+    literal(&Bits::zero(width))
+}
+
+/// The value `name` as a position: 64 bits, the greatest for all that is beyond.
+pub(super) fn saturated(name: &str, width: u32) -> String {
+    if width <= 64 {
+        return format!("(uint64_t)({name})");
+    }
+    let integer = integer(name, width);
+    format!("(({integer}) >> 64 ? ~UINT64_C(0) : (uint64_t)({integer}))")
+}

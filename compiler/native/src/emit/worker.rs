@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The graph and its worker: one step function for each instance, which fires it as long as it can,
+//! and a loop over all of them until nothing moves.
+
+use super::channels::{
+    admits, entered, fields, frame_argument, front, has_ring, has_room, ring, room, send,
+    write_item,
+};
+use super::elements::{has_initial, may_do_nothing};
+use super::functions::suspends;
+use super::plan::{Input, Plan};
+use super::types::{bytes_of, is_wide, ones, storage};
+use super::{Emitter, all_ports, comment, has_fixed_mask, item_width};
+use freeport_ir::{
+    Channel, ChannelId, Direction, EndpointId, InstanceId, Item, OnFull, Sink, Source,
+};
+
+/// Firings of one instance before the next one's turn.
+const BATCH: u32 = 1024;
+
+/// Turns of all instances in one run.
+const ROUNDS: u32 = 1024;
+
+/// Everything from the graph's structure to the exported image.
+pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
+    let graph = &emitter.program.graph;
+    let instances = || (0..graph.instances.len()).map(InstanceId::new);
+    let channels = || (0..graph.channels.len()).map(ChannelId::new);
+    let mut text = structure(emitter);
+    for id in channels().filter(|id| has_ring(&graph.channels[id.index()])) {
+        text += &ring(emitter, id);
+    }
+    for (id, suffix) in instances().flat_map(|id| [(id, "direct"), (id, "queued")]) {
+        let element = graph.instances[id.index()].element.0;
+        text += &format!(
+            "INLINE void commit_{}_{suffix}(struct graph *const graph,\n\
+             \x20                          const struct firing_{element} *const firing);\n",
+            id.0
+        );
+    }
+    text.push('\n');
+    for id in channels().filter(|id| has_ring(&graph.channels[id.index()])) {
+        text += &send(emitter, plan, id, true);
+        text += &send(emitter, plan, id, false);
+    }
+    for id in instances() {
+        text += &commit(emitter, plan, id, "direct");
+        text += &commit(emitter, plan, id, "queued");
+    }
+    let through = channels().filter(|id| is_through(&graph.channels[id.index()]));
+    text += &through.map(|id| step_through(emitter, id)).collect::<String>();
+    for id in &plan.order {
+        text += &step(emitter, plan, *id);
+    }
+    text += &run(emitter, plan);
+    text += &start(emitter);
+    text += &dispatch(emitter);
+    text += &layouts(emitter);
+    text
+}
+
+/// Whether a channel joins two endpoints.
+fn is_through(channel: &Channel) -> bool {
+    matches!((channel.source, channel.sink), (Source::Endpoint(_), Sink::Endpoint(_)))
+}
+
+fn endpoint_type(item: Item, direction: Direction) -> &'static str {
+    match (item, direction) {
+        (Item::Flit, Direction::Into) => "flit_input",
+        (Item::Flit, Direction::OutOf) => "flit_output",
+        (_, Direction::Into) => "record_input",
+        (_, Direction::OutOf) => "record_output",
+    }
+}
+
+fn structure(emitter: &Emitter<'_>) -> String {
+    let graph = &emitter.program.graph;
+    let mut text =
+        String::from("\n// The graph.\n\nstruct graph {\n    struct runtime *runtime;\n");
+    for (at, endpoint) in graph.endpoints.iter().enumerate() {
+        let ty = endpoint_type(endpoint.item, endpoint.direction);
+        text += &format!("    struct {ty} endpoint_{at}; // {}\n", comment(&endpoint.name));
+    }
+    for (at, instance) in graph.instances.iter().enumerate() {
+        let (element, name) = (instance.element.0, comment(&instance.name));
+        let handler = emitter.program.element(instance.element).handler;
+        text += &format!("    struct instance instance_{at}; // {name}\n");
+        text += &format!("    struct state_{element} state_{at};\n");
+        text += &format!("    uint64_t traps_{at}[{}];\n", emitter.trap_count());
+        if suspends(emitter.function(handler)) {
+            text += &format!("    struct frame_{} frame_{at};\n", handler.0);
+        }
+    }
+    for at in 0..graph.channels.len() {
+        text += &fields(emitter, ChannelId::new(at));
+    }
+    text + "};\n\n"
+}
+
+/// Lets what a firing staged leave.
+fn commit(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId, suffix: &str) -> String {
+    let element = emitter.program.instance(id).element.0;
+    let mut text = format!(
+        "INLINE void commit_{}_{suffix}(struct graph *const graph,\n\
+         \x20                          const struct firing_{element} *const firing) {{\n",
+        id.0
+    );
+    for (port, channel) in plan.outputs[id.index()].iter().enumerate() {
+        text += &format!(
+            "    if (firing->is_staged_{port}) send_{}_{suffix}(graph, &firing->staged_{port});\n",
+            channel.0
+        );
+    }
+    text + "}\n\n"
+}
+
+/// Whether a port has an item, in C.
+fn is_ready(emitter: &Emitter<'_>, input: Input) -> String {
+    match input {
+        Input::Ring(channel) => format!("graph->channel_{}.fill != 0", channel.0),
+        Input::Host(endpoint, _) => host_is_ready(emitter, endpoint),
+    }
+}
+
+fn host_is_ready(emitter: &Emitter<'_>, endpoint: EndpointId) -> String {
+    let at = endpoint.0;
+    match emitter.program.graph.endpoints[endpoint.index()].item {
+        Item::Flit => format!("flit_input_ready(&graph->endpoint_{at})"),
+        _ => format!("graph->endpoint_{at}.at < graph->endpoint_{at}.count"),
+    }
+}
+
+/// Statements that make the item of an endpoint in `host_<port>`.
+fn build(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> String {
+    let at = endpoint.0;
+    let item = emitter.program.graph.endpoints[endpoint.index()].item;
+    let width = item_width(item);
+    if item == Item::Flit {
+        return format!("flit_input_build(&graph->endpoint_{at}, &{to});");
+    }
+    let bytes = bytes_of(width);
+    let from = format!("graph->endpoint_{at}.data + graph->endpoint_{at}.at * {bytes}");
+    let mut text = format!("memcpy(&{to}, {from}, {bytes});");
+    if is_wide(width) && !width.is_multiple_of(8) {
+        text += &format!(" {to}.b[{}] &= {:#x};", width / 8, 0xff_u32 >> (8 - width % 8));
+    } else if !is_wide(width) {
+        text += &format!(" {to} &= {};", ones(width, width));
+    }
+    text
+}
+
+/// Records that a host's item has entered, once.
+fn expose(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item: &str) -> String {
+    if !emitter.records {
+        return String::new();
+    }
+    let found = &emitter.program.graph.channels[channel.index()];
+    let (at, id) = (endpoint.0, channel.0);
+    let bytes = bytes_of(item_width(found.item));
+    let mut text = format!(
+        "if (!graph->endpoint_{at}.is_exposed) {{ graph->endpoint_{at}.is_exposed = true; \
+         record(graph->runtime, &graph->channel_{id}.history, &{item}, {bytes});"
+    );
+    if found.on_full == OnFull::DropCounted {
+        text += " const uint8_t is_kept = 1;";
+        text += &format!(" record(graph->runtime, &graph->channel_{id}.keep, &is_kept, 1);");
+    }
+    text + " }"
+}
+
+/// Counts a host's item that was taken, and goes on to the next.
+fn advance(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item: &str) -> String {
+    let at = endpoint.0;
+    let mut text = format!("struct channel *const channel = &graph->channel_{};", channel.0);
+    let entered = entered(emitter, channel, true, false).replace(", item", &format!(", &{item}"));
+    text += &format!(" {}", entered.trim());
+    match emitter.program.graph.endpoints[endpoint.index()].item {
+        Item::Flit => text += &format!(" flit_input_advance(&graph->endpoint_{at});"),
+        _ => {
+            text +=
+                &format!(" graph->endpoint_{at}.at++; graph->endpoint_{at}.is_exposed = false;");
+        }
+    }
+    text
+}
+
+const RECORD_IS_FULL: &str =
+    "graph->runtime->recorded_bytes >= graph->runtime->recorded_bytes_limit";
+
+/// Fires an instance as long as it can; whether it moved anything.
+fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
+    let program = emitter.program;
+    let element = program.element_of(id);
+    let (at, element_at) = (id.0, program.instance(id).element.0);
+    let inputs = &plan.inputs[id.index()];
+    let mut text = format!(
+        "// {}\nOUT_OF_LINE bool step_{at}(struct graph *const graph) {{\n\
+         \x20   struct instance *const instance = &graph->instance_{at};\n\
+         \x20   bool has_moved = false;\n\
+         \x20   for (uint32_t left = {BATCH}; left > 0; left--) {{\n",
+        comment(&program.instance(id).name)
+    );
+    let mut line = |line: &str| text += &format!("        {line}\n");
+    if emitter.records {
+        line(&format!("if ({RECORD_IS_FULL}) break;"));
+    }
+    match has_fixed_mask(program, element) {
+        true => line(&format!("const uint64_t mask = {};", all_ports(inputs.len()))),
+        false => line("const uint64_t mask = instance->mask;"),
+    }
+    line("uint64_t ready = 0;");
+    for (port, input) in inputs.iter().enumerate() {
+        let ready = is_ready(emitter, *input);
+        line(&format!("ready |= (uint64_t)({ready}) << {port};"));
+    }
+    line("ready &= mask;");
+    let is_enough = if element.await_all { "ready == mask" } else { "ready != 0 || mask == 0" };
+    line(&format!("if (!({is_enough})) break;"));
+    if may_do_nothing(program, element) {
+        line("if (instance->is_quiet && instance->quiet_ready == ready) break;");
+    }
+    let room = room(emitter, plan, id);
+    if !room.is_empty() {
+        line(&format!("if (UNLIKELY(!({}))) {{", room.join(" && ")));
+        for channel in &plan.outputs[id.index()] {
+            if let Some(admits) = admits(&program.graph.channels[channel.index()], *channel) {
+                line(&format!("    graph->channel_{}.stalls += !{admits};", channel.0));
+            }
+        }
+        line("    break;");
+        line("}");
+    }
+    line(&format!("struct firing_{element_at} firing;"));
+    let frame = frame_argument(emitter, id);
+    line(&format!("begin_{element_at}(&firing, instance, ready{frame});"));
+    for (port, input) in inputs.iter().enumerate() {
+        match *input {
+            Input::Ring(channel) => {
+                let front = front(&program.graph.channels[channel.index()], channel);
+                line(&format!("firing.input_{port} = {front};"));
+            }
+            Input::Host(endpoint, channel) => {
+                let host = format!("host_{port}");
+                let ty = storage(item_width(program.graph.channels[channel.index()].item));
+                let (build, expose) =
+                    (build(emitter, endpoint, &host), expose(emitter, endpoint, channel, &host));
+                line(&format!("{ty} {host};"));
+                line(&format!("if (ready >> {port} & 1) {{ {build} {expose} }}"));
+                line(&format!("firing.input_{port} = &{host};"));
+            }
+        }
+    }
+    line(&format!("if (!run_{element_at}(instance, &graph->state_{at}, &firing)) continue;"));
+    line("has_moved = true;");
+    for (port, input) in inputs.iter().enumerate() {
+        let leave = match *input {
+            Input::Ring(channel) => format!("pop_{}(graph);", channel.0),
+            Input::Host(endpoint, channel) => {
+                advance(emitter, endpoint, channel, &format!("host_{port}"))
+            }
+        };
+        line(&format!("if (firing.taken >> {port} & 1) {{ {leave} }}"));
+    }
+    let suffix = if plan.is_root[id.index()] { "direct" } else { "queued" };
+    line(&format!("commit_{at}_{suffix}(graph, &firing);"));
+    text + "    }\n    return has_moved;\n}\n\n"
+}
+
+/// Passes items from one endpoint to another.
+fn step_through(emitter: &Emitter<'_>, id: ChannelId) -> String {
+    let channel = &emitter.program.graph.channels[id.index()];
+    let (Source::Endpoint(from), Sink::Endpoint(to)) = (channel.source, channel.sink) else {
+        return String::new();
+    };
+    let mut text = format!(
+        "OUT_OF_LINE bool step_through_{}(struct graph *const graph) {{\n\
+         \x20   bool has_moved = false;\n    while ({} && {}) {{\n",
+        id.0,
+        host_is_ready(emitter, from),
+        has_room(channel.item, to)
+    );
+    if emitter.records {
+        text += &format!("        if ({RECORD_IS_FULL}) break;\n");
+    }
+    text += &format!("        {} host;\n", storage(item_width(channel.item)));
+    text += &format!("        {}\n", build(emitter, from, "host"));
+    text += &format!("        {}\n", expose(emitter, from, id, "host"));
+    let output = format!("&graph->endpoint_{}", to.0);
+    text += &format!("        {}\n", write_item(channel.item, &output, "&host"));
+    text += &format!("        {}\n", advance(emitter, from, id, "host"));
+    text + "        has_moved = true;\n    }\n    return has_moved;\n}\n\n"
+}
+
+fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
+    let graph = &emitter.program.graph;
+    let mut text = String::from(
+        "static uint32_t run(void *const memory, struct endpoint_io *const io) {\n\
+         \x20   struct graph *const graph = memory;\n",
+    );
+    for (at, endpoint) in graph.endpoints.iter().enumerate() {
+        let ty = endpoint_type(endpoint.item, endpoint.direction);
+        text += &match endpoint.item {
+            Item::Flit => format!("    {ty}_attach(&graph->endpoint_{at}, &io[{at}]);\n"),
+            _ => format!(
+                "    graph->endpoint_{at}.data = io[{at}].data;\n\
+                 \x20   graph->endpoint_{at}.count = io[{at}].count;\n\
+                 \x20   graph->endpoint_{at}.at = 0;\n"
+            ),
+        };
+    }
+    text += &format!(
+        "    bool has_moved = true;\n\
+         \x20   for (uint32_t left = {ROUNDS}; has_moved && left > 0; left--) {{\n\
+         \x20       has_moved = false;\n"
+    );
+    let outputs = || {
+        graph.channels.iter().enumerate().filter_map(|(at, channel)| match channel.sink {
+            Sink::Endpoint(endpoint) if has_ring(channel) => Some((at, channel, endpoint)),
+            _ => None,
+        })
+    };
+    for (at, channel, endpoint) in outputs() {
+        let from = front(channel, ChannelId::new(at));
+        let output = format!("&graph->endpoint_{}", endpoint.0);
+        text += &format!(
+            "        while (graph->channel_{at}.fill != 0 && {}) {{\n\
+             \x20           {}\n            pop_{at}(graph);\n            has_moved = true;\n\
+             \x20       }}\n",
+            has_room(channel.item, endpoint),
+            write_item(channel.item, &output, &from)
+        );
+    }
+    for (at, _) in graph.channels.iter().enumerate().filter(|(_, it)| is_through(it)) {
+        text += &format!("        has_moved |= step_through_{at}(graph);\n");
+    }
+    for id in &plan.order {
+        text += &format!("        has_moved |= step_{}(graph);\n", id.0);
+    }
+    text += "    }\n    bool has_input = false;\n";
+    for (at, endpoint) in graph.endpoints.iter().enumerate() {
+        if endpoint.direction == Direction::Into {
+            let ready = host_is_ready(emitter, EndpointId::new(at));
+            text += &format!("    has_input |= {ready};\n");
+        } else if endpoint.item == Item::Flit {
+            text += &format!("    flit_output_detach(&graph->endpoint_{at});\n");
+        }
+        text += &format!("    io[{at}].done = graph->endpoint_{at}.at;\n");
+    }
+    if emitter.records {
+        text += &format!("    if ({RECORD_IS_FULL}) return STATUS_RECORD_FULL;\n");
+    }
+    text += "    if (has_moved) return STATUS_BUDGET;\n";
+    for (at, ..) in outputs() {
+        text += &format!("    if (graph->channel_{at}.fill != 0) return STATUS_OUTPUT_FULL;\n");
+    }
+    for (_, channel) in graph.channels.iter().enumerate().filter(|(_, it)| is_through(it)) {
+        let (Source::Endpoint(from), Sink::Endpoint(to)) = (channel.source, channel.sink) else {
+            continue;
+        };
+        let (ready, room) = (host_is_ready(emitter, from), has_room(channel.item, to));
+        text += &format!("    if ({ready} && !({room})) return STATUS_OUTPUT_FULL;\n");
+    }
+    for (at, channel) in graph.channels.iter().enumerate() {
+        if has_ring(channel) && matches!(channel.sink, Sink::Port(..)) {
+            text += &format!("    if (graph->channel_{at}.fill != 0) return STATUS_STALLED;\n");
+        }
+    }
+    text + "    return has_input ? STATUS_STALLED : STATUS_IDLE;\n}\n\n"
+}
+
+fn start(emitter: &Emitter<'_>) -> String {
+    let graph = &emitter.program.graph;
+    let mut text = String::from(
+        "static void start(void *const memory, struct runtime *const runtime, \
+         const uint64_t seed) {\n\
+         \x20   struct graph *const graph = memory;\n    graph->runtime = runtime;\n",
+    );
+    for (at, instance) in graph.instances.iter().enumerate() {
+        let element = emitter.program.element(instance.element);
+        let mask = all_ports(element.inputs.len());
+        text += &format!(
+            "    graph->instance_{at}.runtime = runtime;\n\
+             \x20   graph->instance_{at}.index = {at};\n\
+             \x20   graph->instance_{at}.traps = graph->traps_{at};\n\
+             \x20   graph->instance_{at}.mask = {mask};\n\
+             \x20   graph->instance_{at}.random = seed ^ UINT64_C({:#x});\n",
+            (at as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95)
+        );
+        for (object, _) in element.state.iter().enumerate().filter(|(_, it)| has_initial(it)) {
+            let from = format!("initial_{}_{object}", instance.element.0);
+            text +=
+                &format!("    memcpy(graph->state_{at}.object_{object}, {from}, sizeof {from});\n");
+        }
+    }
+    for (at, instance) in graph.instances.iter().enumerate() {
+        if emitter.program.element(instance.element).init.is_some() {
+            text += &format!(
+                "    call_{}(&graph->instance_{at}, &graph->state_{at}, UINT32_MAX - 1, NULL, \
+                 NULL);\n",
+                instance.element.0
+            );
+        }
+    }
+    text + "}\n\n"
+}
+
+fn dispatch(emitter: &Emitter<'_>) -> String {
+    let mut text = String::from(
+        "static uint32_t call(void *const memory, const uint32_t instance, const uint32_t method,\n\
+         \x20                    const uint8_t *const arguments, uint8_t *const result) {\n\
+         \x20   struct graph *const graph = memory;\n    switch (instance) {\n",
+    );
+    for (at, instance) in emitter.program.graph.instances.iter().enumerate() {
+        text += &format!(
+            "    case {at}: return call_{}(&graph->instance_{at}, &graph->state_{at}, method, \
+             arguments, result);\n",
+            instance.element.0
+        );
+    }
+    text + "    default: return 0;\n    }\n}\n\n"
+}
+
+fn layouts(emitter: &Emitter<'_>) -> String {
+    let graph = &emitter.program.graph;
+    let mut text = String::from("static const struct instance_layout instances[] = {\n");
+    for (at, instance) in graph.instances.iter().enumerate() {
+        text += &format!(
+            "    {{offsetof(struct graph, instance_{at}), offsetof(struct graph, state_{at}), \
+             objects_{}}},\n",
+            instance.element.0
+        );
+    }
+    text += "    {0, 0, NULL},\n};\n\nstatic const struct channel_layout channels[] = {\n";
+    for at in 0..graph.channels.len() {
+        text += &format!("    {{offsetof(struct graph, channel_{at})}},\n");
+    }
+    text += "    {0},\n};\n\nstatic const struct output_layout outputs[] = {\n";
+    for (at, endpoint) in graph.endpoints.iter().enumerate() {
+        let is_flit_output = endpoint.item == Item::Flit && endpoint.direction == Direction::OutOf;
+        match is_flit_output {
+            true => text += &format!("    {{offsetof(struct graph, endpoint_{at})}},\n"),
+            false => text += "    {~UINT64_C(0)},\n",
+        }
+    }
+    text += "    {0},\n};\n\n";
+    text + &format!(
+        "__attribute__((visibility(\"default\"))) const struct image freeport_image = {{\n\
+         \x20   ABI_VERSION, sizeof(struct graph), _Alignof(struct graph), {}, {}, {},\n\
+         \x20   instances, channels, outputs, start, run, call,\n}};\n",
+        graph.instances.len(),
+        graph.channels.len(),
+        graph.endpoints.len()
+    )
+}

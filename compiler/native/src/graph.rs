@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A running graph: it is run on the host's frames and records, and between runs it is signalled,
+//! called, read and written.
+
+use crate::io::EndpointIo;
+use crate::library::{Instance, take};
+use crate::manifest::{ItemInfo, Manifest, ProbeKind, VariableInfo};
+use crate::{Error, Image, RunStatus, Stall, StalledChannel, WaitingInstance, abi};
+use freeport_ir::interp::format_printf;
+use freeport_ir::oracle::{HostAction, HostEvent, InstanceCounters};
+use freeport_ir::{Bits, InstanceId, ObjectId, SIGNAL_BITS, TrapCode};
+use std::sync::Arc;
+
+/// A graph that was loaded.
+pub struct Graph {
+    pub(crate) code: Instance,
+    manifest: Arc<Manifest>,
+    pub(crate) host_events: Vec<Vec<HostEvent>>,
+    pub(crate) answers: Vec<Vec<Bits>>,
+}
+
+/// What went on in a graph since it was loaded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// By instance.
+    pub instances: Vec<InstanceCounters>,
+    /// By channel.
+    pub channels: Vec<ChannelCounters>,
+    /// By endpoint; zeros where no frames leave.
+    pub outputs: Vec<OutputCounters>,
+}
+
+/// What passed a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChannelCounters {
+    /// Items that entered.
+    pub items: u64,
+    /// Packets that entered with their last flit; 0 for records.
+    pub packets: u64,
+    /// Bytes of payload, or of records.
+    pub bytes: u64,
+    /// Firings that the channel held because it was full, once each time one was tried.
+    pub stalls: u64,
+    /// Items that a full lossy channel dropped.
+    pub drops: u64,
+}
+
+/// Frames that an endpoint did not give to the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OutputCounters {
+    /// Longer than their buffer.
+    pub too_long: u64,
+    /// Flits that broke the framing.
+    pub malformed: u64,
+}
+
+/// Something a probe told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProbeEvent {
+    /// Whose probe.
+    pub instance: InstanceId,
+    /// Firings of the instance that did something before this one.
+    pub firing: u64,
+    /// What kind of probe.
+    pub kind: ProbeKind,
+    /// A printf's text; for the other kinds the probe's name and operands.
+    pub text: String,
+}
+
+impl Graph {
+    /// Loads an image as one graph of its own, and runs its init functions.
+    ///
+    /// # Errors
+    /// A library that cannot be loaded, or that its manifest does not describe.
+    pub fn load(image: &Image) -> Result<Self, Error> {
+        Self::load_seeded(image, 0)
+    }
+
+    /// As [`load`](Self::load); what `random` gives is drawn from `seed`.
+    ///
+    /// # Errors
+    /// As for `load`.
+    pub fn load_seeded(image: &Image, seed: u64) -> Result<Self, Error> {
+        let count = image.manifest.instances.len();
+        Ok(Self {
+            code: Instance::load(image, seed)?,
+            manifest: Arc::new(image.manifest.clone()),
+            host_events: vec![vec![]; count],
+            answers: vec![vec![]; count],
+        })
+    }
+
+    /// What the image holds.
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
+    /// The instance of that name.
+    pub fn instance(&self, name: &str) -> Option<InstanceId> {
+        let at = self.manifest.instances.iter().position(|instance| instance.name == name)?;
+        Some(InstanceId::new(at))
+    }
+
+    /// Runs until nothing can go on, on what `io` has for each endpoint, in their order. How much
+    /// of it was used is in `io` afterwards.
+    ///
+    /// # Errors
+    /// An `io` that does not fit the endpoints.
+    pub fn run(&mut self, io: &mut [EndpointIo<'_>]) -> Result<RunStatus, Error> {
+        let endpoints = &self.manifest.endpoints;
+        if io.len() != endpoints.len() {
+            let (wanted, given) = (endpoints.len().to_string(), io.len().to_string());
+            return Err(Error::mismatch("a run", wanted + " endpoints", given));
+        }
+        // The usual graph has two endpoints: no allocation for up to four.
+        let mut raw = [const { abi::EndpointIo::EMPTY }; 4];
+        let mut many = vec![];
+        let raw = match io.len() {
+            count if count <= raw.len() => &mut raw[..count],
+            count => {
+                many.resize_with(count, || abi::EndpointIo::EMPTY);
+                &mut many[..]
+            }
+        };
+        for ((raw, io), endpoint) in raw.iter_mut().zip(io.iter_mut()).zip(endpoints) {
+            let fits = matches!(
+                (&*io, endpoint.is_input, endpoint.item),
+                (EndpointIo::FramesIn { .. }, true, ItemInfo::Flit)
+                    | (EndpointIo::FramesOut { .. }, false, ItemInfo::Flit)
+                    | (EndpointIo::RecordsIn { .. }, true, ItemInfo::Record(_))
+                    | (EndpointIo::RecordsOut { .. }, false, ItemInfo::Record(_))
+            );
+            if !fits {
+                let direction = if endpoint.is_input { "in" } else { "out" };
+                let wanted = match endpoint.item {
+                    ItemInfo::Flit => format!("frames {direction}"),
+                    ItemInfo::Record(width) => format!("records {direction} of {width} bits"),
+                };
+                return Err(Error::mismatch(&endpoint.name, wanted, io.kind()));
+            }
+            *raw = io.raw(endpoint.item.bits().div_ceil(8) as usize);
+        }
+        let status = self.code.run(raw);
+        for (raw, io) in raw.iter().zip(io.iter_mut()) {
+            io.set_done(raw.done);
+        }
+        Ok(match status {
+            abi::STATUS_IDLE => RunStatus::Idle,
+            abi::STATUS_OUTPUT_FULL => RunStatus::OutputFull,
+            abi::STATUS_RECORD_FULL => RunStatus::RecordFull,
+            abi::STATUS_STALLED => RunStatus::Stalled(self.stall(raw)),
+            _ => RunStatus::Budget,
+        })
+    }
+
+    /// Sends a signal of [`SIGNAL_BITS`] to an instance; its answer.
+    ///
+    /// # Errors
+    /// An instance without a signal handler; a signal of another width.
+    pub fn signal(&mut self, instance: InstanceId, signal: Bits) -> Result<Bits, Error> {
+        let info = self.info(instance)?;
+        if !self.manifest.elements[info].takes_signals {
+            return Err(self.unknown(instance, "signal handler"));
+        }
+        check_width("a signal", &signal, SIGNAL_BITS)?;
+        let arguments = signal.to_le_bytes();
+        let answer = self.call(instance, abi::SIGNAL, &arguments, Some(SIGNAL_BITS));
+        self.note(instance, HostAction::Signal(signal), answer.clone());
+        Ok(answer.unwrap_or_else(|| Bits::zero(SIGNAL_BITS)))
+    }
+
+    /// Calls a method of an instance; its result, where it has one. One that traps gives 0.
+    ///
+    /// # Errors
+    /// No such method; arguments other than its parameters.
+    pub fn call_method(
+        &mut self,
+        instance: InstanceId,
+        method: &str,
+        arguments: &[Bits],
+    ) -> Result<Option<Bits>, Error> {
+        let element = self.info(instance)?;
+        let manifest = self.manifest.clone();
+        let methods = &manifest.elements[element].methods;
+        let at = methods.iter().position(|it| it.name == method);
+        let at = at.ok_or_else(|| self.unknown(instance, &format!("method {method}")))?;
+        let bytes = argument_bytes(method, &methods[at].parameters, arguments)?;
+        let result = self.call(instance, at as u32, &bytes, methods[at].result);
+        self.note(instance, HostAction::Method(at, arguments.to_vec()), result.clone());
+        Ok(result)
+    }
+
+    /// Element `index` of a state variable.
+    ///
+    /// # Errors
+    /// No such variable or element, or one that the host may not see.
+    pub fn read_variable(
+        &self,
+        instance: InstanceId,
+        object: &str,
+        index: u64,
+    ) -> Result<Bits, Error> {
+        let (at, variable) = self.variable(instance, object, index)?;
+        Ok(self.element(instance.index(), at, index, variable.width))
+    }
+
+    /// Writes element `index` of a state variable.
+    ///
+    /// # Errors
+    /// As for [`read_variable`](Self::read_variable), and a value of another width.
+    pub fn write_variable(
+        &mut self,
+        instance: InstanceId,
+        object: &str,
+        index: u64,
+        value: Bits,
+    ) -> Result<(), Error> {
+        let (at, variable) = self.variable(instance, object, index)?;
+        check_width(object, &value, variable.width)?;
+        let bytes = value.to_le_bytes();
+        let place = self.code.variable_mut(instance.index(), at, index, bytes.len());
+        place.copy_from_slice(&bytes);
+        self.code.instance_mut(instance.index()).is_quiet = 0;
+        let action = HostAction::Write { object: ObjectId::new(at), index, value };
+        self.note(instance, action, None);
+        Ok(())
+    }
+
+    /// What was counted since the graph was loaded.
+    pub fn counters(&self) -> Counters {
+        let instances = 0..self.manifest.instances.len();
+        let endpoints = 0..self.manifest.endpoints.len();
+        Counters {
+            instances: instances.map(|at| self.instance_counters(at)).collect(),
+            channels: (0..self.manifest.channels.len()).map(|at| self.channel(at)).collect(),
+            outputs: endpoints.map(|at| self.output(at)).collect(),
+        }
+    }
+
+    /// What probes have told since this was last asked, and how many had to be left out because the
+    /// host asks too seldom.
+    pub fn take_probes(&mut self) -> (Vec<ProbeEvent>, u64) {
+        let runtime = self.code.runtime();
+        let lost = std::mem::take(&mut runtime.lost_probes);
+        let bytes = take(&mut runtime.probes);
+        let mut left = &bytes[..];
+        let mut events = vec![];
+        while let Some((event, rest)) = self.probe_event(left) {
+            events.push(event);
+            left = rest;
+        }
+        (events, lost)
+    }
+
+    fn probe_event<'b>(&self, bytes: &'b [u8]) -> Option<(ProbeEvent, &'b [u8])> {
+        let (head, mut rest) = bytes.split_at_checked(24)?;
+        let [instance, probe, firing] =
+            [0, 8, 16].map(|at| Bits::from_le_bytes(64, &head[at..at + 8]).to_u64());
+        let probe = self.manifest.probes.get(probe as usize)?;
+        let mut operands = vec![];
+        for width in &probe.operands {
+            let (operand, after) = rest.split_at_checked(width.div_ceil(8) as usize)?;
+            operands.push(Bits::from_le_bytes(*width, operand));
+            rest = after;
+        }
+        let text = match probe.kind {
+            ProbeKind::Printf => format_printf(&probe.text, &operands),
+            ProbeKind::Breakpoint | ProbeKind::Log => {
+                operands.iter().fold(probe.text.clone(), |text, it| format!("{text} {it}"))
+            }
+        };
+        let instance = InstanceId::new(instance as usize);
+        Some((ProbeEvent { instance, firing, kind: probe.kind, text }, rest))
+    }
+
+    fn instance_counters(&self, at: usize) -> InstanceCounters {
+        let counted = self.code.instance(at);
+        let codes = self.manifest.traps.iter();
+        let traps = codes.zip(self.code.traps(at, self.manifest.traps.len()));
+        InstanceCounters {
+            firings: counted.firings,
+            out_of_range: counted.out_of_range,
+            empty_reads: counted.empty_reads,
+            traps: traps
+                .filter(|(_, count)| **count > 0)
+                .map(|(code, count)| (TrapCode::from(*code), *count))
+                .collect(),
+        }
+    }
+
+    fn channel(&self, at: usize) -> ChannelCounters {
+        let abi::Channel { items, packets, bytes, stalls, drops, .. } = *self.code.channel(at);
+        ChannelCounters { items, packets, bytes, stalls, drops }
+    }
+
+    fn output(&self, at: usize) -> OutputCounters {
+        let output = self.code.flit_output(at);
+        output.map_or(OutputCounters::default(), |output| OutputCounters {
+            too_long: output.too_long,
+            malformed: output.malformed,
+        })
+    }
+
+    /// What the graph waits for; `raw` tells what the host still has.
+    fn stall(&self, raw: &[abi::EndpointIo]) -> Stall {
+        let mut stall = Stall::default();
+        let mut ready = vec![0_u64; self.manifest.instances.len()];
+        for (at, channel) in self.manifest.channels.iter().enumerate() {
+            let fill = self.code.channel(at).fill;
+            if fill > channel.depth {
+                let (name, depth) = (channel.name.clone(), channel.depth);
+                stall.full.push(StalledChannel { name, fill, depth });
+            }
+            let host_has = |endpoint: usize| raw[endpoint].done < raw[endpoint].count;
+            if let Some((instance, port)) = channel.reader
+                && (fill > 0 || channel.endpoint.is_some_and(host_has))
+            {
+                ready[instance] |= 1 << port;
+            }
+        }
+        for (at, ready) in ready.into_iter().enumerate().filter(|(_, ready)| *ready != 0) {
+            let (name, mask) =
+                (self.manifest.instances[at].name.clone(), self.code.instance(at).mask);
+            stall.waiting.push(WaitingInstance { name, mask, ready });
+        }
+        stall
+    }
+
+    /// Calls code that has no ports.
+    fn call(
+        &mut self,
+        instance: InstanceId,
+        method: u32,
+        arguments: &[u8],
+        result: Option<u32>,
+    ) -> Option<Bits> {
+        let mut bytes = vec![0; result.map_or(0, |width| width.div_ceil(8) as usize)];
+        self.code.call(instance.index(), method, arguments, &mut bytes);
+        result.map(|width| Bits::from_le_bytes(width, &bytes))
+    }
+
+    /// Notes what the host did, where that is recorded.
+    fn note(&mut self, instance: InstanceId, action: HostAction, answer: Option<Bits>) {
+        if self.manifest.records {
+            let before_firing = self.code.instance(instance.index()).firings;
+            self.host_events[instance.index()].push(HostEvent { before_firing, action });
+            self.answers[instance.index()].extend(answer);
+        }
+    }
+
+    /// An element of a variable that is known to be there.
+    pub(crate) fn element(&self, instance: usize, object: usize, index: u64, width: u32) -> Bits {
+        let bytes = width.div_ceil(8) as usize;
+        Bits::from_le_bytes(width, self.code.variable(instance, object, index, bytes))
+    }
+
+    fn variable(
+        &self,
+        instance: InstanceId,
+        name: &str,
+        index: u64,
+    ) -> Result<(usize, &VariableInfo), Error> {
+        let variables = &self.manifest.elements[self.info(instance)?].variables;
+        let mut found = variables.iter().enumerate();
+        let found = found.find(|(_, it)| it.name == name && it.is_host_visible);
+        let found = found
+            .ok_or_else(|| self.unknown(instance, &format!("variable {name} open to the host")))?;
+        if index >= found.1.depth {
+            return Err(self.unknown(instance, &format!("element {index} of {name}")));
+        }
+        Ok(found)
+    }
+
+    /// The element of an instance.
+    fn info(&self, instance: InstanceId) -> Result<usize, Error> {
+        let info = self.manifest.instances.get(instance.index());
+        let unknown = || Error::unknown(&self.manifest.program, format!("instance {}", instance.0));
+        info.map(|info| info.element).ok_or_else(unknown)
+    }
+
+    fn unknown(&self, instance: InstanceId, what: &str) -> Error {
+        Error::unknown(&self.manifest.instances[instance.index()].name, what)
+    }
+}
+
+/// The arguments of a call, one after the other, if they are what it takes.
+pub(crate) fn argument_bytes(
+    what: &str,
+    parameters: &[u32],
+    arguments: &[Bits],
+) -> Result<Vec<u8>, Error> {
+    let given: Vec<u32> = arguments.iter().map(Bits::width).collect();
+    if given != parameters {
+        let list = |widths: &[u32]| format!("arguments of {widths:?} bits");
+        return Err(Error::mismatch(what, list(parameters), list(&given)));
+    }
+    Ok(arguments.iter().flat_map(Bits::to_le_bytes).collect())
+}
+
+fn check_width(what: &str, value: &Bits, width: u32) -> Result<(), Error> {
+    match value.width() == width {
+        true => Ok(()),
+        false => {
+            let bits = |width: u32| format!("{width} bits");
+            Err(Error::mismatch(what, bits(width), bits(value.width())))
+        }
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Native code for packet programs: intermediate representation to C, C to a shared object by clang,
+//! loaded and run on the host's frames.
+//!
+//! [`build`] makes an [`Image`] of a program, [`Graph::load`] makes it a running graph, and
+//! [`Graph::run`] passes frames and records through it. `docs/native.md` tells how the code works.
+
+mod abi;
+mod compile;
+mod emit;
+mod error;
+mod function;
+mod graph;
+mod io;
+mod library;
+pub mod manifest;
+mod options;
+mod recording;
+mod status;
+
+pub use compile::{Image, build, build_functions, emit};
+pub use error::Error;
+pub use function::{Functions, Returned, build_function};
+pub use graph::{ChannelCounters, Counters, Graph, OutputCounters, ProbeEvent};
+pub use io::{Buffer, EndpointIo, Frame};
+pub use manifest::Manifest;
+pub use options::Options;
+pub use status::{RunStatus, Stall, StalledChannel, WaitingInstance};

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A loaded library and the memory of one graph of it: everything that is unsafe about native code
+//! but the run itself.
+
+use crate::abi;
+use crate::{Error, Image};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+
+/// Bytes of probes that are kept until the host takes them.
+const PROBE_BYTES_LIMIT: u64 = 1 << 20;
+
+/// A library, and a graph of it in memory.
+pub(crate) struct Instance {
+    memory: NonNull<u8>,
+    layout: Layout,
+    image: NonNull<abi::Image>,
+    runtime: Box<abi::Runtime>,
+    /// Unmapped last.
+    _library: libloading::Library,
+}
+
+// SAFETY: all memory is owned, and the code keeps no state of the thread that runs it.
+unsafe impl Send for Instance {}
+
+impl Instance {
+    pub fn load(image: &Image, seed: u64) -> Result<Self, Error> {
+        let failed = |reason: String| Error::Load { library: image.library.clone(), reason };
+        // SAFETY: the library is one that `build` made; it has no initialisers.
+        let library = unsafe { libloading::Library::new(&image.library) };
+        let library = library.map_err(|error| failed(error.to_string()))?;
+        // SAFETY: the symbol is a constant structure; its version is checked before any other use.
+        let symbol = unsafe { library.get::<*mut abi::Image>(b"freeport_image\0") };
+        let symbol = symbol.map_err(|error| failed(error.to_string()))?;
+        let found = NonNull::new(*symbol).ok_or_else(|| failed("it exports nothing".into()))?;
+        // SAFETY: the symbol is mapped as long as the library is, which is kept.
+        let description = unsafe { found.as_ref() };
+        if description.abi != abi::VERSION {
+            let version = description.abi;
+            return Err(failed(format!(
+                "its interface is version {version}, not {}",
+                abi::VERSION
+            )));
+        }
+        if description.instance_count != image.manifest.instances.len() as u64
+            || description.channel_count != image.manifest.channels.len() as u64
+            || description.endpoint_count != image.manifest.endpoints.len() as u64
+        {
+            return Err(failed("its manifest belongs to another program".into()));
+        }
+        let (size, align) = (description.graph_bytes as usize, description.graph_align as usize);
+        let layout = Layout::from_size_align(size.max(1), align.max(64));
+        let layout = layout.map_err(|error| failed(error.to_string()))?;
+        // SAFETY: the layout has a size.
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout) });
+        let memory = memory.unwrap_or_else(|| handle_alloc_error(layout));
+        let runtime = Box::new(abi::Runtime {
+            grow,
+            probes: empty(),
+            probe_bytes_limit: PROBE_BYTES_LIMIT,
+            lost_probes: 0,
+            recorded_bytes: 0,
+            recorded_bytes_limit: u64::MAX,
+        });
+        let mut this = Self { memory, layout, image: found, runtime, _library: library };
+        let runtime: *mut abi::Runtime = &raw mut *this.runtime;
+        // SAFETY: the memory is zeroed and as large and aligned as the image asks for; the runtime
+        // stays where it is as long as the graph.
+        unsafe { (this.image().start)(this.memory(), runtime, seed) };
+        Ok(this)
+    }
+
+    pub fn runtime(&mut self) -> &mut abi::Runtime {
+        &mut self.runtime
+    }
+
+    pub fn run(&mut self, io: &mut [abi::EndpointIo]) -> u32 {
+        assert_eq!(io.len() as u64, self.image().endpoint_count, "one for each endpoint");
+        // SAFETY: the graph is started, and what `io` points to is borrowed for the call.
+        unsafe { (self.image().run)(self.memory(), io.as_mut_ptr()) }
+    }
+
+    /// Calls method `method`; `arguments` and `result` are as long as its signature says.
+    pub fn call(
+        &mut self,
+        instance: usize,
+        method: u32,
+        arguments: &[u8],
+        result: &mut [u8],
+    ) -> u32 {
+        let (arguments, result) = (arguments.as_ptr(), result.as_mut_ptr());
+        // SAFETY: the callers take the lengths from the manifest.
+        unsafe { (self.image().call)(self.memory(), instance as u32, method, arguments, result) }
+    }
+
+    pub fn instance(&self, at: usize) -> &abi::Instance {
+        // SAFETY: the layout says where the instance is, and nothing runs while `self` is borrowed.
+        unsafe { &*self.at(self.instance_layout(at).offset).cast::<abi::Instance>() }
+    }
+
+    pub fn instance_mut(&mut self, at: usize) -> &mut abi::Instance {
+        // SAFETY: as above, borrowed exclusively.
+        unsafe { &mut *self.at(self.instance_layout(at).offset).cast::<abi::Instance>() }
+    }
+
+    /// How often instance `at` had the trap of each of `count` codes.
+    pub fn traps(&self, at: usize, count: usize) -> &[u64] {
+        // SAFETY: the array has an element for each code of the manifest.
+        unsafe { std::slice::from_raw_parts(self.instance(at).traps, count) }
+    }
+
+    pub fn channel(&self, at: usize) -> &abi::Channel {
+        // SAFETY: as for instances; `at` is below the image's count, as the manifest's is.
+        unsafe { &*self.at(self.channel_offset(at)).cast::<abi::Channel>() }
+    }
+
+    pub fn channel_mut(&mut self, at: usize) -> &mut abi::Channel {
+        // SAFETY: as above, borrowed exclusively.
+        unsafe { &mut *self.at(self.channel_offset(at)).cast::<abi::Channel>() }
+    }
+
+    /// The counters of an endpoint, if frames leave by it.
+    pub fn flit_output(&self, endpoint: usize) -> Option<&abi::FlitOutput> {
+        assert!((endpoint as u64) < self.image().endpoint_count, "an endpoint of the manifest");
+        // SAFETY: there is an offset for every endpoint.
+        let offset = unsafe { *self.image().outputs.add(endpoint) };
+        // SAFETY: the offset is that of such a structure in the graph.
+        (offset != u64::MAX).then(|| unsafe { &*self.at(offset).cast::<abi::FlitOutput>() })
+    }
+
+    /// The bytes of element `index` of a variable of `bytes` bytes an element; the caller has
+    /// checked object and index against the manifest.
+    pub fn variable(&self, instance: usize, object: usize, index: u64, bytes: usize) -> &[u8] {
+        // SAFETY: the place is within the graph by what the caller has checked.
+        unsafe { std::slice::from_raw_parts(self.place(instance, object, index), bytes) }
+    }
+
+    /// As [`variable`](Self::variable), to change it.
+    pub fn variable_mut(
+        &mut self,
+        instance: usize,
+        object: usize,
+        index: u64,
+        bytes: usize,
+    ) -> &mut [u8] {
+        // SAFETY: as above, borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.place(instance, object, index), bytes) }
+    }
+
+    fn place(&self, instance: usize, object: usize, index: u64) -> *mut u8 {
+        let layout = self.instance_layout(instance);
+        // SAFETY: there is a layout for every object of the manifest.
+        let object = unsafe { &*layout.objects.add(object) };
+        self.at(layout.state_offset + object.offset + index * object.stride)
+    }
+
+    fn instance_layout(&self, at: usize) -> &abi::InstanceLayout {
+        assert!((at as u64) < self.image().instance_count, "an instance of the manifest");
+        // SAFETY: the array has that many elements.
+        unsafe { &*self.image().instances.add(at) }
+    }
+
+    fn channel_offset(&self, at: usize) -> u64 {
+        assert!((at as u64) < self.image().channel_count, "a channel of the manifest");
+        // SAFETY: the array has that many elements.
+        unsafe { *self.image().channels.add(at) }
+    }
+
+    fn at(&self, offset: u64) -> *mut u8 {
+        // SAFETY: offsets of the image are within its graph.
+        unsafe { self.memory.as_ptr().add(offset as usize) }
+    }
+
+    fn memory(&self) -> *mut c_void {
+        self.memory.as_ptr().cast()
+    }
+
+    fn image(&self) -> &abi::Image {
+        // SAFETY: mapped as long as the library is.
+        unsafe { self.image.as_ref() }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        for at in 0..self.image().instance_count as usize {
+            let instance = self.instance_mut(at);
+            for stream in [&mut instance.ready, &mut instance.now, &mut instance.random_values] {
+                drop(take(stream));
+            }
+        }
+        for at in 0..self.image().channel_count as usize {
+            let channel = self.channel_mut(at);
+            drop((take(&mut channel.history), take(&mut channel.keep)));
+        }
+        drop(take(&mut self.runtime.probes));
+        // SAFETY: allocated with this layout, and used no more.
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) };
+    }
+}
+
+fn empty() -> abi::Stream {
+    abi::Stream { data: ptr::null_mut(), length: 0, capacity: 0 }
+}
+
+/// The bytes of a stream, which is empty then.
+pub(crate) fn take(stream: &mut abi::Stream) -> Vec<u8> {
+    let abi::Stream { data, length, capacity } = std::mem::replace(stream, empty());
+    match NonNull::new(data) {
+        // SAFETY: only `grow` sets a stream's memory, to that of a vector.
+        Some(data) => unsafe {
+            Vec::from_raw_parts(data.as_ptr(), length as usize, capacity as usize)
+        },
+        None => vec![],
+    }
+}
+
+/// Makes room for `more` bytes in a stream.
+unsafe extern "C" fn grow(stream: *mut abi::Stream, more: u64) {
+    // SAFETY: the code gives a stream of the graph, which nothing else uses while it runs.
+    let stream = unsafe { &mut *stream };
+    let mut bytes = take(stream);
+    bytes.reserve(more as usize);
+    let mut bytes = std::mem::ManuallyDrop::new(bytes);
+    stream.data = bytes.as_mut_ptr();
+    stream.length = bytes.len() as u64;
+    stream.capacity = bytes.capacity() as u64;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is in an image, for whoever loads it without the program: endpoints, instances, variables,
+//! methods and channels by name and shape. Kept as JSON next to the library.
+
+use freeport_ir::oracle::has_choice;
+use freeport_ir::{
+    Direction, Element, FunctionId, Item, OnFull, Probe, Program, Sink, Source, TrapCode,
+};
+use serde::{Deserialize, Serialize};
+
+/// The description of an image.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The program's name.
+    pub program: String,
+    /// The version of this crate that built it.
+    pub version: String,
+    /// Whether it records.
+    pub records: bool,
+    /// Outer ends, in the order of [`EndpointId`](freeport_ir::EndpointId).
+    pub endpoints: Vec<EndpointInfo>,
+    /// Instances, in the order of [`InstanceId`](freeport_ir::InstanceId).
+    pub instances: Vec<InstanceInfo>,
+    /// Element types, in the order of [`ElementId`](freeport_ir::ElementId).
+    pub elements: Vec<ElementInfo>,
+    /// Channels, in the order of [`ChannelId`](freeport_ir::ChannelId).
+    pub channels: Vec<ChannelInfo>,
+    /// The trap codes that the code counts, in the order of its counters.
+    pub traps: Vec<TrapInfo>,
+    /// Probes, in the order of the numbers that the code tells them by.
+    pub probes: Vec<ProbeInfo>,
+}
+
+/// An outer end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EndpointInfo {
+    /// Its name, such as `from_tor`.
+    pub name: String,
+    /// Whether it leads into the graph.
+    pub is_input: bool,
+    /// What passes it.
+    pub item: ItemInfo,
+}
+
+/// What passes an endpoint or a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemInfo {
+    /// Packets, flit by flit.
+    Flit,
+    /// Records of that many bits.
+    Record(u32),
+}
+
+/// An element instance.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct InstanceInfo {
+    /// Its name.
+    pub name: String,
+    /// Its element, a position in [`Manifest::elements`].
+    pub element: usize,
+}
+
+/// An element type.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ElementInfo {
+    /// Its name with its compile-time arguments.
+    pub name: String,
+    /// Names of its input ports.
+    pub inputs: Vec<String>,
+    /// Names of its output ports.
+    pub outputs: Vec<String>,
+    /// Its state, in the order of [`ObjectId`](freeport_ir::ObjectId).
+    pub variables: Vec<VariableInfo>,
+    /// Its methods.
+    pub methods: Vec<MethodInfo>,
+    /// Whether it takes signals.
+    pub takes_signals: bool,
+    /// Whether its ready bitmaps are recorded.
+    pub has_choice: bool,
+}
+
+/// A state variable.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct VariableInfo {
+    /// Its name.
+    pub name: String,
+    /// Bits of one element of it.
+    pub width: u32,
+    /// Number of elements.
+    pub depth: u64,
+    /// The space it was declared in, as the text form names it.
+    pub place: String,
+    /// Whether the host may read and write it by name.
+    pub is_host_visible: bool,
+}
+
+/// A method.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MethodInfo {
+    /// Its name.
+    pub name: String,
+    /// Widths of its parameters, in bits.
+    pub parameters: Vec<u32>,
+    /// Width of its result, if it has one.
+    pub result: Option<u32>,
+}
+
+/// A channel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChannelInfo {
+    /// Its ends, as `a.out -> b.in`.
+    pub name: String,
+    /// What it carries.
+    pub item: ItemInfo,
+    /// Items it holds at least.
+    pub depth: u32,
+    /// Whether a full one drops instead of holding the writer.
+    pub is_lossy: bool,
+    /// The instance and the input port that it leads to, if not out of the graph.
+    pub reader: Option<(usize, usize)>,
+    /// The endpoint that feeds it, if one does.
+    pub endpoint: Option<usize>,
+}
+
+/// A trap code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrapInfo {
+    /// A loop reached its bound.
+    LoopBound,
+    /// The watchdog.
+    Watchdog,
+    /// The program's own.
+    User(u32),
+}
+
+/// A probe.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProbeInfo {
+    /// What kind.
+    pub kind: ProbeKind,
+    /// The format, or the name.
+    pub text: String,
+    /// Widths of its operands, in bits.
+    pub operands: Vec<u32>,
+}
+
+/// The kind of a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// Prints by a format.
+    Printf,
+    /// Tells that a place was passed.
+    Breakpoint,
+    /// Tells operands under a name.
+    Log,
+}
+
+impl Manifest {
+    /// The manifest of `program`, which native code can do, without its traps and probes.
+    pub(crate) fn of(program: &Program, records: bool) -> Self {
+        let graph = &program.graph;
+        let endpoints = graph.endpoints.iter().map(|endpoint| EndpointInfo {
+            name: endpoint.name.clone(),
+            is_input: endpoint.direction == Direction::Into,
+            item: ItemInfo::of(endpoint.item),
+        });
+        let instances = graph.instances.iter().map(|instance| InstanceInfo {
+            name: instance.name.clone(),
+            element: instance.element.index(),
+        });
+        let channels = graph.channels.iter().map(|channel| ChannelInfo {
+            name: channel_name(program, channel),
+            item: ItemInfo::of(channel.item),
+            depth: channel.depth,
+            is_lossy: channel.on_full == OnFull::DropCounted,
+            reader: match channel.sink {
+                Sink::Port(instance, port) => Some((instance.index(), port.index())),
+                Sink::Endpoint(_) => None,
+            },
+            endpoint: match channel.source {
+                Source::Endpoint(endpoint) => Some(endpoint.index()),
+                Source::Port(..) => None,
+            },
+        });
+        Self {
+            program: program.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            records,
+            endpoints: endpoints.collect(),
+            instances: instances.collect(),
+            elements: program.elements.iter().map(|it| ElementInfo::of(program, it)).collect(),
+            channels: channels.collect(),
+            traps: vec![],
+            probes: vec![],
+        }
+    }
+}
+
+impl ItemInfo {
+    pub(crate) fn of(item: Item) -> Self {
+        match item {
+            Item::Bits(width) => Self::Record(width),
+            // Packet items never come here: what has them is refused.
+            Item::Flit | Item::Packet { .. } => Self::Flit,
+        }
+    }
+
+    /// Bits of one item.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Flit => freeport_ir::flit::FLIT_BITS,
+            Self::Record(width) => width,
+        }
+    }
+}
+
+impl ElementInfo {
+    fn of(program: &Program, element: &Element) -> Self {
+        let names = |ports: &[freeport_ir::Port]| ports.iter().map(|it| it.name.clone()).collect();
+        let variables = element.state.iter().map(|object| VariableInfo {
+            name: object.name.clone(),
+            width: object.elem_bits,
+            depth: object.depth,
+            place: object.space.name().to_owned(),
+            is_host_visible: object.host_visible,
+        });
+        let methods = element.methods.iter().map(|method| {
+            let (parameters, result) = signature(program, method.function);
+            MethodInfo { name: method.name.clone(), parameters, result }
+        });
+        Self {
+            name: element.name.clone(),
+            inputs: names(&element.inputs),
+            outputs: names(&element.outputs),
+            variables: variables.collect(),
+            methods: methods.collect(),
+            takes_signals: element.signal.is_some(),
+            has_choice: has_choice(program, element),
+        }
+    }
+}
+
+impl From<TrapCode> for TrapInfo {
+    fn from(code: TrapCode) -> Self {
+        match code {
+            TrapCode::LoopBound => Self::LoopBound,
+            TrapCode::Watchdog => Self::Watchdog,
+            TrapCode::User(code) => Self::User(code),
+        }
+    }
+}
+
+impl From<TrapInfo> for TrapCode {
+    fn from(code: TrapInfo) -> Self {
+        match code {
+            TrapInfo::LoopBound => Self::LoopBound,
+            TrapInfo::Watchdog => Self::Watchdog,
+            TrapInfo::User(code) => Self::User(code),
+        }
+    }
+}
+
+impl ProbeInfo {
+    pub(crate) fn of(probe: &Probe, operands: Vec<u32>) -> Self {
+        let (kind, text) = match probe {
+            Probe::Printf(format) => (ProbeKind::Printf, format),
+            Probe::Breakpoint(name) => (ProbeKind::Breakpoint, name),
+            Probe::Log(name) => (ProbeKind::Log, name),
+        };
+        Self { kind, text: text.clone(), operands }
+    }
+}
+
+/// Widths of the parameters and of the result of a function over bit vectors.
+pub(crate) fn signature(program: &Program, function: FunctionId) -> (Vec<u32>, Option<u32>) {
+    let function = program.function(function);
+    let params = function.params().iter().filter_map(|param| function.type_of(*param).bits());
+    (params.collect(), function.result.and_then(freeport_ir::Type::bits))
+}
+
+fn channel_name(program: &Program, channel: &freeport_ir::Channel) -> String {
+    let endpoint = |at: usize| program.graph.endpoints[at].name.clone();
+    let source = match channel.source {
+        Source::Endpoint(id) => endpoint(id.index()),
+        Source::Port(id, at) => {
+            let port = &program.element_of(id).outputs[at.index()];
+            format!("{}.{}", program.instance(id).name, port.name)
+        }
+    };
+    let sink = match channel.sink {
+        Sink::Endpoint(id) => endpoint(id.index()),
+        Sink::Port(id, at) => {
+            let port = &program.element_of(id).inputs[at.index()];
+            format!("{}.{}", program.instance(id).name, port.name)
+        }
+    };
+    format!("{source} -> {sink}")
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How a program becomes native code.
+
+use freeport_ir::passes::PassSet;
+use std::env;
+use std::path::PathBuf;
+
+/// How to emit, compile and cache. None of it changes what a program means.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The compiler's optimization level, 0 to 3.
+    pub optimization: u8,
+    /// Whether the code records its choices and the histories of its channels, for a replay.
+    pub record: bool,
+    /// Whether the compiler adds its address and undefined-behaviour checks. The process that
+    /// loads such code must have the address sanitizer's runtime preloaded.
+    pub sanitize: bool,
+    /// The passes over the intermediate representation that run before the code is emitted.
+    pub passes: PassSet,
+    /// A clang of version 19 or later, a path or a name to be found on `PATH`.
+    pub compiler: PathBuf,
+    /// The directory in which built code is kept for the next time.
+    pub cache: PathBuf,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            optimization: 3,
+            record: false,
+            sanitize: false,
+            passes: PassSet::for_cpu(),
+            compiler: env::var_os("CLANG").map_or_else(|| "clang-19".into(), PathBuf::from),
+            cache: default_cache(),
+        }
+    }
+}
+
+/// `freeport/native` in the user's cache directory.
+fn default_cache() -> PathBuf {
+    let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    base.or_else(home).unwrap_or_else(env::temp_dir).join("freeport/native")
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a recording graph has kept, in the form in which the interpreter replays it.
+
+use crate::library::take;
+use crate::manifest::Manifest;
+use crate::{Graph, abi};
+use freeport_ir::Bits;
+use freeport_ir::oracle::{ChannelOracle, Execution, InstanceOracle, Oracles};
+
+impl Graph {
+    /// The choices and histories since they were last taken, with the state and the counters as they
+    /// are. The history of a channel into the graph is what was seen there, so that feeding exactly
+    /// that to a replay gives the same [`Execution`]. Without [`Options::record`](crate::Options)
+    /// there are no choices and no histories.
+    pub fn take_recording(&mut self) -> (Oracles, Execution) {
+        let manifest = self.manifest().clone();
+        let mut oracles = Oracles::default();
+        let mut execution = Execution {
+            state: self.state(&manifest),
+            counters: self.counters().instances,
+            answers: std::mem::take(&mut self.answers),
+            ..Execution::default()
+        };
+        self.answers = vec![vec![]; manifest.instances.len()];
+        let mut host = std::mem::take(&mut self.host_events);
+        self.host_events = vec![vec![]; manifest.instances.len()];
+        for (at, events) in host.iter_mut().enumerate() {
+            let instance = self.code.instance_mut(at);
+            oracles.instances.push(InstanceOracle {
+                ready: words(&mut instance.ready),
+                now: words(&mut instance.now),
+                random: words(&mut instance.random_values),
+                host: std::mem::take(events),
+            });
+        }
+        for (at, channel) in manifest.channels.iter().enumerate() {
+            let width = channel.item.bits();
+            let recorded = self.code.channel_mut(at);
+            let history = take(&mut recorded.history);
+            let items = history.chunks_exact(width.div_ceil(8) as usize);
+            execution.histories.push(items.map(|it| Bits::from_le_bytes(width, it)).collect());
+            let keep = take(&mut recorded.keep).into_iter().map(|kept| kept != 0).collect();
+            oracles.channels.push(ChannelOracle { keep });
+        }
+        self.code.runtime().recorded_bytes = 0;
+        (oracles, execution)
+    }
+
+    /// Lets a run end with [`RunStatus::RecordFull`](crate::RunStatus::RecordFull) once that many
+    /// bytes are recorded. It is looked at before a firing, so a few more may be.
+    pub fn set_recording_limit(&mut self, bytes: u64) {
+        self.code.runtime().recorded_bytes_limit = bytes;
+    }
+
+    fn state(&self, manifest: &Manifest) -> Vec<Vec<Vec<Bits>>> {
+        let instances = manifest.instances.iter().enumerate();
+        instances
+            .map(|(instance, info)| {
+                let variables = manifest.elements[info.element].variables.iter().enumerate();
+                variables
+                    .map(|(object, variable)| {
+                        (0..variable.depth)
+                            .map(|index| self.element(instance, object, index, variable.width))
+                            .collect()
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+fn words(stream: &mut abi::Stream) -> Vec<u64> {
+    let bytes = take(stream);
+    let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    bytes.chunks_exact(8).map(word).collect()
+}
