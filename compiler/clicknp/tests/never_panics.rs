@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! No text makes the compiler panic: texts of the repository, changed at random. A failure prints
+//! its seed; `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
+
+mod ports_only;
+
+use fastrand::Rng;
+use freeport_clicknp::config::build;
+use freeport_clicknp::load::load_text;
+use ports_only::PortsOnly;
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::Path;
+
+/// Texts that are tried, usually.
+const TRIES: u64 = 3_000;
+/// Longest text that is made, in bytes.
+const BYTES_MAX: usize = 20_000;
+
+/// What is put into texts: all that the lexer and the parser tell apart.
+const PIECES: &[&str] = &[
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "<",
+    ">",
+    ">>",
+    ";",
+    ",",
+    ".",
+    "->",
+    "::",
+    "##",
+    "#",
+    "@",
+    "=",
+    "==",
+    "?",
+    ":",
+    "*",
+    "&",
+    "&&",
+    "-",
+    "--",
+    "~",
+    "!",
+    "<<=",
+    "...",
+    "\"",
+    "'",
+    "/*",
+    "*/",
+    "/**",
+    "//",
+    "\n",
+    "\\",
+    "é",
+    "\u{0}",
+    "🦀",
+    "0",
+    "1",
+    "0x",
+    "0b2",
+    "1'0",
+    "99999999999999999999",
+    "1.5",
+    "10.0.0.1",
+    "256.1.1.1",
+    "02:00:00:00:00:01",
+    "1ull",
+    "'a'",
+    "\"text\"",
+    ".element",
+    ".state",
+    ".handler",
+    ".init",
+    ".signal",
+    ".method",
+    ".async",
+    "async",
+    "group",
+    "begin",
+    "end",
+    "host",
+    "verilog",
+    "import",
+    "struct",
+    "union",
+    "enum",
+    "typedef",
+    "const",
+    "template",
+    "inline",
+    "if",
+    "else",
+    "for",
+    "while",
+    "do",
+    "switch",
+    "case",
+    "default",
+    "break",
+    "continue",
+    "return",
+    "goto",
+    "sizeof",
+    "new",
+    "uint",
+    "int",
+    "uint<",
+    "uint13",
+    "void",
+    "bool",
+    "flit",
+    "packet",
+    "table",
+    "ClSignal",
+    "register",
+    "local",
+    "global",
+    "await all",
+    "interval",
+    "depth",
+    "lossy",
+    "from_tor",
+    "to_tor",
+    "#pragma unroll\n",
+    "#pragma bound 4\n",
+    "#pragma",
+    "in",
+    "out",
+    "x",
+    "Count",
+    "Tee<",
+    "#2",
+    "read_input_port(",
+    "set_output_port(out,",
+    "x.data[",
+    "(uint *)",
+];
+
+#[test]
+fn no_text_makes_the_compiler_panic() {
+    let corpus = corpus();
+    let first = std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
+    for seed in first..first + if is_long { 100 * TRIES } else { TRIES } {
+        let text = mutated(&corpus, &mut Rng::with_seed(seed));
+        let result = catch_unwind(|| compile(&text));
+        assert!(result.is_ok(), "seed {seed} makes a text that panics:\n{text}");
+    }
+}
+
+#[test]
+fn every_beginning_of_a_text_is_reported_without_a_panic() {
+    for text in corpus().iter().filter(|text| text.len() < 2_000) {
+        for (end, _) in text.char_indices().step_by(7) {
+            compile(&text[..end]);
+        }
+    }
+}
+
+fn compile(text: &str) {
+    let mut loaded = load_text(Path::new("mutated.cnp"), text, &[]);
+    let mut elements = PortsOnly::of(&loaded.files);
+    build(&loaded.files, &loaded.sources, &mut elements, &mut loaded.diagnostics);
+    for diagnostic in &loaded.diagnostics {
+        assert!(diagnostic.render(&loaded.sources).contains(diagnostic.code));
+    }
+}
+
+/// Every program of the repository.
+fn corpus() -> Vec<String> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut texts = vec![];
+    for folder in [own.join("tests"), own.join("../../elements"), own.join("../../examples")] {
+        collect(&folder, &mut texts);
+    }
+    assert!(texts.len() > 30, "the programs of the repository are not where they were");
+    texts
+}
+
+fn collect(folder: &Path, texts: &mut Vec<String>) {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            collect(&path, texts);
+        } else if path.extension().is_some_and(|extension| extension == "cnp") {
+            texts.push(fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+/// A text of the corpus with a few changes.
+fn mutated(corpus: &[String], random: &mut Rng) -> String {
+    let mut text: Vec<char> = corpus[random.usize(..corpus.len())].chars().collect();
+    for _ in 0..random.usize(1..12) {
+        let at = random.usize(..=text.len());
+        let end = (at + random.usize(0..40)).min(text.len());
+        match random.u32(0..6) {
+            0 => drop(text.drain(at..end)),
+            1 => {
+                let copy = text[at..end].to_vec();
+                let times = random.usize(1..4);
+                text.splice(at..at, copy.repeat(times));
+            }
+            2 => text.truncate(at),
+            3 => {
+                let other: Vec<char> = corpus[random.usize(..corpus.len())].chars().collect();
+                text.splice(at..end, other[random.usize(..=other.len())..].to_vec());
+            }
+            _ => {
+                let piece = PIECES[random.usize(..PIECES.len())];
+                text.splice(at..at, format!(" {piece} ").chars());
+            }
+        }
+        text.truncate(BYTES_MAX);
+    }
+    text.into_iter().collect()
+}
