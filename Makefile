@@ -28,7 +28,7 @@ test-long: tools
 	FREEPORT_LONG=1 $(CARGO) test --locked --workspace --quiet
 
 bench: tools
-	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf
+	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf --out out/bench
 
 fmt: tools
 	$(CARGO) fmt --all

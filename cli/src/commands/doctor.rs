@@ -65,7 +65,7 @@ fn print_text(findings: &[Finding]) {
         println!("{mark}  {:<13} {}", finding.name, finding.seen);
         println!("{:24}{}", "", finding.meaning);
     }
-    println!("\nPrograms will run on: {}.", runs_on(findings));
+    println!("\nPrograms run on the reference interpreter, which needs none of these.");
 }
 
 fn print_json(findings: &[Finding]) {
@@ -83,19 +83,12 @@ fn print_json(findings: &[Finding]) {
         })
     };
     let checks: Vec<_> = findings.iter().map(check).collect();
-    println!("{}", json!({ "checks": checks, "runs_on": runs_on(findings) }));
-}
-
-fn runs_on(findings: &[Finding]) -> &'static str {
-    let has_compiler = findings
-        .iter()
-        .any(|finding| finding.name == "compiler" && finding.state == State::Present);
-    if has_compiler { "native code" } else { "the interpreter (no compiler for native code)" }
+    println!("{}", json!({ "checks": checks}));
 }
 
 fn compiler() -> Finding {
-    let meaning = "turns programs into native code; without it they run on the interpreter. \
-                   Get it with scripts/install.sh";
+    let meaning = "for native code (planned), and for the peers of `freeport bench`; get it with \
+                   scripts/install.sh";
     let version = Command::new("clang-19").arg("--version").output();
     let (state, seen) = match version {
         Ok(output) if output.status.success() => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The subcommands. Each has its arguments, with an example in its help, and a `run`.
 
+mod bench;
 mod check;
 mod doctor;
 mod elements;
@@ -19,6 +20,8 @@ pub enum Command {
     Graph(graph::Arguments),
     /// Run a program between files or generators
     Run(run::Arguments),
+    /// Measure Freeport beside its peers
+    Bench(bench::Arguments),
     /// Tell what this machine offers, and what falls back to what, and why
     Doctor(doctor::Arguments),
     /// List the element library, or print one manual page
@@ -35,6 +38,7 @@ impl Command {
             Command::Check(arguments) => check::run(&arguments),
             Command::Graph(arguments) => graph::run(&arguments),
             Command::Run(arguments) => run::run(&arguments),
+            Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),
         }

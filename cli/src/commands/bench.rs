@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport bench`: measures Freeport beside its peers.
+
+use clap::Args;
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport bench nf --rounds 15 --out out/bench")]
+pub struct Arguments {
+    #[command(flatten)]
+    bench: freeport_bench::Arguments,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// What kept Freeport from running.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    eprintln!("measuring; this takes a while");
+    let output = freeport_bench::run(&arguments.bench)?;
+    eprint!("{}", output.notes);
+    print!("{}", output.text);
+    Ok(ExitCode::SUCCESS)
+}
