@@ -187,7 +187,7 @@ fn random_packet(random: &mut fastrand::Rng, is_inside: bool) -> Vec<u8> {
         ethernet_type: 0x0800,
         header_words: [5, 5, 5, 6, 15][random.usize(0..5)],
         fragment: 0x4000,
-        protocol: if flow % 3 == 0 { 17 } else { 6 },
+        protocol: if flow.is_multiple_of(3) { 17 } else { 6 },
         source,
         target,
         payload: random.usize(0..200),
@@ -256,7 +256,7 @@ fn check_flows(bench: &mut Bench, model: &Model) {
     let mut known = 0;
     for flow in 0..=255u8 {
         let (inner, outer) = ([10, 0, 0, flow % 16], [8, 8, 8, flow / 16]);
-        let protocol = if flow % 3 == 0 { 17 } else { 6 };
+        let protocol = if flow.is_multiple_of(3) { 17 } else { 6 };
         let ports = [0, 80, 3, 232];
         let key = [&outer[..], &inner[..], &ports[..], &[protocol]].concat();
         known += u64::from(packets(&key) > 0);

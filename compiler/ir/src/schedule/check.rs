@@ -32,7 +32,7 @@ pub fn check(program: &Program, pipeline: &Pipeline) -> Result<(), ScheduleError
     }
     if let Some(mask) = pipeline.next_mask {
         let ty = pipeline.values.get(mask.index()).map(|value| value.ty);
-        let is_known = pipeline.available_at(mask).is_some();
+        let is_known = pipeline.available_at(mask).is_some_and(|at| at < pipeline.stages());
         if ty != Some(Type::Bits(mask_bits(element))) || !is_known {
             return Err(shape("the next mask has one bit for each input"));
         }

@@ -11,13 +11,13 @@
 //!    stalls. An operation whose predicate is 0 has no effect, and its result is 0.
 //! 3. All reads of a clock see the memories and registers as they were before it; all writes become
 //!    visible in the next. A memory port takes one access per clock.
-//! 4. An item that is put enters the output's FIFO at the end of the clock. A slot that was not used
-//!    is free again after the stage that would have put.
+//! 4. An item that is put enters the output's FIFO at the end of the clock. A slot that was not
+//!    used is free again after the stage that would have put.
 //!
 //! A firing that reads a memory before an older one has written it would see an old value. Such a
 //! memory needs a [`Forward`]: registers that hold the address and the value of the last write
-//! (`buf_addr` and `buf_val` of ClickNP 4.4, with the valid bit that it leaves out). The write itself
-//! is not delayed, so that a snapshot of the memory needs no flush.
+//! (`buf_addr` and `buf_val` of ClickNP 4.4, with the valid bit that it leaves out). The write
+//! itself is not delayed, so that a snapshot of the memory needs no flush.
 
 mod check;
 mod hazard;
@@ -194,7 +194,10 @@ impl Pipeline {
 
     /// The stage in which items are put to an output port; none where none is.
     pub(crate) fn put_stage(&self, output: usize) -> Option<u32> {
-        let is_put = |step: &&Step| matches!(step.action, Action::Op(Op::Put { port, .. }) if port.index() == output);
+        let is_put = |step: &&Step| match step.action {
+            Action::Op(Op::Put { port, .. }) => port.index() == output,
+            _ => false,
+        };
         self.steps.iter().find(is_put).map(|step| step.stage)
     }
 

@@ -37,8 +37,8 @@ pub struct Run {
 /// Feeds `inputs` (by port) to a pipeline until nothing is left in it.
 ///
 /// # Errors
-/// A pipeline that [`check()`] rejects; two accesses to a memory port in one clock; a hazard that is
-/// not forwarded; and no end within the clocks allowed.
+/// A pipeline that [`check()`] rejects; two accesses to a memory port in one clock; a hazard that
+/// is not forwarded; and no end within the clocks allowed.
 pub fn run(
     program: &Program,
     pipeline: &Pipeline,
