@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Dominators: node `a` dominates node `b` where every path from the entry to `b` passes `a`.
 //!
-//! The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001):
-//! each node's immediate dominator is the meeting point of those of its predecessors in the tree
-//! found so far, in reverse post-order until nothing changes.
+//! The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm"
+//! (2001): each node's immediate dominator is the meeting point of those of its predecessors in
+//! the tree found so far, in reverse post-order until nothing changes.
 
 use super::{ControlFlow, predecessors, reverse_post_order};
 

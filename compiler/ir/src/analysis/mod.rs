@@ -25,7 +25,8 @@ pub trait ControlFlow {
         0
     }
 
-    /// Calls `visit` on every node that may follow `node`; one that follows in two ways comes twice.
+    /// Calls `visit` on every node that may follow `node`; one that follows in two ways comes
+    /// twice.
     fn for_each_successor(&self, node: usize, visit: &mut dyn FnMut(usize));
 
     /// The nodes that may follow `node`.

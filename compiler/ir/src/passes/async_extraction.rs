@@ -3,8 +3,8 @@
 //!
 //! A call of [`Latency::Async`] or [`Latency::Element`] in a handler is replaced by a put of its
 //! arguments on a request port, a suspension that waits for the response port alone, and a take of
-//! the result. Every instance of the element gets a companion, joined by two channels, whose handler
-//! takes a request, runs the callee and puts the response; state and tables that only the callee
+//! the result. Every instance of the element gets a companion, joined by two channels; its handler
+//! takes a request, runs the callee and puts the response. State and tables that only the callee
 //! uses move there. Where that would change what the program means the call stays, and the report
 //! says why.
 //!

@@ -165,7 +165,8 @@ fn can_reach_itself(function: &Function, block: usize) -> bool {
     is_seen[block]
 }
 
-/// Appends the stores that give a local its first contents to `block`; gives the block that goes on.
+/// Appends the stores that give a local its first contents to `block`; gives the block that goes
+/// on.
 fn set_back(
     function: &mut Function,
     block: BlockId,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Unrolling (ClickNP 4.8): iterations become copies of the body.
 //!
-//! A loop with bound B has its header copied B + 1 times and the rest B times; each copy goes to the
-//! header of the next, and where the last header would go into the loop once more it traps. A
-//! `break` or `continue` is only an edge, so nothing has to be rewritten for them; each header keeps
-//! its condition, which guards its copy. Where the number of iterations can be computed there are
-//! only that many copies, and constant folding removes the guards. Unrolling by a factor F copies
-//! the first B mod F iterations in front, so that the loop that remains has exactly B / F rounds.
+//! A loop with bound B has its header copied B + 1 times and the rest B times; each copy goes to
+//! the header of the next, and where the last header would go into the loop once more it traps. A
+//! `break` or `continue` is only an edge, so nothing has to be rewritten for them; each header
+//! keeps its condition, which guards its copy. Where the number of iterations can be computed
+//! there are only that many copies, and constant folding removes the guards. Unrolling by a factor
+//! F copies the first B mod F iterations in front, so that the loop that remains has exactly B / F
+//! rounds.
 
 mod trip_count;
 
