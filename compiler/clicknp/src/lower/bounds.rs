@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How often a loop can run (ClickNP 4.8): by counting its rounds where all is constant, by the
+//! largest value of what its iterator is compared with, or by the array that the iterator indexes.
+
+use super::assigned;
+use super::body::Body;
+use super::constants::Constant;
+use super::names::{Binding, Scope};
+use crate::ast::{BinaryOperator, Expr, ExprKind, Loop, LoopKind, StatementKind};
+use crate::types::Type;
+
+/// Most rounds that are counted one by one.
+const COUNTED_ROUNDS: u64 = 65_536;
+/// Widest type whose largest value alone may bound a loop.
+const NARROW_BITS: u64 = 16;
+
+/// What is known of a loop.
+#[derive(Default)]
+pub struct Bound {
+    /// Most rounds.
+    pub bound: Option<u64>,
+    /// The iterator and its largest value inside the loop.
+    pub iterator: Option<(String, i128)>,
+}
+
+/// A loop that counts a variable.
+struct Counter<'e> {
+    name: &'e str,
+    start: &'e Expr,
+    cond: &'e Expr,
+    step: &'e Expr,
+}
+
+impl<'a> Body<'_, 'a> {
+    pub(super) fn bound_of(&mut self, one: &'a Loop) -> Bound {
+        let Some(counter) = counter_of(one) else { return Bound::default() };
+        let inside = assigned::of_statement(&one.body);
+        if inside.assigned.contains(counter.name) {
+            return self.bound_by_array(&counter, &inside);
+        }
+        if let Some(found) = self.count(&counter) {
+            return found;
+        }
+        let by_limit = self.bound_by_limit(&counter);
+        if by_limit.bound.is_some() { by_limit } else { self.bound_by_array(&counter, &inside) }
+    }
+
+    /// Runs the loop's head alone.
+    fn count(&mut self, counter: &Counter) -> Option<Bound> {
+        let ty = self.type_of_variable(counter.name)?;
+        let mut value = self.try_constant(counter.start)?.converted(&ty)?;
+        let mut most = value.as_i128()?;
+        for rounds in 0..=COUNTED_ROUNDS {
+            self.scopes.push(Scope::new());
+            let scope = self.scopes.last_mut().expect("just pushed");
+            let binding = Binding::Constant(value.clone());
+            scope.insert(counter.name.to_string(), (binding, counter.start.span));
+            let goes_on = self.try_constant(counter.cond);
+            let next = self.stepped(counter, &value);
+            self.scopes.pop();
+            if !goes_on?.truth() {
+                let iterator = Some((counter.name.to_string(), most));
+                return Some(Bound { bound: Some(rounds), iterator });
+            }
+            most = most.max(value.as_i128()?);
+            value = next?.converted(&ty)?;
+        }
+        None
+    }
+
+    /// The iterator after a step, by its value before.
+    fn stepped(&mut self, counter: &Counter, before: &Constant) -> Option<Constant> {
+        let one = Constant::of(crate::types::INT, 1);
+        match &counter.step.kind {
+            ExprKind::Step { increment, target, .. } if is_name(target, counter.name) => {
+                let op = if *increment { BinaryOperator::Add } else { BinaryOperator::Sub };
+                Constant::binary(op, before, &one)
+            }
+            ExprKind::Assign(op, target, value) if is_name(target, counter.name) => {
+                let value = self.try_constant(value)?;
+                match op {
+                    None => Some(value),
+                    Some(op) => Constant::binary(*op, before, &value),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// `i < limit`, counting up: by the largest value of the limit.
+    fn bound_by_limit(&mut self, counter: &Counter) -> Bound {
+        self.limit(counter).unwrap_or_default()
+    }
+
+    fn limit(&mut self, counter: &Counter) -> Option<Bound> {
+        let by = self.increment(counter)?;
+        let ty = self.type_of_variable(counter.name)?;
+        // The start is not negative, so counting begins at 0 at the earliest.
+        let start = match self.try_constant(counter.start) {
+            Some(start) => start.converted(&ty)?.as_i128().filter(|start| *start >= 0)?,
+            None if ty.as_integer()?.is_signed => self.least(counter.start)?,
+            None => 0,
+        };
+        let limit = self.limit_of_cond(counter.name, counter.cond)?;
+        let distance = (limit - start).max(0);
+        let rounds = u64::try_from((distance + by - 1) / by).ok()?;
+        let most = (limit - 1).max(start);
+        Some(Bound { bound: Some(rounds), iterator: Some((counter.name.to_string(), most)) })
+    }
+
+    /// One more than the largest value of the iterator for which the condition can be true.
+    fn limit_of_cond(&mut self, name: &str, cond: &Expr) -> Option<i128> {
+        let ExprKind::Binary(op, left, right) = &cond.kind else { return None };
+        match op {
+            // Either side of `&&` alone ends the loop.
+            BinaryOperator::And => {
+                let (left, right) = (self.limit_of_cond(name, left), self.limit_of_cond(name, right));
+                left.into_iter().chain(right).min()
+            }
+            BinaryOperator::Lt if is_name(left, name) => self.most(right),
+            BinaryOperator::Le if is_name(left, name) => Some(self.most(right)? + 1),
+            BinaryOperator::Gt if is_name(right, name) => self.most(left),
+            BinaryOperator::Ge if is_name(right, name) => Some(self.most(left)? + 1),
+            _ => None,
+        }
+    }
+
+    fn increment(&mut self, counter: &Counter) -> Option<i128> {
+        let by = match &counter.step.kind {
+            ExprKind::Step { increment: true, target, .. } if is_name(target, counter.name) => 1,
+            ExprKind::Assign(Some(BinaryOperator::Add), target, by)
+                if is_name(target, counter.name) =>
+            {
+                self.try_constant(by)?.as_i128()?
+            }
+            ExprKind::Assign(None, target, value) if is_name(target, counter.name) => {
+                match &value.kind {
+                    ExprKind::Binary(BinaryOperator::Add, left, by)
+                        if is_name(left, counter.name) =>
+                    {
+                        self.try_constant(by)?.as_i128()?
+                    }
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        (by > 0).then_some(by)
+    }
+
+    /// The iterator indexes an array, and every round moves it on: the array's size bounds it.
+    fn bound_by_array(&mut self, counter: &Counter, inside: &assigned::Names) -> Bound {
+        let is_moved_once = !inside.assigned.contains(counter.name);
+        if !is_moved_once || self.increment(counter).is_none() {
+            return Bound::default();
+        }
+        let in_cond = assigned::of_expr(counter.cond);
+        let indexed = in_cond.indexed.iter().chain(&inside.indexed);
+        let arrays: Vec<_> = indexed.filter(|(_, index)| index == counter.name).collect();
+        let counts = arrays.into_iter().filter_map(|(array, _)| self.array_size(array));
+        let Some(size) = counts.collect::<Vec<_>>().into_iter().min() else {
+            return Bound::default();
+        };
+        let iterator = Some((counter.name.to_string(), i128::from(size) - 1));
+        Bound { bound: Some(size), iterator }
+    }
+
+    fn array_size(&mut self, array: &Expr) -> Option<u64> {
+        match self.type_of_place(array)? {
+            Type::Array(_, count) => Some(count),
+            _ => None,
+        }
+    }
+
+    /// The type of a variable or a part of one, without evaluating anything.
+    fn type_of_place(&mut self, expr: &Expr) -> Option<Type> {
+        match &expr.kind {
+            ExprKind::Name(name, _) => self.type_of_variable(name),
+            ExprKind::Index(of, _) => match self.type_of_place(of)? {
+                Type::Array(item, _) => Some(item.as_ref().clone()),
+                _ => None,
+            },
+            ExprKind::Member { of, member, .. } => match self.type_of_place(of)? {
+                Type::Record(record) => {
+                    let (field, _) = crate::types::layout::find(&record, &member.text)?;
+                    Some(field.ty.clone())
+                }
+                _ => None,
+            },
+            ExprKind::Cast(ty, _) => self.quietly(|body| body.resolve(ty)),
+            ExprKind::Slice(_, high, low) => {
+                let (high, low) = (self.try_constant(high)?, self.try_constant(low)?);
+                let width = high.as_u64()?.checked_sub(low.as_u64()?)? + 1;
+                Some(Type::uint(u32::try_from(width).ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    fn type_of_variable(&mut self, name: &str) -> Option<Type> {
+        match self.lookup(name)? {
+            Binding::Variable(place) => Some(place.ty),
+            Binding::Constant(constant) => Some(constant.ty),
+            Binding::Table(table) => Some(table.ty.clone()),
+            _ => None,
+        }
+    }
+
+    /// The smallest value of an expression, where it is not negative: all parts are unsigned.
+    fn least(&mut self, expr: &Expr) -> Option<i128> {
+        self.most(expr).map(|_| 0)
+    }
+
+    /// The largest value of an expression that is never negative.
+    fn most(&mut self, expr: &Expr) -> Option<i128> {
+        if let Some(constant) = self.try_constant(expr) {
+            return constant.as_i128().filter(|value| *value >= 0);
+        }
+        if let ExprKind::Name(name, _) = &expr.kind
+            && let Some(most) = self.iterators.get(name)
+        {
+            return Some(*most);
+        }
+        match &expr.kind {
+            ExprKind::Binary(BinaryOperator::Add, left, right) => {
+                self.most(left)?.checked_add(self.most(right)?)
+            }
+            ExprKind::Binary(BinaryOperator::Mul, left, right) => {
+                self.most(left)?.checked_mul(self.most(right)?)
+            }
+            ExprKind::Binary(BinaryOperator::Div, left, right) => {
+                let by = self.try_constant(right)?.as_i128().filter(|by| *by > 0)?;
+                Some(self.most(left)? / by)
+            }
+            ExprKind::Binary(BinaryOperator::Shr, left, right) => {
+                let by = self.try_constant(right)?.as_u64().filter(|by| *by < 127)?;
+                Some(self.most(left)? >> by)
+            }
+            ExprKind::Binary(BinaryOperator::Rem, left, right) => {
+                self.most(left)?;
+                let by = self.try_constant(right)?.as_i128().filter(|by| *by > 0)?;
+                Some(by - 1)
+            }
+            ExprKind::Binary(BinaryOperator::BitAnd, left, right) => {
+                let masks = [self.try_constant(left), self.try_constant(right)];
+                masks.into_iter().flatten().find_map(|mask| mask.as_i128().filter(|m| *m >= 0))
+            }
+            // The smaller of two by `?:` is at most the larger side.
+            ExprKind::Conditional(_, yes, no) => Some(self.most(yes)?.max(self.most(no)?)),
+            _ => {
+                let ty = self.type_of_place(expr)?;
+                let int = ty.as_integer()?;
+                let is_narrow = !int.is_signed && ty.value_bits() <= NARROW_BITS;
+                is_narrow.then(|| (1 << int.width) - 1)
+            }
+        }
+    }
+}
+
+/// The variable that a `for` loop counts, where it has that form.
+fn counter_of(one: &Loop) -> Option<Counter<'_>> {
+    let LoopKind::For { init: Some(init), step: Some(step) } = &one.kind else { return None };
+    let (name, start) = match &init.kind {
+        StatementKind::Declare(declarations) => match declarations.as_slice() {
+            [one] if one.dimensions.is_empty() => (one.name.as_ref()?.text.as_str(), one.init.as_ref()?),
+            _ => return None,
+        },
+        StatementKind::Expr(Expr { kind: ExprKind::Assign(None, target, value), .. }) => {
+            match &target.kind {
+                ExprKind::Name(name, _) => (name.as_str(), value.as_ref()),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(Counter { name, start, cond: one.cond.as_ref()?, step })
+}
+
+fn is_name(expr: &Expr, name: &str) -> bool {
+    matches!(&expr.kind, ExprKind::Name(own, _) if own == name)
+}

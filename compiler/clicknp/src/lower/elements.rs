@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Elements: their ports, state and sections, specialised to template arguments.
+
+use super::assigned;
+use super::body::{Body, REGISTER_THRESHOLD, Returns, Role, object_of};
+use super::names::{Binding, ConstantTable, Scope};
+use super::places::Place;
+use super::ports::PortShape;
+use super::templates::Key;
+use super::values::Value;
+use super::{Lowered, Lowering, Side};
+use crate::ast::{self, Block, Section};
+use crate::diagnostic::Diagnostic;
+use crate::layouts::{ElementLayout, MethodLayout, VariableLayout, fields};
+use crate::source::Span;
+use crate::types::Type;
+use freeport_ir::{
+    self as ir, ElementId, Function, FunctionId, Lifetime, Method, ObjectId, ObjectRef, SIGNAL_BITS,
+    Space, Type as IrType,
+};
+use std::rc::Rc;
+
+/// What the functions of an element have in common.
+#[derive(Debug)]
+pub struct ElementContext<'a> {
+    /// Its place in the program.
+    pub id: ElementId,
+    /// Its name with its arguments.
+    pub name: String,
+    /// Template parameters, ports, state and functions.
+    pub scope: Scope<'a>,
+    /// Ports before `->`, arrays as one.
+    pub inputs: Vec<PortShape>,
+    /// Ports after `->`.
+    pub outputs: Vec<PortShape>,
+}
+
+/// The sections that there is one of.
+#[derive(Default)]
+struct Sections<'a> {
+    init: Option<(&'a Block, Span)>,
+    handler: Option<(&'a Block, Span)>,
+    signal: Option<(&'a Block, Span)>,
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn specialise_element(
+        &mut self,
+        element: &'a ast::Element,
+        key: Key,
+    ) -> Option<ElementId> {
+        if let Some(known) = self.elements.get(&key) {
+            return *known;
+        }
+        let errors = self.diagnostics.len();
+        let id = ElementId::new(self.program.elements.len());
+        let loc = self.sources.loc(element.name.span);
+        self.program.elements.push(ir::Element {
+            name: key.to_string(),
+            inputs: vec![],
+            outputs: vec![],
+            state: vec![],
+            tables: vec![],
+            init: None,
+            handler: FunctionId(0),
+            signal: None,
+            methods: vec![],
+            await_all: element.await_all,
+            initiation_interval: 1,
+            loc,
+        });
+        self.layouts.elements.push(ElementLayout::default());
+        let lowered = self.lower_element(element, &key, id);
+        let is_sound = self.diagnostics[errors..]
+            .iter()
+            .all(|one| one.severity != crate::diagnostic::Severity::Error);
+        let made = (lowered.is_ok() && is_sound).then_some(id);
+        self.elements.insert(key, made);
+        made
+    }
+
+    fn lower_element(
+        &mut self,
+        element: &'a ast::Element,
+        key: &Key,
+        id: ElementId,
+    ) -> Lowered<()> {
+        let context = self.element_context(element, key, id)?;
+        let sections = self.sections(element)?;
+        if let Some(interval) = &element.interval {
+            let mut body = self.element_body(&context, "interval", interval.span, Role::Constant);
+            let clocks = body.constant_u64(interval)?;
+            let Ok(clocks) = u32::try_from(clocks.max(1)) else {
+                return Err(self.report(
+                    Diagnostic::error("E0409", interval.span, "too long an interval")
+                        .label("clocks between two firings, less than 2^32")
+                        .help("give a smaller number"),
+                ));
+            };
+            self.program.elements[id.index()].initiation_interval = clocks;
+        }
+        if let Some((block, span)) = sections.init {
+            let function = self.section(&context, "init", block, span, Role::Init);
+            self.program.elements[id.index()].init = Some(function);
+        }
+        if let Some((block, span)) = sections.handler {
+            let function = self.section(&context, "handler", block, span, Role::Handler);
+            self.program.elements[id.index()].handler = function;
+        }
+        if let Some((block, span)) = sections.signal {
+            let function = self.signal_section(&context, block, span)?;
+            self.program.elements[id.index()].signal = Some(function);
+        }
+        self.methods(&context, element)
+    }
+
+    fn sections(&mut self, element: &'a ast::Element) -> Lowered<Sections<'a>> {
+        let mut found = Sections::default();
+        for section in &element.sections {
+            let (slot, block, span) = match section {
+                Section::Init(block, span) => (&mut found.init, block, *span),
+                Section::Handler(block, span) => (&mut found.handler, block, *span),
+                Section::Signal(block, span) => (&mut found.signal, block, *span),
+                _ => continue,
+            };
+            if let Some((_, before)) = slot.replace((block, span)) {
+                return Err(self.report(
+                    Diagnostic::error("E0407", span, "this section is there twice")
+                        .label("an element has one of each")
+                        .note(before, "the first one")
+                        .help("join the two"),
+                ));
+            }
+        }
+        if found.handler.is_none() {
+            let message = format!("`{}` has no `.handler`", element.name.text);
+            return Err(self.report(
+                Diagnostic::error("E0406", element.name.span, message)
+                    .label("nothing says what it does")
+                    .help("add `.handler { ... }`"),
+            ));
+        }
+        Ok(found)
+    }
+
+    /// The names that all functions of the element see, with its ports and state.
+    fn element_context(
+        &mut self,
+        element: &'a ast::Element,
+        key: &Key,
+        id: ElementId,
+    ) -> Lowered<Rc<ElementContext<'a>>> {
+        let mut body = self.constant_body();
+        for (param, value) in element.params.iter().zip(&key.args) {
+            body.declare(&param.name, value.binding());
+        }
+        let mut context = ElementContext {
+            id,
+            name: key.to_string(),
+            scope: Scope::new(),
+            inputs: body.port_shapes(&element.inputs)?,
+            outputs: body.port_shapes(&element.outputs)?,
+        };
+        for (at, port) in element.inputs.iter().enumerate() {
+            body.declare(&port.name, Binding::Port(Side::Input, at));
+        }
+        for (at, port) in element.outputs.iter().enumerate() {
+            body.declare(&port.name, Binding::Port(Side::Output, at));
+        }
+        let mut variables = vec![];
+        for section in &element.sections {
+            match section {
+                Section::State(declarations, _) => {
+                    for declaration in declarations {
+                        // A wrong one is reported; the others are checked all the same.
+                        let _ = body.state_variable(declaration, id, &mut variables);
+                    }
+                }
+                Section::Function(function) => {
+                    body.declare(&function.name, Binding::Function(function));
+                }
+                _ => {}
+            }
+        }
+        context.scope = body.scopes.pop().unwrap_or_default();
+        let loc = |span: Span| self.sources.loc(span);
+        let made = &mut self.program.elements[id.index()];
+        made.inputs = context.inputs.iter().flat_map(|port| port.ports(loc(port.span))).collect();
+        made.outputs = context.outputs.iter().flat_map(|port| port.ports(loc(port.span))).collect();
+        let layout = &mut self.layouts.elements[id.index()];
+        layout.variables = variables;
+        let ports = context.inputs.iter().chain(&context.outputs);
+        layout.ports = ports.map(|port| (port.name.clone(), port.ty.to_string())).collect();
+        Ok(Rc::new(context))
+    }
+
+    fn element_body(
+        &mut self,
+        context: &Rc<ElementContext<'a>>,
+        name: &str,
+        span: Span,
+        role: Role,
+    ) -> Body<'_, 'a> {
+        let loc = self.sources.loc(span);
+        let name = format!("{}.{name}", context.name);
+        let function = Function::new(name, Some(context.id), loc);
+        let returns = match role {
+            Role::Handler => {
+                let inputs = self.program.elements[context.id.index()].inputs.len();
+                Returns::Mask(inputs as u32)
+            }
+            _ => Returns::Value(Type::Void),
+        };
+        Body::new(self, function, Some(context.clone()), role, returns)
+    }
+
+    fn section(
+        &mut self,
+        context: &Rc<ElementContext<'a>>,
+        name: &str,
+        block: &'a Block,
+        span: Span,
+        role: Role,
+    ) -> FunctionId {
+        let mut body = self.element_body(context, name, span, role);
+        body.assigned = assigned::of_block(block).assigned;
+        body.block(block);
+        body.fall_off_end(block.span);
+        let function = body.finish();
+        self.add_function(function)
+    }
+
+    fn signal_section(
+        &mut self,
+        context: &Rc<ElementContext<'a>>,
+        block: &'a Block,
+        span: Span,
+    ) -> Lowered<FunctionId> {
+        let ty = self.signal.clone();
+        let mut body = self.element_body(context, "signal", span, Role::Signal);
+        body.builder.function_mut().result = Some(IrType::Bits(SIGNAL_BITS));
+        let bits = IrType::Bits(SIGNAL_BITS);
+        let id = body.builder.add_param(Function::ENTRY, bits, Some("signal".to_string()));
+        let answer = body.new_local("answer", &ty, span);
+        body.signal = Some((Value::computed(ty, id), answer.clone()));
+        body.returns = Returns::Answer(answer);
+        body.assigned = assigned::of_block(block).assigned;
+        body.block(block);
+        body.fall_off_end(block.span);
+        let function = body.finish();
+        Ok(self.add_function(function))
+    }
+
+    fn methods(
+        &mut self,
+        context: &Rc<ElementContext<'a>>,
+        element: &'a ast::Element,
+    ) -> Lowered<()> {
+        let mut outcome = Ok(());
+        for section in &element.sections {
+            let Section::Method(function) = section else { continue };
+            let name = function.name.text.clone();
+            let known = &self.program.elements[context.id.index()].methods;
+            if known.iter().any(|method| method.name == name) {
+                let message = format!("two methods are called `{name}`");
+                outcome = Err(self.report(
+                    Diagnostic::error("E0203", function.name.span, message)
+                        .label("defined again here")
+                        .help("rename one of them"),
+                ));
+                continue;
+            }
+            let key = Key { name: name.clone(), args: vec![] };
+            let element = Some(context.clone());
+            let Ok(signature) = self.lower_function(function, &key, element, Role::Method) else {
+                continue;
+            };
+            let param = |(name, ty): &(String, Type)| (name.clone(), ty.to_string(), fields(ty));
+            let is_void = signature.result == Type::Void;
+            let result = (signature.result.to_string(), fields(&signature.result));
+            let layout = MethodLayout {
+                name: name.clone(),
+                params: signature.params.iter().map(param).collect(),
+                result: (!is_void).then_some(result),
+            };
+            self.layouts.elements[context.id.index()].methods.push(layout);
+            let method = Method { name, function: signature.function };
+            self.program.elements[context.id.index()].methods.push(method);
+        }
+        outcome
+    }
+
+    /// The state object that holds a constant array, which the host does not see.
+    pub(super) fn table_state(
+        &mut self,
+        element: &ElementContext<'a>,
+        table: &Rc<ConstantTable>,
+        span: Span,
+    ) -> ObjectId {
+        let known = self.table_states.iter().find(|(owner, other, _)| {
+            *owner == element.id && Rc::ptr_eq(other, table)
+        });
+        if let Some((.., object)) = known {
+            return *object;
+        }
+        let loc = self.sources.loc(span);
+        let mut object = object_of(&table.name, &table.ty, Lifetime::Instance, loc);
+        object.init = table.elements.clone();
+        object.host_visible = false;
+        let state = &mut self.program.elements[element.id.index()].state;
+        // Two functions may each have a constant of one name.
+        while state.iter().any(|other| other.name == object.name) {
+            object.name.push('_');
+        }
+        state.push(object);
+        let id = ObjectId::new(state.len() - 1);
+        self.table_states.push((element.id, table.clone(), id));
+        id
+    }
+
+    /// Moves arrays that are indexed by computed numbers, or are large, to memory (ClickNP 2.7).
+    pub(super) fn place_state(&mut self) {
+        for (at, element) in self.program.elements.iter_mut().enumerate() {
+            for (object_at, object) in element.state.iter_mut().enumerate() {
+                let key = (ElementId::new(at), ObjectId::new(object_at));
+                let is_memory = object.depth > 1
+                    && (self.indexed_state.contains(&key) || object.depth > REGISTER_THRESHOLD);
+                if is_memory && !self.placed_state.contains(&key) {
+                    object.space = Space::Local;
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Body<'_, 'a> {
+    fn state_variable(
+        &mut self,
+        one: &'a ast::Declaration,
+        id: ElementId,
+        variables: &mut Vec<VariableLayout>,
+    ) -> Lowered<()> {
+        let Some(name) = &one.name else { return Ok(()) };
+        if one.is_const {
+            let binding = self.constant_binding(one)?;
+            self.declare(name, binding);
+            return Ok(());
+        }
+        let ty = self.declared_type(one)?;
+        if matches!(ty.innermost().0, Type::Pointer(_) | Type::Void) {
+            return Err(self.report(
+                Diagnostic::error("E0213", one.span, format!("a state variable of type `{ty}`"))
+                    .label("pointers exist only inside of functions")
+                    .help("keep an index instead"),
+            ));
+        }
+        let init = match &one.init {
+            Some(init) => self.initial_contents(&ty, init)?,
+            None => vec![],
+        };
+        let loc = self.lowering.sources.loc(name.span);
+        let mut object = object_of(&name.text, &ty, Lifetime::Instance, loc);
+        object.init = init;
+        object.space = match one.place {
+            Some(ast::Place::Local) => Space::Local,
+            Some(ast::Place::Global) => Space::Global,
+            Some(ast::Place::Register) | None => Space::Register,
+        };
+        let state = &mut self.lowering.program.elements[id.index()].state;
+        state.push(object);
+        let object = ObjectId::new(state.len() - 1);
+        if one.place.is_some() {
+            self.lowering.placed_state.insert((id, object));
+        }
+        let numbers = fields(ty.innermost().0);
+        let layout = VariableLayout {
+            name: name.text.clone(),
+            object,
+            ty: ty.to_string(),
+            fields: numbers,
+        };
+        variables.push(layout);
+        self.declare(name, Binding::Variable(Place::whole(ObjectRef::State(object), &ty)));
+        Ok(())
+    }
+}

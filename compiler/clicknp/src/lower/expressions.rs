@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Expressions: each is checked and emitted in one walk.
+
+use super::body::Body;
+use super::constants::Constant;
+use super::names::Binding;
+use super::places::Place;
+use super::values::{Data, Value};
+use super::{Lowered, Reported};
+use crate::ast::{BinaryOperator, Expr, ExprKind, Name, UnaryOperator};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::types::{INT, Type, ULONG, layout};
+use freeport_ir::{Bits, ObjectRef};
+use std::rc::Rc;
+
+/// What an expression gives.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A value.
+    Value(Value),
+    /// Something in memory, which has a value and can be assigned to.
+    Place(Place),
+    /// A pointer to something.
+    Pointer(Place),
+    /// Nothing.
+    Void,
+}
+
+impl<'a> Body<'_, 'a> {
+    /// Any expression.
+    pub fn operand(&mut self, expr: &'a Expr) -> Lowered<Operand> {
+        self.at(expr.span);
+        match &expr.kind {
+            ExprKind::Number(..)
+            | ExprKind::Bool(_)
+            | ExprKind::Char(_)
+            | ExprKind::Ipv4(_)
+            | ExprKind::Mac(_)
+            | ExprKind::SizeofType(_) => Ok(Operand::Value(Value::known(self.constant(expr)?))),
+            ExprKind::Text(_) => Err(self.misplaced("a text", "only `printf` takes a text", expr)),
+            ExprKind::List(_) => {
+                Err(self.misplaced("a list", "a list stands after `=` of a declaration", expr))
+            }
+            ExprKind::Name(name, _) => self.named(name, expr.span),
+            ExprKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
+            ExprKind::Binary(op, left, right) => self.binary(*op, left, right, expr.span),
+            ExprKind::Assign(op, target, value) => self.assignment(*op, target, value, expr.span),
+            ExprKind::Step { increment, prefix, target } => {
+                self.step(*increment, *prefix, target, expr.span)
+            }
+            ExprKind::Conditional(cond, yes, no) => self.conditional(cond, yes, no, expr.span),
+            ExprKind::Call(name, template, args) => self.call(name, template, args, expr.span),
+            ExprKind::Index(of, at) => self.index(of, at, expr.span),
+            ExprKind::Slice(of, high, low) => self.slice(of, high, low, expr.span),
+            ExprKind::Member { of, member, through_pointer } => {
+                self.member(of, member, *through_pointer)
+            }
+            ExprKind::Cast(ty, value) => {
+                let ty = self.resolve(ty)?;
+                self.cast(&ty, value, expr.span)
+            }
+            ExprKind::SizeofExpr(value) => {
+                let ty = self.type_of(value)?;
+                let size = Constant::of(ULONG, layout::size_bytes(&ty));
+                Ok(Operand::Value(Value::known(size)))
+            }
+            ExprKind::Comma(left, right) => {
+                self.operand(left)?;
+                self.operand(right)
+            }
+        }
+    }
+
+    /// An expression that has a value: a number, struct or union.
+    pub fn value(&mut self, expr: &'a Expr) -> Lowered<Value> {
+        let operand = self.operand(expr)?;
+        self.value_of(operand, expr.span)
+    }
+
+    /// The value of an operand.
+    pub fn value_of(&mut self, operand: Operand, span: Span) -> Lowered<Value> {
+        match operand {
+            Operand::Value(value) => Ok(value),
+            Operand::Place(place) => self.load(&place, span),
+            Operand::Pointer(place) => Err(self.report(
+                Diagnostic::error("E0206", span, "a pointer is not a value")
+                    .label(format!("this is a pointer to `{}`", place.ty))
+                    .help("put `*` before it, or index it, to get what it points to"),
+            )),
+            Operand::Void => Err(self.report(
+                Diagnostic::error("E0206", span, "this has no value")
+                    .label("of type `void`")
+                    .help("call it as a statement of its own"),
+            )),
+        }
+    }
+
+    /// An expression whose value is a number.
+    pub fn number(&mut self, expr: &'a Expr) -> Lowered<Value> {
+        let value = self.value(expr)?;
+        self.check_number(&value, expr.span)?;
+        Ok(value)
+    }
+
+    /// Reports a value that is not a number.
+    pub fn check_number(&mut self, value: &Value, span: Span) -> Lowered<()> {
+        if value.ty.is_integer() {
+            return Ok(());
+        }
+        Err(self.report(
+            Diagnostic::error("E0207", span, "a number is needed here")
+                .label(format!("this is a `{}`", value.ty))
+                .help("use one of its members"),
+        ))
+    }
+
+    /// An expression converted to a type, as by assignment.
+    pub fn value_as(&mut self, expr: &'a Expr, ty: &Type) -> Lowered<Value> {
+        let value = self.value(expr)?;
+        self.convert(&value, ty, expr.span)
+    }
+
+    /// A value converted to a type, as by assignment.
+    pub fn convert(&mut self, value: &Value, ty: &Type, span: Span) -> Lowered<Value> {
+        if value.ty.is_integer() && ty.is_integer() {
+            return Ok(self.converted(value, ty));
+        }
+        if value.ty == *ty {
+            return Ok(value.clone());
+        }
+        let message = format!("a `{}` where a `{ty}` is needed", value.ty);
+        Err(self.report(
+            Diagnostic::error("E0206", span, message)
+                .label(format!("this is a `{}`", value.ty))
+                .help("numbers convert to each other; other types must be the same"),
+        ))
+    }
+
+    fn named(&mut self, name: &str, span: Span) -> Lowered<Operand> {
+        match self.lookup(name) {
+            Some(Binding::Variable(place)) => Ok(Operand::Place(place)),
+            Some(Binding::Pointer(id)) => Ok(Operand::Pointer(self.pointee(id, span)?)),
+            Some(Binding::Constant(constant)) => Ok(Operand::Value(Value::known(constant))),
+            Some(Binding::Table(table)) => {
+                let object = self.table_object(&table, span);
+                let place = Place::whole(object, &table.ty);
+                Ok(Operand::Place(Place { is_const: true, ..place }))
+            }
+            Some(Binding::Port(side, at)) => self.port_bits(side, at, span),
+            Some(Binding::Type(_) | Binding::Function(_)) => {
+                let message = format!("`{name}` is not a variable");
+                Err(self.report(
+                    Diagnostic::error("E0205", span, message)
+                        .label("a value is needed here")
+                        .help("call it, if it is a function; declare a variable, if it is a type"),
+                ))
+            }
+            None => Err(self.unknown_name(name, span)),
+        }
+    }
+
+    /// The object that holds a constant array: one for the element, or one for the function.
+    fn table_object(
+        &mut self,
+        table: &Rc<super::names::ConstantTable>,
+        span: Span,
+    ) -> ObjectRef {
+        let known = self.tables.iter().find(|(other, _)| Rc::ptr_eq(other, table));
+        if let Some((_, object)) = known {
+            return *object;
+        }
+        let object = match self.element.clone() {
+            Some(element) => ObjectRef::State(self.lowering.table_state(&element, table, span)),
+            None => {
+                let place = self.new_local(&table.name, &table.ty, span);
+                if let ObjectRef::Local(local) = place.object {
+                    let object = &mut self.builder.function_mut().locals[local.index()];
+                    object.init = table.elements.clone();
+                }
+                place.object
+            }
+        };
+        self.tables.push((table.clone(), object));
+        object
+    }
+
+    /// Reports a name that means nothing, with the nearest one that does.
+    pub fn unknown_name(&mut self, name: &str, span: Span) -> Reported {
+        let near = self.nearest_name(name);
+        let diagnostic = Diagnostic::error("E0201", span, format!("`{name}` is not defined"))
+            .label("nothing has this name here");
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "declare it before it is used, or import the file that does".to_string(),
+        };
+        self.report(diagnostic.help(help))
+    }
+
+    fn nearest_name(&self, name: &str) -> Option<String> {
+        let local = self.scopes.iter().flat_map(|scope| scope.keys());
+        let all = local.chain(self.lowering.global_names());
+        let near = all.map(|other| (distance(name, other), other));
+        let near = near.filter(|(distance, _)| *distance <= (name.len() / 3).max(1));
+        near.min().map(|(_, name)| name.clone())
+    }
+
+    /// Something in memory that may be assigned to.
+    pub fn target(&mut self, expr: &'a Expr) -> Lowered<Place> {
+        let operand = self.operand(expr)?;
+        let place = match operand {
+            Operand::Place(place) if !place.is_const => place,
+            Operand::Place(_) => {
+                return Err(self.report(
+                    Diagnostic::error("E0208", expr.span, "a constant cannot be changed")
+                        .label("declared `const`")
+                        .help("remove `const` from its declaration, or change another variable"),
+                ));
+            }
+            _ => {
+                return Err(self.report(
+                    Diagnostic::error("E0208", expr.span, "this cannot be assigned to")
+                        .label("not a variable or a part of one")
+                        .help("assign to a variable, a member, an array element or a slice"),
+                ));
+            }
+        };
+        Ok(place)
+    }
+
+    fn unary(&mut self, op: UnaryOperator, of: &'a Expr, span: Span) -> Lowered<Operand> {
+        match op {
+            UnaryOperator::Dereference => match self.decayed(of)? {
+                Operand::Pointer(place) => Ok(Operand::Place(place)),
+                _ => Err(self.not_a_pointer(of.span)),
+            },
+            UnaryOperator::AddressOf => {
+                let place = match self.operand(of)? {
+                    Operand::Place(place) if place.bit_field.is_none() => place,
+                    _ => {
+                        return Err(self.report(
+                            Diagnostic::error("E0208", span, "this has no address")
+                                .label("not a variable or a part of one")
+                                .help("copy it to a variable first"),
+                        ));
+                    }
+                };
+                Ok(Operand::Pointer(place))
+            }
+            _ => {
+                let value = self.number(of)?;
+                Ok(Operand::Value(self.unary_value(op, &value)))
+            }
+        }
+    }
+
+    /// An operand; of an array, a pointer to its first element.
+    pub fn decayed(&mut self, expr: &'a Expr) -> Lowered<Operand> {
+        Ok(match self.operand(expr)? {
+            Operand::Place(place) => match place.decayed() {
+                Some(first) => Operand::Pointer(first),
+                None => Operand::Place(place),
+            },
+            other => other,
+        })
+    }
+
+    pub(super) fn not_a_pointer(&mut self, span: Span) -> Reported {
+        self.report(
+            Diagnostic::error("E0212", span, "this is neither an array nor a pointer")
+                .label("cannot be indexed or followed")
+                .help("take an address with `&`, or use the variable itself"),
+        )
+    }
+
+    /// `of.member` or `of->member`.
+    fn member(&mut self, of: &'a Expr, member: &'a Name, through: bool) -> Lowered<Operand> {
+        let operand = if through { self.decayed(of)? } else { self.operand(of)? };
+        let operand = match (operand, through) {
+            (Operand::Pointer(place), _) => Operand::Place(place),
+            (_, true) => return Err(self.not_a_pointer(of.span)),
+            (operand, false) => operand,
+        };
+        let ty = match &operand {
+            Operand::Place(place) => place.ty.clone(),
+            Operand::Value(value) => value.ty.clone(),
+            _ => Type::Void,
+        };
+        let Type::Record(record) = &ty else {
+            let message = format!("`.{}` of something that is no struct or union", member.text);
+            return Err(self.report(
+                Diagnostic::error("E0205", of.span, message)
+                    .label(format!("this is a `{ty}`"))
+                    .help("only structs, unions, flits and signals have members"),
+            ));
+        };
+        let Some((field, bit)) = layout::find(record, &member.text) else {
+            let names = record.fields.iter().filter_map(|field| field.name.as_deref());
+            let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+            let message = format!("`{ty}` has no member `{}`", member.text);
+            return Err(self.report(
+                Diagnostic::error("E0204", member.span, message)
+                    .label("no such member")
+                    .help(format!("its members are {}", names.join(", "))),
+            ));
+        };
+        match operand {
+            Operand::Place(place) => {
+                let part = place.part(bit, &field.ty);
+                Ok(Operand::Place(Place { bit_field: field.bit_field, ..part }))
+            }
+            Operand::Value(value) => {
+                self.at(member.span);
+                self.value_member(&value, &field.ty, bit, field.bit_field, member.span)
+            }
+            _ => Err(self.not_a_pointer(of.span)),
+        }
+    }
+
+    /// A member of a value that is in no variable: numbers are cut out, others get a temporary.
+    fn value_member(
+        &mut self,
+        value: &Value,
+        ty: &Type,
+        bit: u64,
+        bit_field: Option<u32>,
+        span: Span,
+    ) -> Lowered<Operand> {
+        if !ty.is_integer() || bit_field.is_some() {
+            let home = self.new_temporary(&value.ty, span);
+            self.store(&home, value, span)?;
+            return Ok(Operand::Place(Place { bit_field, ..home.part(bit, ty) }));
+        }
+        let id = self.materialise(value);
+        let id = self.builder.extract(id, bit as u32, ty.value_bits() as u32);
+        Ok(Operand::Value(Value::computed(ty.clone(), id)))
+    }
+
+    fn cast(&mut self, ty: &Type, value: &'a Expr, span: Span) -> Lowered<Operand> {
+        match ty {
+            Type::Pointer(target) => match self.decayed(value)? {
+                Operand::Pointer(place) => Ok(Operand::Pointer(place.part(0, target))),
+                _ => Err(self.report(
+                    Diagnostic::error("E0213", value.span, "a number cannot become a pointer")
+                        .label("not an array or an address")
+                        .help("pointers are resolved at compile time: cast an array or `&x`"),
+                )),
+            },
+            Type::Void => {
+                self.operand(value)?;
+                Ok(Operand::Void)
+            }
+            _ => {
+                let value = self.value(value)?;
+                Ok(Operand::Value(self.convert(&value, ty, span)?))
+            }
+        }
+    }
+
+    /// The type of an expression, which is not evaluated.
+    fn type_of(&mut self, expr: &'a Expr) -> Lowered<Type> {
+        let kept = self.builder.block();
+        let aside = self.builder.new_block();
+        self.builder.switch_to(aside);
+        let operand = self.operand(expr);
+        // What was emitted is in blocks that nothing leads to.
+        self.builder.switch_to(kept);
+        Ok(match operand? {
+            Operand::Value(value) => value.ty,
+            Operand::Place(place) => place.ty,
+            Operand::Pointer(place) => Type::Pointer(Rc::new(place.ty)),
+            Operand::Void => Type::Void,
+        })
+    }
+
+    fn misplaced(&mut self, what: &str, help: &str, expr: &Expr) -> Reported {
+        self.report(
+            Diagnostic::error("E0206", expr.span, format!("{what} is not a value here"))
+                .label("a number, struct or union is needed")
+                .help(help),
+        )
+    }
+
+    /// A constant array must not be empty of effects: an `int` 1 or 0 from one bit.
+    pub fn flag_value(&mut self, bit: freeport_ir::ValueId) -> Value {
+        Value { ty: Type::Int(INT), bit_field: None, data: Data::Flag(bit) }
+    }
+
+    /// A value of all zeros.
+    pub fn zero(&self, ty: &Type) -> Value {
+        let bits = Bits::zero(ty.value_bits() as u32);
+        Value { ty: ty.clone(), bit_field: None, data: Data::Known(bits) }
+    }
+
+    /// Whether evaluating an expression has no effect and cannot go wrong, so that it may be
+    /// evaluated even where it is not needed.
+    pub fn is_harmless(expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Char(_) | ExprKind::Ipv4(_) => {
+                true
+            }
+            ExprKind::Mac(_) | ExprKind::Name(..) | ExprKind::SizeofType(_) => true,
+            ExprKind::SizeofExpr(_) => true,
+            ExprKind::Unary(UnaryOperator::Dereference, _) => false,
+            ExprKind::Unary(_, of) | ExprKind::Cast(_, of) => Self::is_harmless(of),
+            ExprKind::Member { of, .. } => Self::is_harmless(of),
+            ExprKind::Slice(of, ..) => Self::is_harmless(of),
+            ExprKind::Binary(_, left, right) => {
+                Self::is_harmless(left) && Self::is_harmless(right)
+            }
+            ExprKind::Conditional(cond, yes, no) => {
+                [cond, yes, no].into_iter().all(|part| Self::is_harmless(part))
+            }
+            _ => false,
+        }
+    }
+
+    /// The operator of a compound assignment or a step, applied to values.
+    pub fn combined(
+        &mut self,
+        op: BinaryOperator,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> Lowered<Value> {
+        self.check_number(left, span)?;
+        self.check_number(right, span)?;
+        self.at(span);
+        Ok(self.binary_value(op, left, right))
+    }
+}
+
+/// Edits (insert, delete, replace) between two names.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (to, b) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[to + 1];
+            row[to + 1] = replaced.min(diagonal + 1).min(row[to] + 1);
+        }
+    }
+    row[right.len()]
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From the syntax tree to the IR: names, types, constants, templates and checks, all in one walk
+//! over each function that is used.
+//!
+//! A [`Lowering`] holds the names of all files. Elements and functions are lowered when they are
+//! asked for, once per set of template arguments. Every local variable becomes an object of the
+//! function; the passes of the IR make values of them.
+
+mod assigned;
+mod async_blocks;
+mod body;
+mod bounds;
+mod builtins;
+mod constants;
+mod elements;
+mod expressions;
+mod functions;
+mod globals;
+mod initialisers;
+mod loops;
+mod names;
+mod operators;
+mod places;
+mod pointers;
+mod ports;
+mod statements;
+mod switches;
+mod templates;
+mod values;
+
+pub use constants::Constant;
+pub use functions::Signature;
+pub use templates::TemplateValue;
+
+use crate::ast::{self, Expr, File, Name, TemplateArg, TypeExpr};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::layouts::Layouts;
+use crate::source::SourceMap;
+use crate::types::Type;
+use freeport_ir::{self as ir, ElementId, Function, Item, ObjectId, Program};
+use globals::Global;
+use names::Binding;
+use std::collections::{HashMap, HashSet};
+
+/// That something was wrong, and has been reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reported(());
+
+/// A result whose error has been reported.
+pub type Lowered<T> = Result<T, Reported>;
+
+/// One side of an element.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Side {
+    /// Before `->`.
+    Input,
+    /// After `->`.
+    Output,
+}
+
+/// The checker and lowering of a whole compilation.
+pub struct Lowering<'a> {
+    sources: &'a SourceMap,
+    globals: HashMap<String, Global<'a>>,
+    bindings: HashMap<String, Option<Binding<'a>>>,
+    types: HashMap<String, Option<Type>>,
+    flit: Type,
+    signal: Type,
+    program: Program,
+    layouts: Layouts,
+    diagnostics: Vec<Diagnostic>,
+    elements: HashMap<templates::Key, Option<ElementId>>,
+    functions: HashMap<functions::FunctionKey, functions::Progress>,
+    /// State that is indexed by a computed number.
+    indexed_state: HashSet<(ElementId, ObjectId)>,
+    /// State whose place was chosen in the source.
+    placed_state: HashSet<(ElementId, ObjectId)>,
+    /// State that holds constant arrays.
+    table_states: Vec<(ElementId, std::rc::Rc<names::ConstantTable>, ObjectId)>,
+    /// Functions being lowered.
+    depth: usize,
+}
+
+/// What came of a compilation.
+#[derive(Debug)]
+pub struct Finished {
+    /// Elements and functions; the graph is empty.
+    pub program: Program,
+    /// Errors and warnings, each once.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Types of state and methods, for the host.
+    pub layouts: Layouts,
+}
+
+impl<'a> Lowering<'a> {
+    /// Begins with the names of all files.
+    pub fn new(files: &'a [File], sources: &'a SourceMap) -> Self {
+        let name = |file: &crate::source::SourceFile| file.path.display().to_string();
+        let program = Program {
+            files: sources.files().iter().map(name).collect(),
+            ..Program::default()
+        };
+        let mut lowering = Self {
+            sources,
+            globals: HashMap::new(),
+            bindings: HashMap::new(),
+            types: HashMap::new(),
+            flit: Type::flit(),
+            signal: Type::signal(),
+            program,
+            layouts: Layouts::default(),
+            diagnostics: vec![],
+            elements: HashMap::new(),
+            functions: HashMap::new(),
+            indexed_state: HashSet::new(),
+            placed_state: HashSet::new(),
+            table_states: vec![],
+            depth: 0,
+        };
+        lowering.collect(files);
+        lowering
+    }
+
+    /// The element `name`, specialised to arguments given by position or by name; none if that
+    /// went wrong, which has been reported.
+    pub fn element(
+        &mut self,
+        name: &Name,
+        args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ElementId> {
+        let Some(Global::Element(element)) = self.globals.get(&name.text).copied() else {
+            self.report(
+                Diagnostic::error("E0405", name.span, format!("no element `{}`", name.text))
+                    .label("not defined")
+                    .help("define it with `.element`, or import the file that does"),
+            );
+            return None;
+        };
+        let params = &element.params;
+        let mut body = self.constant_body();
+        let given = body.bind_template(&name.text, params, args, name.span).ok()?;
+        self.specialise_element(element, given)
+    }
+
+    /// Every element of file number `file` that has no parameters without defaults, and every
+    /// function that is no template: what can be checked without being used.
+    pub fn check_file(&mut self, files: &'a [File], file: usize) {
+        for item in &files[file].items {
+            match item {
+                ast::TopItem::Element(element)
+                    if element.params.iter().all(|param| param.default.is_some()) =>
+                {
+                    self.element(&element.name, &[]);
+                }
+                ast::TopItem::Function(function) => self.check_function(function),
+                ast::TopItem::Const(declaration) => {
+                    if let Some(name) = &declaration.name {
+                        self.global(&name.text);
+                    }
+                }
+                ast::TopItem::Record(ast::Record { name: Some(name), .. })
+                | ast::TopItem::Typedef(ast::Typedef { name, .. }) => {
+                    let _ = self.global_type(&name.text, name.span);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The ports of an element: inputs, outputs. Those of an array are named `name[i]`.
+    pub fn ports(&self, element: ElementId) -> (&[ir::Port], &[ir::Port]) {
+        let element = self.program.element(element);
+        (&element.inputs, &element.outputs)
+    }
+
+    /// The value of a constant expression; none if it is not one, which has been reported.
+    pub fn constant(&mut self, value: &Expr) -> Option<u64> {
+        self.constant_body().constant_u64(value).ok()
+    }
+
+    /// What passes a port of type `ty`; none if it cannot, which has been reported.
+    pub fn port_item(&mut self, ty: &TypeExpr) -> Option<Item> {
+        let mut body = self.constant_body();
+        let resolved = body.resolve(ty).ok()?;
+        body.item_of(&resolved, ty.span).ok()
+    }
+
+    /// The program so far, with its diagnostics.
+    pub fn finish(mut self) -> Finished {
+        self.place_state();
+        let mut seen = HashSet::new();
+        self.diagnostics.retain(|one| seen.insert((one.code, one.span, one.message.clone())));
+        let Self { program, diagnostics, layouts, .. } = self;
+        Finished { program, diagnostics, layouts }
+    }
+
+    /// Whether nothing has gone wrong so far.
+    pub fn is_sound(&self) -> bool {
+        self.diagnostics.iter().all(|one| one.severity != Severity::Error)
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Reported {
+        self.diagnostics.push(diagnostic);
+        Reported(())
+    }
+
+    /// A body for expressions of constants, outside of any function.
+    fn constant_body(&mut self) -> body::Body<'_, 'a> {
+        let function = Function::new("constant", None, ir::Loc::default());
+        let returns = body::Returns::Nowhere;
+        body::Body::new(self, function, None, body::Role::Constant, returns)
+    }
+}
+
+#[cfg(test)]
+mod tests;

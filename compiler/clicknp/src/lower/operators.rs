@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Operators: arithmetic, logic, assignment, slices and indexes.
+
+use super::body::Body;
+use super::constants::{Constant, Operand as Side, Operation, plan};
+use super::expressions::Operand;
+use super::places::Place;
+use super::values::{Data, Value};
+use super::{Lowered, Reported};
+use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::types::{IntType, Type, conversions, layout};
+use freeport_ir::{BinaryOp, Bits, Op, Type as IrType, UnaryOp, ValueId};
+
+impl<'a> Body<'_, 'a> {
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOperator,
+        left: &'a Expr,
+        right: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        if matches!(op, BinaryOperator::And | BinaryOperator::Or) {
+            return self.logic(op == BinaryOperator::And, left, right, span);
+        }
+        let first = self.decayed(left)?;
+        if let Operand::Pointer(place) = first {
+            return self.pointer_sum(op, &place, right, span);
+        }
+        let first = self.value_of(first, left.span)?;
+        if op == BinaryOperator::Add && first.ty.is_integer() {
+            // A constant may stand before the pointer: `1 + p`.
+            let second = self.decayed(right)?;
+            if let Operand::Pointer(place) = second {
+                return Ok(Operand::Pointer(self.advanced(&place, &first, span)?));
+            }
+            let second = self.value_of(second, right.span)?;
+            self.check_number(&second, right.span)?;
+            self.at(span);
+            return Ok(Operand::Value(self.binary_value(op, &first, &second)));
+        }
+        let second = self.value(right)?;
+        self.check_number(&first, left.span)?;
+        self.check_number(&second, right.span)?;
+        self.at(span);
+        Ok(Operand::Value(self.binary_value(op, &first, &second)))
+    }
+
+    fn pointer_sum(
+        &mut self,
+        op: BinaryOperator,
+        place: &Place,
+        by: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        let by = self.number(by)?;
+        let by = match op {
+            BinaryOperator::Add => by,
+            BinaryOperator::Sub => {
+                let long = self.converted(&by, &Type::Int(crate::types::LONG));
+                self.unary_value(UnaryOperator::Minus, &long)
+            }
+            _ => {
+                return Err(self.report(
+                    Diagnostic::error("E0207", span, "this operator does not work on pointers")
+                        .label("only `+` and `-` with a number do")
+                        .help("compare or compute with indexes instead"),
+                ));
+            }
+        };
+        Ok(Operand::Pointer(self.advanced(place, &by, span)?))
+    }
+
+    /// The result of an operator on numbers.
+    pub(super) fn binary_value(&mut self, op: BinaryOperator, left: &Value, right: &Value) -> Value {
+        if let (Some(a), Some(b)) = (left.as_constant(), right.as_constant())
+            && left.bit_field.is_none()
+            && right.bit_field.is_none()
+            && let Some(result) = Constant::binary(op, &a, &b)
+        {
+            return Value::known(result);
+        }
+        let (a, b) = (side(left), side(right));
+        let (operation, int) = plan(op, a, b);
+        let ty = Type::Int(int);
+        match operation {
+            Operation::Arithmetic(op) => {
+                let (a, b) = self.both(left, right, &ty);
+                Value::computed(ty, self.builder.binary(op, a, b))
+            }
+            Operation::Compare(op, is_swapped) => {
+                let (a, b) = self.both(left, right, &ty);
+                let (a, b) = if is_swapped { (b, a) } else { (a, b) };
+                Value::flag(self.builder.compare(op, a, b))
+            }
+            Operation::Shift(op) => {
+                let left = self.converted(left, &ty);
+                let count = self.converted(right, &Type::Int(b.promoted()));
+                Value::computed(ty, self.shift(op, &left, &count))
+            }
+        }
+    }
+
+    fn both(&mut self, left: &Value, right: &Value, ty: &Type) -> (ValueId, ValueId) {
+        let (left, right) = (self.converted(left, ty), self.converted(right, ty));
+        (self.materialise(&left), self.materialise(&right))
+    }
+
+    /// A shift; the count may be wider than what is shifted, and must not lose its high bits.
+    fn shift(&mut self, op: BinaryOp, value: &Value, count: &Value) -> ValueId {
+        let width = value.width();
+        if let Some(constant) = count.as_constant() {
+            let by = constant.bits.saturating_u64().min(u64::from(width));
+            return self.shift_by(op, value, by);
+        }
+        let wide = width.max(count.width());
+        let id = self.materialise(value);
+        let id = self.builder.resize(id, wide, op == BinaryOp::AShr);
+        let by = self.materialise(count);
+        let by = self.builder.resize(by, wide, false);
+        let shifted = self.builder.binary(op, id, by);
+        self.builder.resize(shifted, width, false)
+    }
+
+    fn shift_by(&mut self, op: BinaryOp, value: &Value, by: u64) -> ValueId {
+        let width = value.width();
+        let id = self.materialise(value);
+        let bits_of_width = 32 - width.leading_zeros();
+        if bits_of_width > width {
+            // The width itself is too large a count for so narrow a value.
+            let wide = self.builder.resize(id, 8, op == BinaryOp::AShr);
+            let count = self.builder.number(8, by);
+            let shifted = self.builder.binary(op, wide, count);
+            return self.builder.resize(shifted, width, false);
+        }
+        let count = self.builder.number(width, by);
+        self.builder.binary(op, id, count)
+    }
+
+    /// The result of `-`, `+`, `~` or `!`.
+    pub(super) fn unary_value(&mut self, op: UnaryOperator, value: &Value) -> Value {
+        if let Some(constant) = value.as_constant()
+            && value.bit_field.is_none()
+            && let Some(result) = constant.unary(op)
+        {
+            return Value::known(result);
+        }
+        if op == UnaryOperator::Not {
+            let truth = self.truth(value);
+            return Value::flag(self.builder.unary(UnaryOp::Not, truth));
+        }
+        let ty = Type::Int(side(value).promoted());
+        let value = self.converted(value, &ty);
+        let id = self.materialise(&value);
+        let id = match op {
+            UnaryOperator::Minus => self.builder.unary(UnaryOp::Neg, id),
+            UnaryOperator::BitNot => self.builder.unary(UnaryOp::Not, id),
+            _ => id,
+        };
+        Value::computed(ty, id)
+    }
+
+    /// `&&` and `||`: the second operand is evaluated only where it decides.
+    fn logic(
+        &mut self,
+        is_and: bool,
+        left: &'a Expr,
+        right: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        let first = self.number(left)?;
+        if let Some(constant) = first.as_constant() {
+            if constant.truth() != is_and {
+                return Ok(Operand::Value(Value::known(Constant::flag(!is_and))));
+            }
+            let second = self.number(right)?;
+            if let Some(constant) = second.as_constant() {
+                let result = Constant::flag(constant.truth());
+                return Ok(Operand::Value(Value::known(result)));
+            }
+            return Ok(Operand::Value(Value::flag(self.truth(&second))));
+        }
+        self.at(span);
+        let first = self.truth(&first);
+        if Self::is_harmless(right) {
+            let second = self.number(right)?;
+            let second = self.truth(&second);
+            self.at(span);
+            let op = if is_and { BinaryOp::And } else { BinaryOp::Or };
+            return Ok(Operand::Value(Value::flag(self.builder.binary(op, first, second))));
+        }
+        let result = self.new_temporary(&Type::Bool, span);
+        self.store(&result, &Value::computed(Type::Bool, first), span)?;
+        let (more, exit) = (self.builder.new_block(), self.builder.new_block());
+        let (if_true, if_false) = if is_and { (more, exit) } else { (exit, more) };
+        self.builder.branch(first, if_true, if_false);
+        self.builder.switch_to(more);
+        let second = self.number(right)?;
+        let second = Value::computed(Type::Bool, self.truth(&second));
+        self.store(&result, &second, span)?;
+        self.builder.jump(exit);
+        self.builder.switch_to(exit);
+        let result = self.load(&result, span)?;
+        Ok(Operand::Value(Value::flag(self.materialise(&result))))
+    }
+
+    pub(super) fn conditional(
+        &mut self,
+        cond: &'a Expr,
+        yes: &'a Expr,
+        no: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        let cond = self.number(cond)?;
+        if let Some(constant) = cond.as_constant() {
+            // The other side is checked only where it is needed for the type.
+            let (taken, other) = if constant.truth() { (yes, no) } else { (no, yes) };
+            let value = self.value(taken)?;
+            return Ok(Operand::Value(match self.try_constant(other) {
+                Some(other) if value.ty.is_integer() => {
+                    let common = self.common_type(&value, &Value::known(other), span)?;
+                    self.converted(&value, &common)
+                }
+                _ => value,
+            }));
+        }
+        let cond = self.truth(&cond);
+        if Self::is_harmless(yes) && Self::is_harmless(no) {
+            let (yes, no) = (self.value(yes)?, self.value(no)?);
+            let ty = self.common_type(&yes, &no, span)?;
+            self.at(span);
+            let (if_true, if_false) = self.both(&yes, &no, &ty);
+            let op = Op::Select { cond, if_true, if_false };
+            let id = self.builder.push(op, IrType::Bits(ty.value_bits() as u32));
+            return Ok(Operand::Value(Value::computed(ty, id)));
+        }
+        let blocks = [(); 3].map(|()| self.builder.new_block());
+        let [on_true, on_false, exit] = blocks;
+        self.builder.branch(cond, on_true, on_false);
+        let (first, first_end) = self.arm(yes, on_true)?;
+        let (second, second_end) = self.arm(no, on_false)?;
+        let (Some(first), Some(second)) = (first, second) else {
+            for end in [first_end, second_end] {
+                self.builder.switch_to(end);
+                self.builder.jump(exit);
+            }
+            self.builder.switch_to(exit);
+            return Ok(Operand::Void);
+        };
+        let ty = self.common_type(&first, &second, span)?;
+        let result = self.new_temporary(&ty, span);
+        for (value, end) in [(first, first_end), (second, second_end)] {
+            self.builder.switch_to(end);
+            let value = self.converted(&value, &ty);
+            self.store(&result, &value, span)?;
+            self.builder.jump(exit);
+        }
+        self.builder.switch_to(exit);
+        Ok(Operand::Value(self.load(&result, span)?))
+    }
+
+    /// One side of `?:` in its block: its value, if it has one, and where it ends.
+    fn arm(
+        &mut self,
+        expr: &'a Expr,
+        block: freeport_ir::BlockId,
+    ) -> Lowered<(Option<Value>, freeport_ir::BlockId)> {
+        self.builder.switch_to(block);
+        let value = match self.operand(expr)? {
+            Operand::Void => None,
+            other => Some(self.value_of(other, expr.span)?),
+        };
+        Ok((value, self.builder.block()))
+    }
+
+    fn common_type(&mut self, yes: &Value, no: &Value, span: Span) -> Lowered<Type> {
+        if yes.ty.is_integer() && no.ty.is_integer() {
+            let (yes, no) = (side(yes).promoted(), side(no).promoted());
+            return Ok(Type::Int(conversions::usual(yes, no)));
+        }
+        if yes.ty == no.ty {
+            return Ok(yes.ty.clone());
+        }
+        let message = format!("the sides of `?:` are a `{}` and a `{}`", yes.ty, no.ty);
+        Err(self.report(
+            Diagnostic::error("E0206", span, message)
+                .label("both must be numbers, or of one type")
+                .help("use `if` with an assignment on each side"),
+        ))
+    }
+
+    /// `of[at]`: an element of an array, something behind a pointer, a port's bit, or a bit.
+    pub(super) fn index(&mut self, of: &'a Expr, at: &'a Expr, span: Span) -> Lowered<Operand> {
+        if let Some(bits) = self.indexed_port_bits(of, at, span)? {
+            return Ok(bits);
+        }
+        let operand = self.operand(of)?;
+        let first = match &operand {
+            Operand::Pointer(place) => Some(place.clone()),
+            Operand::Place(place) => place.decayed(),
+            _ => None,
+        };
+        let Some(first) = first else { return self.bit(operand, at, span) };
+        let at_value = self.number(at)?;
+        if let (Operand::Place(Place { ty: Type::Array(_, count), .. }), Some(constant)) =
+            (&operand, at_value.as_constant())
+            && constant.as_u64().is_none_or(|at| at >= *count)
+        {
+            let message = format!("this index is outside of an array of {count}");
+            return Err(self.report(
+                Diagnostic::error("E0214", at.span, message)
+                    .label(format!("indexes go from 0 to {}", count - 1))
+                    .help("use an index inside it"),
+            ));
+        }
+        Ok(Operand::Place(self.advanced(&first, &at_value, span)?))
+    }
+
+    /// A bit of a number.
+    fn bit(&mut self, operand: Operand, at: &'a Expr, span: Span) -> Lowered<Operand> {
+        let width = match &operand {
+            Operand::Place(place) if place.ty.is_integer() => place.width(),
+            Operand::Value(value) if value.ty.is_integer() => value.ty.value_bits(),
+            _ => return Err(self.not_a_pointer(span)),
+        };
+        let at_value = self.number(at)?;
+        if let Some(constant) = at_value.as_constant() {
+            let bit = constant.as_u64().unwrap_or(u64::MAX);
+            return self.bits_of(operand, bit, bit, width, &Type::Bool, span);
+        }
+        match operand {
+            Operand::Place(place) if place.dynamic_bit.is_none() => {
+                let id = self.materialise(&at_value);
+                let id = self.builder.resize(id, 64, at_value.is_signed());
+                let window = Some((place.bit, width));
+                let part = place.part(0, &Type::Bool);
+                Ok(Operand::Place(Place { dynamic_bit: Some(id), window, ..part }))
+            }
+            other => {
+                let value = self.value_of(other, span)?;
+                let (value, lo) = (self.materialise(&value), self.materialise(&at_value));
+                let op = Op::ExtractDynamic { value, lo, width: 1 };
+                let id = self.builder.push(op, IrType::Bits(1));
+                Ok(Operand::Value(Value::computed(Type::Bool, id)))
+            }
+        }
+    }
+
+    /// `of[high:low]`
+    pub(super) fn slice(
+        &mut self,
+        of: &'a Expr,
+        high: &'a Expr,
+        low: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        let operand = self.operand(of)?;
+        let width = match &operand {
+            Operand::Place(place) if place.ty.is_integer() => place.width(),
+            Operand::Value(value) if value.ty.is_integer() => value.ty.value_bits(),
+            _ => {
+                return Err(self.report(
+                    Diagnostic::error("E0207", of.span, "only a number has slices")
+                        .label("not a number")
+                        .help("use a member that is a number, such as `x.data` of a flit"),
+                ));
+            }
+        };
+        let (top, bottom) = (self.constant_u64(high)?, self.constant_u64(low)?);
+        let bits = top.saturating_sub(bottom).saturating_add(1).min(width);
+        let ty = Type::Int(IntType::of_width(bits as u32, false));
+        self.bits_of(operand, top, bottom, width, &ty, span)
+    }
+
+    /// Bits `high` to `low` of a number of `width` bits, as a `ty`.
+    fn bits_of(
+        &mut self,
+        operand: Operand,
+        high: u64,
+        low: u64,
+        width: u64,
+        ty: &Type,
+        span: Span,
+    ) -> Lowered<Operand> {
+        if high < low || high >= width {
+            return Err(self.bad_slice(high, low, width, span));
+        }
+        match operand {
+            Operand::Place(place) => {
+                let part = place.part(low, ty);
+                Ok(Operand::Place(part))
+            }
+            other => {
+                let value = self.value_of(other, span)?;
+                if let Data::Known(bits) = &value.data {
+                    let bits: Bits = bits.extract(low as u32, (high - low + 1) as u32);
+                    return Ok(Operand::Value(Value::known(Constant { ty: ty.clone(), bits })));
+                }
+                let id = self.materialise(&value);
+                let id = self.builder.extract(id, low as u32, (high - low + 1) as u32);
+                Ok(Operand::Value(Value::computed(ty.clone(), id)))
+            }
+        }
+    }
+
+    fn bad_slice(&mut self, high: u64, low: u64, width: u64, span: Span) -> Reported {
+        let label = match high < low {
+            true => format!("the high bit {high} is below the low bit {low}"),
+            false => format!("bits go from 0 to {}", width - 1),
+        };
+        self.report(
+            Diagnostic::error("E0211", span, format!("no such bits in a number of {width} bits"))
+                .label(label)
+                .help("write `v[high:low]`, both inside the number"),
+        )
+    }
+
+    pub(super) fn assignment(
+        &mut self,
+        op: Option<BinaryOperator>,
+        target: &'a Expr,
+        value: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        if let ExprKind::Name(name, _) = &target.kind
+            && let Some(super::names::Binding::Pointer(id)) = self.lookup(name)
+        {
+            return self.pointer_assignment(id, op, value, span);
+        }
+        if op.is_none() && Self::is_harmless(target) {
+            // The value first: nothing of the target is computed while it may change.
+            let value_span = value.span;
+            let value = self.value(value)?;
+            let place = self.target(target)?;
+            let value = self.convert(&value, &place.ty, value_span)?;
+            self.store(&place, &value, span)?;
+            return Ok(Operand::Value(stored(&place, value, self)));
+        }
+        let place = self.target(target)?;
+        let value = match op {
+            None => self.value(value)?,
+            Some(op) => {
+                let by = self.value(value)?;
+                let before = self.load(&place, target.span)?;
+                self.combined(op, &before, &by, span)?
+            }
+        };
+        let value = self.convert(&value, &place.ty, span)?;
+        self.store(&place, &value, span)?;
+        Ok(Operand::Value(stored(&place, value, self)))
+    }
+
+    fn pointer_assignment(
+        &mut self,
+        id: super::pointers::PointerId,
+        op: Option<BinaryOperator>,
+        value: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        let place = match op {
+            None => match self.decayed(value)? {
+                Operand::Pointer(place) => place,
+                _ => return Err(self.not_a_pointer(value.span)),
+            },
+            Some(op) => {
+                let place = self.pointee(id, span)?;
+                match self.pointer_sum(op, &place, value, span)? {
+                    Operand::Pointer(place) => place,
+                    _ => return Err(self.not_a_pointer(value.span)),
+                }
+            }
+        };
+        self.assign_pointer(id, &place, span)?;
+        Ok(Operand::Pointer(self.pointee(id, span)?))
+    }
+
+    /// `++x`, `x++`, `--x`, `x--`
+    pub(super) fn step(
+        &mut self,
+        increment: bool,
+        prefix: bool,
+        target: &'a Expr,
+        span: Span,
+    ) -> Lowered<Operand> {
+        let one = Value::known(Constant::of(crate::types::INT, 1));
+        if let ExprKind::Name(name, _) = &target.kind
+            && let Some(super::names::Binding::Pointer(id)) = self.lookup(name)
+        {
+            let before = self.pointee(id, span)?;
+            let minus_one = Value::known(Constant::of(crate::types::INT, u64::MAX));
+            let by = if increment { &one } else { &minus_one };
+            let after = self.advanced(&before, by, span)?;
+            self.assign_pointer(id, &after, span)?;
+            return Ok(Operand::Pointer(if prefix { self.pointee(id, span)? } else { before }));
+        }
+        let op = if increment { BinaryOperator::Add } else { BinaryOperator::Sub };
+        let place = self.target(target)?;
+        let before = self.load(&place, span)?;
+        let after = self.combined(op, &before, &one, span)?;
+        let after = self.convert(&after, &place.ty, span)?;
+        self.store(&place, &after, span)?;
+        let result = if prefix { stored(&place, after, self) } else { before };
+        Ok(Operand::Value(result))
+    }
+
+    /// Bits of `place` and a type that can be turned into text, for messages and reports.
+    pub fn bytes_of(&self, ty: &Type) -> u64 {
+        layout::size_bytes(ty)
+    }
+}
+
+/// The value of an assignment: what the target holds now, cut to it where it is a bit field.
+fn stored(place: &Place, value: Value, body: &mut Body<'_, '_>) -> Value {
+    let Some(width) = place.bit_field else { return value };
+    let id = body.materialise(&value);
+    let cut = body.builder.resize(id, width, false);
+    let id = body.builder.resize(cut, value.width(), value.is_signed());
+    Value { bit_field: Some(width), ..Value::computed(value.ty, id) }
+}
+
+fn side(value: &Value) -> Side {
+    let ty = value.ty.as_integer().unwrap_or(crate::types::INT);
+    Side { ty, bit_field: value.bit_field }
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Places: parts of objects that can be read and written.
+//!
+//! A place counts in bits of memory from the start of its object, as C lays it out; the object's
+//! elements may hold fewer bits than they take (`uint13` takes 16). What is known at compile time
+//! and what is computed are kept apart, so that constant places become plain loads and stores.
+
+use super::body::{Body, stride_bits};
+use super::values::{Data, Value};
+use super::{Lowered, Reported};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::types::{Type, layout};
+use freeport_ir::{BinaryOp, Bits, ObjectRef, Op, Type as IrType, ValueId};
+
+/// A part of an object.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Place {
+    /// Which object.
+    pub object: ObjectRef,
+    /// Memory bits of one of its elements.
+    pub stride: u64,
+    /// Bits from the start of the object, as far as known.
+    pub bit: i64,
+    /// A computed number of elements to add.
+    pub index: Option<ValueId>,
+    /// A computed number of bits to add (64 bits wide), within the element.
+    pub dynamic_bit: Option<ValueId>,
+    /// The array that `dynamic_bit` moves in: its first bit and how many it has. What is beyond
+    /// reads 0 and cannot be written.
+    pub window: Option<(i64, u64)>,
+    /// What is there.
+    pub ty: Type,
+    /// Its width, where it is a bit field.
+    pub bit_field: Option<u32>,
+    /// Whether it must not be assigned to.
+    pub is_const: bool,
+}
+
+impl Place {
+    /// All of an object that holds a `ty`.
+    pub fn whole(object: ObjectRef, ty: &Type) -> Self {
+        Self {
+            object,
+            stride: stride_bits(ty),
+            bit: 0,
+            index: None,
+            dynamic_bit: None,
+            window: None,
+            ty: ty.clone(),
+            bit_field: None,
+            is_const: false,
+        }
+    }
+
+    /// Something of type `ty`, `bits` further on.
+    pub fn part(&self, bits: u64, ty: &Type) -> Self {
+        let bit = self.bit.saturating_add_unsigned(bits);
+        Self { bit, ty: ty.clone(), bit_field: None, ..self.clone() }
+    }
+
+    /// Bits of the value there.
+    pub fn width(&self) -> u64 {
+        self.bit_field.map_or(self.ty.value_bits(), u64::from)
+    }
+
+    /// Whether the place is known at compile time.
+    pub fn is_static(&self) -> bool {
+        self.index.is_none() && self.dynamic_bit.is_none()
+    }
+
+    /// The first element of an array, which then bounds what is computed from it.
+    pub fn decayed(&self) -> Option<Self> {
+        let Type::Array(item, _) = &self.ty else { return None };
+        let mut first = self.part(0, item);
+        let is_inside = self.bit_in_element() + self.ty.value_bits() <= self.stride;
+        if is_inside && self.dynamic_bit.is_none() {
+            first.window = Some((self.bit, self.ty.value_bits()));
+        }
+        Some(first)
+    }
+
+    fn bit_in_element(&self) -> u64 {
+        self.bit.rem_euclid(self.stride as i64) as u64
+    }
+}
+
+/// A piece of an access that lies within one element.
+struct Piece {
+    element: u64,
+    lo: u32,
+    /// Bits that the element really holds.
+    held: u32,
+    /// Bits of the access.
+    width: u32,
+}
+
+impl Body<'_, '_> {
+    /// The value at a place.
+    pub fn load(&mut self, place: &Place, span: Span) -> Lowered<Value> {
+        let width = self.value_width(place, span)?;
+        if let Some(known) = self.known_element(place) {
+            return Ok(Value { ty: place.ty.clone(), bit_field: None, data: Data::Known(known) });
+        }
+        self.at(span);
+        let mut id = self.load_bits(place, width, span)?;
+        if place.bit_field.is_some() {
+            let is_signed = place.ty.as_integer().is_some_and(|int| int.is_signed);
+            id = self.builder.resize(id, place.ty.value_bits() as u32, is_signed);
+        }
+        let data = Data::Computed(id);
+        Ok(Value { ty: place.ty.clone(), bit_field: place.bit_field, data })
+    }
+
+    /// Stores a value of the place's type.
+    pub fn store(&mut self, place: &Place, value: &Value, span: Span) -> Lowered<()> {
+        let width = self.value_width(place, span)?;
+        self.at(span);
+        let id = self.materialise(value);
+        let id = self.builder.resize(id, width, false);
+        self.store_bits(place, id, width, span)
+    }
+
+    fn value_width(&mut self, place: &Place, span: Span) -> Lowered<u32> {
+        match &place.ty {
+            Type::Bool | Type::Int(_) | Type::Record(_) => Ok(place.width() as u32),
+            other => Err(self.report(
+                Diagnostic::error("E0206", span, format!("`{other}` cannot be copied"))
+                    .label("a number, a struct or a union is needed here")
+                    .help("work on its members or elements"),
+            )),
+        }
+    }
+
+    fn load_bits(&mut self, place: &Place, width: u32, span: Span) -> Lowered<ValueId> {
+        if let Some(dynamic) = place.dynamic_bit {
+            let (region, first) = self.region(place, span)?;
+            let whole = self.load_static(&region, region.width() as u32, span)?;
+            let lo = self.add_offset(dynamic, first);
+            let op = Op::ExtractDynamic { value: whole, lo, width };
+            return Ok(self.builder.push(op, IrType::Bits(width)));
+        }
+        self.load_static(place, width, span)
+    }
+
+    fn load_static(&mut self, place: &Place, width: u32, span: Span) -> Lowered<ValueId> {
+        let mut parts = vec![];
+        for piece in self.pieces(place, width, span)? {
+            let index = self.element_index(place, piece.element);
+            let part = match piece.held {
+                0 => self.builder.constant(Bits::zero(piece.width)),
+                held => {
+                    let part = self.builder.load(place.object, index, piece.lo, held);
+                    self.builder.resize(part, piece.width, false)
+                }
+            };
+            parts.push(part);
+        }
+        match parts.as_slice() {
+            [only] => Ok(*only),
+            _ => Ok(self.builder.push(Op::Concat(parts), IrType::Bits(width))),
+        }
+    }
+
+    fn store_bits(&mut self, place: &Place, id: ValueId, width: u32, span: Span) -> Lowered<()> {
+        if let Some(dynamic) = place.dynamic_bit {
+            let (region, first) = self.region(place, span)?;
+            let region_width = region.width() as u32;
+            let whole = self.load_static(&region, region_width, span)?;
+            let lo = self.add_offset(dynamic, first);
+            let op = Op::InsertDynamic { value: whole, lo, part: id };
+            let changed = self.builder.push(op, IrType::Bits(region_width));
+            return self.store_static(&region, changed, region_width, span);
+        }
+        self.store_static(place, id, width, span)
+    }
+
+    fn store_static(&mut self, place: &Place, id: ValueId, width: u32, span: Span) -> Lowered<()> {
+        let mut done = 0;
+        for piece in self.pieces(place, width, span)? {
+            let index = self.element_index(place, piece.element);
+            if piece.held > 0 {
+                let part = self.builder.extract(id, done, piece.held);
+                self.builder.store(place.object, index, piece.lo, part);
+            }
+            done += piece.width;
+        }
+        Ok(())
+    }
+
+    /// The static region a computed bit moves in, as a place of raw bits, and the first bit of
+    /// `place` in it.
+    fn region(&mut self, place: &Place, span: Span) -> Lowered<(Place, u64)> {
+        let element = place.bit.div_euclid(place.stride as i64) * place.stride as i64;
+        let held = u64::from(self.object(place.object).elem_bits);
+        let (start, width) = match place.window {
+            Some((start, width)) if start <= place.bit && (place.bit - start) < width as i64 => {
+                (start, width)
+            }
+            _ => (element, held),
+        };
+        if place.bit < 0 || width > u64::from(u32::MAX) {
+            return Err(self.outside(place, span));
+        }
+        let raw = Type::Int(crate::types::IntType::of_width(width as u32, false));
+        let region = Place { bit: start, dynamic_bit: None, ty: raw, ..place.clone() };
+        Ok((Place { bit_field: None, ..region }, (place.bit - start) as u64))
+    }
+
+    /// Cuts an access of `width` bits at the borders of elements.
+    fn pieces(&mut self, place: &Place, width: u32, span: Span) -> Lowered<Vec<Piece>> {
+        let object = self.object(place.object);
+        let (elem_bits, depth) = (object.elem_bits, object.depth);
+        let Ok(mut bit) = u64::try_from(place.bit) else { return Err(self.outside(place, span)) };
+        let mut left = width;
+        let mut pieces = vec![];
+        while left > 0 {
+            let (element, lo) = (bit / place.stride, bit % place.stride);
+            let width = u64::from(left).min(place.stride - lo) as u32;
+            if place.index.is_none() && element >= depth {
+                return Err(self.outside(place, span));
+            }
+            let held = u64::from(elem_bits).saturating_sub(lo).min(u64::from(width)) as u32;
+            pieces.push(Piece { element, lo: lo as u32, held, width });
+            bit += u64::from(width);
+            left -= width;
+        }
+        Ok(pieces)
+    }
+
+    fn element_index(&mut self, place: &Place, element: u64) -> ValueId {
+        match place.index {
+            None => self.offset(element),
+            Some(index) => {
+                self.note_indexed(place.object);
+                self.add_offset(index, element)
+            }
+        }
+    }
+
+    /// A computed unsigned number plus a constant, in 64 bits where it needs to grow.
+    pub fn add_offset(&mut self, value: ValueId, add: u64) -> ValueId {
+        if add == 0 {
+            return value;
+        }
+        let wide = self.builder.resize(value, 64, false);
+        let add = self.offset(add);
+        self.builder.binary(BinaryOp::Add, wide, add)
+    }
+
+    fn outside(&mut self, place: &Place, span: Span) -> Reported {
+        let object = self.object(place.object);
+        let name = object.name.clone();
+        let bytes = object.depth * place.stride / 8;
+        let first = place.bit.div_euclid(8);
+        let message = format!("this reaches beyond `{name}`");
+        self.report(
+            Diagnostic::error("E0214", span, message)
+                .label(format!("byte {first} of {bytes}: outside"))
+                .help("use an index or an offset inside it"),
+        )
+    }
+
+    /// The constant at a static place of a constant array.
+    fn known_element(&self, place: &Place) -> Option<Bits> {
+        let (table, _) = self.tables.iter().find(|(_, object)| *object == place.object)?;
+        let is_element = place.is_static() && place.bit >= 0 && place.ty.is_integer();
+        let is_whole = place.width() == table.ty.innermost().0.value_bits();
+        let is_aligned = place.bit.rem_euclid(place.stride as i64) == 0;
+        if !(is_element && is_whole && is_aligned) {
+            return None;
+        }
+        table.elements.get((place.bit as u64 / place.stride) as usize).cloned()
+    }
+
+    /// The element `index` of the array (or behind the pointer) whose first element is `first`.
+    pub fn advanced(&mut self, first: &Place, index: &Value, span: Span) -> Lowered<Place> {
+        let size = layout::size_bytes(&first.ty) * 8;
+        let is_in_one_element = self.object(first.object).depth == 1 || first.window.is_some();
+        let is_movable = first.dynamic_bit.is_none() || is_in_one_element;
+        if let Some(constant) = index.as_constant()
+            && is_movable
+        {
+            let moved = constant.as_i128().and_then(|at| at.checked_mul(i128::from(size)));
+            let bit = moved.and_then(|moved| i64::try_from(moved + i128::from(first.bit)).ok());
+            return match bit {
+                Some(bit) => Ok(Place { bit, ..first.clone() }),
+                None => Err(self.outside(first, span)),
+            };
+        }
+        self.at(span);
+        let is_whole_elements = size.is_multiple_of(first.stride)
+            && first.bit.rem_euclid(first.stride as i64) == 0
+            && first.dynamic_bit.is_none();
+        if is_whole_elements && !is_in_one_element {
+            let index = self.scaled(index, size / first.stride);
+            let index = self.sum(first.index, index);
+            return Ok(Place { index: Some(index), ..first.clone() });
+        }
+        if is_in_one_element {
+            let bits = self.scaled(index, size);
+            let bits = self.builder.resize(bits, 64, false);
+            let bits = self.sum(first.dynamic_bit, bits);
+            return Ok(Place { dynamic_bit: Some(bits), ..first.clone() });
+        }
+        Ok(self.advanced_across(first, index, size))
+    }
+
+    /// As [`Body::advanced`], where parts of elements are counted across elements.
+    fn advanced_across(&mut self, first: &Place, index: &Value, size: u64) -> Place {
+        let mut bits = self.scaled(index, size);
+        bits = self.builder.resize(bits, 64, false);
+        bits = self.sum(first.dynamic_bit, bits);
+        bits = self.add_offset(bits, first.bit as u64);
+        let stride = self.offset(first.stride);
+        if let Some(index) = first.index {
+            let index = self.builder.resize(index, 64, false);
+            let before = self.builder.binary(BinaryOp::Mul, index, stride);
+            bits = self.builder.binary(BinaryOp::Add, before, bits);
+        }
+        let element = self.builder.binary(BinaryOp::UDiv, bits, stride);
+        let rest = self.builder.binary(BinaryOp::URem, bits, stride);
+        Place { bit: 0, index: Some(element), dynamic_bit: Some(rest), ..first.clone() }
+    }
+
+    /// An index times a constant, in 64 bits unless it can stay as it is.
+    fn scaled(&mut self, index: &Value, by: u64) -> ValueId {
+        let id = self.materialise(index);
+        if by == 1 && !index.is_signed() {
+            return id;
+        }
+        let wide = self.builder.resize(id, 64, index.is_signed());
+        if by == 1 {
+            return wide;
+        }
+        let by = self.offset(by);
+        self.builder.binary(BinaryOp::Mul, wide, by)
+    }
+
+    fn sum(&mut self, left: Option<ValueId>, right: ValueId) -> ValueId {
+        let Some(left) = left else { return right };
+        let left = self.builder.resize(left, 64, false);
+        let right = self.builder.resize(right, 64, false);
+        self.builder.binary(BinaryOp::Add, left, right)
+    }
+}

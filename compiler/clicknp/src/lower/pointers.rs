@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pointers exist only at compile time: each is a place. A pointer variable that is assigned to
+//! stays within one object; where in it, is kept in variables of its own.
+
+use super::Lowered;
+use super::body::Body;
+use super::places::Place;
+use super::values::Value;
+use crate::ast::Name;
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::types::{Type, ULONG, layout};
+use freeport_ir::BinaryOp;
+
+/// A pointer variable of a function.
+pub type PointerId = usize;
+
+/// A pointer variable.
+#[derive(Clone, Debug)]
+pub struct PointerVariable {
+    /// Its name.
+    pub name: String,
+    /// The type it points to.
+    pub target: Type,
+    /// What it points to, once known.
+    pub place: Option<Place>,
+    /// Whether it may be assigned to again.
+    pub moves: bool,
+    /// Of one that moves: the variable with the element it points to.
+    pub element: Option<Place>,
+    /// Of one that moves: the variable with the bit in the element it points to.
+    pub bit: Option<Place>,
+}
+
+impl Body<'_, '_> {
+    /// Declares a pointer variable that points to `place`, if that is known yet.
+    pub fn declare_pointer(
+        &mut self,
+        name: &Name,
+        target: &Type,
+        place: Option<Place>,
+    ) -> Lowered<()> {
+        let id = self.pointers.len();
+        let moves = self.assigned.contains(&name.text);
+        self.pointers.push(PointerVariable {
+            name: name.text.clone(),
+            target: target.clone(),
+            place: None,
+            moves,
+            element: None,
+            bit: None,
+        });
+        self.declare(name, super::names::Binding::Pointer(id));
+        match place {
+            Some(place) => self.assign_pointer(id, &place, name.span),
+            None => Ok(()),
+        }
+    }
+
+    /// What a pointer variable points to.
+    pub fn pointee(&mut self, id: PointerId, span: Span) -> Lowered<Place> {
+        let variable = self.pointers[id].clone();
+        let Some(mut place) = variable.place else {
+            let message = format!("`{}` points to nothing yet", variable.name);
+            return Err(self.report(
+                Diagnostic::error("E0213", span, message)
+                    .label("used before it is set")
+                    .help("set it to the address of a variable first"),
+            ));
+        };
+        if let Some(element) = variable.element {
+            let value = self.load(&element, span)?;
+            place.index = Some(self.materialise(&value));
+        }
+        if let Some(bit) = variable.bit {
+            let value = self.load(&bit, span)?;
+            place.dynamic_bit = Some(self.materialise(&value));
+        }
+        Ok(place)
+    }
+
+    /// Makes a pointer variable point to `place`.
+    pub fn assign_pointer(&mut self, id: PointerId, place: &Place, span: Span) -> Lowered<()> {
+        let place = Place { ty: self.pointers[id].target.clone(), bit_field: None, ..place.clone() };
+        if !self.pointers[id].moves {
+            self.pointers[id].place = Some(place);
+            return Ok(());
+        }
+        match self.pointers[id].place.clone() {
+            None => self.begin_moving(id, &place, span),
+            Some(before) if before.object == place.object => {}
+            Some(before) => {
+                let variable = self.pointers[id].name.clone();
+                let (from, to) = (self.object(before.object), self.object(place.object));
+                let message = format!(
+                    "`{variable}` points into `{}`, and cannot point into `{}` too",
+                    from.name, to.name
+                );
+                return Err(self.report(
+                    Diagnostic::error("E0213", span, message)
+                        .label("a pointer stays within one variable")
+                        .help("use two pointers, or an array and an index"),
+                ));
+            }
+        }
+        self.store_position(id, &place, span)
+    }
+
+    fn begin_moving(&mut self, id: PointerId, place: &Place, span: Span) {
+        let name = self.pointers[id].name.clone();
+        let size = layout::size_bytes(&place.ty) * 8;
+        let stride = place.stride;
+        let moves_in_elements = self.object(place.object).depth > 1;
+        let is_aligned = size.is_multiple_of(stride) && place.bit.rem_euclid(stride as i64) == 0;
+        let ty = Type::Int(ULONG);
+        if moves_in_elements {
+            self.pointers[id].element = Some(self.new_local(&name, &ty, span));
+        }
+        if !moves_in_elements || !is_aligned || place.dynamic_bit.is_some() {
+            self.pointers[id].bit = Some(self.new_local(&name, &ty, span));
+        }
+        let start = Place { bit: 0, index: None, dynamic_bit: None, ..place.clone() };
+        self.pointers[id].place = Some(start);
+        if moves_in_elements {
+            // What the variable may point to is no longer bounded by the array it began in.
+            if let Some(place) = &mut self.pointers[id].place {
+                place.window = None;
+            }
+        }
+    }
+
+    /// Stores where in its object a moving pointer points.
+    fn store_position(&mut self, id: PointerId, place: &Place, span: Span) -> Lowered<()> {
+        self.at(span);
+        let variable = self.pointers[id].clone();
+        let stride = place.stride as i64;
+        let (element, bit) = (place.bit.div_euclid(stride), place.bit.rem_euclid(stride));
+        if variable.bit.is_none() && (bit != 0 || place.dynamic_bit.is_some()) {
+            let message = format!("`{}` would point between two elements", variable.name);
+            return Err(self.report(
+                Diagnostic::error("E0213", span, message)
+                    .label("not a multiple of the size of what it points to")
+                    .help("use a pointer to bytes"),
+            ));
+        }
+        if let Some(home) = variable.element {
+            let element = self.position(place.index, element as u64);
+            self.store(&home, &element, span)?;
+        }
+        if let Some(home) = variable.bit {
+            let bit = self.position(place.dynamic_bit, bit as u64);
+            self.store(&home, &bit, span)?;
+        }
+        Ok(())
+    }
+
+    fn position(&mut self, computed: Option<freeport_ir::ValueId>, known: u64) -> Value {
+        let known = self.offset(known);
+        let id = match computed {
+            Some(computed) => {
+                let computed = self.builder.resize(computed, 64, false);
+                self.builder.binary(BinaryOp::Add, computed, known)
+            }
+            None => known,
+        };
+        Value::computed(Type::Int(ULONG), id)
+    }
+}
