@@ -4,9 +4,12 @@
 pub mod ast;
 pub mod config;
 pub mod diagnostic;
+pub mod layouts;
 pub mod lexer;
 pub mod library;
 pub mod load;
+pub mod lower;
 pub mod manual;
 pub mod parser;
 pub mod source;
+pub mod types;

@@ -114,7 +114,8 @@ impl<'a> Body<'_, 'a> {
         match op {
             // Either side of `&&` alone ends the loop.
             BinaryOperator::And => {
-                let (left, right) = (self.limit_of_cond(name, left), self.limit_of_cond(name, right));
+                let (left, right) =
+                    (self.limit_of_cond(name, left), self.limit_of_cond(name, right));
                 left.into_iter().chain(right).min()
             }
             BinaryOperator::Lt if is_name(left, name) => self.most(right),
@@ -262,7 +263,9 @@ fn counter_of(one: &Loop) -> Option<Counter<'_>> {
     let LoopKind::For { init: Some(init), step: Some(step) } = &one.kind else { return None };
     let (name, start) = match &init.kind {
         StatementKind::Declare(declarations) => match declarations.as_slice() {
-            [one] if one.dimensions.is_empty() => (one.name.as_ref()?.text.as_str(), one.init.as_ref()?),
+            [one] if one.dimensions.is_empty() => {
+                (one.name.as_ref()?.text.as_str(), one.init.as_ref()?)
+            }
             _ => return None,
         },
         StatementKind::Expr(Expr { kind: ExprKind::Assign(None, target, value), .. }) => {

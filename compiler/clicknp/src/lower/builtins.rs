@@ -213,7 +213,8 @@ fn conversions(format: &str) -> Result<usize, String> {
     let mut rest = format;
     while let Some(at) = rest.find('%') {
         let after = &rest[at + 1..];
-        let skipped = after.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #0lh".contains(c));
+        let skipped =
+            after.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #0lh".contains(c));
         let letter = skipped.chars().next();
         match letter {
             Some('%') => {}

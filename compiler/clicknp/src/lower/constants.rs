@@ -60,9 +60,6 @@ pub fn plan(op: BinaryOperator, left: Operand, right: Operand) -> (Operation, In
     (operation, ty)
 }
 
-
-
-
 /// What promotion looks at: the type of an operand, and the bit field it comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
@@ -114,7 +111,8 @@ impl Constant {
         if self.bits.width() > 127 {
             return self.as_u64().map(i128::from);
         }
-        let bits = if self.is_signed() { self.bits.sign_extend(128) } else { self.bits.resize(128) };
+        let bits =
+            if self.is_signed() { self.bits.sign_extend(128) } else { self.bits.resize(128) };
         Some(bits.to_u128() as i128)
     }
 
@@ -219,7 +217,8 @@ impl Body<'_, '_> {
             ExprKind::Conditional(cond, yes, no) => {
                 let is_true = self.try_constant(cond)?.truth();
                 let (yes, no) = (self.try_constant(yes)?, self.try_constant(no)?);
-                let common = conversions::usual(yes.operand()?.promoted(), no.operand()?.promoted());
+                let common =
+                    conversions::usual(yes.operand()?.promoted(), no.operand()?.promoted());
                 (if is_true { yes } else { no }).converted(&Type::Int(common))
             }
             ExprKind::Cast(ty, value) if ty.pointers == 0 => {

@@ -15,8 +15,8 @@ use crate::layouts::{ElementLayout, MethodLayout, VariableLayout, fields};
 use crate::source::Span;
 use crate::types::Type;
 use freeport_ir::{
-    self as ir, ElementId, Function, FunctionId, Lifetime, Method, ObjectId, ObjectRef, SIGNAL_BITS,
-    Space, Type as IrType,
+    self as ir, ElementId, Function, FunctionId, Lifetime, Method, ObjectId, ObjectRef,
+    SIGNAL_BITS, Space, Type as IrType,
 };
 use std::rc::Rc;
 
@@ -297,9 +297,10 @@ impl<'a> Lowering<'a> {
         table: &Rc<ConstantTable>,
         span: Span,
     ) -> ObjectId {
-        let known = self.table_states.iter().find(|(owner, other, _)| {
-            *owner == element.id && Rc::ptr_eq(other, table)
-        });
+        let known = self
+            .table_states
+            .iter()
+            .find(|(owner, other, _)| *owner == element.id && Rc::ptr_eq(other, table));
         if let Some((.., object)) = known {
             return *object;
         }
@@ -373,12 +374,8 @@ impl<'a> Body<'_, 'a> {
             self.lowering.placed_state.insert((id, object));
         }
         let numbers = fields(ty.innermost().0);
-        let layout = VariableLayout {
-            name: name.text.clone(),
-            object,
-            ty: ty.to_string(),
-            fields: numbers,
-        };
+        let layout =
+            VariableLayout { name: name.text.clone(), object, ty: ty.to_string(), fields: numbers };
         variables.push(layout);
         self.declare(name, Binding::Variable(Place::whole(ObjectRef::State(object), &ty)));
         Ok(())

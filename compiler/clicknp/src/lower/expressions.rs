@@ -161,11 +161,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The object that holds a constant array: one for the element, or one for the function.
-    fn table_object(
-        &mut self,
-        table: &Rc<super::names::ConstantTable>,
-        span: Span,
-    ) -> ObjectRef {
+    fn table_object(&mut self, table: &Rc<super::names::ConstantTable>, span: Span) -> ObjectRef {
         let known = self.tables.iter().find(|(other, _)| Rc::ptr_eq(other, table));
         if let Some((_, object)) = known {
             return *object;
@@ -381,11 +377,6 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
-    /// A constant array must not be empty of effects: an `int` 1 or 0 from one bit.
-    pub fn flag_value(&mut self, bit: freeport_ir::ValueId) -> Value {
-        Value { ty: Type::Int(INT), bit_field: None, data: Data::Flag(bit) }
-    }
-
     /// A value of all zeros.
     pub fn zero(&self, ty: &Type) -> Value {
         let bits = Bits::zero(ty.value_bits() as u32);
@@ -405,9 +396,7 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Unary(_, of) | ExprKind::Cast(_, of) => Self::is_harmless(of),
             ExprKind::Member { of, .. } => Self::is_harmless(of),
             ExprKind::Slice(of, ..) => Self::is_harmless(of),
-            ExprKind::Binary(_, left, right) => {
-                Self::is_harmless(left) && Self::is_harmless(right)
-            }
+            ExprKind::Binary(_, left, right) => Self::is_harmless(left) && Self::is_harmless(right),
             ExprKind::Conditional(cond, yes, no) => {
                 [cond, yes, no].into_iter().all(|part| Self::is_harmless(part))
             }

@@ -4,7 +4,7 @@
 //! those refer to must be known.
 
 use super::assigned;
-use super::body::{Body, Role, Returns};
+use super::body::{Body, Returns, Role};
 use super::elements::ElementContext;
 use super::expressions::Operand;
 use super::names::{Binding, Scope};

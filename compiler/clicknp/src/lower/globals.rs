@@ -18,7 +18,7 @@ pub enum Global<'a> {
     /// Another name of a type.
     Typedef(&'a ast::Typedef),
     /// The name of an enum's type.
-    Enum(&'a ast::Enum),
+    Enum,
     /// A name of an enum's value, by number.
     Variant(&'a ast::Enum, usize),
     /// A constant.
@@ -83,7 +83,7 @@ impl<'a> Lowering<'a> {
             }
             Global::Variant(of, at) => Some(Binding::Constant(self.variant(of, at))),
             Global::Function(function) => Some(Binding::Function(function)),
-            Global::Record(_) | Global::Typedef(_) | Global::Enum(_) | Global::Element(_) => None,
+            Global::Record(_) | Global::Typedef(_) | Global::Enum | Global::Element(_) => None,
         };
         self.bindings.insert(name.to_string(), binding.clone());
         binding
@@ -96,9 +96,10 @@ impl<'a> Lowering<'a> {
             None => (0, 0),
             Some((from, expr)) => {
                 let mut body = self.constant_body();
-                let value = body.constant(expr).ok().and_then(|value| {
-                    Some(value.converted(&Type::Int(INT))?.bits.to_u64())
-                });
+                let value = body
+                    .constant(expr)
+                    .ok()
+                    .and_then(|value| Some(value.converted(&Type::Int(INT))?.bits.to_u64()));
                 (from, value.unwrap_or(0))
             }
         };
@@ -114,7 +115,7 @@ impl<'a> Lowering<'a> {
             };
         }
         let Some(global) = self.globals.get(name).copied() else { return Ok(None) };
-        if matches!(global, Global::Enum(_)) {
+        if matches!(global, Global::Enum) {
             return Ok(Some(Type::Int(UINT)));
         }
         if !matches!(global, Global::Record(_) | Global::Typedef(_)) {
@@ -157,7 +158,7 @@ fn declared(item: &TopItem) -> Vec<(&Name, Global<'_>)> {
         }
         TopItem::Typedef(typedef) => vec![(&typedef.name, Global::Typedef(typedef))],
         TopItem::Enum(one) => {
-            let name = one.name.iter().map(|name| (name, Global::Enum(one)));
+            let name = one.name.iter().map(|name| (name, Global::Enum));
             let variants = one.variants.iter().enumerate();
             let variants = variants.map(|(at, (name, _))| (name, Global::Variant(one, at)));
             name.chain(variants).collect()

@@ -161,9 +161,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 Ok(vec![whole])
             }
-            (Type::Array(item, _), ExprKind::List(items))
-                if !item.innermost().0.is_integer() =>
-            {
+            (Type::Array(item, _), ExprKind::List(items)) if !item.innermost().0.is_integer() => {
                 let mut all = vec![];
                 for (_, value) in items {
                     all.extend(self.initial_contents(item, value)?);

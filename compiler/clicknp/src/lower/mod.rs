@@ -96,10 +96,8 @@ impl<'a> Lowering<'a> {
     /// Begins with the names of all files.
     pub fn new(files: &'a [File], sources: &'a SourceMap) -> Self {
         let name = |file: &crate::source::SourceFile| file.path.display().to_string();
-        let program = Program {
-            files: sources.files().iter().map(name).collect(),
-            ..Program::default()
-        };
+        let program =
+            Program { files: sources.files().iter().map(name).collect(), ..Program::default() };
         let mut lowering = Self {
             sources,
             globals: HashMap::new(),

@@ -73,7 +73,12 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The result of an operator on numbers.
-    pub(super) fn binary_value(&mut self, op: BinaryOperator, left: &Value, right: &Value) -> Value {
+    pub(super) fn binary_value(
+        &mut self,
+        op: BinaryOperator,
+        left: &Value,
+        right: &Value,
+    ) -> Value {
         if let (Some(a), Some(b)) = (left.as_constant(), right.as_constant())
             && left.bit_field.is_none()
             && right.bit_field.is_none()
@@ -502,11 +507,6 @@ impl<'a> Body<'_, 'a> {
         self.store(&place, &after, span)?;
         let result = if prefix { stored(&place, after, self) } else { before };
         Ok(Operand::Value(result))
-    }
-
-    /// Bits of `place` and a type that can be turned into text, for messages and reports.
-    pub fn bytes_of(&self, ty: &Type) -> u64 {
-        layout::size_bytes(ty)
     }
 }
 

@@ -81,7 +81,8 @@ impl Body<'_, '_> {
 
     /// Makes a pointer variable point to `place`.
     pub fn assign_pointer(&mut self, id: PointerId, place: &Place, span: Span) -> Lowered<()> {
-        let place = Place { ty: self.pointers[id].target.clone(), bit_field: None, ..place.clone() };
+        let place =
+            Place { ty: self.pointers[id].target.clone(), bit_field: None, ..place.clone() };
         if !self.pointers[id].moves {
             self.pointers[id].place = Some(place);
             return Ok(());

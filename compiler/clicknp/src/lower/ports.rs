@@ -56,10 +56,7 @@ enum Choice {
 
 impl<'a> Body<'_, 'a> {
     /// The ports of one side.
-    pub(super) fn port_shapes(
-        &mut self,
-        ports: &[ast::Port],
-    ) -> Lowered<Vec<PortShape>> {
+    pub(super) fn port_shapes(&mut self, ports: &[ast::Port]) -> Lowered<Vec<PortShape>> {
         let mut shapes: Vec<PortShape> = vec![];
         let mut first = 0;
         for port in ports {

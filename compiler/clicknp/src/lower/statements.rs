@@ -115,9 +115,11 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn leave(&mut self, is_break: bool, span: Span) -> Lowered<()> {
-        let target = self.control.iter().rev().find_map(|control| {
-            if is_break { Some(control.exit) } else { control.next }
-        });
+        let target = self
+            .control
+            .iter()
+            .rev()
+            .find_map(|control| if is_break { Some(control.exit) } else { control.next });
         if let Some(target) = target {
             self.builder.jump(target);
             return Ok(());
@@ -194,9 +196,7 @@ impl<'a> Body<'_, 'a> {
     ) -> Lowered<Option<Value>> {
         match (value, ty) {
             (None, Type::Void) => Ok(None),
-            (Some(value), Type::Void) => {
-                Err(self.returns_nothing("a `void` function", value.span))
-            }
+            (Some(value), Type::Void) => Err(self.returns_nothing("a `void` function", value.span)),
             (Some(value), ty) => self.value_as(value, ty).map(Some),
             (None, ty) => Err(self.report(
                 Diagnostic::error("E0304", span, "`return` without a value")
