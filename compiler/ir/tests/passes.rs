@@ -89,3 +89,25 @@ fn the_page_lists_every_pass_in_its_order() {
     let rows: String = rows.collect();
     assert!(page.contains(&rows), "the order is\n{rows}");
 }
+
+#[test]
+fn a_set_has_the_passes_it_names() {
+    let only = PassSet::only(&["ssa", "unroll"]).expect("names of passes");
+    assert!(only.contains("ssa") && only.contains("unroll") && !only.contains("promote"));
+    let without = only.without("ssa").expect("a name of a pass");
+    assert!(!without.contains("ssa") && without.contains("unroll"));
+    assert!(!PassSet::default().contains("async_extraction"));
+    assert!(passes::NAMES.iter().all(|name| PassSet::for_hardware().contains(name)));
+    let unknown = PassSet::default().without("unrol").expect_err("no pass has that name");
+    assert!(unknown.to_string().starts_with("there is no pass `unrol`"), "{unknown}");
+}
+
+#[test]
+fn no_pass_changes_nothing() {
+    let case = root().join("all/checksum.ir");
+    let source = fs::read_to_string(case).expect("a readable case");
+    let mut program = text::parse(&source).expect("a sound case");
+    let before = program.clone();
+    assert!(passes::run(&mut program, &PassSet::none()).steps.is_empty());
+    assert_eq!(program, before);
+}
