@@ -5,7 +5,7 @@ mod ports_only;
 
 use freeport_clicknp::config::build;
 use freeport_clicknp::diagnostic::Diagnostic;
-use freeport_clicknp::load::load_text;
+use freeport_clicknp::load::{load_file, load_text};
 use freeport_ir as ir;
 use ports_only::PortsOnly;
 use std::path::Path;
@@ -58,6 +58,21 @@ fn the_published_configuration() {
     assert_eq!(flags, [(false, true), (false, false), (true, false)]);
     assert!(graph.channels.iter().all(|channel| channel.depth == ir::DEFAULT_DEPTH));
     assert!(graph.endpoints.iter().all(|endpoint| endpoint.item == ir::Item::Flit));
+}
+
+#[test]
+fn the_examples_find_their_elements_in_the_library() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (name, instances, channels) in [("capture", 3, 4), ("forward", 2, 4), ("checksum", 3, 4)] {
+        let path = top.join(format!("examples/{name}.cnp"));
+        let mut loaded = load_file(&path, &[top.join("elements")]);
+        let mut elements = PortsOnly::of(&loaded.files);
+        let graph = build(&loaded.files, &loaded.sources, &mut elements, &mut loaded.diagnostics);
+        let errors: Vec<_> =
+            loaded.diagnostics.iter().map(|one| one.render(&loaded.sources)).collect();
+        assert_eq!(errors, [""; 0], "{name}");
+        assert_eq!((graph.instances.len(), graph.channels.len()), (instances, channels), "{name}");
+    }
 }
 
 #[test]
