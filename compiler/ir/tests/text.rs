@@ -3,7 +3,7 @@
 //! where they are.
 
 use freeport_ir::text::{parse, print};
-use freeport_ir::{BlockId, Program, ValueId};
+use freeport_ir::{BlockId, Program, ValueId, verify};
 use std::collections::BTreeSet;
 
 const EVERYTHING: &str = include_str!("text/everything.ir");
@@ -103,6 +103,38 @@ fn labels_and_names_are_free_and_several_things_may_share_a_line() {
     assert_eq!(handler.blocks.len(), 3);
     assert_eq!(handler.blocks[0].term.targets()[1].block, BlockId(2));
     assert_eq!(handler.values[1].name.as_deref(), Some("f"));
+}
+
+/// A text with one to three of its words replaced by others of it, taken away, or doubled.
+fn shuffled(text: &str, random: &mut fastrand::Rng) -> String {
+    let is_edge = |char: char| !char.is_ascii_alphanumeric() && char != '_';
+    let mut words: Vec<&str> = text.split_inclusive(is_edge).collect();
+    for _ in 0..random.usize(1..=3) {
+        let at = random.usize(..words.len());
+        match random.u8(0..4) {
+            0 => drop(words.remove(at)),
+            1 => words.insert(at, words[at]),
+            _ => words[at] = words[random.usize(..words.len())],
+        }
+    }
+    words.concat()
+}
+
+#[test]
+fn a_damaged_text_is_an_error_or_another_program_and_never_a_panic() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let (mut parsed_count, mut sound_count) = (0, 0);
+    for round in 0..2_000 {
+        let whole = [EVERYTHING, include_str!("text/sound.ir")][round % 2];
+        let text = shuffled(whole, &mut random);
+        let Ok(program) = parse(&text) else { continue };
+        parsed_count += 1;
+        sound_count += usize::from(verify(&program).is_ok());
+        let printed = print(&program);
+        assert_eq!(parse(&printed).as_ref(), Ok(&program), "{text}");
+        assert_eq!(print(&parsed(&printed)), printed, "{text}");
+    }
+    assert!(parsed_count > 50 && sound_count > 5, "{parsed_count}, {sound_count}");
 }
 
 #[test]
