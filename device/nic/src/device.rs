@@ -147,6 +147,9 @@ pub enum DeviceError {
     /// In the interpreter.
     #[error(transparent)]
     Interpreter(#[from] freeport_ir::interp::Error),
+    /// In native code, or on the way to it.
+    #[error(transparent)]
+    Native(#[from] freeport_native::Error),
 }
 
 /// The ports of a run, by the names of the endpoints they are bound to.
