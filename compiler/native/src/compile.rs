@@ -108,7 +108,7 @@ fn run_compiler(source: &Path, library: &Path, options: &Options) -> Result<(), 
 
 fn flags(options: &Options) -> Vec<String> {
     let mut flags: Vec<String> =
-        ["-std=c23", "-march=native", "-fPIC", "-shared", "-w"].map(str::to_owned).to_vec();
+        ["-std=gnu23", "-march=native", "-fPIC", "-shared", "-w"].map(str::to_owned).to_vec();
     flags.push(format!("-O{}", options.optimization.min(3)));
     flags.extend(["-fvisibility=hidden", "-fno-strict-aliasing"].map(str::to_owned));
     if options.sanitize {
