@@ -5,6 +5,7 @@ use clap::Args;
 use std::process::ExitCode;
 
 #[derive(Args)]
+#[group(skip)]
 #[command(after_help = "Example:\n  freeport bench nf --rounds 15 --out out/bench")]
 pub struct Arguments {
     #[command(flatten)]

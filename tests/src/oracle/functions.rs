@@ -2,9 +2,9 @@
 //! Random functions of the C subset, written so that one text is both ClickNP and C23.
 //!
 //! The front-end oracle compiles each text twice: by our front end, and as plain C by clang with
-//! `_BitInt`. What C leaves undefined is avoided in the text itself (see [`Writer`]); what it leaves
-//! to the implementation is fixed by flags (`-fwrapv`, `-fno-strict-aliasing`). Totality beyond C is
-//! tested elsewhere, by operation.
+//! `_BitInt`. What C leaves undefined is avoided in the text itself (see [`Writer`]); what it
+//! leaves to the implementation is fixed by flags (`-fwrapv`, `-fno-strict-aliasing`). Totality
+//! beyond C is tested elsewhere, by operation.
 
 use super::writer::{Integer, Writer};
 use std::fmt::Write;

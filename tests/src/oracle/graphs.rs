@@ -293,7 +293,8 @@ impl Grower {
         let cond =
             ["fdata[5] & 1", "data[9:4] > 20", "fdata[0] % 3 == 0"][self.writer.random.usize(0..3)];
         handler(&format!(
-            "        if (test_input_port(in)) {{\n            flit r = read_input_port(in);\n            \
+            "        if (test_input_port(in)) {{\n            \
+             flit r = read_input_port(in);\n            \
              if (r.sop) s = r.{cond} ? 1 : 2;\n            \
              m[(uint)s & 31] += 1;\n            t += 1;\n            \
              if (s == 1) set_output_port(one, r);\n            \
@@ -304,10 +305,13 @@ impl Grower {
     fn summarise_flit(&mut self) -> String {
         let scramble = self.scramble_record();
         handler(&format!(
-            "        if (test_input_port(in)) {{\n            flit x = read_input_port(in);\n            \
-             set_output_port(one, x);\n            if (x.flit.fd.eop) {{\n            R r;\n            \
+            "        if (test_input_port(in)) {{\n            \
+             flit x = read_input_port(in);\n            \
+             set_output_port(one, x);\n            \
+              if (x.flit.fd.eop) {{\n            R r;\n            \
              r.a = *(ulong *)x.fdata;\n            r.b = x.pad;\n            r.c = \
-             *(ushort *)(x.fdata + 12);\n{scramble}            set_output_port(two, r);\n            \
+             *(ushort *)(x.fdata + 12);\n\
+              {scramble}            set_output_port(two, r);\n            \
              }}\n            s += 1;\n        }}\n"
         ))
     }

@@ -29,7 +29,8 @@ pub fn line_length(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// The licence is named in one of the first three lines.
+/// The licence is named in one of the first three lines. Programs for the kernel (`.bpf.c`) name
+/// one that the kernel accepts.
 pub fn licence_line(tree: &Tree) -> Vec<Finding> {
     let sources = tree.files.iter().filter(|file| file.is_source());
     let licence =
@@ -38,6 +39,13 @@ pub fn licence_line(tree: &Tree) -> Vec<Finding> {
         |file: &&File| !file.text.lines().take(3).any(|line| line.contains(licence(file)));
     let told = |file: &File| file.finding(1, format!("say `{}` in the first line", licence(file)));
     sources.filter(is_bare).map(told).collect()
+}
+
+fn is_licensed(file: &File) -> bool {
+    let kernel = "SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause";
+    let is_for_kernel = file.path.ends_with(".bpf.c");
+    let mut lines = file.text.lines().take(3);
+    lines.any(|line| line.contains(LICENCE) || is_for_kernel && line.contains(kernel))
 }
 
 /// Nothing unfinished is left.
@@ -140,8 +148,13 @@ mod tests {
             ("d.md", ""),
             ("e.h", "// Licence: mine\n"),
             (".ci/run", ""),
+            ("f.bpf.c", "// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n"),
+            ("g.c", "// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n"),
         ];
-        assert_eq!(found(licence_line, &files), [".ci/run:1", "b.sh:1", "c.cnp:1", "e.h:1"]);
+        assert_eq!(
+            found(licence_line, &files),
+            [".ci/run:1", "b.sh:1", "c.cnp:1", "e.h:1", "g.c:1"]
+        );
     }
 
     #[test]
