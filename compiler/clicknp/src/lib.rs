@@ -4,6 +4,7 @@
 pub mod ast;
 pub mod config;
 pub mod diagnostic;
+pub mod driver;
 pub mod layouts;
 pub mod lexer;
 pub mod library;
@@ -13,3 +14,6 @@ pub mod manual;
 pub mod parser;
 pub mod source;
 pub mod types;
+
+pub use driver::{Compiled, CompiledFunction, Failure, Options};
+pub use driver::{compile_file, compile_function, compile_text};

@@ -2,12 +2,7 @@
 //! What the compiler says about wrong programs, word by word: each `errors/<code>_<slug>.cnp` has
 //! the text beside it in `.expect`. `BLESS=1` writes those files anew; read what changed.
 
-mod ports_only;
-
-use freeport_clicknp::config::build;
-use freeport_clicknp::diagnostic::{Severity, in_order};
-use freeport_clicknp::load::load_file;
-use ports_only::PortsOnly;
+use freeport_clicknp::{Options, compile_file, compile_function};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,17 +41,23 @@ fn every_code_has_a_golden() {
     assert!(missing.is_empty(), "write tests/errors/<code>_<slug>.cnp for {missing:?}");
 }
 
-/// What the compiler says about the program in a file.
+/// What the compiler says about the program in a file, or about the function by itself that its
+/// `// function: name` line names.
 fn explain(path: &Path) -> String {
-    let mut loaded = load_file(path, &[]);
-    let has_errors = loaded.diagnostics.iter().any(|one| one.severity == Severity::Error);
-    if !has_errors {
-        let mut elements = PortsOnly::of(&loaded.files);
-        build(&loaded.files, &loaded.sources, &mut elements, &mut loaded.diagnostics);
+    let text = fs::read_to_string(path).unwrap();
+    let alone = text.lines().find_map(|line| line.strip_prefix("// function: "));
+    let options = Options::default();
+    if let Some(name) = alone {
+        return compile_function(&text, name, &options)
+            .map_or_else(|failure| failure.render(), |_| String::new());
     }
-    let diagnostics = in_order(loaded.diagnostics);
-    let texts: Vec<_> = diagnostics.iter().map(|one| one.render(&loaded.sources)).collect();
-    texts.join("\n")
+    match compile_file(path, &options) {
+        Ok(compiled) => {
+            let warnings = compiled.warnings.iter();
+            warnings.map(|one| one.render(&compiled.sources)).collect::<Vec<_>>().join("\n")
+        }
+        Err(failure) => failure.render(),
+    }
 }
 
 fn errors_folder() -> PathBuf {

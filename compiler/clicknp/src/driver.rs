@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The whole way from a source text to a program of the IR.
+//!
+//! 1. `load`: the file, its imports, and the library files of the elements it uses.
+//! 2. `lower`: the elements and functions of the file, whether used or not, then every element that
+//!    an instance asks for.
+//! 3. `config`: the instances and channels.
+//!
+//! A step is taken only if the one before it found no errors, so that one mistake is not reported
+//! in three ways.
+
+use crate::ast::{Expr, Name, TemplateArg, TypeExpr};
+use crate::config::{self, Elements};
+use crate::diagnostic::{Diagnostic, Severity, in_order};
+use crate::layouts::Layouts;
+use crate::load::{Loaded, load_file, load_text};
+use crate::lower::Lowering;
+use crate::source::{SourceMap, Span};
+use freeport_ir as ir;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// Stack of the compiling thread. Nesting is limited, but each level takes several calls.
+const STACK_BYTES: usize = 256 << 20;
+
+/// How to compile.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Folders of library elements, searched in order.
+    pub library: Vec<PathBuf>,
+}
+
+/// A program that was compiled.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Elements, functions and the graph.
+    pub program: ir::Program,
+    /// The texts it was made of.
+    pub sources: SourceMap,
+    /// What looks wrong and is not.
+    pub warnings: Vec<Diagnostic>,
+    /// Names and types of state and methods, for the host.
+    pub layouts: Layouts,
+}
+
+/// A function that was compiled by itself.
+#[derive(Debug)]
+pub struct CompiledFunction {
+    /// The function and what it calls.
+    pub program: ir::Program,
+    /// Which of the program's functions it is.
+    pub function: ir::FunctionId,
+    /// Names and types of its parameters, as written.
+    pub params: Vec<(String, String)>,
+    /// The type of its result, possibly `void`.
+    pub result: String,
+    /// The texts it was made of.
+    pub sources: SourceMap,
+    /// What looks wrong and is not.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Why a program was not compiled.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.render())]
+pub struct Failure {
+    /// The texts.
+    pub sources: SourceMap,
+    /// Errors, and warnings among them, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Failure {
+    /// Every message, as shown on a terminal.
+    pub fn render(&self) -> String {
+        let texts: Vec<_> = self.diagnostics.iter().map(|one| one.render(&self.sources)).collect();
+        texts.join("\n")
+    }
+}
+
+/// Compiles the program in a file.
+///
+/// # Errors
+/// Everything that is wrong with it, as far as the first step that finds something.
+pub fn compile_file(path: impl AsRef<Path>, options: &Options) -> Result<Compiled, Failure> {
+    let path = path.as_ref();
+    on_large_stack(|| compile(load_file(path, &options.library)))
+}
+
+/// Compiles the program in a text. Its imports are relative to the folder of `name`.
+///
+/// # Errors
+/// As [`compile_file`].
+pub fn compile_text(
+    name: impl AsRef<Path>,
+    text: &str,
+    options: &Options,
+) -> Result<Compiled, Failure> {
+    let name = name.as_ref();
+    on_large_stack(|| compile(load_text(name, text, &options.library)))
+}
+
+/// Compiles the function `name` of a text by itself, with what it calls.
+///
+/// # Errors
+/// As [`compile_file`]; also if there is no such function, or it takes a pointer.
+pub fn compile_function(
+    text: &str,
+    name: &str,
+    options: &Options,
+) -> Result<CompiledFunction, Failure> {
+    on_large_stack(|| {
+        let loaded = checked(load_text(Path::new("function.cnp"), text, &options.library))?;
+        let mut lowering = Lowering::new(&loaded.files, &loaded.sources);
+        let found = lowering.function(name);
+        let is_sound = lowering.is_sound();
+        let mut finished = lowering.finish();
+        if found.is_none() && is_sound {
+            let message = format!("no function `{name}` that can be compiled by itself");
+            let error = Diagnostic::error("E0518", Span::default(), message);
+            let help =
+                "a template, or a function that takes pointers, is compiled where it is used";
+            finished.diagnostics.push(error.help(help));
+        }
+        let diagnostics = [loaded.diagnostics, finished.diagnostics].concat();
+        let (sources, warnings) = sound(loaded.sources, diagnostics)?;
+        let signature = found.expect("without it there was an error");
+        Ok(CompiledFunction {
+            program: finished.program,
+            function: signature.function,
+            params: signature
+                .params
+                .iter()
+                .map(|(name, ty)| (name.clone(), ty.to_string()))
+                .collect(),
+            result: signature.result.to_string(),
+            sources,
+            warnings,
+        })
+    })
+}
+
+fn compile(loaded: Loaded) -> Result<Compiled, Failure> {
+    let mut loaded = checked(loaded)?;
+    let mut lowering = Lowering::new(&loaded.files, &loaded.sources);
+    lowering.check_file(&loaded.files, 0);
+    let mut graph = ir::Graph::default();
+    if lowering.is_sound() {
+        let diagnostics = &mut loaded.diagnostics;
+        graph = config::build(&loaded.files, &loaded.sources, &mut lowering, diagnostics);
+    }
+    let finished = lowering.finish();
+    let diagnostics = [loaded.diagnostics, finished.diagnostics].concat();
+    let (sources, warnings) = sound(loaded.sources, diagnostics)?;
+    let stem = sources.files()[0].path.file_stem().unwrap_or_default();
+    let name = stem.to_string_lossy().into_owned();
+    let program = ir::Program { name, graph, ..finished.program };
+    Ok(Compiled { program, sources, warnings, layouts: finished.layouts })
+}
+
+/// What was loaded, if it was without errors.
+fn checked(loaded: Loaded) -> Result<Loaded, Failure> {
+    let Loaded { files, sources, diagnostics } = loaded;
+    let (sources, diagnostics) = sound(sources, diagnostics)?;
+    Ok(Loaded { files, sources, diagnostics })
+}
+
+/// The diagnostics in order, if there are no errors among them.
+fn sound(
+    sources: SourceMap,
+    diagnostics: Vec<Diagnostic>,
+) -> Result<(SourceMap, Vec<Diagnostic>), Failure> {
+    let diagnostics = in_order(diagnostics);
+    match diagnostics.iter().any(|one| one.severity == Severity::Error) {
+        true => Err(Failure { sources, diagnostics }),
+        false => Ok((sources, diagnostics)),
+    }
+}
+
+fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().name("compile".into()).stack_size(STACK_BYTES);
+        let compiling = builder.spawn_scoped(scope, work).expect("a thread can be started");
+        // A panic goes on as one of the caller's.
+        compiling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+impl Elements for Lowering<'_> {
+    fn element(
+        &mut self,
+        name: &Name,
+        args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ir::ElementId> {
+        Lowering::element(self, name, args)
+    }
+
+    fn ports(&self, element: ir::ElementId) -> (&[ir::Port], &[ir::Port]) {
+        Lowering::ports(self, element)
+    }
+
+    fn constant(&mut self, value: &Expr) -> Option<u64> {
+        Lowering::constant(self, value)
+    }
+
+    fn port_item(&mut self, ty: &TypeExpr) -> Option<ir::Item> {
+        Lowering::port_item(self, ty)
+    }
+}
