@@ -12,6 +12,7 @@ use anyhow::Result;
 
 /// Measure Freeport beside its peers
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub struct Arguments {
     #[command(subcommand)]
     bench: Bench,

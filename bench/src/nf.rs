@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Example: freeport bench nf --case forward --rounds 15 --out results
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub struct Arguments {
     /// Which network function; all of them by default
     #[arg(long, value_enum)]

@@ -5,10 +5,9 @@
 use crate::harness::{Subject, Work};
 use crate::kernel::{XDP_TX, XdpProgram};
 use anyhow::{Result, ensure};
-use freeport_ir::interp::Options;
 use freeport_ir::{Program, text};
+use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::port::{DEFAULT_STRIDE_BYTES, Generator, Replay, Sink};
 use freeport_nic::trace::{Sizes, Trace, TraceFrame};
 use std::hint::black_box;
@@ -67,12 +66,12 @@ pub fn forwarded(frame: &[u8]) -> Vec<u8> {
 /// What keeps Freeport from forwarding. Peers that cannot run are left out with a note.
 pub fn prepare(program: &Program, frame_bytes: usize) -> Result<Prepared<'_>> {
     let trace = trace(frame_bytes);
-    let device = InterpreterDevice::load(program, &Options::default())?;
-    let ours = DeviceForward::new("freeport interpreter", device, &trace, 1)?;
+    let device = CpuDevice::load(program, &freeport_native::Options::default())?;
+    let ours = DeviceForward::new("freeport native", device, &trace, LAPS)?;
     let mut prepared = Prepared { subjects: vec![Box::new(ours)], notes: vec![] };
     prepared.notes.push(
-        "freeport interpreter: the reference interpreter between ports in memory, which defines \
-         what a program means and is not made to be fast"
+        "freeport native: batches of 256 frames from a port in memory, the graph as native code on \
+         each, and a port that counts what comes out; no driver, and frames are not made anew"
             .into(),
     );
     add_peers(&mut prepared, &trace);
@@ -228,6 +227,8 @@ impl Subject for CopyFloor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use freeport_ir::interp::Options;
+    use freeport_nic::interpreter::InterpreterDevice;
 
     #[test]
     fn every_subject_forwards_and_says_how_much() {
