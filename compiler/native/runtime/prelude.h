@@ -321,13 +321,13 @@ INLINE void flit_input_next_frame(struct flit_input *input) {
     input->length = is_there ? input->frames[input->at].length : 0;
 }
 
-// The host repeats a frame of which only some flits were taken, so `offset` is kept.
+// The host repeats a frame of which only some flits were taken, sooner or later, so `offset` is kept.
 INLINE void flit_input_attach(struct flit_input *input, const struct endpoint_io *io) {
     input->frames = io->data;
     input->count = io->count;
     input->at = 0;
     flit_input_next_frame(input);
-    if (input->offset >= input->length) input->offset = 0;
+    if (input->length != 0 && input->offset >= input->length) input->offset = 0;
 }
 
 INLINE bool flit_input_ready(const struct flit_input *input) { return input->length != 0; }

@@ -63,7 +63,7 @@ unsafe impl Send for Buffer<'_> {}
 #[derive(Debug)]
 pub enum EndpointIo<'a> {
     /// Packets for an endpoint of flits into the graph. A frame of which only some flits were taken
-    /// is not consumed: the next run has to begin with it.
+    /// is not consumed: the next run that has frames has to begin with it.
     FramesIn {
         /// In order.
         frames: &'a [Frame<'a>],

@@ -40,14 +40,8 @@ const BINARY: [BinaryOp; 13] = [
     BinaryOp::AShr,
 ];
 
-const COMPARE: [CompareOp; 6] = [
-    CompareOp::Eq,
-    CompareOp::Ne,
-    CompareOp::ULt,
-    CompareOp::ULe,
-    CompareOp::SLt,
-    CompareOp::SLe,
-];
+const COMPARE: [CompareOp; 6] =
+    [CompareOp::Eq, CompareOp::Ne, CompareOp::ULt, CompareOp::ULe, CompareOp::SLt, CompareOp::SLe];
 
 /// An operation on values 0, 1, ..., their widths, and the width of the result.
 struct Case {
@@ -116,8 +110,7 @@ fn parts(cases: &mut Vec<Case>, random: &mut fastrand::Rng) {
         }
     }
     for _ in 0..20 {
-        let widths: Vec<u32> =
-            (0..random.u32(1..6)).map(|_| WIDTHS[random.usize(0..13)]).collect();
+        let widths: Vec<u32> = (0..random.u32(1..6)).map(|_| WIDTHS[random.usize(0..13)]).collect();
         let values = (0..widths.len() as u32).map(ValueId).collect();
         cases.push(case(Op::Concat(values), &widths, widths.iter().sum()));
     }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random programs as native code against the interpreter, with and without passes.
+
+mod replay;
+
+use freeport_ir::Program;
+use freeport_ir::generate::{Generated, Limits, generate};
+use freeport_ir::passes::PassSet;
+use freeport_native::{Error, Options, RunStatus};
+use replay::{Driver, Traffic, check, image, options};
+
+/// Each costs a run of the C compiler.
+const SEEDS: u64 = 24;
+
+fn input(generated: &Generated) -> Vec<Traffic> {
+    let mut input = vec![Traffic::default(); generated.program.graph.endpoints.len()];
+    for (endpoint, records) in &generated.feed {
+        input[endpoint.index()].records.clone_from(records);
+    }
+    input
+}
+
+/// Runs a program, replays it, and tells whether anything came out and was counted.
+fn agrees(generated: &Generated, options: &Options, seed: u64) -> [bool; 3] {
+    let program: &Program = &generated.program;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut driver = Driver::new(&image(program, options), input(generated));
+    let status = driver.run_in_pieces(&mut random, 5);
+    assert!(matches!(status, RunStatus::Idle | RunStatus::Stalled(_)), "{status:?}");
+    for signal in &generated.signals {
+        driver.graph.signal(freeport_ir::InstanceId(0), signal.clone()).expect("it takes them");
+    }
+    let (oracles, execution) = driver.graph.take_recording();
+    let out = check(program, oracles, &execution);
+    assert_eq!(driver.out, out);
+    let counters = &execution.counters[0];
+    let came_out = out.iter().any(|end| !end.records.is_empty());
+    [came_out, counters.out_of_range > 0, !counters.traps.is_empty()]
+}
+
+#[test]
+fn random_programs_agree_with_the_interpreter() {
+    let cache = tempfile::tempdir().expect("a directory");
+    let limits = Limits { has_tables: false, ..Limits::default() };
+    let mut did = [0; 3];
+    for seed in 0..SEEDS {
+        let generated = generate(seed, &limits);
+        let passes = if seed % 2 == 0 { PassSet::for_cpu() } else { PassSet::none() };
+        let options = Options { passes, ..options(cache.path()) };
+        let done = agrees(&generated, &options, seed);
+        did.iter_mut().zip(done).for_each(|(count, did)| *count += u64::from(did));
+    }
+    assert!(did.iter().all(|count| *count > 0), "{did:?}");
+}
+
+#[test]
+fn what_native_code_does_not_do_is_refused_with_its_place() {
+    let cache = tempfile::tempdir().expect("a directory");
+    let refused = (0..40).filter(|seed| {
+        let generated = generate(*seed, &Limits::default());
+        if generated.program.elements[0].tables.is_empty() {
+            return false;
+        }
+        match freeport_native::emit(&generated.program, &options(cache.path())) {
+            Err(error @ Error::Unsupported { .. }) => {
+                assert!(error.to_string().contains("a table cannot be native code"), "{error}");
+                true
+            }
+            other => panic!("seed {seed}: {:?}", other.map(|text| text.len())),
+        }
+    });
+    assert!(refused.count() > 0);
+}

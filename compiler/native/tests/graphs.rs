@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Graphs as native code against the interpreter: whatever was recorded replays to the same
+//! execution, whichever way the input came in pieces and the output in room.
+
+mod replay;
+
+use freeport_ir::text::parse;
+use freeport_ir::{Bits, Program, SIGNAL_BITS};
+use freeport_native::{Image, RunStatus};
+use replay::{Driver, Traffic, check, image, options};
+
+const ROUNDS: u64 = 12;
+
+fn flits(graph: &str) -> Program {
+    let text = format!("{}{graph}", include_str!("programs/flits.ir"));
+    parse(&text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn built(program: &Program) -> Image {
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
+    image(program, &options(&cache))
+}
+
+/// Random runs of a program, each replayed; gives how often what came out was all of it.
+fn replay_rounds(
+    program: &Program,
+    input: impl Fn(&mut fastrand::Rng) -> Vec<Traffic>,
+) -> Vec<(Driver, RunStatus)> {
+    let image = built(program);
+    (0..ROUNDS)
+        .map(|seed| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut driver = Driver::new(&image, input(&mut random));
+            let status = driver.run_in_pieces(&mut random, 20);
+            let (oracles, execution) = driver.graph.take_recording();
+            let out = check(program, oracles, &execution);
+            assert_eq!(driver.out, out, "what the host got is what entered the last channels");
+            (driver, status)
+        })
+        .collect()
+}
+
+#[test]
+fn a_chain_is_fused_and_agrees() {
+    let program = flits(include_str!("programs/chain.ir"));
+    let input = |random: &mut fastrand::Rng| vec![packets(random, 40), Traffic::default()];
+    for (driver, status) in replay_rounds(&program, input) {
+        assert_eq!(status, RunStatus::Idle);
+        assert_eq!(driver.out[1].packets.len(), 40);
+        let counters = driver.graph.counters();
+        assert_eq!(counters.channels[0].packets, 40);
+        let bytes: usize = driver.out[1].packets.iter().map(Vec::len).sum();
+        assert_eq!(counters.channels[3].bytes, bytes as u64);
+        assert!(counters.instances[1].out_of_range > 0, "indexes of 5 bits into 16 elements");
+    }
+}
+
+#[test]
+fn joins_choose_and_the_choice_replays() {
+    let program = flits(include_str!("programs/tee_join.ir"));
+    let input = |random: &mut fastrand::Rng| {
+        vec![packets(random, 30), packets(random, 30), Traffic::default()]
+    };
+    for (driver, status) in replay_rounds(&program, input) {
+        assert_eq!(status, RunStatus::Idle);
+        assert_eq!(driver.out[2].packets.len(), 90);
+    }
+}
+
+#[test]
+fn a_deadlock_is_told_by_its_channels_and_masks() {
+    // The join holds for the rest of a packet that the tee cannot send: the other branch is full.
+    let text = include_str!("programs/tee_join.ir").replace("depth 20", "depth 2");
+    let program = flits(&text);
+    let input = |_: &mut fastrand::Rng| {
+        let packets = vec![vec![7; 300]];
+        vec![Traffic { packets, records: vec![] }, Traffic::default(), Traffic::default()]
+    };
+    for (_, status) in replay_rounds(&program, input) {
+        let RunStatus::Stalled(stall) = status else { panic!("it cannot go on: {status:?}") };
+        assert_eq!(stall.full.len(), 1);
+        assert_eq!(stall.full[0].name, "tee.right -> join.b");
+        assert_eq!((stall.full[0].fill, stall.full[0].depth), (3, 2));
+        assert!(stall.to_string().contains("join waits for ports 0b1 and has items at 0b10"));
+    }
+}
+
+#[test]
+fn lossy_edges_drop_whole_packets_and_count_them() {
+    let program = flits(include_str!("programs/lossy.ir"));
+    let input = |random: &mut fastrand::Rng| {
+        vec![packets(random, 60), Traffic::default(), Traffic::default()]
+    };
+    let mut dropped = 0;
+    for (driver, _) in replay_rounds(&program, input) {
+        let counters = driver.graph.counters();
+        let (kept, lossy) = (driver.out[2].packets.len(), &counters.channels[2]);
+        assert_eq!(lossy.packets, kept as u64);
+        assert_eq!(driver.out[1].packets.len(), 60, "the other branch loses nothing");
+        assert_eq!(lossy.drops > 0, kept < 60);
+        dropped += lossy.drops;
+    }
+    assert!(dropped > 0, "room is so short that something is dropped");
+}
+
+#[test]
+fn loops_waits_suspensions_and_generators_agree() {
+    let text = include_str!("programs/loop.ir");
+    let program = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let input = |random: &mut fastrand::Rng| {
+        let records = (0..50).map(|_| Bits::from_u64(20, random.u64(..))).collect();
+        vec![Traffic { packets: vec![], records }, Traffic::default()]
+    };
+    for (mut driver, status) in replay_rounds(&program, input) {
+        let RunStatus::Stalled(stall) = status else { panic!("10 records are left: {status:?}") };
+        assert!(stall.to_string().contains("pair waits"), "{stall}");
+        assert_eq!(driver.out[1].records.len(), 100);
+        let (probes, lost) = driver.graph.take_probes();
+        assert_eq!((probes.len(), lost), (50, 0));
+        assert!(probes[0].text.starts_with("half ") && probes[0].text.ends_with('\n'));
+    }
+}
+
+#[test]
+fn what_the_host_does_is_recorded_and_replays() {
+    let program = flits(include_str!("programs/chain.ir"));
+    let image = built(&program);
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut driver = Driver::new(&image, vec![packets(&mut random, 30), Traffic::default()]);
+    let count = driver.graph.instance("count").expect("an instance of the program");
+    let signal = Bits::from_u64(SIGNAL_BITS, 0x1234);
+    driver.run(&[7, 0], &[0, 2]);
+    let answer = driver.graph.signal(count, signal.clone()).expect("it takes signals");
+    let seen = driver.graph.read_variable(count, "count", 0).expect("it is visible");
+    assert_eq!(answer, signal.insert(64, &seen));
+    assert!(seen.to_u64() > 5);
+    driver.run(&[5, 0], &[0, 9]);
+    let to = Bits::from_u64(64, 1_000_000);
+    let before = driver.graph.call_method(count, "reset", std::slice::from_ref(&to));
+    assert!(before.expect("a method").is_some_and(|before| before.to_u64() > seen.to_u64()));
+    assert_eq!(driver.graph.read_variable(count, "count", 0).expect("visible"), to);
+    let value = Bits::from_u64(32, 99);
+    driver.graph.write_variable(count, "lengths", 3, value).expect("a visible variable");
+    driver.run_in_pieces(&mut random, 10);
+    let (oracles, execution) = driver.graph.take_recording();
+    assert_eq!(oracles.instances[1].host.len(), 3);
+    assert_eq!(execution.answers[1].len(), 2);
+    check(&program, oracles, &execution);
+    let graph = &mut driver.graph;
+    assert!(graph.read_variable(count, "lengths", 16).is_err(), "the index is beyond");
+    assert!(graph.read_variable(count, "length", 0).is_err(), "no such variable");
+    let narrow = Bits::zero(31);
+    assert!(graph.write_variable(count, "lengths", 0, narrow.clone()).is_err());
+    assert!(graph.call_method(count, "reset", &[narrow.clone()]).is_err());
+    assert!(graph.signal(count, narrow).is_err());
+    assert!(graph.run(&mut []).is_err(), "two endpoints are missing");
+}
+
+#[test]
+fn a_full_recording_holds_the_graph_until_it_is_taken() {
+    let program = flits(include_str!("programs/chain.ir"));
+    let image = built(&program);
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut driver = Driver::new(&image, vec![packets(&mut random, 30), Traffic::default()]);
+    driver.graph.set_recording_limit(2_000);
+    let mut histories = vec![vec![]; 4];
+    let mut turns = 0;
+    loop {
+        let status = driver.run(&[usize::MAX; 2], &[50; 2]);
+        let (_, execution) = driver.graph.take_recording();
+        for (all, more) in histories.iter_mut().zip(execution.histories) {
+            all.extend(more);
+        }
+        turns += 1;
+        if status != RunStatus::RecordFull {
+            assert_eq!(status, RunStatus::Idle);
+            break;
+        }
+    }
+    assert!(turns > 5, "{turns}");
+    assert_eq!(driver.out[1].packets.len(), 30);
+    let last: usize = histories[3].len();
+    assert_eq!(last as u64, driver.graph.counters().channels[3].items);
+}
+
+#[test]
+fn a_frame_longer_than_its_buffer_is_dropped_and_counted() {
+    let program = flits(include_str!("programs/chain.ir"));
+    let image = built(&program);
+    let long = Traffic { packets: vec![vec![1; 5_000], vec![2; 33], vec![]], records: vec![] };
+    let mut driver = Driver::new(&image, vec![long, Traffic::default()]);
+    assert_eq!(driver.run(&[9, 9], &[0, 2]), RunStatus::Idle);
+    assert_eq!(driver.out[1].packets, [vec![2; 33]]);
+    assert_eq!(driver.graph.counters().outputs[1].too_long, 1);
+}
+
+/// Packets of many lengths.
+fn packets(random: &mut fastrand::Rng, count: usize) -> Traffic {
+    let packet = |random: &mut fastrand::Rng| {
+        let length = [random.usize(1..=200), random.usize(1..=3) * 32, 64][random.usize(0..3)];
+        (0..length).map(|_| random.u8(..)).collect()
+    };
+    Traffic { packets: (0..count).map(|_| packet(random)).collect(), records: vec![] }
+}

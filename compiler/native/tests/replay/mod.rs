@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs a program as native code on random pieces of its input and in random room, and replays what
+//! it has recorded in the interpreter, which must end in the same execution.
+
+use freeport_ir::interp::{Interpreter, Options as ReplayOptions};
+use freeport_ir::oracle::{Execution, Oracles};
+use freeport_ir::{Bits, InstanceId, Program, Sink, Source};
+use freeport_native::manifest::ItemInfo;
+use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, RunStatus, build};
+use std::path::Path;
+
+/// What one endpoint is fed, or has produced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub packets: Vec<Vec<u8>>,
+    pub records: Vec<Bits>,
+}
+
+/// Options for tests: a cache of their own, and quick compilation.
+pub fn options(cache: &Path) -> Options {
+    Options { optimization: 1, record: true, cache: cache.to_owned(), ..Options::default() }
+}
+
+/// Builds a program that native code can do.
+pub fn image(program: &Program, options: &Options) -> Image {
+    build(program, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A graph with the input that it has not had yet, and the output so far.
+pub struct Driver {
+    pub graph: Graph,
+    left: Vec<Traffic>,
+    pub out: Vec<Traffic>,
+}
+
+impl Driver {
+    pub fn new(image: &Image, input: Vec<Traffic>) -> Self {
+        let out = vec![Traffic::default(); image.manifest.endpoints.len()];
+        Self { graph: Graph::load(image).expect("a library just built"), left: input, out }
+    }
+
+    /// One run on at most `most` packets or records of each input, and with room for `room` at each
+    /// output.
+    pub fn run(&mut self, most: &[usize], room: &[usize]) -> RunStatus {
+        let endpoints = self.graph.manifest().endpoints.clone();
+        let frames: Vec<Vec<Frame<'_>>> = (self.left.iter().zip(most))
+            .map(|(left, most)| left.packets.iter().take(*most).map(|it| Frame::new(it)).collect())
+            .collect();
+        let records: Vec<Vec<u8>> = (self.left.iter().zip(most))
+            .map(|(left, most)| {
+                left.records.iter().take(*most).flat_map(Bits::to_le_bytes).collect()
+            })
+            .collect();
+        let mut memory: Vec<Vec<Vec<u8>>> =
+            room.iter().map(|room| vec![vec![0xee; 1600]; *room]).collect();
+        let mut buffers: Vec<Vec<Buffer<'_>>> = (memory.iter_mut())
+            .map(|memory| memory.iter_mut().map(|it| Buffer::new(it)).collect())
+            .collect();
+        let record_bytes = |item: ItemInfo| item.bits().div_ceil(8) as usize;
+        let mut room_for_records: Vec<Vec<u8>> = (endpoints.iter().zip(room))
+            .map(|(endpoint, room)| vec![0xee; room * record_bytes(endpoint.item)])
+            .collect();
+        let mut io = vec![];
+        let places = buffers.iter_mut().zip(&mut room_for_records);
+        for ((endpoint, at), (buffers, room)) in endpoints.iter().zip(0..).zip(places) {
+            io.push(match (endpoint.is_input, endpoint.item) {
+                (true, ItemInfo::Flit) => EndpointIo::frames_in(&frames[at]),
+                (true, ItemInfo::Record(_)) => EndpointIo::records_in(&records[at]),
+                (false, ItemInfo::Flit) => EndpointIo::frames_out(buffers),
+                (false, ItemInfo::Record(_)) => EndpointIo::records_out(room),
+            });
+        }
+        let status = self.graph.run(&mut io).expect("an io for each endpoint");
+        let used: Vec<usize> = io.iter().map(EndpointIo::done).collect();
+        for (at, io) in io.iter().enumerate() {
+            let done = used[at];
+            match io {
+                EndpointIo::FramesIn { .. } | EndpointIo::RecordsIn { .. } => {}
+                EndpointIo::FramesOut { buffers, .. } => {
+                    let written = buffers[..done].iter().map(|it| it.bytes().to_vec());
+                    self.out[at].packets.extend(written);
+                }
+                EndpointIo::RecordsOut { room, .. } => {
+                    let width = endpoints[at].item.bits();
+                    let written = room.chunks_exact(record_bytes(endpoints[at].item)).take(done);
+                    self.out[at].records.extend(written.map(|it| Bits::from_le_bytes(width, it)));
+                }
+            }
+        }
+        for (left, used) in self.left.iter_mut().zip(used) {
+            left.packets.drain(..used.min(left.packets.len()));
+            left.records.drain(..used.min(left.records.len()));
+        }
+        status
+    }
+
+    /// Random runs, then runs with all the room there can be until nothing moves.
+    pub fn run_in_pieces(&mut self, random: &mut fastrand::Rng, pieces: usize) -> RunStatus {
+        let count = self.out.len();
+        for _ in 0..pieces {
+            let most: Vec<usize> = (0..count).map(|_| random.usize(0..6)).collect();
+            let room: Vec<usize> = (0..count).map(|_| random.usize(0..4)).collect();
+            self.run(&most, &room);
+        }
+        let mut status = RunStatus::Budget;
+        for _ in 0..1000 {
+            status = self.run(&vec![usize::MAX; count], &vec![200; count]);
+            if matches!(status, RunStatus::Idle | RunStatus::Stalled(_)) {
+                break;
+            }
+        }
+        status
+    }
+}
+
+/// Replays a recording, and checks that it ends in the same execution; gives what came out.
+pub fn check(program: &Program, oracles: Oracles, execution: &Execution) -> Vec<Traffic> {
+    let options = ReplayOptions { unbounded_channels: true, ..ReplayOptions::default() };
+    let mut replay = Interpreter::replay(program, oracles, &options).expect("a sound record");
+    for (at, counters) in execution.counters.iter().enumerate() {
+        replay.limit_firings(InstanceId::new(at), counters.firings);
+    }
+    let channels = || program.graph.channels.iter().zip(&execution.histories);
+    for (channel, history) in channels() {
+        if let Source::Endpoint(endpoint) = channel.source {
+            for item in history {
+                replay.feed_item(endpoint, item.clone()).expect("an item of the channel");
+            }
+        }
+    }
+    replay.run(u64::MAX).unwrap_or_else(|error| panic!("{}: {error}", program.name));
+    let replayed = replay.execution();
+    for (at, (want, got)) in replayed.histories.iter().zip(&execution.histories).enumerate() {
+        assert_eq!(got, want, "{}: channel {at}", program.name);
+    }
+    assert_eq!(*execution, replayed, "{}", program.name);
+    let mut out = vec![Traffic::default(); program.graph.endpoints.len()];
+    for (channel, history) in channels() {
+        if let Sink::Endpoint(endpoint) = channel.sink {
+            let end = &mut out[endpoint.index()];
+            if channel.item != freeport_ir::Item::Flit {
+                end.records = history.clone();
+                continue;
+            }
+            let mut joiner = freeport_ir::flit::Joiner::default();
+            let joined = history.iter().filter_map(|flit| joiner.push(flit).expect("well formed"));
+            end.packets = joined.collect();
+        }
+    }
+    out
+}
