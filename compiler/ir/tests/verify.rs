@@ -185,6 +185,12 @@ fn a_cycle_that_suspends_needs_no_bound() {
 }
 
 #[test]
+fn a_block_that_nothing_goes_to_may_lack_its_end() {
+    let text = SOUND.replace("trap user 1\n", "trap user 1\n    b6:\n      ret\n");
+    assert_eq!(messages(&parse(&text).expect("it parses")), [""; 0]);
+}
+
+#[test]
 fn handlers_end_firings_and_functions_return() {
     rejected("b4:\n      done %mask", "b4:\n      ret", "a handler does not return");
     rejected("done %mask", "done %zero", "the mask has 1 bits, not 2");

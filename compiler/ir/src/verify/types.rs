@@ -3,6 +3,7 @@
 
 use super::Report;
 use super::elements::param_types;
+use crate::analysis::Dominators;
 use crate::typing::{Produces, mask_bits, result_of};
 use crate::{
     Addressing, Block, Element, Function, FunctionId, Inst, Object, ObjectRef, Op, Program, Table,
@@ -15,6 +16,7 @@ pub(super) fn check(program: &Program, id: FunctionId, report: &mut Report) {
     let owner = function.owner.map(|owner| program.element(owner));
     let is_handler = program.elements.iter().any(|element| element.handler == id);
     let mut checker = Checker { program, function, owner, is_handler, report };
+    let dominators = Dominators::of(function);
     for (at, block) in function.blocks.iter().enumerate() {
         for (place, inst) in block.insts.iter().enumerate() {
             checker.report.go_to(at, Some(place), inst.loc);
@@ -22,6 +24,10 @@ pub(super) fn check(program: &Program, id: FunctionId, report: &mut Report) {
         }
         checker.report.go_to(at, None, block.term_loc);
         checker.term(block);
+        // A block that nothing goes to may lack an end: the builder leaves such blocks behind.
+        if dominators.is_reachable(at) {
+            checker.end(&block.term);
+        }
     }
 }
 
@@ -277,12 +283,6 @@ impl<'p> Checker<'p, '_> {
 
     fn term(&mut self, block: &Block) {
         let term = &block.term;
-        let is_end_of_firing = matches!(term, Term::Done { .. } | Term::Suspend { .. });
-        let is_return = matches!(term, Term::Return { .. });
-        self.require(!is_end_of_firing || self.is_handler, || {
-            "only a handler ends a firing".to_owned()
-        });
-        self.require(!is_return || !self.is_handler, || "a handler does not return".to_owned());
         match term {
             Term::Branch { cond, .. } => self.of_width(*cond, 1, "the condition"),
             Term::Switch { value, cases, .. } => {
@@ -299,15 +299,25 @@ impl<'p> Checker<'p, '_> {
                     self.of_width(*mask, mask_bits(owner), "the mask");
                 }
             }
-            Term::Return { value } => {
-                let ty = value.map(|value| self.ty(value));
-                let is_right = self.is_handler || ty == self.function.result;
-                self.require(is_right, || "it returns another type than declared".to_owned());
-            }
-            Term::Jump(_) | Term::Trap(_) | Term::Done { .. } | Term::Suspend { .. } => {}
+            _ => {}
         }
         for target in term.targets() {
             self.target(target);
+        }
+    }
+
+    /// How a function of its role ends.
+    fn end(&mut self, term: &Term) {
+        let is_end_of_firing = matches!(term, Term::Done { .. } | Term::Suspend { .. });
+        let is_return = matches!(term, Term::Return { .. });
+        self.require(!is_end_of_firing || self.is_handler, || {
+            "only a handler ends a firing".to_owned()
+        });
+        self.require(!is_return || !self.is_handler, || "a handler does not return".to_owned());
+        if let Term::Return { value } = term {
+            let ty = value.map(|value| self.ty(value));
+            let is_right = self.is_handler || ty == self.function.result;
+            self.require(is_right, || "it returns another type than declared".to_owned());
         }
     }
 
