@@ -13,6 +13,7 @@ use crate::ast;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::{Type, layout};
+use freeport_ir::passes::remove_unreachable_blocks;
 use freeport_ir::{
     Addressing, Bits, BlockId, Builder, Function, Lifetime, LocalId, Object, ObjectRef, Space,
     ValueId,
@@ -214,7 +215,10 @@ impl<'l, 'a> Body<'l, 'a> {
                 object.space = Space::Local;
             }
         }
-        self.builder.finish()
+        let mut function = self.builder.finish();
+        // What follows a `return`, and sides that are not there, have blocks without an end.
+        remove_unreachable_blocks(&mut function);
+        function
     }
 
     /// A 64-bit constant.

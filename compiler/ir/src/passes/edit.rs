@@ -94,7 +94,7 @@ pub(super) fn copy_blocks(
 }
 
 /// Removes the blocks that control cannot reach; gives how many.
-pub(super) fn remove_unreachable_blocks(function: &mut Function) -> u64 {
+pub fn remove_unreachable_blocks(function: &mut Function) -> u64 {
     let mut is_reachable = vec![false; function.blocks.len()];
     reverse_post_order(function).into_iter().for_each(|node| is_reachable[node] = true);
     retain_blocks(function, &is_reachable)

@@ -21,6 +21,8 @@ mod range;
 mod ssa;
 mod unroll;
 
+pub use edit::remove_unreachable_blocks;
+
 use crate::{Program, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
