@@ -19,7 +19,7 @@ use freeport_ir::{
     ValueId,
 };
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Elements of an array that may become registers without being asked to (ClickNP 2.7; the number
 /// is ours).
@@ -34,7 +34,7 @@ pub struct Body<'l, 'a> {
     /// Names, the innermost scope last; the first are the environment's and the element's.
     pub scopes: Vec<Scope<'a>>,
     /// The element it belongs to, if any.
-    pub element: Option<Rc<ElementContext<'a>>>,
+    pub element: Option<Arc<ElementContext<'a>>>,
     /// What kind of function it is.
     pub role: Role,
     /// Where `return` leads.
@@ -50,7 +50,7 @@ pub struct Body<'l, 'a> {
     /// Locals whose place was chosen in the source.
     pub placed_locals: HashSet<LocalId>,
     /// Objects that hold constant arrays.
-    pub tables: Vec<(Rc<ConstantTable>, ObjectRef)>,
+    pub tables: Vec<(Arc<ConstantTable>, ObjectRef)>,
     /// Largest values of the iterators of the loops around.
     pub iterators: HashMap<String, i128>,
     /// In `.signal`: the signal, and where its answer is kept.
@@ -114,7 +114,7 @@ impl<'l, 'a> Body<'l, 'a> {
     pub fn new(
         lowering: &'l mut Lowering<'a>,
         function: Function,
-        element: Option<Rc<ElementContext<'a>>>,
+        element: Option<Arc<ElementContext<'a>>>,
         role: Role,
         returns: Returns,
     ) -> Self {

@@ -18,7 +18,7 @@ use freeport_ir::{
     self as ir, ElementId, Function, FunctionId, Lifetime, Method, ObjectId, ObjectRef,
     SIGNAL_BITS, Space, Type as IrType,
 };
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What the functions of an element have in common.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl<'a> Lowering<'a> {
         element: &'a ast::Element,
         key: &Key,
         id: ElementId,
-    ) -> Lowered<Rc<ElementContext<'a>>> {
+    ) -> Lowered<Arc<ElementContext<'a>>> {
         let mut body = self.constant_body();
         for (param, value) in element.params.iter().zip(&key.args) {
             body.declare(&param.name, value.binding());
@@ -191,12 +191,12 @@ impl<'a> Lowering<'a> {
         layout.variables = variables;
         let ports = context.inputs.iter().chain(&context.outputs);
         layout.ports = ports.map(|port| (port.name.clone(), port.ty.to_string())).collect();
-        Ok(Rc::new(context))
+        Ok(Arc::new(context))
     }
 
     fn element_body(
         &mut self,
-        context: &Rc<ElementContext<'a>>,
+        context: &Arc<ElementContext<'a>>,
         name: &str,
         span: Span,
         role: Role,
@@ -216,7 +216,7 @@ impl<'a> Lowering<'a> {
 
     fn section(
         &mut self,
-        context: &Rc<ElementContext<'a>>,
+        context: &Arc<ElementContext<'a>>,
         name: &str,
         block: &'a Block,
         span: Span,
@@ -232,7 +232,7 @@ impl<'a> Lowering<'a> {
 
     fn signal_section(
         &mut self,
-        context: &Rc<ElementContext<'a>>,
+        context: &Arc<ElementContext<'a>>,
         block: &'a Block,
         span: Span,
     ) -> Lowered<FunctionId> {
@@ -253,7 +253,7 @@ impl<'a> Lowering<'a> {
 
     fn methods(
         &mut self,
-        context: &Rc<ElementContext<'a>>,
+        context: &Arc<ElementContext<'a>>,
         element: &'a ast::Element,
     ) -> Lowered<()> {
         let mut outcome = Ok(());
@@ -294,13 +294,13 @@ impl<'a> Lowering<'a> {
     pub(super) fn table_state(
         &mut self,
         element: &ElementContext<'a>,
-        table: &Rc<ConstantTable>,
+        table: &Arc<ConstantTable>,
         span: Span,
     ) -> ObjectId {
         let known = self
             .table_states
             .iter()
-            .find(|(owner, other, _)| *owner == element.id && Rc::ptr_eq(other, table));
+            .find(|(owner, other, _)| *owner == element.id && Arc::ptr_eq(other, table));
         if let Some((.., object)) = known {
             return *object;
         }

@@ -10,9 +10,9 @@ use super::{Lowered, Reported};
 use crate::ast::{BinaryOperator, Expr, ExprKind, Name, UnaryOperator};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::types::{INT, Type, ULONG, layout};
+use crate::types::{Type, ULONG, layout};
 use freeport_ir::{Bits, ObjectRef};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What an expression gives.
 #[derive(Clone, Debug)]
@@ -161,8 +161,8 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The object that holds a constant array: one for the element, or one for the function.
-    fn table_object(&mut self, table: &Rc<super::names::ConstantTable>, span: Span) -> ObjectRef {
-        let known = self.tables.iter().find(|(other, _)| Rc::ptr_eq(other, table));
+    fn table_object(&mut self, table: &Arc<super::names::ConstantTable>, span: Span) -> ObjectRef {
+        let known = self.tables.iter().find(|(other, _)| Arc::ptr_eq(other, table));
         if let Some((_, object)) = known {
             return *object;
         }
@@ -364,7 +364,7 @@ impl<'a> Body<'_, 'a> {
         Ok(match operand? {
             Operand::Value(value) => value.ty,
             Operand::Place(place) => place.ty,
-            Operand::Pointer(place) => Type::Pointer(Rc::new(place.ty)),
+            Operand::Pointer(place) => Type::Pointer(Arc::new(place.ty)),
             Operand::Void => Type::Void,
         })
     }

@@ -18,7 +18,7 @@ use crate::types::Type;
 use freeport_ir::{
     BlockId, CallOrder, ElementId, Function, FunctionId, Latency, Op, Type as IrType,
 };
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Most functions that are lowered inside of each other, as template recursion does.
 pub const MOST_DEPTH: usize = 64;
@@ -54,7 +54,7 @@ pub struct Signature {
 impl<'a> Lowering<'a> {
     /// The function called `name` at the top level, lowered by itself; none if there is none, or
     /// it is a template, takes pointers or arrays, or is wrong.
-    pub fn function(&mut self, name: &str) -> Option<Signature> {
+    pub fn function(&mut self, name: &str) -> Option<(FunctionId, Signature)> {
         let Some(super::Global::Function(function)) = self.globals.get(name).copied() else {
             return None;
         };
@@ -62,7 +62,8 @@ impl<'a> Lowering<'a> {
             return None;
         }
         let key = Key { name: name.to_string(), args: vec![] };
-        self.specialise_function(function, &key, None, function.name.span).ok()
+        let signature = self.specialise_function(function, &key, None, function.name.span).ok()?;
+        Some((signature.function, signature))
     }
 
     /// Checks a function that may never be called.
@@ -76,7 +77,7 @@ impl<'a> Lowering<'a> {
         &mut self,
         function: &'a ast::Function,
         key: &Key,
-        element: Option<Rc<ElementContext<'a>>>,
+        element: Option<Arc<ElementContext<'a>>>,
         call: Span,
     ) -> Lowered<Signature> {
         let owner = element.as_ref().map(|element| element.id);
@@ -102,7 +103,7 @@ impl<'a> Lowering<'a> {
         &mut self,
         function: &'a ast::Function,
         key: &Key,
-        element: Option<Rc<ElementContext<'a>>>,
+        element: Option<Arc<ElementContext<'a>>>,
         role: Role,
     ) -> Lowered<Signature> {
         let loc = self.sources.loc(function.name.span);

@@ -8,7 +8,7 @@ use crate::ast::{self, ExprKind, File, Name, TopItem};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::{INT, Type, UINT};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What a name at the top level was declared as.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ impl<'a> Lowering<'a> {
         let mut body = self.constant_body();
         let resolved = match global {
             Global::Record(record) => {
-                body.resolve_record(record).map(|record| Type::Record(Rc::new(record)))
+                body.resolve_record(record).map(|record| Type::Record(Arc::new(record)))
             }
             Global::Typedef(typedef) => body.resolve(&typedef.ty).and_then(|ty| {
                 body.with_dimensions(ty, &typedef.dimensions, None, typedef.name.span)
@@ -195,7 +195,7 @@ impl<'a> super::body::Body<'_, 'a> {
         if matches!(ty, Type::Array(..)) && ty.innermost().0.is_integer() {
             let elements = self.constant_elements(&ty, init)?;
             let name = declaration.name.as_ref().map_or(String::new(), |name| name.text.clone());
-            return Ok(Binding::Table(Rc::new(ConstantTable { name, ty, elements })));
+            return Ok(Binding::Table(Arc::new(ConstantTable { name, ty, elements })));
         }
         Err(self.report(
             Diagnostic::error("E0206", span, format!("a constant of type `{ty}`"))

@@ -6,7 +6,7 @@ use super::body::{Body, Control};
 use super::constants::Constant;
 use super::places::Place;
 use super::values::Value;
-use crate::ast::{Loop, LoopKind, Pragma, PragmaKind};
+use crate::ast::{BinaryOperator, Expr, ExprKind, Loop, LoopKind, Pragma, PragmaKind};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::Type;
@@ -51,12 +51,18 @@ impl<'a> Body<'_, 'a> {
 
     fn rounds(&mut self, one: &'a Loop, info: LoopInfo) -> Lowered<()> {
         let [header, inside, next, exit] = [(); 4].map(|()| self.builder.new_block());
+        // `do` tests at its end, and a condition of several blocks cannot be in the header, which
+        // goes into the loop by one edge: a flag carries the answer there.
         let is_do = matches!(one.kind, LoopKind::DoWhile);
-        // `do` tests at its end; a flag carries the answer to the header, which comes first.
-        let again = is_do.then(|| self.new_temporary(&Type::Bool, one.span));
+        let is_branching = one.cond.as_ref().is_some_and(branches);
+        let again = (is_do || is_branching).then(|| self.new_temporary(&Type::Bool, one.span));
         if let Some(again) = &again {
-            let yes = Constant::flag(true).converted(&Type::Bool).expect("a number");
-            self.store(again, &Value::known(yes), one.span)?;
+            let first = match &one.cond {
+                Some(cond) if !is_do => self.number(cond)?,
+                _ => Value::known(Constant::flag(true)),
+            };
+            let first = self.converted(&first, &Type::Bool);
+            self.store(again, &first, one.span)?;
         }
         self.at(one.span);
         self.builder.jump(header);
@@ -163,5 +169,23 @@ impl<'a> Body<'_, 'a> {
         self.builder.jump(header);
         self.builder.switch_to(exit);
         Ok(())
+    }
+}
+
+/// Whether evaluating a condition takes more than one block.
+fn branches(cond: &Expr) -> bool {
+    match &cond.kind {
+        _ if Body::is_harmless(cond) => false,
+        ExprKind::Binary(BinaryOperator::And | BinaryOperator::Or, ..) => true,
+        ExprKind::Conditional(..) | ExprKind::Call(..) => true,
+        ExprKind::Binary(_, left, right) | ExprKind::Comma(left, right) => {
+            branches(left) || branches(right)
+        }
+        ExprKind::Assign(_, left, right) | ExprKind::Index(left, right) => {
+            branches(left) || branches(right)
+        }
+        ExprKind::Unary(_, of) | ExprKind::Cast(_, of) | ExprKind::Slice(of, ..) => branches(of),
+        ExprKind::Member { of, .. } => branches(of),
+        _ => false,
     }
 }

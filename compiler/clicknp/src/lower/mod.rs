@@ -76,7 +76,7 @@ pub struct Lowering<'a> {
     /// State whose place was chosen in the source.
     placed_state: HashSet<(ElementId, ObjectId)>,
     /// State that holds constant arrays.
-    table_states: Vec<(ElementId, std::rc::Rc<names::ConstantTable>, ObjectId)>,
+    table_states: Vec<(ElementId, std::sync::Arc<names::ConstantTable>, ObjectId)>,
     /// Functions being lowered.
     depth: usize,
 }

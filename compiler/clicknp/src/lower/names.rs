@@ -13,7 +13,7 @@ use crate::types::layout::Member;
 use crate::types::{MAX_INTEGER_BITS, Type, layout};
 use freeport_ir::Bits;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub enum Binding<'a> {
     /// A number known at compile time.
     Constant(Constant),
     /// An array of numbers known at compile time.
-    Table(Rc<ConstantTable>),
+    Table(Arc<ConstantTable>),
     /// A type.
     Type(Type),
     /// A port, or an array of them: its place in the element's list of that side.
@@ -92,7 +92,7 @@ impl<'a> Body<'_, 'a> {
                 let suffix = self.constant_u64(suffix)?;
                 self.type_named(&format!("{prefix}{suffix}"), ty.span)?
             }
-            TypeKind::Record(record) => Type::Record(Rc::new(self.resolve_record(record)?)),
+            TypeKind::Record(record) => Type::Record(Arc::new(self.resolve_record(record)?)),
             TypeKind::Bits { signed, width } => {
                 let bits = self.constant_u64(width)?;
                 if !(1..=u64::from(MAX_INTEGER_BITS)).contains(&bits) {
@@ -102,7 +102,7 @@ impl<'a> Body<'_, 'a> {
             }
         };
         for _ in 0..ty.pointers {
-            resolved = Type::Pointer(Rc::new(resolved));
+            resolved = Type::Pointer(Arc::new(resolved));
         }
         Ok(resolved)
     }
@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
                         .help("give it another size"),
                 ));
             }
-            ty = Type::Array(Rc::new(ty), count);
+            ty = Type::Array(Arc::new(ty), count);
         }
         Ok(ty)
     }

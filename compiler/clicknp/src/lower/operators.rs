@@ -10,7 +10,7 @@ use super::{Lowered, Reported};
 use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::types::{IntType, Type, conversions, layout};
+use crate::types::{IntType, Type, conversions};
 use freeport_ir::{BinaryOp, Bits, Op, Type as IrType, UnaryOp, ValueId};
 
 impl<'a> Body<'_, 'a> {

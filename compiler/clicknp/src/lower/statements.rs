@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::Type;
 use freeport_ir::{ObjectRef, Op, Probe, Space, Term};
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl<'a> Body<'_, 'a> {
     /// The statements of a block, in a scope of their own.
@@ -322,7 +322,7 @@ impl<'a> Body<'_, 'a> {
 
     /// The function called `name`, if there is one.
     pub(super) fn function_named(&mut self, name: &str) -> Option<(&'a ast::Function, bool)> {
-        let element = self.element.as_ref().map(Rc::clone);
+        let element = self.element.as_ref().map(Arc::clone);
         if let Some((Binding::Function(function), _)) =
             element.as_ref().and_then(|element| element.scope.get(name))
         {

@@ -80,7 +80,7 @@ pub fn find<'a>(record: &'a Record, name: &str) -> Option<(&'a Field, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     fn member(name: &str, ty: &str, bit_field: Option<u32>) -> Member {
         let name = (!name.is_empty()).then(|| name.to_string());
@@ -123,14 +123,14 @@ mod tests {
         let record = place("u".into(), true, members.into());
         assert_eq!(bits(&record), [0, 0, 0]);
         assert_eq!((record.size_bytes, record.align_bytes), (16, 8));
-        let array = Type::Array(Rc::new(Type::uint(24)), 3);
+        let array = Type::Array(Arc::new(Type::uint(24)), 3);
         assert_eq!((size_bytes(&array), align_bytes(&array)), (12, 4));
     }
 
     #[test]
     fn members_of_anonymous_records_are_found() {
         let inner = place(String::new(), true, vec![member("low", "uint", None)]);
-        let ty = Type::Record(Rc::new(inner));
+        let ty = Type::Record(Arc::new(inner));
         let outer = vec![member("a", "uint", None), Member { name: None, ty, bit_field: None }];
         let record = place("s".into(), false, outer);
         assert_eq!(find(&record, "low").expect("a member").1, 32);

@@ -7,7 +7,7 @@ pub mod layout;
 
 use freeport_ir::{SIGNAL_BITS, SIGNAL_PARAM_BIT, SIGNAL_WORDS, flit};
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Most bits of an integer.
 pub const MAX_INTEGER_BITS: u32 = 4096;
@@ -22,11 +22,11 @@ pub enum Type {
     /// An integer.
     Int(IntType),
     /// A struct or a union.
-    Record(Rc<Record>),
+    Record(Arc<Record>),
     /// That many of a type, one after the other.
-    Array(Rc<Type>, u64),
+    Array(Arc<Type>, u64),
     /// A pointer, which the compiler resolves to a place.
-    Pointer(Rc<Type>),
+    Pointer(Arc<Type>),
 }
 
 /// An integer type.
@@ -179,7 +179,7 @@ impl Type {
 
 fn record(name: &str, size_bytes: u64, fields: Vec<Field>) -> Type {
     let name = name.to_string();
-    Type::Record(Rc::new(Record { name, is_union: false, fields, size_bytes, align_bytes: 8 }))
+    Type::Record(Arc::new(Record { name, is_union: false, fields, size_bytes, align_bytes: 8 }))
 }
 
 fn field(name: &str, ty: Type, bit: u32) -> Field {
@@ -187,7 +187,7 @@ fn field(name: &str, ty: Type, bit: u32) -> Field {
 }
 
 fn flit_fields() -> Vec<Field> {
-    let bytes = |count| Type::Array(Rc::new(Type::uint(8)), count);
+    let bytes = |count| Type::Array(Arc::new(Type::uint(8)), count);
     vec![
         field("data", Type::uint(256), 0),
         field("fdata", bytes(flit::PAYLOAD_BYTES as u64), 0),
@@ -200,7 +200,7 @@ fn flit_fields() -> Vec<Field> {
 }
 
 fn signal_fields() -> Vec<Field> {
-    let words = Type::Array(Rc::new(Type::Int(ULONG)), SIGNAL_WORDS as u64);
+    let words = Type::Array(Arc::new(Type::Int(ULONG)), SIGNAL_WORDS as u64);
     vec![
         field("Cmd", Type::Int(UINT), 0),
         field("Element", Type::Int(UINT), 32),
