@@ -54,7 +54,7 @@ pub struct Signature {
 impl<'a> Lowering<'a> {
     /// The function called `name` at the top level, lowered by itself; none if there is none, or
     /// it is a template, takes pointers or arrays, or is wrong.
-    pub fn function(&mut self, name: &str) -> Option<(FunctionId, Signature)> {
+    pub fn function(&mut self, name: &str) -> Option<Signature> {
         let Some(super::Global::Function(function)) = self.globals.get(name).copied() else {
             return None;
         };
@@ -62,8 +62,7 @@ impl<'a> Lowering<'a> {
             return None;
         }
         let key = Key { name: name.to_string(), args: vec![] };
-        let signature = self.specialise_function(function, &key, None, function.name.span).ok()?;
-        Some((signature.function, signature))
+        self.specialise_function(function, &key, None, function.name.span).ok()
     }
 
     /// Checks a function that may never be called.
