@@ -21,7 +21,17 @@
 typedef unsigned __int128 uint128;
 typedef __int128 int128;
 
-// A value of that many bits, and its view as an integer of a whole number of 64-bit words.
+// One word of a wide value. Assigned as a whole a value would be one block to the compiler, which
+// then goes through memory, and so would a loop over its words; single words become registers, or
+// nothing at all where a part is not used.
+INLINE void copy_word(uint8_t *to, const uint8_t *from) {
+    uint64_t word;
+    memcpy(&word, from, 8);
+    memcpy(to, &word, 8);
+}
+
+// A value of that many bits, and its view as an integer of a whole number of 64-bit words. Its
+// `assign` stands with it, word by word.
 #define WIDE(bits, bytes, rounded)                                                       \
     struct wide_##bits { uint8_t b[bytes]; };                                            \
     INLINE unsigned _BitInt(rounded) integer_##bits(struct wide_##bits value) {          \
@@ -37,6 +47,19 @@ typedef __int128 int128;
     }
 
 WIDE(512, 64, 512) // A flit, see below.
+
+// Half a flit: its payload, or its header and the application's own bytes.
+INLINE void copy_half(uint8_t *to, const uint8_t *from) {
+    copy_word(to, from);
+    copy_word(to + 8, from + 8);
+    copy_word(to + 16, from + 16);
+    copy_word(to + 24, from + 24);
+}
+
+INLINE void assign_512(struct wide_512 *to, const struct wide_512 *from) {
+    copy_half(to->b, from->b);
+    copy_half(to->b + 32, from->b + 32);
+}
 
 // Parts of wide values. `count` is a constant wherever these are called.
 
@@ -340,16 +363,18 @@ INLINE void flit_input_build(const struct flit_input *input, struct wide_512 *fl
     const uint64_t left = input->length - input->offset;
     uint32_t header = input->offset == 0;
     if (LIKELY(left >= PAYLOAD_BYTES)) {
-        memcpy(flit->b, input->data + input->offset, PAYLOAD_BYTES);
+        copy_half(flit->b, input->data + input->offset);
         header |= (uint32_t)(left == PAYLOAD_BYTES) << 1;
     } else {
         uint8_t last[PAYLOAD_BYTES] = {0};
         copy_slowly(last, input->data + input->offset, left);
-        memcpy(flit->b, last, PAYLOAD_BYTES);
+        copy_half(flit->b, last);
         header |= 2 | (uint32_t)(PAYLOAD_BYTES - left) << 2;
     }
-    memset(flit->b + PAYLOAD_BYTES, 0, PAYLOAD_BYTES);
-    store_bytes(flit->b + PAYLOAD_BYTES, header, 2);
+    store_bytes(flit->b + PAYLOAD_BYTES, header, 8);
+    store_bytes(flit->b + PAYLOAD_BYTES + 8, 0, 8);
+    store_bytes(flit->b + PAYLOAD_BYTES + 16, 0, 8);
+    store_bytes(flit->b + PAYLOAD_BYTES + 24, 0, 8);
 }
 
 INLINE void flit_input_advance(struct flit_input *input) {
@@ -418,7 +443,7 @@ INLINE void flit_output_write(struct flit_output *output, const struct wide_512 
     }
     const uint32_t count = PAYLOAD_BYTES - pad;
     if (LIKELY(output->used + PAYLOAD_BYTES <= output->capacity)) {
-        memcpy(output->data + output->used, flit->b, PAYLOAD_BYTES);
+        copy_half(output->data + output->used, flit->b);
     } else {
         flit_output_last_bytes(output, *flit, count);
     }

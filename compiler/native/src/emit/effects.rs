@@ -2,8 +2,8 @@
 //! Operations with effects as C: objects, ports, oracles, calls and probes.
 
 use super::functions::FunctionEmitter;
-use super::types::{bytes_of, integer, is_wide, storage, value, zero};
-use super::values::{Operand, extract, insert};
+use super::types::{assign, bytes_of, integer, is_wide, storage, value, zero};
+use super::values::{Operand, extract, extracted, insert};
 use crate::Error;
 use freeport_ir::{Loc, ObjectRef, Op, PortId, ValueId};
 
@@ -52,8 +52,8 @@ impl FunctionEmitter<'_, '_> {
                 Ok(())
             }
             (Op::Put { port, value }, _) => {
-                let name = self.name(*value);
-                self.line(&format!("firing->staged_{} = {name};", port.0));
+                let Operand { name, width } = self.operand(*value);
+                self.line(&assign(&format!("firing->staged_{}", port.0), &name, width));
                 self.line(&format!("firing->is_staged_{} = true;", port.0));
                 self.line("activation->did_something = true;");
                 Ok(())
@@ -131,12 +131,12 @@ impl FunctionEmitter<'_, '_> {
     ) -> Result<(), Error> {
         let (array, depth, elem_bits) = self.object(object, loc)?;
         let place = format!("{array}[{}]", self.index(index));
-        let loaded = extract(&place, elem_bits, lo, result.width);
         let Operand { name, width } = result;
+        let loaded = extracted(name, &place, elem_bits, lo, *width);
         match self.within(index, depth) {
-            None => self.line(&format!("{name} = {loaded};")),
+            None => self.line(&loaded),
             Some(condition) => {
-                self.line(&format!("if (LIKELY({condition})) {{ {name} = {loaded}; }}"));
+                self.line(&format!("if (LIKELY({condition})) {{ {loaded} }}"));
                 self.line(&format!("else {{ {name} = {}; {OUT_OF_RANGE} }}", zero(*width)));
             }
         }
@@ -247,7 +247,8 @@ impl FunctionEmitter<'_, '_> {
         let bit = self.port_bit(port);
         let (name, port) = (&to.name, port.0);
         self.line(&format!("if (firing->ready & ~firing->taken & {bit}) {{"));
-        self.line(&format!("    {name} = *firing->input_{port};"));
+        let item = format!("(*firing->input_{port})");
+        self.line(&format!("    {}", assign(name, &item, to.width)));
         if takes {
             self.line(&format!("    firing->taken |= {bit};"));
             self.line("    activation->did_something = true;");

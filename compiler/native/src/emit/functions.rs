@@ -6,7 +6,7 @@
 //! the place of its result. A handler that suspends keeps its values and objects in the instance
 //! instead, and goes on at the label that it left.
 
-use super::types::{bytes_of, storage, storage_of, zero};
+use super::types::{assign, bytes_of, storage, storage_of, zero};
 use super::values::{Operand, pure};
 use super::{Emitter, comment};
 use crate::Error;
@@ -269,8 +269,9 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
                 self.line("return 0;");
             }
             Term::Return { value } => {
-                if let (Some(value), Some(_)) = (value, self.function.result.and_then(Type::bits)) {
-                    self.line(&format!("*result = {};", self.name(*value)));
+                let width = self.function.result.and_then(Type::bits);
+                if let (Some(value), Some(width)) = (value, width) {
+                    self.line(&assign("(*result)", &self.name(*value), width));
                 }
                 if self.is_handler {
                     self.mask(None);
@@ -322,20 +323,26 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         }
         let params = &self.function.block(target.block).params;
         let pairs: Vec<_> = params.iter().zip(&target.args).filter(|(to, arg)| to != arg).collect();
-        if let [(param, arg)] = pairs[..] {
-            self.line(&format!("{} = {};", self.name(*param), self.name(*arg)));
+        if let [(param, arg)] = &pairs[..] {
+            let width = self.function.type_of(**param).bits().unwrap_or(1);
+            self.line(&assign(&self.name(**param), &self.name(**arg), width));
             return;
         }
+        if pairs.is_empty() {
+            return;
+        }
+        self.line("{");
         for (at, (param, arg)) in pairs.iter().enumerate() {
-            if let Some(ty) = storage_of(self.function.type_of(**param)) {
-                let open = if at == 0 { "{ " } else { "" };
-                self.line(&format!("{open}const {ty} next_{at} = {};", self.name(**arg)));
-            }
+            let width = self.function.type_of(**param).bits().unwrap_or(1);
+            let next = format!("next_{at}");
+            self.line(&format!("{} {next};", storage(width)));
+            self.line(&assign(&next, &self.name(**arg), width));
         }
         for (at, (param, _)) in pairs.iter().enumerate() {
-            let close = if at + 1 == pairs.len() { " }" } else { "" };
-            self.line(&format!("{} = next_{at};{close}", self.name(**param)));
+            let width = self.function.type_of(**param).bits().unwrap_or(1);
+            self.line(&assign(&self.name(**param), &format!("next_{at}"), width));
         }
+        self.line("}");
     }
 
     /// A call of another function of the program.
@@ -365,7 +372,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         self.line(&format!("const uint32_t trap = {call});"));
         self.line("if (UNLIKELY(trap != 0)) return trap;");
         if let Some(result) = result {
-            self.line(&format!("{} = returned;", result.name));
+            self.line(&assign(&result.name, "returned", result.width));
         }
         self.line("}");
         Ok(())

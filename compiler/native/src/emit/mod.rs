@@ -191,11 +191,7 @@ impl<'p> Emitter<'p> {
         }
         widths.extend(self.program.graph.channels.iter().map(|it| item_width(it.item)));
         let is_new = |width: &u32| types::is_wide(*width) && *width != freeport_ir::flit::FLIT_BITS;
-        let define = |width: u32| {
-            let (bytes, rounded) = (types::bytes_of(width), width.next_multiple_of(64));
-            format!("WIDE({width}, {bytes}, {rounded})\n")
-        };
-        widths.into_iter().filter(is_new).map(define).collect()
+        widths.into_iter().filter(is_new).map(types::define).collect()
     }
 
     fn definitions(&mut self, functions: &[FunctionId]) -> Result<String, Error> {

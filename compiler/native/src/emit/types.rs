@@ -108,6 +108,29 @@ pub(super) fn ones(count: u32, width: u32) -> String {
     }
 }
 
+/// The definition of a wide type.
+pub(super) fn define(width: u32) -> String {
+    let (bytes, rounded) = (bytes_of(width), width.next_multiple_of(64));
+    let ty = storage(width);
+    let mut text = format!("WIDE({width}, {bytes}, {rounded})\n");
+    text += &format!("INLINE void assign_{width}({ty} *to, const {ty} *from) {{\n");
+    for word in 0..bytes / 8 {
+        text += &format!("    copy_word(to->b + {0}, from->b + {0});\n", word * 8);
+    }
+    for byte in bytes / 8 * 8..bytes {
+        text += &format!("    to->b[{byte}] = from->b[{byte}];\n");
+    }
+    text + "}\n"
+}
+
+/// The statement that copies what is at the C place `from` to the place `to`.
+pub(super) fn assign(to: &str, from: &str, width: u32) -> String {
+    match is_wide(width) {
+        true => format!("assign_{width}(&{to}, &{from});"),
+        false => format!("{to} = {from};"),
+    }
+}
+
 /// A constant.
 pub(super) fn literal(bits: &Bits) -> String {
     let width = bits.width();

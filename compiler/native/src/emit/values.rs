@@ -3,8 +3,8 @@
 //! stand wherever C leaves one undefined.
 
 use super::types::{
-    bytes_of, computed_bits, integer, is_wide, literal, ones, saturated, signed, signed_integer,
-    storage, unsigned, value, zero,
+    assign, bytes_of, computed_bits, integer, is_wide, literal, ones, saturated, signed,
+    signed_integer, storage, unsigned, value, zero,
 };
 use freeport_ir::{BinaryOp, CompareOp, Function, Op, UnaryOp, ValueId};
 
@@ -30,9 +30,16 @@ pub(super) fn pure(
         Op::Select { cond, if_true, if_false } => {
             function.type_of(*if_true).bits()?;
             let [cond, if_true, if_false] = [cond, if_true, if_false].map(|at| operand(*at).name);
-            format!("{cond} ? {if_true} : {if_false}")
+            let [if_true, if_false] = [if_true, if_false].map(|from| assign(to, &from, *width));
+            return Some(format!("if ({cond}) {{ {if_true} }} else {{ {if_false} }}"));
         }
-        Op::ZeroExtend(from, _) | Op::Truncate(from, _) => resize(&operand(*from), *width),
+        Op::ZeroExtend(from, _) | Op::Truncate(from, _) => {
+            let from = operand(*from);
+            if from.width == *width {
+                return Some(assign(to, &from.name, *width));
+            }
+            resize(&from, *width)
+        }
         Op::SignExtend(from, _) => {
             let from = operand(*from);
             let extended = signed_integer(&from.name, from.width);
@@ -40,7 +47,7 @@ pub(super) fn pure(
         }
         Op::Extract { value: from, lo, .. } => {
             let from = operand(*from);
-            extract(&from.name, from.width, *lo, *width)
+            return Some(extracted(to, &from.name, from.width, *lo, *width));
         }
         Op::ExtractDynamic { value: from, lo, .. } => {
             extract_dynamic(&operand(*from), &operand(*lo), *width)
@@ -48,12 +55,12 @@ pub(super) fn pure(
         Op::Insert { value: from, lo, part } => {
             let from = operand(*from);
             let inserted = insert(to, from.width, *lo, &operand(*part));
-            return Some(format!("{to} = {}; {inserted}", from.name));
+            return Some(format!("{} {inserted}", assign(to, &from.name, from.width)));
         }
         Op::InsertDynamic { value: from, lo, part } => {
             let (from, lo, part) = (operand(*from), operand(*lo), operand(*part));
             let inserted = insert_dynamic(to, from.width, &lo, &part);
-            return Some(format!("{to} = {}; {inserted}", from.name));
+            return Some(format!("{} {inserted}", assign(to, &from.name, from.width)));
         }
         Op::Concat(parts) => {
             let mut text = format!("{to} = {};", zero(*width));
@@ -68,6 +75,14 @@ pub(super) fn pure(
         _ => return None,
     };
     Some(format!("{to} = {expression};"))
+}
+
+/// The statement that gives `to` the `width` bits from bit `lo` on of the C place `from`.
+pub(super) fn extracted(to: &str, from: &str, from_width: u32, lo: u32, width: u32) -> String {
+    match lo == 0 && width == from_width {
+        true => assign(to, from, width),
+        false => format!("{to} = {};", extract(from, from_width, lo, width)),
+    }
 }
 
 /// The expression for `width` bits from bit `lo` on of what is stored at the C place `from`.
@@ -100,7 +115,7 @@ pub(super) fn extract(from: &str, from_width: u32, lo: u32, width: u32) -> Strin
 pub(super) fn insert(to: &str, to_width: u32, lo: u32, part: &Operand) -> String {
     let Operand { name, width } = part;
     if lo == 0 && *width == to_width {
-        return format!("{to} = {name};");
+        return assign(to, name, *width);
     }
     let (at, shift) = (lo / 8, lo % 8);
     let count = bytes_of(shift + width);
@@ -134,7 +149,6 @@ fn resize(from: &Operand, width: u32) -> String {
         (true, _) if width < from.width => extract(&from.name, from.width, 0, width),
         (false, false) if width < from.width => value(&from.name, width),
         (false, false) => format!("({})({})", storage(width), from.name),
-        _ if width == from.width => from.name.clone(),
         _ => {
             let part = Operand { name: from.name.clone(), width: from.width };
             let filled = insert("whole", width, 0, &part);
