@@ -112,8 +112,8 @@ fn flags(options: &Options) -> Vec<String> {
     flags.push(format!("-O{}", options.optimization.min(3)));
     flags.extend(["-fvisibility=hidden", "-fno-strict-aliasing"].map(str::to_owned));
     if options.sanitize {
-        flags.extend(["-g", "-shared-libasan", "-fno-sanitize-recover=all"].map(str::to_owned));
-        flags.push("-fsanitize=address,undefined".to_owned());
+        let checks = ["-g", "-fsanitize=undefined", "-fsanitize-trap=undefined"];
+        flags.extend(checks.map(str::to_owned));
     }
     flags
 }

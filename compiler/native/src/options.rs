@@ -12,8 +12,8 @@ pub struct Options {
     pub optimization: u8,
     /// Whether the code records its choices and the histories of its channels, for a replay.
     pub record: bool,
-    /// Whether the compiler adds its address and undefined-behaviour checks. The process that
-    /// loads such code must have the address sanitizer's runtime preloaded.
+    /// Whether the compiler adds its checks of undefined behaviour, array bounds among them. Code
+    /// that fails one ends the process with an illegal instruction.
     pub sanitize: bool,
     /// The passes over the intermediate representation that run before the code is emitted.
     pub passes: PassSet,

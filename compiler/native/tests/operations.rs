@@ -157,6 +157,7 @@ fn every_operation_agrees_with_the_interpreter_at_every_kind_of_width() {
     let options = Options {
         optimization: 1,
         passes: PassSet::none(),
+        sanitize: true,
         cache: cache.path().to_owned(),
         ..Options::default()
     };
