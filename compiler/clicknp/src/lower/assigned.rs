@@ -9,10 +9,14 @@ use std::collections::HashSet;
 pub struct Names {
     /// Assigned to, whole or in part, or with their address taken.
     pub assigned: HashSet<String>,
+    /// Assigned to as a whole: pointers among them move.
+    pub moved: HashSet<String>,
     /// Occurring in any way.
     pub used: HashSet<String>,
-    /// Called functions.
-    pub called: HashSet<String>,
+    /// Passed to functions: an array among them may be assigned to there.
+    pub passed: HashSet<String>,
+    /// Whether pointers are declared, through which anything may be assigned to.
+    pub has_pointers: bool,
     /// Ways an array is indexed by a lone name: array and index.
     pub indexed: Vec<(Expr, String)>,
 }
@@ -86,6 +90,7 @@ impl Names {
 
     fn declaration(&mut self, declaration: &Declaration) {
         declaration.init.iter().for_each(|init| self.expr(init));
+        self.has_pointers |= declaration.ty.pointers > 0;
         // A pointer to something lets it be assigned to.
         if declaration.ty.pointers > 0
             && let Some(name) = declaration.init.as_ref().and_then(root)
@@ -97,6 +102,12 @@ impl Names {
     fn assign(&mut self, target: &Expr) {
         if let Some(name) = root(target) {
             self.assigned.insert(name.to_string());
+        }
+    }
+
+    fn move_whole(&mut self, target: &Expr) {
+        if let ExprKind::Name(name, _) = &target.kind {
+            self.moved.insert(name.clone());
         }
     }
 
@@ -118,21 +129,23 @@ impl Names {
             }
             ExprKind::Assign(_, target, value) => {
                 self.assign(target);
+                self.move_whole(target);
                 self.expr(target);
                 self.expr(value);
             }
             ExprKind::Step { target, .. } => {
                 self.assign(target);
+                self.move_whole(target);
                 self.expr(target);
             }
             ExprKind::Conditional(cond, yes, no) => {
                 [cond, yes, no].into_iter().for_each(|part| self.expr(part));
             }
-            ExprKind::Call(name, _, args) => {
-                self.called.insert(name.text.clone());
+            ExprKind::Call(_, _, args) => {
                 for arg in args {
-                    // What is passed may be an array, which is passed by reference.
-                    self.assign(arg);
+                    if let Some(name) = root(arg) {
+                        self.passed.insert(name.to_string());
+                    }
                     self.expr(arg);
                 }
             }

@@ -86,7 +86,11 @@ impl<'a> Body<'_, 'a> {
                         .help("keep large arrays in `.state`"),
                 ));
             }
-            let is_written = names.assigned.contains(&name) && !place.is_const;
+            let is_array = matches!(place.ty, Type::Array(..));
+            let may_be_written = names.assigned.contains(&name)
+                || names.has_pointers
+                || is_array && names.passed.contains(&name);
+            let is_written = may_be_written && !place.is_const;
             shared.push(Shared { name, place, span: declared, is_written });
         }
         Ok(shared)
@@ -115,7 +119,7 @@ impl<'a> Body<'_, 'a> {
         let lowering = &mut *self.lowering;
         let returns = Returns::Nowhere;
         let mut body = Body::new(lowering, function, Some(element), Role::Async, returns);
-        body.assigned = assigned::of_block(block).assigned;
+        body.moved = assigned::of_block(block).moved;
         for scope in &self.scopes[1..] {
             // Constants and types of the handler hold inside too.
             let known = scope.iter().filter(|(_, (binding, _))| {

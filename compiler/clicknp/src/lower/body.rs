@@ -43,8 +43,8 @@ pub struct Body<'l, 'a> {
     pub control: Vec<Control>,
     /// Pointer variables, by [`PointerId`](super::pointers::PointerId).
     pub pointers: Vec<PointerVariable>,
-    /// Names assigned to somewhere in the function: a pointer among them may move.
-    pub assigned: HashSet<String>,
+    /// Names assigned to as a whole somewhere in the function: a pointer among them moves.
+    pub moved: HashSet<String>,
     /// Locals that were indexed by a computed number: they are memories.
     pub indexed_locals: HashSet<LocalId>,
     /// Locals whose place was chosen in the source.
@@ -128,7 +128,7 @@ impl<'l, 'a> Body<'l, 'a> {
             returns,
             control: vec![],
             pointers: vec![],
-            assigned: HashSet::new(),
+            moved: HashSet::new(),
             indexed_locals: HashSet::new(),
             placed_locals: HashSet::new(),
             tables: vec![],

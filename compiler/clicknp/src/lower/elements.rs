@@ -90,11 +90,12 @@ impl<'a> Lowering<'a> {
         if let Some(interval) = &element.interval {
             let mut body = self.element_body(&context, "interval", interval.span, Role::Constant);
             let clocks = body.constant_u64(interval)?;
-            let Ok(clocks) = u32::try_from(clocks.max(1)) else {
+            let Some(clocks) = u32::try_from(clocks).ok().filter(|clocks| *clocks > 0) else {
+                let message = format!("an interval of {clocks} clocks");
                 return Err(self.report(
-                    Diagnostic::error("E0409", interval.span, "too long an interval")
-                        .label("clocks between two firings, less than 2^32")
-                        .help("give a smaller number"),
+                    Diagnostic::error("E0409", interval.span, message)
+                        .label("clocks from one firing to the next: from 1 to 2^32 - 1")
+                        .help("1 is the fastest"),
                 ));
             };
             self.program.elements[id.index()].initiation_interval = clocks;
@@ -223,7 +224,7 @@ impl<'a> Lowering<'a> {
         role: Role,
     ) -> FunctionId {
         let mut body = self.element_body(context, name, span, role);
-        body.assigned = assigned::of_block(block).assigned;
+        body.moved = assigned::of_block(block).moved;
         body.block(block);
         body.fall_off_end(block.span);
         let function = body.finish();
@@ -244,7 +245,7 @@ impl<'a> Lowering<'a> {
         let answer = body.new_local("answer", &ty, span);
         body.signal = Some((Value::computed(ty, id), answer.clone()));
         body.returns = Returns::Answer(answer);
-        body.assigned = assigned::of_block(block).assigned;
+        body.moved = assigned::of_block(block).moved;
         body.block(block);
         body.fall_off_end(block.span);
         let function = body.finish();

@@ -110,7 +110,7 @@ impl<'a> Body<'_, 'a> {
         }
         Err(self.report(
             Diagnostic::error("E0207", span, "a number is needed here")
-                .label(format!("this is a `{}`", value.ty))
+                .label(format!("of type `{}`", value.ty))
                 .help("use one of its members"),
         ))
     }
@@ -129,10 +129,10 @@ impl<'a> Body<'_, 'a> {
         if value.ty == *ty {
             return Ok(value.clone());
         }
-        let message = format!("a `{}` where a `{ty}` is needed", value.ty);
+        let message = format!("expected `{ty}`, found `{}`", value.ty);
         Err(self.report(
             Diagnostic::error("E0206", span, message)
-                .label(format!("this is a `{}`", value.ty))
+                .label(format!("of type `{}`", value.ty))
                 .help("numbers convert to each other; other types must be the same"),
         ))
     }
@@ -203,10 +203,12 @@ impl<'a> Body<'_, 'a> {
 
     /// Something in memory that may be assigned to.
     pub fn target(&mut self, expr: &'a Expr) -> Lowered<Place> {
+        let is_constant =
+            matches!(expr.kind, ExprKind::Name(..)) && self.try_constant(expr).is_some();
         let operand = self.operand(expr)?;
         let place = match operand {
             Operand::Place(place) if !place.is_const => place,
-            Operand::Place(_) => {
+            _ if is_constant || matches!(operand, Operand::Place(_)) => {
                 return Err(self.report(
                     Diagnostic::error("E0208", expr.span, "a constant cannot be changed")
                         .label("declared `const`")
@@ -286,7 +288,7 @@ impl<'a> Body<'_, 'a> {
             let message = format!("`.{}` of something that is no struct or union", member.text);
             return Err(self.report(
                 Diagnostic::error("E0205", of.span, message)
-                    .label(format!("this is a `{ty}`"))
+                    .label(format!("of type `{ty}`"))
                     .help("only structs, unions, flits and signals have members"),
             ));
         };

@@ -120,7 +120,7 @@ impl<'a> Lowering<'a> {
         let result = body.resolve(&function.result)?;
         body.check_result(&result, function.result.span)?;
         body.returns = Returns::Value(result.clone());
-        body.assigned = assigned::of_block(&function.body).assigned;
+        body.moved = assigned::of_block(&function.body).moved;
         body.scopes.push(Scope::new());
         let mut params = vec![];
         for param in &function.params {
@@ -307,8 +307,8 @@ impl<'a> Body<'_, 'a> {
         let scopes = std::mem::replace(&mut self.scopes, vec![outer, Scope::new()]);
         let control = std::mem::take(&mut self.control);
         let iterators = std::mem::take(&mut self.iterators);
-        let names = assigned::of_block(&function.body).assigned;
-        let assigned = std::mem::replace(&mut self.assigned, names);
+        let names = assigned::of_block(&function.body).moved;
+        let moved = std::mem::replace(&mut self.moved, names);
         let returns = self.returns.clone();
         self.expanding.push(this);
         let outcome = self.expand_body(function, key, operands, span);
@@ -316,7 +316,7 @@ impl<'a> Body<'_, 'a> {
         self.scopes = scopes;
         self.control = control;
         self.iterators = iterators;
-        self.assigned = assigned;
+        self.moved = moved;
         self.returns = returns;
         outcome
     }

@@ -50,15 +50,6 @@ impl<'a> Lowering<'a> {
                 }
                 self.globals.entry(name.text.clone()).or_insert(global);
             }
-            if let TopItem::Const(declaration) = item
-                && !declaration.is_const
-            {
-                self.report(
-                    Diagnostic::error("E0220", declaration.span, "a variable outside of elements")
-                        .label("elements share no memory")
-                        .help("write `const` before it, or move it into `.state` of an element"),
-                );
-            }
         }
     }
 

@@ -139,7 +139,7 @@ impl<'a> Body<'_, 'a> {
                 Ok(all)
             }
             (Type::Array(..), _) => Err(self.report(
-                Diagnostic::error("E0215", init.span, format!("a `{ty}` needs a list"))
+                Diagnostic::error("E0215", init.span, format!("`{ty}` needs a list"))
                     .label("not a list")
                     .help("write the elements between `{` and `}`"),
             )),
@@ -169,7 +169,7 @@ impl<'a> Body<'_, 'a> {
                 Ok(all)
             }
             (Type::Record(_), _) => Err(self.report(
-                Diagnostic::error("E0215", init.span, format!("a `{ty}` needs a list"))
+                Diagnostic::error("E0215", init.span, format!("`{ty}` needs a list"))
                     .label("not a list")
                     .help("write the members between `{` and `}`, or set them in `.init`"),
             )),

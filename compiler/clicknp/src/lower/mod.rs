@@ -128,7 +128,7 @@ impl<'a> Lowering<'a> {
     ) -> Option<ElementId> {
         let Some(Global::Element(element)) = self.globals.get(&name.text).copied() else {
             self.report(
-                Diagnostic::error("E0405", name.span, format!("no element `{}`", name.text))
+                Diagnostic::error("E0501", name.span, format!("no element `{}`", name.text))
                     .label("not defined")
                     .help("define it with `.element`, or import the file that does"),
             );

@@ -287,7 +287,7 @@ impl<'a> Body<'_, 'a> {
         if yes.ty == no.ty {
             return Ok(yes.ty.clone());
         }
-        let message = format!("the sides of `?:` are a `{}` and a `{}`", yes.ty, no.ty);
+        let message = format!("the sides of `?:` are of type `{}` and `{}`", yes.ty, no.ty);
         Err(self.report(
             Diagnostic::error("E0206", span, message)
                 .label("both must be numbers, or of one type")

@@ -41,7 +41,7 @@ impl Body<'_, '_> {
         place: Option<Place>,
     ) -> Lowered<()> {
         let id = self.pointers.len();
-        let moves = self.assigned.contains(&name.text);
+        let moves = self.moved.contains(&name.text);
         self.pointers.push(PointerVariable {
             name: name.text.clone(),
             target: target.clone(),

@@ -88,7 +88,7 @@ impl<'a> Body<'_, 'a> {
             ty if ty.is_flit() => Ok(Item::Flit),
             Type::Bool | Type::Int(_) | Type::Record(_) => Ok(Item::Bits(ty.value_bits() as u32)),
             _ => Err(self.report(
-                Diagnostic::error("E0402", span, format!("no port carries a `{ty}`"))
+                Diagnostic::error("E0402", span, format!("no port carries `{ty}`"))
                     .label("a port carries flits, numbers, structs or unions")
                     .help("put it in a struct"),
             )),
