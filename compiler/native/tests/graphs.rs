@@ -4,9 +4,10 @@
 
 mod replay;
 
+use freeport_ir::interp::Interpreter;
 use freeport_ir::text::parse;
-use freeport_ir::{Bits, Program, SIGNAL_BITS};
-use freeport_native::{Image, RunStatus};
+use freeport_ir::{Bits, EndpointId, Program, SIGNAL_BITS};
+use freeport_native::{Image, Options, RunStatus};
 use replay::{Driver, Traffic, check, image, options};
 
 const ROUNDS: u64 = 12;
@@ -192,6 +193,32 @@ fn a_frame_longer_than_its_buffer_is_dropped_and_counted() {
     assert_eq!(driver.run(&[9, 9], &[0, 2]), RunStatus::Idle);
     assert_eq!(driver.out[1].packets, [vec![2; 33]]);
     assert_eq!(driver.graph.counters().outputs[1].too_long, 1);
+}
+
+/// The build that is made for speed has no replay, so it is held against a run of the interpreter.
+#[test]
+fn the_build_for_speed_gives_what_the_interpreter_gives() {
+    let program = flits(include_str!("programs/chain.ir"));
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
+    let options = Options { cache, ..Options::default() };
+    assert!(!options.record && !options.sanitize && options.optimization == 3);
+    let image = image(&program, &options);
+    for seed in 0..ROUNDS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let input = packets(&mut random, 40);
+        let mut run = Interpreter::new(&program, &Default::default()).expect("a sound program");
+        for packet in &input.packets {
+            run.feed_packet(EndpointId(0), packet).expect("an endpoint of flits");
+        }
+        run.run(u64::MAX).expect("a run to the end");
+        let mut driver = Driver::new(&image, vec![input, Traffic::default()]);
+        assert_eq!(driver.run_in_pieces(&mut random, 20), RunStatus::Idle);
+        let want = run.take_packets(EndpointId(1)).expect("an endpoint of flits");
+        assert_eq!(driver.out[1].packets, want);
+        let (_, execution) = driver.graph.take_recording();
+        assert_eq!(execution.counters, run.execution().counters);
+        assert_eq!(execution.state, run.execution().state);
+    }
 }
 
 /// Packets of many lengths.

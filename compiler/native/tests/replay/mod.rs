@@ -16,9 +16,11 @@ pub struct Traffic {
     pub records: Vec<Bits>,
 }
 
-/// Options for tests: a cache of their own, and quick compilation.
+/// Options for tests: a cache of their own, quick compilation, and code that checks itself: what C
+/// leaves undefined ends the test with a signal.
 pub fn options(cache: &Path) -> Options {
-    Options { optimization: 1, record: true, cache: cache.to_owned(), ..Options::default() }
+    let base = Options { optimization: 1, cache: cache.to_owned(), ..Options::default() };
+    Options { record: true, sanitize: true, ..base }
 }
 
 /// Builds a program that native code can do.
