@@ -106,7 +106,7 @@ impl Graph {
     ///
     /// # Errors
     /// An `io` that does not fit the endpoints.
-    pub fn run(&mut self, io: &mut [EndpointIo<'_>]) -> Result<RunStatus, Error> {
+    pub fn run(&mut self, io: &mut [EndpointIo<'_, '_>]) -> Result<RunStatus, Error> {
         let endpoints = &self.manifest.endpoints;
         if io.len() != endpoints.len() {
             let (wanted, given) = (endpoints.len().to_string(), io.len().to_string());

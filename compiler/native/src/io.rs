@@ -59,21 +59,22 @@ impl<'a> Buffer<'a> {
 // SAFETY: a buffer is an exclusive slice, which can be sent.
 unsafe impl Send for Buffer<'_> {}
 
-/// What an endpoint gets for a run, and how much of it was used.
+/// What an endpoint gets for a run, and how much of it was used. Frames and buffers (of lifetime
+/// `'b`) are lent for the run only (`'a`), so that the same ones can be given again.
 #[derive(Debug)]
-pub enum EndpointIo<'a> {
+pub enum EndpointIo<'a, 'b> {
     /// Packets for an endpoint of flits into the graph. A frame of which only some flits were taken
     /// is not consumed: the next run that has frames has to begin with it.
     FramesIn {
         /// In order.
-        frames: &'a [Frame<'a>],
+        frames: &'a [Frame<'b>],
         /// How many the last run has consumed.
         consumed: usize,
     },
     /// Room for packets from an endpoint of flits out of the graph.
     FramesOut {
         /// In order.
-        buffers: &'a mut [Buffer<'a>],
+        buffers: &'a mut [Buffer<'b>],
         /// How many the last run has filled.
         produced: usize,
     },
@@ -93,14 +94,14 @@ pub enum EndpointIo<'a> {
     },
 }
 
-impl<'a> EndpointIo<'a> {
+impl<'a, 'b> EndpointIo<'a, 'b> {
     /// Packets into the graph.
-    pub fn frames_in(frames: &'a [Frame<'a>]) -> Self {
+    pub fn frames_in(frames: &'a [Frame<'b>]) -> Self {
         Self::FramesIn { frames, consumed: 0 }
     }
 
     /// Room for packets out of the graph.
-    pub fn frames_out(buffers: &'a mut [Buffer<'a>]) -> Self {
+    pub fn frames_out(buffers: &'a mut [Buffer<'b>]) -> Self {
         Self::FramesOut { buffers, produced: 0 }
     }
 

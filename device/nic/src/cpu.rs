@@ -294,7 +294,7 @@ fn send(
     Ok(())
 }
 
-fn produced_lengths(io: &EndpointIo<'_>) -> Vec<usize> {
+fn produced_lengths(io: &EndpointIo<'_, '_>) -> Vec<usize> {
     match io {
         EndpointIo::FramesOut { buffers, produced } => {
             buffers[..*produced].iter().map(|buffer| buffer.bytes().len()).collect()
