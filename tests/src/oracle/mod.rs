@@ -7,3 +7,16 @@ pub mod c_oracle;
 pub mod functions;
 pub mod graphs;
 pub mod writer;
+
+/// The first seed: `FREEPORT_SEED`, else `default`. Printed, so that a failure can be run again.
+pub fn seed(default: u64) -> u64 {
+    let given = std::env::var("FREEPORT_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or(default);
+    println!("FREEPORT_SEED={seed}");
+    seed
+}
+
+/// Whether to test for as long as it takes (`make test-long`).
+pub fn is_long() -> bool {
+    std::env::var_os("FREEPORT_LONG").is_some()
+}
