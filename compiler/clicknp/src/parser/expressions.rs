@@ -290,19 +290,21 @@ impl Parser<'_> {
 
     /// Where the `<` that many places on is closed: the number of places to the token after `>`.
     pub(super) fn past_angles(&self, open: usize) -> Option<usize> {
-        let mut depth = 0u32;
+        let (mut angles, mut brackets) = (0u32, 0u32);
         for at in open..open + TEMPLATE_TOKENS_MAX {
             match self.ahead(at).kind {
-                TokenKind::Mark("<") => depth += 1,
-                TokenKind::Mark(">") => depth = depth.checked_sub(1)?,
-                TokenKind::Mark(">>") => depth = depth.checked_sub(2)?,
-                TokenKind::Mark(
-                    "," | "*" | "+" | "-" | "/" | "%" | "##" | "(" | ")" | "=" | "<<" | "[" | "]",
-                ) => {}
+                TokenKind::Mark("(" | "[") => brackets += 1,
+                // Closing what was opened before the `<`, it ends a comparison.
+                TokenKind::Mark(")" | "]") => brackets = brackets.checked_sub(1)?,
+                TokenKind::Mark("<" | ">" | ">>" | "<<") if brackets > 0 => {}
+                TokenKind::Mark("<") => angles += 1,
+                TokenKind::Mark(">") => angles = angles.checked_sub(1)?,
+                TokenKind::Mark(">>") => angles = angles.checked_sub(2)?,
+                TokenKind::Mark("," | "*" | "+" | "-" | "/" | "%" | "##" | "=" | "<<") => {}
                 TokenKind::Mark(_) | TokenKind::Pragma(_) | TokenKind::End => return None,
                 _ => {}
             }
-            if depth == 0 {
+            if angles == 0 {
                 return Some(at + 1);
             }
         }
