@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Operators: arithmetic, logic, assignment, slices and indexes.
 
+use super::assigned;
 use super::body::Body;
 use super::constants::{Constant, Operand as Side, Operation, plan};
 use super::expressions::Operand;
@@ -210,6 +211,21 @@ impl<'a> Body<'_, 'a> {
         Ok(Operand::Value(Value::flag(self.materialise(&result))))
     }
 
+    /// A value that is never computed and counts only for its type. None where it has no meaning:
+    /// the side of a template that its arguments rule out need not have one, and one that goes on
+    /// to instances of templates is not followed (nor is any other call).
+    fn value_aside(&mut self, expr: &'a Expr) -> Option<Value> {
+        if !assigned::of_expr(expr).called.is_empty() {
+            return None;
+        }
+        let here = self.builder.block();
+        let aside = self.builder.new_block();
+        self.builder.switch_to(aside);
+        let value = self.quietly(|body| body.value(expr));
+        self.builder.switch_to(here);
+        value
+    }
+
     pub(super) fn conditional(
         &mut self,
         cond: &'a Expr,
@@ -219,15 +235,14 @@ impl<'a> Body<'_, 'a> {
     ) -> Lowered<Operand> {
         let cond = self.number(cond)?;
         if let Some(constant) = cond.as_constant() {
-            // The other side is checked only where it is needed for the type.
             let (taken, other) = if constant.truth() { (yes, no) } else { (no, yes) };
             let value = self.value(taken)?;
-            return Ok(Operand::Value(match self.try_constant(other) {
-                Some(other) if value.ty.is_integer() => {
-                    let common = self.common_type(&value, &Value::known(other), span)?;
+            return Ok(Operand::Value(match self.value_aside(other) {
+                Some(other) => {
+                    let common = self.common_type(&value, &other, span)?;
                     self.converted(&value, &common)
                 }
-                _ => value,
+                None => value,
             }));
         }
         let cond = self.truth(&cond);
