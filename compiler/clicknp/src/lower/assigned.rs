@@ -13,6 +13,8 @@ pub struct Names {
     pub moved: HashSet<String>,
     /// Occurring in any way.
     pub used: HashSet<String>,
+    /// Called functions.
+    pub called: HashSet<String>,
     /// Passed to functions: an array among them may be assigned to there.
     pub passed: HashSet<String>,
     /// Whether pointers are declared, through which anything may be assigned to.
@@ -141,7 +143,8 @@ impl Names {
             ExprKind::Conditional(cond, yes, no) => {
                 [cond, yes, no].into_iter().for_each(|part| self.expr(part));
             }
-            ExprKind::Call(_, _, args) => {
+            ExprKind::Call(name, _, args) => {
+                self.called.insert(name.text.clone());
                 for arg in args {
                     if let Some(name) = root(arg) {
                         self.passed.insert(name.to_string());
