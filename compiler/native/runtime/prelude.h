@@ -4,8 +4,8 @@
 // src/abi.rs; both change together.
 //
 // Values of up to 128 bits are unsigned integers, always cut to their width. Wider ones are
-// structures of bytes, lowest first, so that a part at a byte border is a plain narrow load or store
-// once the compiler has taken the structure apart.
+// structures of bytes, lowest first, so that a part at a byte border is a plain narrow load or
+// store once the compiler has taken the structure apart.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -275,7 +275,8 @@ struct image {
     // Makes zeroed memory a graph, and runs the init functions.
     void (*start)(void *graph, struct runtime *runtime, uint64_t seed);
     uint32_t (*run)(void *graph, struct endpoint_io *io);
-    // Calls method `method`, or the signal handler for ~0; the position of a trap code plus 1, or 0.
+    // Calls method `method`, or the signal handler for ~0; the position of a trap code plus 1, or
+    // 0.
     uint32_t (*call)(void *graph, uint32_t instance, uint32_t method, const uint8_t *arguments,
                      uint8_t *result);
 };
@@ -344,7 +345,8 @@ INLINE void flit_input_next_frame(struct flit_input *input) {
     input->length = is_there ? input->frames[input->at].length : 0;
 }
 
-// The host repeats a frame of which only some flits were taken, sooner or later, so `offset` is kept.
+// The host repeats a frame of which only some flits were taken, sooner or later, so `offset` is
+// kept.
 INLINE void flit_input_attach(struct flit_input *input, const struct endpoint_io *io) {
     input->frames = io->data;
     input->count = io->count;

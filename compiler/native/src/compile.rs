@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From emitted C to a shared object on disk, kept under a name made from everything that it depends
-//! on: the code, the compiler, its options and the machine.
+//! From emitted C to a shared object on disk, kept under a name made from everything that it
+//! depends on: the code, the compiler, its options and the machine.
 
 use crate::emit::{Emission, emit_functions, emit_program};
 use crate::manifest::Manifest;

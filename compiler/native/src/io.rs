@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host gives a run at each endpoint: frames to read, buffers to write, or records. The code
-//! reads and writes them in place; nothing is copied on the way in or out.
+//! What the host gives a run at each endpoint: frames to read, buffers to write, or records. The
+//! code reads and writes them in place; nothing is copied on the way in or out.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -137,7 +137,7 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
 
     /// As the code sees it, for records of that many bytes.
     pub(crate) fn raw(&mut self, record_bytes: usize) -> crate::abi::EndpointIo {
-        let (data, count) = match self {
+        let (data, count): (*mut c_void, usize) = match self {
             Self::FramesIn { frames, .. } => (frames.as_ptr().cast_mut().cast(), frames.len()),
             Self::FramesOut { buffers, .. } => (buffers.as_mut_ptr().cast(), buffers.len()),
             Self::RecordsIn { records, .. } => {
@@ -145,7 +145,7 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
             }
             Self::RecordsOut { room, .. } => (room.as_mut_ptr().cast(), room.len() / record_bytes),
         };
-        crate::abi::EndpointIo { data: data as *mut c_void, count: count as u64, done: 0 }
+        crate::abi::EndpointIo { data, count: count as u64, done: 0 }
     }
 
     pub(crate) fn set_done(&mut self, count: u64) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Native code for packet programs: intermediate representation to C, C to a shared object by clang,
-//! loaded and run on the host's frames.
+//! Native code for packet programs: intermediate representation to C, C to a shared object by
+//! clang, loaded and run on the host's frames.
 //!
 //! [`build`] makes an [`Image`] of a program, [`Graph::load`] makes it a running graph, and
 //! [`Graph::run`] passes frames and records through it. `docs/native.md` tells how the code works.

@@ -8,10 +8,10 @@ use freeport_ir::Bits;
 use freeport_ir::oracle::{ChannelOracle, Execution, InstanceOracle, Oracles};
 
 impl Graph {
-    /// The choices and histories since they were last taken, with the state and the counters as they
-    /// are. The history of a channel into the graph is what was seen there, so that feeding exactly
-    /// that to a replay gives the same [`Execution`]. Without [`Options::record`](crate::Options)
-    /// there are no choices and no histories.
+    /// The choices and histories since they were last taken, with the state and the counters as
+    /// they are. The history of a channel into the graph is what was seen there, so that feeding
+    /// exactly that to a replay gives the same [`Execution`]. Without
+    /// [`Options::record`](crate::Options) there are no choices and no histories.
     pub fn take_recording(&mut self) -> (Oracles, Execution) {
         let manifest = self.manifest().clone();
         let mut oracles = Oracles::default();

@@ -152,7 +152,7 @@ fn what_the_host_does_is_recorded_and_replays() {
     assert!(graph.read_variable(count, "length", 0).is_err(), "no such variable");
     let narrow = Bits::zero(31);
     assert!(graph.write_variable(count, "lengths", 0, narrow.clone()).is_err());
-    assert!(graph.call_method(count, "reset", &[narrow.clone()]).is_err());
+    assert!(graph.call_method(count, "reset", std::slice::from_ref(&narrow)).is_err());
     assert!(graph.signal(count, narrow).is_err());
     assert!(graph.run(&mut []).is_err(), "two endpoints are missing");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every pure operation as native code against the interpreter's evaluation, at widths on both sides
-//! of every border between representations. All functions are in one library.
+//! Every pure operation as native code against the interpreter's evaluation, at widths on both
+//! sides of every border between representations. All functions are in one library.
 
 use freeport_ir::interp::eval_pure;
 use freeport_ir::passes::PassSet;

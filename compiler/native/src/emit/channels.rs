@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Channels as C: a ring of at least one item more than the declared depth (the one more is the item
-//! that a firing has staged), and the ways around it: straight into the reader's firing where the
-//! channel is fused, straight into the host's buffer where it leads out.
+//! Channels as C: a ring of at least one item more than the declared depth (the one more is the
+//! item that a firing has staged), and the ways around it: straight into the reader's firing where
+//! the channel is fused, straight into the host's buffer where it leads out.
 
 use super::elements::may_do_nothing;
 use super::functions::suspends;
@@ -82,8 +82,8 @@ pub(super) fn entered(emitter: &Emitter<'_>, id: ChannelId, counts: bool, record
     text
 }
 
-/// Sends an item into a channel that a port writes. `is_direct`: into the reader's firing, where the
-/// channel is fused.
+/// Sends an item into a channel that a port writes. `is_direct`: into the reader's firing, where
+/// the channel is fused.
 pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct: bool) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let at = id.0;

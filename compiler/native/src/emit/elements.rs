@@ -149,7 +149,8 @@ pub(super) fn run(emitter: &Emitter<'_>, id: ElementId) -> String {
         element.handler.0
     );
     if may_do_nothing(emitter.program, element) {
-        text += "    if (!firing->activation.did_something && firing->next_mask == instance->mask) {\n\
+        text += "    const bool changes_mask = firing->next_mask != instance->mask;\n\
+                 \x20   if (!firing->activation.did_something && !changes_mask) {\n\
                  \x20       instance->is_quiet = true;\n\
                  \x20       instance->quiet_ready = firing->ready;\n\
                  \x20       return false;\n    }\n    instance->is_quiet = false;\n";

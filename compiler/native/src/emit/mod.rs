@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a program to one C file.
 //!
-//! In the order of the file: the prelude, value types, each element's state and firing (`elements`),
-//! the functions of the program (`functions`, `values`, `effects`), the graph with its channels
-//! (`channels`), and the worker that fires the instances (`worker`), by a plan of what is fused
-//! (`plan`).
+//! In the order of the file: the prelude, value types, each element's state and firing
+//! (`elements`), the functions of the program (`functions`, `values`, `effects`), the graph with
+//! its channels (`channels`), and the worker that fires the instances (`worker`), by a plan of
+//! what is fused (`plan`).
 
 mod channels;
 mod effects;
