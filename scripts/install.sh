@@ -73,42 +73,5 @@ install_rust() {
     rm -f "$rustup"
 }
 
-install_packages() {
-    local missing=()
-    for entry in "${needed[@]}"; do
-        is_there "${entry#*=}" || missing+=("${entry%%=*}")
-    done
-    [ "${#missing[@]}" -gt 0 ] || return 0
-    if ! command -v apt-get >/dev/null 2>&1; then
-        echo "install.sh: no apt-get here; install these yourself: ${missing[*]}" >&2
-        return 1
-    fi
-    echo "install.sh: installing ${missing[*]}" >&2
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null
-}
-
-# Whether the cargo at $1 is new enough for the edition the workspace is written in.
-is_new_enough() {
-    local version
-    version=$("$1" --version 2>/dev/null) || return 1
-    [[ "$version" =~ ^cargo\ ([0-9]+)\.([0-9]+) ]] || return 1
-    ((BASH_REMATCH[1] > 1 || BASH_REMATCH[2] >= oldest_cargo_minor))
-}
-
-install_rust() {
-    local found
-    for found in "$(command -v cargo || true)" "$HOME/.cargo/bin/cargo"; do
-        if [ -n "$found" ] && [ -x "$found" ] && is_new_enough "$found"; then
-            return 0
-        fi
-    done
-    echo "install.sh: installing a Rust toolchain with rustup" >&2
-    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o "$rustup"
-        sh -s -- -y --quiet --profile minimal --component rustfmt --component clippy \
-            --no-modify-path </dev/null
-}
-
 install_packages
 install_rust
