@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct LibraryArguments {
     /// Folder of library elements; may be repeated [default: $FREEPORT_ELEMENTS, or the `elements`
     /// folder above the current folder or beside the program]
-    #[arg(long = "library", value_name = "FOLDER")]
+    #[arg(short = 'L', long = "library", value_name = "FOLDER")]
     folders: Vec<PathBuf>,
 }
 

@@ -6,6 +6,7 @@ mod catalogue;
 mod commands;
 mod endpoint;
 mod graph;
+mod layouts;
 mod library;
 mod program;
 mod progress;

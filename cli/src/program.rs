@@ -1,29 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loading of a program named on the command line.
+//! Loading of a program named on the command line: a text in ClickNP, which is compiled, or the
+//! text form of the IR, which is parsed and verified. What is wrong is told the same way for both.
 
-use anyhow::{Context, bail};
-use freeport_ir::{Program, text};
-use std::fs;
-use std::path::Path;
+use crate::layouts;
+use freeport_clicknp::diagnostic::{Diagnostic, Severity};
+use freeport_clicknp::source::{SourceMap, Span};
+use freeport_clicknp::{Options, compile_file, library};
+use freeport_ir::{Program, VerifyError, text, verify};
+use freeport_nic::manager::Layouts;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
-/// Loads the program at `path`: the text form of the IR (`.ir`).
+/// A program that may be run.
+#[derive(Debug)]
+pub struct Loaded {
+    /// A program that the verifier accepts.
+    pub program: Program,
+    /// What its variables hold; of a text of the IR nothing is known.
+    pub layouts: Layouts,
+    /// What looks wrong and is not.
+    pub warnings: Vec<Message>,
+}
+
+/// Something to say about a program.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// As shown on a terminal.
+    pub text: String,
+    /// Whether the program has no meaning.
+    pub is_error: bool,
+    /// As an object, for editors.
+    pub json: Value,
+}
+
+/// Loads a program; warnings go to standard error.
 ///
 /// # Errors
-/// A file that cannot be read, or that is no program; the message has the place.
-pub fn load(path: &Path) -> anyhow::Result<Program> {
-    let source =
-        fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    if path.extension().is_some_and(|extension| extension == "cnp") {
-        bail!(
-            "{}: this version checks .cnp programs (`freeport check`) but does not translate them \
-             yet; give the text form of the IR, a .ir file",
-            path.display()
-        );
+/// Everything that is wrong with it, with the places.
+pub fn load(path: &Path, library: &[PathBuf]) -> anyhow::Result<Loaded> {
+    match examine(path, library) {
+        Ok(loaded) => {
+            loaded.warnings.iter().for_each(|warning| eprintln!("{}", warning.text));
+            Ok(loaded)
+        }
+        Err(messages) => {
+            let texts: Vec<String> = messages.into_iter().map(|message| message.text).collect();
+            anyhow::bail!("{} is no program\n{}", path.display(), texts.join("\n").trim_end())
+        }
     }
-    let mut program =
-        text::parse(&source).map_err(|error| anyhow::anyhow!("{}:{error}", path.display()))?;
+}
+
+/// Loads a program.
+///
+/// # Errors
+/// What is wrong with it, warnings among it, in the order of the text.
+pub fn examine(path: &Path, library: &[PathBuf]) -> Result<Loaded, Vec<Message>> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("cnp") => compiled(path, library),
+        Some("ir") => parsed(path),
+        _ => {
+            let message = "a program is a .cnp file, or a .ir file with the text form of the IR";
+            Err(vec![error("F0001", path, (1, 1), message.to_owned())])
+        }
+    }
+}
+
+fn compiled(path: &Path, library: &[PathBuf]) -> Result<Loaded, Vec<Message>> {
+    let options = Options { library: library.to_vec() };
+    let told = |diagnostics: &[Diagnostic], sources: &SourceMap| {
+        diagnostics.iter().map(|it| of_diagnostic(it, sources)).collect::<Vec<_>>()
+    };
+    let compiled = compile_file(path, &options)
+        .map_err(|failure| told(&failure.diagnostics, &failure.sources))?;
+    let program = verified(compiled.program, path)?;
+    let layouts = layouts::of(&program, &compiled.layouts);
+    Ok(Loaded { layouts, warnings: told(&compiled.warnings, &compiled.sources), program })
+}
+
+fn parsed(path: &Path) -> Result<Loaded, Vec<Message>> {
+    let source = library::read(path).map_err(|reason| {
+        vec![error("F0002", path, (1, 1), format!("cannot be read: {reason}"))]
+    })?;
+    let mut program = text::parse(&source).map_err(|it| {
+        let mut told = error("I0001", path, (it.line, it.column), it.message.clone());
+        told.text = format!("error[I0001]: {}:{it}", path.display());
+        vec![told]
+    })?;
     if program.name.is_empty() {
         program.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     }
-    Ok(program)
+    let program = verified(program, path)?;
+    Ok(Loaded { program, layouts: Layouts::new(), warnings: vec![] })
+}
+
+fn verified(program: Program, path: &Path) -> Result<Program, Vec<Message>> {
+    let told = |broken: VerifyError| {
+        let file = program.files.get(broken.loc.file.index());
+        let file = file.map_or_else(|| path.to_owned(), PathBuf::from);
+        let place = (broken.loc.line.max(1) as usize, broken.loc.column.max(1) as usize);
+        error("I0002", &file, place, broken.to_string())
+    };
+    match verify(&program) {
+        Ok(()) => Ok(program),
+        Err(rules) => Err(rules.into_iter().map(told).collect()),
+    }
+}
+
+fn error(code: &str, file: &Path, (line, column): (usize, usize), message: String) -> Message {
+    let file = file.display();
+    let text = format!("error[{code}]: {file}:{line}:{column}: {message}");
+    let json = json!({
+        "severity": "error", "code": code, "file": file.to_string(), "line": line,
+        "column": column, "message": message, "label": "", "notes": [], "help": null,
+    });
+    Message { text, is_error: true, json }
+}
+
+fn of_diagnostic(diagnostic: &Diagnostic, sources: &SourceMap) -> Message {
+    let place = |span: Span| {
+        let (line, column) = sources.position(span);
+        (sources.files()[span.file as usize].path.display().to_string(), line, column)
+    };
+    let note = |(span, text): &(Span, String)| {
+        let (file, line, column) = place(*span);
+        json!({ "file": file, "line": line, "column": column, "text": text })
+    };
+    let is_error = diagnostic.severity == Severity::Error;
+    let (file, line, column) = place(diagnostic.span);
+    let json = json!({
+        "severity": if is_error { "error" } else { "warning" },
+        "code": diagnostic.code,
+        "file": file,
+        "line": line,
+        "column": column,
+        "message": diagnostic.message,
+        "label": diagnostic.label,
+        "notes": diagnostic.notes.iter().map(note).collect::<Vec<_>>(),
+        "help": diagnostic.help,
+    });
+    Message { text: diagnostic.render(sources), is_error, json }
 }

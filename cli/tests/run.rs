@@ -138,5 +138,5 @@ fn syntax_errors_are_told_with_their_place() {
     let output = freeport(&["check", "--json", &path]);
     let first = String::from_utf8(output.stdout).unwrap();
     let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    assert_eq!((&first["severity"], &first["place"]["line"]), (&"error".into(), &2.into()));
+    assert_eq!((&first["severity"], &first["line"]), (&"error".into(), &2.into()));
 }

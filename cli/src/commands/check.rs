@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport check`: reads a program and says everything that is wrong with it.
+//! `freeport check`: compiles programs and says everything that is wrong with them.
 
 use crate::library::LibraryArguments;
+use crate::program;
 use clap::Args;
-use freeport_clicknp::diagnostic::{Diagnostic, Severity};
-use freeport_clicknp::load;
-use freeport_clicknp::source::{SourceMap, Span};
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport check firewall.cnp\n  freeport check --json *.cnp")]
+#[command(
+    after_help = "Example:\n  freeport check firewall.cnp\n  freeport check --json *.cnp\n\n\
+    With --json, a message is an object with severity, code, file, line, column (both from 1), \
+    message, label, notes and help."
+)]
 pub struct Arguments {
-    /// Programs
+    /// Programs, .cnp or .ir
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Print one JSON object a line, one for each message
@@ -31,16 +32,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let library = arguments.library.folders();
     let (mut errors, mut warnings) = (0, 0);
     for path in &arguments.files {
-        let loaded = load::load_file(path, &library);
-        for diagnostic in &loaded.diagnostics {
-            match diagnostic.severity {
-                Severity::Error => errors += 1,
-                Severity::Warning => warnings += 1,
+        let messages = match program::examine(path, &library) {
+            Ok(loaded) => loaded.warnings,
+            Err(messages) => messages,
+        };
+        for message in messages {
+            match message.is_error {
+                true => errors += 1,
+                false => warnings += 1,
             }
-            if arguments.json {
-                println!("{}", as_json(diagnostic, &loaded.sources));
-            } else {
-                eprintln!("{}", diagnostic.render(&loaded.sources));
+            match arguments.json {
+                true => println!("{}", message.json),
+                false => eprintln!("{}", message.text),
             }
         }
     }
@@ -49,25 +52,4 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         eprintln!("{files} file(s): {errors} error(s), {warnings} warning(s)");
     }
     Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn as_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
-    let place = |span: Span| {
-        let (line, column) = sources.position(span);
-        let file = sources.files()[span.file as usize].path.display().to_string();
-        json!({ "file": file, "line": line, "column": column })
-    };
-    let note = |(span, text): &(Span, String)| json!({ "place": place(*span), "text": text });
-    json!({
-        "severity": match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        },
-        "code": diagnostic.code,
-        "message": diagnostic.message,
-        "place": place(diagnostic.span),
-        "label": diagnostic.label,
-        "notes": diagnostic.notes.iter().map(note).collect::<Vec<_>>(),
-        "help": diagnostic.help,
-    })
 }

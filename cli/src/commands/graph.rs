@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport graph`: draws a program's element graph.
 
+use crate::library::LibraryArguments;
 use crate::{graph, program};
 use anyhow::Context;
 use clap::Args;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport graph capture.ir -o capture.svg\n\n\
+#[command(after_help = "Example:\n  freeport graph capture.cnp -o capture.svg\n\n\
     Endpoints are pills, elements boxes, host elements tinted. The number at a channel is how \
     many items it holds; a dashed one drops when it is full.")]
 pub struct Arguments {
@@ -17,6 +18,8 @@ pub struct Arguments {
     /// The SVG file to write; standard output without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    library: LibraryArguments,
 }
 
 /// Writes the drawing.
@@ -24,7 +27,8 @@ pub struct Arguments {
 /// # Errors
 /// A program that cannot be loaded, or a file that cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let drawing = graph::draw(&program::load(&arguments.file)?);
+    let drawing =
+        graph::draw(&program::load(&arguments.file, &arguments.library.folders())?.program);
     match &arguments.output {
         Some(path) => std::fs::write(path, drawing)
             .with_context(|| format!("{} cannot be written", path.display()))?,

@@ -3,25 +3,33 @@
 //! every input has ended.
 
 use crate::endpoint::{InputSpec, OutputSpec, Target};
+use crate::library::LibraryArguments;
 use crate::program;
 use crate::progress::Progress;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use freeport_ir::interp::{Options, Schedule};
+use freeport_ir::interp::{self, Schedule};
 use freeport_ir::{InstanceId, Program};
-use freeport_nic::device::{Ports, RunEnd};
+use freeport_nic::cpu::CpuDevice;
+use freeport_nic::device::{Device, DeviceError, Ports, Run, RunEnd};
 use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::manager::{Layouts, Manager};
+use freeport_nic::manager::Manager;
 use freeport_nic::port::{BATCH, Capture, Receive, Transmit};
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::time::Instant;
+
+/// Elements of the largest variable whose values stand in `--stats json`.
+const MOST_VALUES: u64 = 1_024;
 
 /// What runs a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Backend {
-    /// The reference interpreter: slow, exact
+    /// Native code, made with clang-19 and kept for the next time
+    Native,
+    /// The reference interpreter: slow, exact, and it stops at breakpoints
     Interpreter,
 }
 
@@ -52,12 +60,12 @@ struct SignalSpec {
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  \
-    freeport run capture.ir --in from_tor=trace.pcap --out to_tor=out.pcap --signal cnt:0\n  \
-    freeport run capture.ir --in from_tor=gen:64x1000 --out to_tor=count --stats json\n\n\
+    freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=out.pcap --signal cnt:0\n  \
+    freeport run capture.cnp --in from_tor=gen:64x1000 --out to_tor=count --stats json\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix. \
     An output is a file, or `count`. An outer end without --out drops, and counts what it drops.")]
 pub struct Arguments {
-    /// The program
+    /// The program, .cnp or .ir
     file: PathBuf,
     /// What feeds an outer end; may be repeated
     #[arg(long = "in", value_name = "END=SOURCE")]
@@ -66,7 +74,7 @@ pub struct Arguments {
     #[arg(long = "out", value_name = "END=TARGET")]
     outputs: Vec<OutputSpec>,
     /// What runs it
-    #[arg(long, value_enum, default_value = "interpreter")]
+    #[arg(long, value_enum, default_value = "native")]
     on: Backend,
     /// Give a variable a value before the run; may be repeated
     #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]=VALUE")]
@@ -77,22 +85,32 @@ pub struct Arguments {
     /// Send a signal after the run and print its answer; may be repeated
     #[arg(long, value_name = "INSTANCE:WORD,WORD")]
     signal: Vec<SignalSpec>,
-    /// Print counters after the run
+    /// Print a variable, an element or a member of it after the run; may be repeated
+    #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]")]
+    get: Vec<String>,
+    /// Print counters after the run; as JSON, also the values of variables
     #[arg(long, value_enum, value_name = "FORMAT")]
     stats: Option<StatsFormat>,
+    /// Tell on standard error how long the run took, without making the program ready
+    #[arg(long)]
+    time: bool,
     /// Record what passes an outer end; may be repeated
     #[arg(long, value_name = "END=FILE.pcapng")]
     capture: Vec<OutputSpec>,
-    /// Frames taken from an input at a time, at most
-    #[arg(long, default_value_t = BATCH)]
-    batch: usize,
-    /// Stop where the program has a breakpoint; then `print INSTANCE.VARIABLE[INDEX]` on standard
-    /// input shows a variable, and an empty line goes on
+    /// Frames taken from an input at a time, at most [default: 1 where a file is written, so that
+    /// each frame in it has the time of the one that caused it; else 256]
+    #[arg(long, value_name = "FRAMES")]
+    batch: Option<usize>,
+    /// Stop where the program has a breakpoint (on the interpreter); then
+    /// `print INSTANCE.VARIABLE[INDEX]` on standard input shows a variable, and an empty line goes
+    /// on
     #[arg(long)]
     breakpoints: bool,
-    /// Let everything that is left to chance be decided by this number
+    /// Decides the program's random numbers, and on the interpreter the order of firings
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+    #[command(flatten)]
+    library: LibraryArguments,
 }
 
 /// Runs it and prints what was asked for.
@@ -100,16 +118,8 @@ pub struct Arguments {
 /// # Errors
 /// A program, file, name or value that is not as it should be; a run that cannot go on.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let Backend::Interpreter = arguments.on;
-    let program = program::load(&arguments.file)?;
-    let options = Options {
-        schedule: arguments.seed.map_or(Schedule::RoundRobin, |seed| Schedule::Random { seed }),
-        random_seed: arguments.seed.unwrap_or_default(),
-        ..Options::default()
-    };
-    let mut device = InterpreterDevice::load(&program, &options)?;
-    device.set_breakpoints_enabled(arguments.breakpoints);
-    let mut manager = Manager::new(device, Layouts::default());
+    let loaded = program::load(&arguments.file, &arguments.library.folders())?;
+    let mut manager = Manager::new(device(&loaded.program, arguments)?, loaded.layouts);
     if let Some(path) = &arguments.init {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
@@ -118,41 +128,93 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for assignment in &arguments.set {
         manager.write(&assignment.path, &assignment.value)?;
     }
-    let end = run_to_the_end(&mut manager, &program, arguments)?;
-    print_probes(&mut manager, &program);
+    let end = run_to_the_end(&mut manager, arguments)?;
+    print_told(&mut manager);
     for spec in &arguments.signal {
         let answer = manager.signal(&spec.instance, 0, &spec.words)?;
         let words = answer.params.map(|word| word.to_string());
         println!("signal {}: {}", spec.instance, words.join(" "));
     }
-    match arguments.stats {
-        Some(StatsFormat::Text) => print!("{}", manager.statistics().text()),
-        Some(StatsFormat::Json) => println!("{}", manager.statistics().json()),
-        Some(StatsFormat::Prometheus) => print!("{}", manager.statistics().prometheus()),
-        None => {}
+    for path in &arguments.get {
+        println!("{path} = {}", manager.read(path)?);
     }
+    print_stats(&manager, arguments.stats)?;
     match end {
         RunEnd::Stalled(report) => bail!("the program stalls: {report}"),
         _ => Ok(ExitCode::SUCCESS),
     }
 }
 
-fn print_probes(manager: &mut Manager<InterpreterDevice<'_>>, program: &Program) {
-    for probe in manager.device_mut().take_probes() {
-        println!("{}: {}", program.instance(probe.instance).name, probe.text.trim_end());
+type Managed<'p> = Manager<Box<dyn Device + 'p>>;
+
+/// What the program is loaded into.
+fn device<'p>(program: &'p Program, arguments: &Arguments) -> anyhow::Result<Box<dyn Device + 'p>> {
+    let seed = arguments.seed.unwrap_or_default();
+    match arguments.on {
+        Backend::Native if arguments.breakpoints => {
+            bail!("native code does not stop at breakpoints; add --on interpreter")
+        }
+        Backend::Native => {
+            let options = freeport_native::Options::default();
+            match CpuDevice::load_seeded(program, &options, seed) {
+                Ok(device) => Ok(Box::new(device)),
+                Err(error @ DeviceError::Native(freeport_native::Error::Unsupported { .. })) => {
+                    bail!("{error}; add --on interpreter")
+                }
+                Err(error) => Err(error.into()),
+            }
+        }
+        Backend::Interpreter => {
+            let options = interp::Options {
+                schedule: arguments
+                    .seed
+                    .map_or(Schedule::RoundRobin, |_| Schedule::Random { seed }),
+                random_seed: seed,
+                ..interp::Options::default()
+            };
+            let mut device = InterpreterDevice::load(program, &options)?;
+            device.set_breakpoints_enabled(arguments.breakpoints);
+            Ok(Box::new(device))
+        }
     }
 }
 
+fn print_told(manager: &mut Managed<'_>) {
+    let told = manager.device_mut().take_told();
+    for (instance, text) in told.lines {
+        println!("{}: {}", name_of(manager, instance), text.trim_end());
+    }
+    if told.lost > 0 {
+        eprintln!("{} lines of printf, log and breakpoint were lost", told.lost);
+    }
+}
+
+fn name_of<'m>(manager: &'m Managed<'_>, instance: InstanceId) -> &'m str {
+    &manager.device().program().instance(instance).name
+}
+
+fn print_stats(manager: &Managed<'_>, format: Option<StatsFormat>) -> anyhow::Result<()> {
+    let statistics = manager.statistics();
+    match format {
+        Some(StatsFormat::Text) => print!("{}", statistics.text()),
+        Some(StatsFormat::Json) => {
+            let mut json = statistics.json();
+            json["variables"] = manager.values(MOST_VALUES)?;
+            println!("{json}");
+        }
+        Some(StatsFormat::Prometheus) => print!("{}", statistics.prometheus()),
+        None => {}
+    }
+    Ok(())
+}
+
 /// Opens the ports, runs, and closes them.
-fn run_to_the_end(
-    manager: &mut Manager<InterpreterDevice<'_>>,
-    program: &Program,
-    arguments: &Arguments,
-) -> anyhow::Result<RunEnd> {
+fn run_to_the_end(manager: &mut Managed<'_>, arguments: &Arguments) -> anyhow::Result<RunEnd> {
     check_captures(arguments)?;
     let mut inputs: Vec<(&str, Box<dyn Receive>)> = vec![];
+    let batch = arguments.batch.unwrap_or_else(|| if writes_files(arguments) { 1 } else { BATCH });
     for spec in &arguments.inputs {
-        let port = Progress::new(spec.source.open()?, arguments.batch.max(1));
+        let port = Progress::new(spec.source.open()?, batch.max(1));
         let port: Box<dyn Receive> = match capture_of(arguments, &spec.endpoint) {
             Some(path) => Box::new(Capture::create(port, path)?),
             None => Box::new(port),
@@ -169,6 +231,8 @@ fn run_to_the_end(
         outputs.push((&spec.endpoint, port));
     }
     let mut commands = std::io::stdin().lock().lines();
+    let started = Instant::now();
+    let mut whole = Run::default();
     loop {
         let mut ports = Ports::new();
         for (endpoint, port) in &mut inputs {
@@ -177,14 +241,33 @@ fn run_to_the_end(
         for (endpoint, port) in &mut outputs {
             ports = ports.with_output(endpoint, port);
         }
-        match manager.run(&mut ports)?.end {
+        let run = manager.run(&mut ports)?;
+        whole.received += run.received;
+        whole.sent += run.sent;
+        match run.end {
             RunEnd::Breakpoint(instance) => {
-                rest_at(manager, program, instance, &mut commands)?;
+                rest_at(manager, instance, &mut commands)?;
                 manager.device_mut().resume(instance);
             }
-            end => return Ok(end),
+            end => {
+                if arguments.time {
+                    print_time(&whole, started.elapsed().as_secs_f64());
+                }
+                return Ok(end);
+            }
         }
     }
+}
+
+fn print_time(run: &Run, seconds: f64) {
+    let rate = run.received as f64 / seconds.max(1e-9);
+    let (received, sent) = (run.received, run.sent);
+    eprintln!("{received} frames in, {sent} out in {seconds:.6} s: {rate:.0} a second");
+}
+
+fn writes_files(arguments: &Arguments) -> bool {
+    let mut ends = arguments.outputs.iter().chain(&arguments.capture);
+    ends.any(|spec| matches!(spec.target, Target::Capture(_)))
 }
 
 fn capture_of<'a>(arguments: &'a Arguments, endpoint: &str) -> Option<&'a PathBuf> {
@@ -210,13 +293,12 @@ fn check_captures(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Shows what is asked for on standard input until an empty line or its end.
 fn rest_at(
-    manager: &mut Manager<InterpreterDevice<'_>>,
-    program: &Program,
+    manager: &mut Managed<'_>,
     instance: InstanceId,
     commands: &mut impl Iterator<Item = std::io::Result<String>>,
 ) -> anyhow::Result<()> {
-    print_probes(manager, program);
-    eprintln!("{} stopped; an empty line goes on", program.instance(instance).name);
+    print_told(manager);
+    eprintln!("{} stopped; an empty line goes on", name_of(manager, instance));
     for line in commands {
         let line = line?;
         let Some(path) = line.trim().strip_prefix("print ") else {

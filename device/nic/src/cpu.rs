@@ -8,11 +8,11 @@
 
 use crate::device::{
     Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
-    RunEnd, port_error,
+    RunEnd, Told, port_error,
 };
 use crate::port::{BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, PortError};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
-use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, ProbeEvent, RunStatus};
+use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, RunStatus};
 
 /// Bytes from one buffer of an output to the next.
 const SLOT_BYTES: usize = HEADROOM + MAX_FRAME;
@@ -57,15 +57,27 @@ impl<'p> CpuDevice<'p> {
     /// # Errors
     /// What native code cannot do, no compiler, or one that fails.
     pub fn load(program: &'p Program, options: &Options) -> Result<Self, DeviceError> {
-        Self::of_image(program, &freeport_native::build(program, options)?)
+        Self::load_seeded(program, options, 0)
     }
 
-    /// Loads an image that was built of `program`.
+    /// As [`load`](Self::load); what `random` gives is drawn from `seed`.
+    ///
+    /// # Errors
+    /// As for `load`.
+    pub fn load_seeded(
+        program: &'p Program,
+        options: &Options,
+        seed: u64,
+    ) -> Result<Self, DeviceError> {
+        Self::of_image(program, &freeport_native::build(program, options)?, seed)
+    }
+
+    /// Loads an image that was built of `program`; what `random` gives is drawn from `seed`.
     ///
     /// # Errors
     /// An image that cannot be loaded, or is of another program.
-    pub fn of_image(program: &'p Program, image: &Image) -> Result<Self, DeviceError> {
-        let graph = Graph::load(image)?;
+    pub fn of_image(program: &'p Program, image: &Image, seed: u64) -> Result<Self, DeviceError> {
+        let graph = Graph::load_seeded(image, seed)?;
         let endpoints = &program.graph.endpoints;
         let manifest = graph.manifest().endpoints.iter().map(|it| it.name.as_str());
         if !endpoints.iter().map(|it| it.name.as_str()).eq(manifest) {
@@ -80,12 +92,6 @@ impl<'p> CpuDevice<'p> {
             counters: vec![EndpointCounters::default(); endpoints.len()],
             clock_ns: 0,
         })
-    }
-
-    /// What printf, log and breakpoint probes have told since this was last asked, and how many
-    /// were lost because it was asked too seldom. Native code does not stop at breakpoints.
-    pub fn take_probes(&mut self) -> (Vec<ProbeEvent>, u64) {
-        self.graph.take_probes()
     }
 
     /// Takes in a batch of each input and runs the graph on it.
@@ -264,6 +270,12 @@ impl Device for CpuDevice<'_> {
         let channels = counted.channels.iter().map(channel).collect();
         DeviceCounters { instances: counted.instances, channels, endpoints }
     }
+
+    /// Native code does not stop at breakpoints; it tells that it passed them.
+    fn take_told(&mut self) -> Told {
+        let (events, lost) = self.graph.take_probes();
+        Told { lines: events.into_iter().map(|it| (it.instance, it.text)).collect(), lost }
+    }
 }
 
 /// Hands what came out to the ports; what no port is bound for is dropped.
@@ -366,6 +378,6 @@ mod tests {
         let cache = tempfile::tempdir().expect("a folder");
         let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
         let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
-        device_conformance::check(|| CpuDevice::of_image(&program, &image).expect("it loads"));
+        device_conformance::check(|| CpuDevice::of_image(&program, &image, 0).expect("it loads"));
     }
 }

@@ -57,6 +57,67 @@ pub trait Device {
 
     /// What was counted since the program was loaded.
     fn counters(&self) -> DeviceCounters;
+
+    /// What printf, log and breakpoint probes have told since this was last asked.
+    fn take_told(&mut self) -> Told;
+
+    /// Lets an instance go on from its breakpoint, in the next run. A device that never ends a run
+    /// with [`RunEnd::Breakpoint`] has nothing to do here.
+    fn resume(&mut self, _instance: InstanceId) {}
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn program(&self) -> &Program {
+        (**self).program()
+    }
+
+    fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError> {
+        (**self).run(ports)
+    }
+
+    fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {
+        (**self).signal(instance, signal)
+    }
+
+    fn read_variable(
+        &self,
+        instance: InstanceId,
+        variable: &str,
+        index: u64,
+    ) -> Result<Bits, DeviceError> {
+        (**self).read_variable(instance, variable, index)
+    }
+
+    fn write_variable(
+        &mut self,
+        instance: InstanceId,
+        variable: &str,
+        index: u64,
+        value: &Bits,
+    ) -> Result<(), DeviceError> {
+        (**self).write_variable(instance, variable, index, value)
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        (**self).counters()
+    }
+
+    fn take_told(&mut self) -> Told {
+        (**self).take_told()
+    }
+
+    fn resume(&mut self, instance: InstanceId) {
+        (**self).resume(instance);
+    }
+}
+
+/// What probes have told.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Told {
+    /// Which instance, and its words: a printf's text, or a probe's name and operands.
+    pub lines: Vec<(InstanceId, String)>,
+    /// Lines that were lost because nobody asked in time.
+    pub lost: u64,
 }
 
 /// What a run did.

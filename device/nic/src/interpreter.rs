@@ -5,7 +5,7 @@
 
 use crate::device::{
     Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
-    RunEnd, port_error,
+    RunEnd, Told, port_error,
 };
 use crate::port::{FrameQueue, MAX_FRAME};
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
@@ -54,11 +54,6 @@ impl<'p> InterpreterDevice<'p> {
     /// Whether a run stops at breakpoints.
     pub fn set_breakpoints_enabled(&mut self, enabled: bool) {
         self.interpreter.set_breakpoints_enabled(enabled);
-    }
-
-    /// Lets an instance go on from its breakpoint, in the next run.
-    pub fn resume(&mut self, instance: InstanceId) {
-        self.interpreter.resume(instance);
     }
 
     /// What printf, log and breakpoint probes have told since this was last asked.
@@ -225,6 +220,15 @@ impl Device for InterpreterDevice<'_> {
                 .collect(),
             endpoints: self.counters.clone(),
         }
+    }
+
+    fn take_told(&mut self) -> Told {
+        let events = self.take_probes().into_iter();
+        Told { lines: events.map(|it| (it.instance, it.text)).collect(), lost: 0 }
+    }
+
+    fn resume(&mut self, instance: InstanceId) {
+        self.interpreter.resume(instance);
     }
 }
 

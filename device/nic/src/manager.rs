@@ -196,6 +196,26 @@ impl<D: Device> Manager<D> {
         program.graph.instances.iter().flat_map(of).collect()
     }
 
+    /// The values of all variables that the host may see and that have at most `most_elements`,
+    /// as an object of instances, each an object of variables.
+    ///
+    /// # Errors
+    /// What the device refuses.
+    pub fn values(&self, most_elements: u64) -> Result<Value, ManagerError> {
+        let program = self.device.program();
+        let mut instances = Map::new();
+        for instance in &program.graph.instances {
+            let mut variables = Map::new();
+            let visible = visible_objects(program, instance.element);
+            for object in visible.filter(|object| object.depth <= most_elements) {
+                let value = self.read(&format!("{}.{}", instance.name, object.name))?;
+                variables.insert(object.name.clone(), value);
+            }
+            instances.insert(instance.name.clone(), variables.into());
+        }
+        Ok(instances.into())
+    }
+
     /// What was counted, with names.
     pub fn statistics(&self) -> Statistics {
         Statistics::new(self.device.program(), &self.device.counters())
@@ -411,6 +431,16 @@ mod tests {
             let error = manager.set_initial(bad).expect_err("too large").to_string();
             assert_eq!(error, "group.swap.marks: 65536 does not fit 16 bits");
             assert_eq!(manager.read("group.swap.count").expect("there"), json!(0x0a00_0001));
+        });
+    }
+
+    #[test]
+    fn values_are_those_of_every_variable_that_is_small_enough() {
+        with_manager(Layouts::new(), |mut manager| {
+            manager.write("group.swap.count", "5").expect("it fits");
+            let all = json!({"group.swap": {"count": 5, "marks": [1, 2, 0, 0]}});
+            assert_eq!(manager.values(4).expect("there"), all);
+            assert_eq!(manager.values(3).expect("there"), json!({"group.swap": {"count": 5}}));
         });
     }
 

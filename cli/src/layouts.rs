@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From what the front end knows of state variables, a list of numbers with paths and places, to
+//! what the manager wants, a tree of members and elements.
+
+use freeport_clicknp::layouts::{FieldLayout, Layouts as FrontEndLayouts, VariableLayout};
+use freeport_ir::{Element, Program};
+use freeport_nic::layout::{Layout, Member};
+use freeport_nic::manager::Layouts;
+
+/// The layouts of all variables of a compiled program.
+pub fn of(program: &Program, known: &FrontEndLayouts) -> Layouts {
+    let mut layouts = Layouts::new();
+    for (element, layout) in program.elements.iter().zip(&known.elements) {
+        for variable in &layout.variables {
+            let key = (element.name.clone(), variable.name.clone());
+            layouts.insert(key, of_variable(element, variable));
+        }
+    }
+    layouts
+}
+
+fn of_variable(element: &Element, variable: &VariableLayout) -> Layout {
+    let bits = element.state[variable.object.index()].elem_bits;
+    let fields: Vec<Field<'_>> = variable.fields.iter().map(Field::of).collect();
+    match fields.as_slice() {
+        [only] if only.path.is_empty() => number(only.layout.is_signed, bits),
+        _ => Layout::Struct { bits, members: members(&fields, 0) },
+    }
+}
+
+/// A number, and what is left of its path.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    path: &'a str,
+    layout: &'a FieldLayout,
+}
+
+impl<'a> Field<'a> {
+    fn of(layout: &'a FieldLayout) -> Self {
+        Self { path: &layout.path, layout }
+    }
+
+    /// The first step of the path with its mark, `.name` or `[2]`, and the field behind it.
+    fn step(self) -> (&'a str, Self) {
+        let end = self.path[1..].find(['.', '[']).map_or(self.path.len(), |at| at + 1);
+        let (step, path) = self.path.split_at(end);
+        (step, Self { path, ..self })
+    }
+
+    fn lo(self) -> u64 {
+        self.layout.bit
+    }
+
+    fn end(self) -> u64 {
+        self.layout.bit + u64::from(self.layout.width)
+    }
+}
+
+/// What a value holds whose lowest bit is `start`. Bits before its first number count to whatever
+/// is in front of it.
+fn layout_of(fields: &[Field<'_>], start: u64) -> Layout {
+    let first = fields[0];
+    if first.path.is_empty() {
+        return number(first.layout.is_signed, first.layout.width);
+    }
+    if first.path.starts_with('[') {
+        let elements = grouped(fields);
+        let starts: Vec<u64> = elements.iter().map(|(_, fields)| lowest(fields)).collect();
+        let element = layout_of(&elements[0].1, starts[0]);
+        let stride_bits = match starts.get(1) {
+            Some(second) => (second - starts[0]) as u32,
+            None => element.bits(),
+        };
+        let count = elements.len() as u32;
+        return Layout::Array { element: Box::new(element), stride_bits, count };
+    }
+    let end = fields.iter().map(|field| field.end()).max().unwrap_or(start);
+    Layout::Struct { bits: (end - start) as u32, members: members(fields, start) }
+}
+
+fn members(fields: &[Field<'_>], start: u64) -> Vec<Member> {
+    let member = |(step, fields): (&str, Vec<Field<'_>>)| {
+        let lo = lowest(&fields);
+        let name = step.trim_start_matches('.').to_owned();
+        Member { name, lo: (lo - start) as u32, layout: layout_of(&fields, lo) }
+    };
+    grouped(fields).into_iter().map(member).collect()
+}
+
+/// The fields by the first steps of their paths, in order.
+fn grouped<'a>(fields: &[Field<'a>]) -> Vec<(&'a str, Vec<Field<'a>>)> {
+    let mut groups: Vec<(&str, Vec<Field<'_>>)> = vec![];
+    for (step, field) in fields.iter().map(|field| field.step()) {
+        match groups.last_mut() {
+            Some((last, group)) if *last == step => group.push(field),
+            _ => groups.push((step, vec![field])),
+        }
+    }
+    groups
+}
+
+fn lowest(fields: &[Field<'_>]) -> u64 {
+    fields.iter().map(|field| field.lo()).min().unwrap_or_default()
+}
+
+fn number(is_signed: bool, bits: u32) -> Layout {
+    if is_signed { Layout::Signed(bits) } else { Layout::Unsigned(bits) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freeport_clicknp::{Options, compile_text};
+    use serde_json::json;
+
+    const PROGRAM: &str = "
+        typedef struct { uint address; ushort ports[2]; int priority : 4; uint mark : 3; } rule;
+        typedef struct { rule inner[2]; uint5 small; } table_entry;
+        .element Keep (flit in -> flit out) {
+            .state { table_entry entries[3]; int balance; uint5 small[4]; uint128 wide; }
+            .handler { if (test_input_port(in)) set_output_port(out, read_input_port(in)); }
+        }
+        Keep :: keep
+        from_tor -> keep -> to_tor
+    ";
+
+    fn layout(variable: &str) -> Layout {
+        let compiled = compile_text("keep.cnp", PROGRAM, &Options::default());
+        let compiled = compiled.unwrap_or_else(|failure| panic!("{failure}"));
+        let layouts = of(&compiled.program, &compiled.layouts);
+        layouts[&("Keep".to_owned(), variable.to_owned())].clone()
+    }
+
+    #[test]
+    fn plain_numbers_keep_sign_and_width() {
+        assert_eq!(layout("balance"), Layout::Signed(32));
+        assert_eq!(layout("small"), Layout::Unsigned(5));
+        assert_eq!(layout("wide"), Layout::Unsigned(128));
+    }
+
+    #[test]
+    fn structs_and_arrays_in_structs_become_a_tree() {
+        let entry = layout("entries");
+        let rule = json!({"address": 9, "ports": [80, 443], "priority": -3, "mark": 5});
+        let zero = json!({"address": 0, "ports": [0, 0], "priority": 0, "mark": 0});
+        let value = json!({"inner": [zero, rule], "small": 21});
+        let bits = entry.parse(&value).unwrap();
+        assert_eq!(entry.show(&bits), value);
+        // Rules take 12 bytes each: an address, two ports, and a word with the bit fields.
+        assert_eq!(bits.extract(96, 32).to_u64(), 9);
+        assert_eq!(bits.extract(96 + 48, 16).to_u64(), 443);
+        assert_eq!(bits.extract(96 + 64, 4).to_u64(), 13);
+        assert_eq!(bits.extract(96 + 68, 3).to_u64(), 5);
+        assert_eq!(bits.extract(192, 5).to_u64(), 21);
+    }
+}
