@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random graphs of elements that pass, change, double and join packets, with shallow and lossy
+//! channels: each is run in random pieces and replayed. Some of them deadlock, alike in both.
+
+mod replay;
+
+use freeport_ir::text::parse;
+use freeport_native::RunStatus;
+use replay::{Driver, Traffic, check, image, options};
+use std::fmt::Write;
+
+/// Each costs a run of the C compiler.
+const SEEDS: u64 = 16;
+
+/// The text of a graph with two inputs, and its number of endpoints.
+fn random_graph(random: &mut fastrand::Rng) -> (String, usize) {
+    let mut ends = vec!["from_tor".to_owned(), "from_nic".to_owned()];
+    let (mut instances, mut edges) = (String::new(), String::new());
+    let mut join = |random: &mut fastrand::Rng, from: String, to: &str| {
+        let depth = [1, 2, 5, 16][random.usize(0..4)];
+        let drop = if random.u32(0..5) == 0 { " drop" } else { "" };
+        writeln!(edges, "  {from} -> {to} depth {depth}{drop}").expect("memory for the text");
+    };
+    for at in 0..random.usize(2..9) {
+        let from = ends.swap_remove(random.usize(0..ends.len()));
+        let kind = match random.u32(0..6) {
+            0 | 1 => "MacSwap",
+            2 => "Count",
+            3 if ends.len() < 5 => "Tee",
+            _ if !ends.is_empty() => ["Join", "Alternate"][random.usize(0..2)],
+            _ => "Count",
+        };
+        writeln!(instances, "  instance i{at}: {kind}").expect("memory for the text");
+        match kind {
+            "Tee" => {
+                join(random, from, &format!("i{at}.in"));
+                ends.extend([format!("i{at}.left"), format!("i{at}.right")]);
+            }
+            "Join" | "Alternate" => {
+                let other = ends.swap_remove(random.usize(0..ends.len()));
+                join(random, from, &format!("i{at}.a"));
+                join(random, other, &format!("i{at}.b"));
+                ends.push(format!("i{at}.out"));
+            }
+            _ => {
+                join(random, from, &format!("i{at}.in"));
+                ends.push(format!("i{at}.out"));
+            }
+        }
+    }
+    let mut endpoints = String::from("  endpoint from_tor: into flit\n");
+    endpoints += "  endpoint from_nic: into flit\n";
+    let count = ends.len();
+    for (at, end) in ends.into_iter().enumerate() {
+        writeln!(endpoints, "  endpoint out{at}: out_of flit").expect("memory for the text");
+        join(random, end, &format!("out{at}"));
+    }
+    (format!("\ngraph {{\n{instances}{endpoints}{edges}}}\n"), count + 2)
+}
+
+fn packets(random: &mut fastrand::Rng) -> Traffic {
+    let packet =
+        |random: &mut fastrand::Rng| (0..random.usize(1..=200)).map(|_| random.u8(..)).collect();
+    Traffic { packets: (0..20).map(|_| packet(random)).collect(), records: vec![] }
+}
+
+#[test]
+fn random_graphs_replay() {
+    let cache = tempfile::tempdir().expect("a directory");
+    let (mut stalled, mut dropped) = (0, 0);
+    for seed in 0..SEEDS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (graph, endpoints) = random_graph(&mut random);
+        let text = format!("{}{graph}", include_str!("programs/flits.ir"));
+        let program = parse(&text).unwrap_or_else(|error| panic!("{error}\n{graph}"));
+        let image = image(&program, &options(cache.path()));
+        for _ in 0..4 {
+            let mut input = vec![Traffic::default(); endpoints];
+            input[0] = packets(&mut random);
+            input[1] = packets(&mut random);
+            let mut driver = Driver::new(&image, input);
+            let status = driver.run_in_pieces(&mut random, 15);
+            stalled += u32::from(matches!(status, RunStatus::Stalled(_)));
+            let channels = driver.graph.counters().channels;
+            dropped += channels.iter().map(|channel| channel.drops).sum::<u64>();
+            let (oracles, execution) = driver.graph.take_recording();
+            let out = check(&program, oracles, &execution);
+            assert_eq!(driver.out, out, "seed {seed}\n{graph}");
+        }
+    }
+    assert!(stalled > 0 && dropped > 0, "{stalled} deadlocks, {dropped} drops");
+}
