@@ -16,6 +16,7 @@ use freeport_ir::{
     Bits, BlockId, Function, FunctionId, Inst, Loc, Object, Op, PortId, Target, Term, TrapCode,
     Type, ValueId,
 };
+use std::collections::HashMap;
 
 /// One function on its way to C.
 pub(super) struct FunctionEmitter<'e, 'p> {
@@ -26,6 +27,7 @@ pub(super) struct FunctionEmitter<'e, 'p> {
     pub suspends: bool,
     is_handler: bool,
     bounds: Vec<Option<Bound>>,
+    constants: HashMap<ValueId, &'p Bits>,
 }
 
 /// A loop whose turns are counted.
@@ -94,8 +96,14 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         if suspends && !is_handler {
             return Err(emitter.unsupported(function, "a suspension outside of a handler"));
         }
+        let insts = function.blocks.iter().flat_map(|block| &block.insts);
+        let constants = insts.filter_map(|inst| match (&inst.op, inst.result) {
+            (Op::Const(bits), Some(result)) => Some((result, bits)),
+            _ => None,
+        });
+        let constants = constants.collect();
         let text = String::new();
-        let mut this = Self { emitter, function, text, suspends, is_handler, bounds };
+        let mut this = Self { emitter, function, text, suspends, is_handler, bounds, constants };
         this.definition(id)?;
         Ok(this.text)
     }
@@ -211,12 +219,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
 
     /// The constant that a value is, if it is one.
     pub fn constant(&self, value: ValueId) -> Option<&'p Bits> {
-        let function = self.function;
-        let insts = function.blocks.iter().flat_map(|block| &block.insts);
-        insts.into_iter().find_map(|inst| match &inst.op {
-            Op::Const(bits) if inst.result == Some(value) => Some(bits),
-            _ => None,
-        })
+        self.constants.get(&value).copied()
     }
 
     /// Appends a line of code.
