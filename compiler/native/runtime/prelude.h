@@ -338,7 +338,12 @@ INLINE bool flit_sop(const struct wide_512 *flit) { return flit_header(flit) & 1
 INLINE bool flit_eop(const struct wide_512 *flit) { return flit_header(flit) >> 1 & 1; }
 INLINE uint32_t flit_pad(const struct wide_512 *flit) { return flit_header(flit) >> 2 & 0xff; }
 
+// Frames ahead of the one in use whose memory is asked for: what comes from a device is cold.
+#define FRAMES_AHEAD 6
+
 INLINE void flit_input_next_frame(struct flit_input *input) {
+    const uint64_t ahead = input->at + FRAMES_AHEAD;
+    if (ahead < input->count) __builtin_prefetch(input->frames[ahead].data, 0);
     while (input->at < input->count && input->frames[input->at].length == 0) input->at++;
     const bool is_there = input->at < input->count;
     input->data = is_there ? input->frames[input->at].data : NULL;
@@ -390,6 +395,8 @@ INLINE void flit_input_advance(struct flit_input *input) {
 }
 
 INLINE void flit_output_next_buffer(struct flit_output *output) {
+    const uint64_t ahead = output->at + FRAMES_AHEAD;
+    if (ahead < output->count) __builtin_prefetch(output->buffers[ahead].data, 1);
     const bool is_there = output->at < output->count;
     output->data = is_there ? output->buffers[output->at].data : NULL;
     output->capacity = is_there ? output->buffers[output->at].capacity : 0;
