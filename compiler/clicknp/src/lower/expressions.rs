@@ -356,7 +356,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The type of an expression, which is not evaluated.
-    fn type_of(&mut self, expr: &'a Expr) -> Lowered<Type> {
+    pub(super) fn type_of(&mut self, expr: &'a Expr) -> Lowered<Type> {
         let kept = self.builder.block();
         let aside = self.builder.new_block();
         self.builder.switch_to(aside);
