@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SEED: u64 = 5;
+const SEED: u64 = 11;
 const FUNCTIONS: usize = 150;
 const CALLS: usize = 6;
 /// Results are compared in this width, signed ones with their sign.
