@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The goldens of library elements are well formed, and each case can be joined into a program of
-//! elements that the library has.
+//! The goldens of library elements hold, in the interpreter and as native code, however input and
+//! room come; and all that the repository has in ClickNP compiles.
 
-use freeport_clicknp::load;
-use freeport_tests::golden::{Golden, run};
+use freeport_clicknp::{Options, compile_file, compile_text};
+use freeport_ir::{Program, verify};
+use freeport_tests::golden::native::Native;
+use freeport_tests::golden::run::Reference;
+use freeport_tests::golden::{Case, Golden, run};
 use freeport_tests::repository;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,9 +33,39 @@ fn stem(path: &Path) -> &str {
     path.file_stem().and_then(|stem| stem.to_str()).unwrap()
 }
 
+fn library() -> Options {
+    Options { library: vec![repository().join("elements")] }
+}
+
+/// Each case of each golden with its place, and the program that it runs in.
+fn cases() -> Vec<(String, Case, Program)> {
+    let mut found = vec![];
+    for path in files("test") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let golden = Golden::parse(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
+        for case in golden.cases {
+            let place = format!("{}:{}", path.display(), case.line);
+            let text = run::configuration(&case).unwrap_or_else(|it| panic!("{place}: {it}"));
+            let compiled = compile_text("case.cnp", &text, &library());
+            let program = compiled.unwrap_or_else(|it| panic!("{place}:\n{it}")).program;
+            assert_eq!(verify(&program), Ok(()), "{place}");
+            found.push((place, case, program));
+        }
+    }
+    found
+}
+
+fn seeds() -> u64 {
+    if std::env::var_os("FREEPORT_LONG").is_some() { 200 } else { 8 }
+}
+
+/// What is wrong, all of it at once.
+fn none_fails(failures: &[String]) {
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
 #[test]
 fn every_golden_tests_the_element_beside_it() {
-    let library = [repository().join("elements")];
     for path in files("test") {
         let text = std::fs::read_to_string(&path).unwrap();
         let golden = Golden::parse(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
@@ -40,26 +73,55 @@ fn every_golden_tests_the_element_beside_it() {
         for case in &golden.cases {
             let place = format!("{}:{}", path.display(), case.line);
             assert!(titles.insert(&case.title), "{place}: the title is taken");
-            let element = case.element.split('<').next().unwrap();
-            assert_eq!(element, stem(&path), "{place}");
-            let program = run::configuration(case).unwrap_or_else(|it| panic!("{place}: {it}"));
-            let loaded = load::load_text(Path::new("case.cnp"), program, &library);
-            let told: Vec<String> =
-                loaded.diagnostics.iter().map(|it| it.render(&loaded.sources)).collect();
-            assert!(told.is_empty(), "{place}:\n{}", told.join("\n"));
+            assert_eq!(case.element.split('<').next().unwrap(), stem(&path), "{place}");
         }
     }
 }
 
 #[test]
-fn every_library_file_and_example_loads() {
-    let library = [repository().join("elements")];
+fn every_golden_holds_in_the_interpreter() {
+    let mut failures = vec![];
+    for (place, case, program) in cases() {
+        for seed in 0..seeds() {
+            let machine = Reference::new(&program, seed);
+            let done = machine.and_then(|mut machine| run::run_case(&case, &mut machine));
+            failures.extend(done.err().map(|error| format!("{place}, seed {seed}: {error}")));
+        }
+    }
+    none_fails(&failures);
+}
+
+#[test]
+fn every_golden_holds_as_native_code() {
+    let cache = tempfile::tempdir().unwrap();
+    let options = freeport_native::Options {
+        optimization: 1,
+        cache: cache.path().to_owned(),
+        ..freeport_native::Options::default()
+    };
+    let mut failures = vec![];
+    for (place, case, program) in cases() {
+        let image = freeport_native::build(&program, &options);
+        let image = image.unwrap_or_else(|error| panic!("{place}: {error}"));
+        for seed in 0..seeds() {
+            let machine = Native::new(&image, seed);
+            let done = machine.and_then(|mut machine| run::run_case(&case, &mut machine));
+            failures.extend(done.err().map(|error| format!("{place}, seed {seed}: {error}")));
+        }
+    }
+    none_fails(&failures);
+}
+
+#[test]
+fn every_library_file_and_example_compiles_without_warnings() {
     let mut paths = files("cnp");
     files_below(&repository().join("examples"), "cnp", &mut paths);
     for path in paths {
-        let loaded = load::load_file(&path, &library);
-        let told: Vec<String> =
-            loaded.diagnostics.iter().map(|it| it.render(&loaded.sources)).collect();
+        let compiled =
+            compile_file(&path, &library()).unwrap_or_else(|failure| panic!("{failure}"));
+        let told = compiled.warnings.iter().map(|it| it.render(&compiled.sources));
+        let told: Vec<String> = told.collect();
         assert!(told.is_empty(), "{}:\n{}", path.display(), told.join("\n"));
+        assert_eq!(verify(&compiled.program), Ok(()), "{}", path.display());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The committed capture files are what their settings say, byte for byte: nobody has to trust a
-//! binary file. `FREEPORT_BLESS=1` writes them.
+//! binary file. `BLESS=1` writes them.
 
 use freeport_nic::port::{FileFormat, Generator, MAX_FRAME, PcapReceiver, PcapTransmitter};
 use freeport_nic::port::{Receive, Transmit};
@@ -36,7 +36,7 @@ fn capture_of(trace: &Trace) -> Vec<u8> {
 fn the_sample_capture_is_what_its_settings_say() {
     let path = repository().join("examples/traces/sample.pcap");
     let wanted = capture_of(&sample());
-    if std::env::var_os("FREEPORT_BLESS").is_some() {
+    if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &wanted).unwrap();
     }
     assert!(std::fs::read(&path).unwrap() == wanted, "{} differs", path.display());

@@ -41,13 +41,6 @@ pub fn licence_line(tree: &Tree) -> Vec<Finding> {
     sources.filter(is_bare).map(told).collect()
 }
 
-fn is_licensed(file: &File) -> bool {
-    let kernel = "SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause";
-    let is_for_kernel = file.path.ends_with(".bpf.c");
-    let mut lines = file.text.lines().take(3);
-    lines.any(|line| line.contains(LICENCE) || is_for_kernel && line.contains(kernel))
-}
-
 /// Nothing unfinished is left.
 pub fn leftover_marks(tree: &Tree) -> Vec<Finding> {
     each_line(tree, |_, line| {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Native code as what runs a golden case, with arrivals and room drawn from a seed.
+
+use super::Variable;
+use super::run::{INSTANCE, Machine};
+use freeport_ir::{Bits, InstanceId, SIGNAL_WORDS};
+use freeport_native::manifest::{EndpointInfo, ItemInfo};
+use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
+use freeport_nic::port::MAX_FRAME;
+use freeport_nic::signal::Signal;
+
+/// Runs after which a graph that goes on is taken to go on for ever.
+const RUN_LIMIT: usize = 100_000;
+/// Frames or records that a run without stalls has room for at each output.
+const AMPLE_ROOM: usize = 64;
+
+/// A graph with the input that it has not taken yet, and the output so far.
+pub struct Native {
+    graph: Graph,
+    endpoints: Vec<EndpointInfo>,
+    /// By endpoint: packets, or records as little-endian bytes.
+    left: Vec<Vec<Vec<u8>>>,
+    /// By endpoint, as `left`.
+    out: Vec<Vec<Vec<u8>>>,
+    /// None gives all the input and ample room.
+    random: Option<fastrand::Rng>,
+}
+
+impl Native {
+    /// Seed 0 gives everything at once; any other gives input and room in random small pieces.
+    ///
+    /// # Errors
+    /// An image that cannot be loaded.
+    pub fn new(image: &Image, seed: u64) -> Result<Self, String> {
+        let graph = Graph::load_seeded(image, seed).map_err(|error| error.to_string())?;
+        let endpoints = graph.manifest().endpoints.clone();
+        let none = vec![vec![]; endpoints.len()];
+        let random = (seed != 0).then(|| fastrand::Rng::with_seed(seed));
+        Ok(Self { graph, endpoints, left: none.clone(), out: none, random })
+    }
+
+    fn endpoint(&self, name: &str) -> Result<usize, String> {
+        let found = self.endpoints.iter().position(|endpoint| endpoint.name == name);
+        found.ok_or(format!("there is no {name}"))
+    }
+
+    fn instance(&self) -> Result<InstanceId, String> {
+        self.graph.instance(INSTANCE).ok_or(format!("there is no {INSTANCE}"))
+    }
+
+    /// A run on at most `most` of what each input has, with room for `room` at each output; gives
+    /// what it came to, and whether anything passed an endpoint.
+    fn run(&mut self, most: usize, room: usize) -> Result<(RunStatus, bool), String> {
+        let heads = || self.left.iter().map(|left| left.iter().take(most));
+        let frames: Vec<Vec<Frame<'_>>> =
+            heads().map(|head| head.map(|bytes| Frame::new(bytes)).collect()).collect();
+        let records: Vec<Vec<u8>> = heads().map(|head| head.flatten().copied().collect()).collect();
+        let mut memory: Vec<Vec<u8>> =
+            self.endpoints.iter().map(|it| vec![0xee; room * slot_bytes(it.item)]).collect();
+        let mut buffers: Vec<Vec<Buffer<'_>>> = vec![];
+        let mut rooms: Vec<&mut [u8]> = vec![];
+        for (endpoint, memory) in self.endpoints.iter().zip(&mut memory) {
+            match endpoint.item {
+                ItemInfo::Flit => {
+                    buffers.push(memory.chunks_exact_mut(MAX_FRAME).map(Buffer::new).collect());
+                    rooms.push(&mut []);
+                }
+                ItemInfo::Record(_) => {
+                    buffers.push(vec![]);
+                    rooms.push(memory);
+                }
+            }
+        }
+        let mut io = vec![];
+        for (at, (buffers, room)) in buffers.iter_mut().zip(rooms).enumerate() {
+            io.push(match (self.endpoints[at].is_input, self.endpoints[at].item) {
+                (true, ItemInfo::Flit) => EndpointIo::frames_in(&frames[at]),
+                (true, ItemInfo::Record(_)) => EndpointIo::records_in(&records[at]),
+                (false, ItemInfo::Flit) => EndpointIo::frames_out(buffers),
+                (false, ItemInfo::Record(_)) => EndpointIo::records_out(room),
+            });
+        }
+        let status = self.graph.run(&mut io).map_err(|error| error.to_string())?;
+        let done: Vec<usize> = io.iter().map(EndpointIo::done).collect();
+        for (at, io) in io.iter().enumerate() {
+            match io {
+                EndpointIo::FramesOut { buffers, produced } => {
+                    self.out[at].extend(buffers[..*produced].iter().map(|it| it.bytes().to_vec()));
+                }
+                EndpointIo::RecordsOut { room, produced } => {
+                    let records = room.chunks_exact(slot_bytes(self.endpoints[at].item));
+                    self.out[at].extend(records.take(*produced).map(<[u8]>::to_vec));
+                }
+                EndpointIo::FramesIn { .. } | EndpointIo::RecordsIn { .. } => {}
+            }
+        }
+        for (left, done) in self.left.iter_mut().zip(&done) {
+            left.drain(..(*done).min(left.len()));
+        }
+        Ok((status, done.iter().any(|done| *done > 0)))
+    }
+}
+
+/// Bytes that an item takes in the memory of an endpoint.
+fn slot_bytes(item: ItemInfo) -> usize {
+    match item {
+        ItemInfo::Flit => MAX_FRAME,
+        ItemInfo::Record(bits) => bits.div_ceil(8) as usize,
+    }
+}
+
+impl Machine for Native {
+    fn feed(&mut self, endpoint: &str, packet: &[u8]) -> Result<(), String> {
+        let at = self.endpoint(endpoint)?;
+        self.left[at].push(packet.to_vec());
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..RUN_LIMIT {
+            if let Some(random) = &mut self.random {
+                let (most, room) = (random.usize(..4), random.usize(..3));
+                let (_, has_moved) = self.run(most, room)?;
+                if has_moved {
+                    continue;
+                }
+            }
+            match self.run(usize::MAX, AMPLE_ROOM)? {
+                (RunStatus::Idle, false) => return Ok(()),
+                (RunStatus::Stalled(stall), false) => return Err(stall.to_string()),
+                _ => {}
+            }
+        }
+        Err("it does not come to rest".into())
+    }
+
+    fn take(&mut self, endpoint: &str) -> Result<Vec<Vec<u8>>, String> {
+        let at = self.endpoint(endpoint)?;
+        Ok(std::mem::take(&mut self.out[at]))
+    }
+
+    fn read(&mut self, variable: &Variable) -> Result<u64, String> {
+        let value = self.graph.read_variable(self.instance()?, &variable.name, variable.index);
+        let value = value.map_err(|error| error.to_string())?;
+        value.checked_u64().ok_or("it is above 64 bits".into())
+    }
+
+    fn write(&mut self, variable: &Variable, value: u64) -> Result<(), String> {
+        let instance = self.instance()?;
+        let old = self.graph.read_variable(instance, &variable.name, variable.index);
+        let width = old.map_err(|error| error.to_string())?.width();
+        let value = Bits::from_u64(width, value);
+        let written = self.graph.write_variable(instance, &variable.name, variable.index, value);
+        written.map_err(|error| error.to_string())
+    }
+
+    fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String> {
+        let mut signal = Signal::default();
+        signal.params[..words.len()].copy_from_slice(words);
+        let answer = self.graph.signal(self.instance()?, signal.to_bits());
+        Ok(Signal::from_bits(&answer.map_err(|error| error.to_string())?).params)
+    }
+}
