@@ -53,6 +53,8 @@ pub struct Body<'l, 'a> {
     pub tables: Vec<(Arc<ConstantTable>, ObjectRef)>,
     /// Largest values of the iterators of the loops around.
     pub iterators: HashMap<String, i128>,
+    /// Calls that were expanded in place so far.
+    pub expansions: usize,
     /// In `.signal`: the signal, and where its answer is kept.
     pub signal: Option<(Value, Place)>,
     /// Functions being expanded in place, outermost first.
@@ -133,6 +135,7 @@ impl<'l, 'a> Body<'l, 'a> {
             placed_locals: HashSet::new(),
             tables: vec![],
             iterators: HashMap::new(),
+            expansions: 0,
             signal: None,
             expanding: vec![],
         }

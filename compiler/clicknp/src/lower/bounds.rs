@@ -102,8 +102,8 @@ impl<'a> Body<'_, 'a> {
             None => 0,
         };
         let limit = self.limit_of_cond(counter.name, counter.cond)?;
-        let distance = (limit - start).max(0);
-        let rounds = u64::try_from((distance + by - 1) / by).ok()?;
+        let distance = limit.checked_sub(start)?.max(0);
+        let rounds = u64::try_from(distance.checked_add(by - 1)? / by).ok()?;
         let most = (limit - 1).max(start);
         Some(Bound { bound: Some(rounds), iterator: Some((counter.name.to_string(), most)) })
     }
@@ -119,9 +119,9 @@ impl<'a> Body<'_, 'a> {
                 left.into_iter().chain(right).min()
             }
             BinaryOperator::Lt if is_name(left, name) => self.most(right),
-            BinaryOperator::Le if is_name(left, name) => Some(self.most(right)? + 1),
+            BinaryOperator::Le if is_name(left, name) => self.most(right)?.checked_add(1),
             BinaryOperator::Gt if is_name(right, name) => self.most(left),
-            BinaryOperator::Ge if is_name(right, name) => Some(self.most(left)? + 1),
+            BinaryOperator::Ge if is_name(right, name) => self.most(left)?.checked_add(1),
             _ => None,
         }
     }

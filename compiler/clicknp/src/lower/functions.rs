@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// Most functions that are lowered inside of each other, as template recursion does.
 pub const MOST_DEPTH: usize = 64;
 
+/// Most calls that are expanded in place in one function.
+const MOST_EXPANSIONS: usize = 4096;
+
 /// A function with its template arguments, as part of an element or by itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionKey {
@@ -154,10 +157,12 @@ impl<'a> Lowering<'a> {
     }
 
     fn too_deep(&mut self, key: &Key, call: Span) -> Reported {
-        let message = format!("`{key}` is too deep a recursion of templates");
+        let message = format!("calls of `{key}` become too many functions, or too deep ones");
         self.report(
             Diagnostic::error("E0311", call, message)
-                .label(format!("more than {MOST_DEPTH} functions inside of each other"))
+                .label(format!(
+                    "at most {MOST_DEPTH} inside of each other, and {MOST_EXPANSIONS} in place"
+                ))
                 .help("end the recursion with `if` on a constant"),
         )
     }
@@ -296,6 +301,10 @@ impl<'a> Body<'_, 'a> {
         if self.expanding.len() + self.lowering.depth >= MOST_DEPTH {
             return Err(self.lowering.too_deep(key, span));
         }
+        self.expansions += 1;
+        if self.expansions > MOST_EXPANSIONS {
+            return Err(self.lowering.too_deep(key, span));
+        }
         let mut operands = vec![];
         for arg in args {
             operands.push((self.decay_kept(arg)?, arg.span));
@@ -347,7 +356,8 @@ impl<'a> Body<'_, 'a> {
         let ty = self.resolve(&function.result)?;
         self.check_result(&ty, function.result.span)?;
         let result = (ty != Type::Void).then(|| self.new_temporary(&ty, span));
-        if let (Some(result), false) = (&result, self.control.is_empty()) {
+        if let Some(result) = &result {
+            // In a loop, what the last call gave must not be seen.
             self.clear(result, span)?;
         }
         let exit: BlockId = self.builder.new_block();

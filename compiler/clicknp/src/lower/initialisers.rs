@@ -69,8 +69,10 @@ impl<'a> Body<'_, 'a> {
         to: u64,
         span: Span,
     ) -> Lowered<()> {
-        if to - from > super::body::REGISTER_THRESHOLD && item.is_integer() {
-            return self.clear_by_loop(place, item, from, to, span);
+        let (inner, per_item) = item.innermost();
+        if (to - from) * per_item > super::body::REGISTER_THRESHOLD {
+            let (inner, from, to) = (inner.clone(), from * per_item, to * per_item);
+            return self.clear_by_loop(place, &inner, from, to, span);
         }
         for at in from..to {
             let element = place.part(at * layout::size_bytes(item) * 8, item);

@@ -282,7 +282,8 @@ impl Body<'_, '_> {
             && is_movable
         {
             let moved = constant.as_i128().and_then(|at| at.checked_mul(i128::from(size)));
-            let bit = moved.and_then(|moved| i64::try_from(moved + i128::from(first.bit)).ok());
+            let bit = moved
+                .and_then(|moved| i64::try_from(moved.checked_add(i128::from(first.bit))?).ok());
             return match bit {
                 Some(bit) => Ok(Place { bit, ..first.clone() }),
                 None => Err(self.outside(first, span)),

@@ -276,7 +276,7 @@ impl<'a> Body<'_, 'a> {
         // The initialiser cannot see the variable, so the name comes after.
         let outcome = match &one.init {
             Some(init) => self.initialise(&place, init),
-            None if self.control.is_empty() => Ok(()),
+            None if self.control.is_empty() && self.expanding.is_empty() => Ok(()),
             // In a loop, what the last round left must not be seen.
             None => self.clear(&place, one.span),
         };

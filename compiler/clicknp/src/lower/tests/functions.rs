@@ -145,10 +145,16 @@ fn control_flow_runs_as_written() {
           return n * 10 + x;", 8),
         ("uint s = 0; for (int i = 0; i < 3; i++) { uint fresh; fresh += 1; s += fresh; } return s;",
           3),
+        ("uint s = 0; for (uint i = 0; i < 6; i++) { uint j = i; s = s * 10 + odd(&j); } return s;", 10305),
+        ("uint s = 0; for (uint i = 0; i < 3; i++) { Pair p[40]; s += p[39].a + p[20].b[i];
+          p[39].a = 7; p[20].b[i] = 3; p[20].b[i + 1] = 9; } return s;", 0),
         ("const uint table[4] = { 10, 20, 30, 40 }; uint i = 2; return table[i] + table[1];", 50),
     ];
+    let functions =
+        "inline uint odd(uint *a) { uint fresh; fresh += *a; if (fresh & 1) return fresh; }
+        struct Pair { uint a; uchar b[3]; };";
     for (body, want) in cases {
-        assert_eq!(value("", "uint", body), want, "{body}");
+        assert_eq!(value(functions, "uint", body), want, "{body}");
     }
 }
 
