@@ -284,7 +284,7 @@ impl Grower {
              set_output_port(out, r);\n        }}\n"
         );
         if self.writer.random.bool() {
-            body = body.replace("r.data", "*(ulong *)(r.fdata + 16)");
+            body = body.replace("r.data", "(*(ulong *)(r.fdata + 16))");
         }
         handler(&body)
     }
