@@ -10,6 +10,7 @@ mod layouts;
 mod library;
 mod program;
 mod progress;
+mod report;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 //! The subcommands. Each has its arguments, with an example in its help, and a `run`.
 
 mod bench;
+mod build;
 mod check;
 mod doctor;
 mod elements;
@@ -16,6 +17,8 @@ use std::process::ExitCode;
 pub enum Command {
     /// Say everything that is wrong with programs
     Check(check::Arguments),
+    /// Make a program native code, and tell what became of it on the way
+    Build(build::Arguments),
     /// Draw a program's element graph
     Graph(graph::Arguments),
     /// Run a program between files or generators
@@ -36,6 +39,7 @@ impl Command {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Check(arguments) => check::run(&arguments),
+            Command::Build(arguments) => build::run(&arguments),
             Command::Graph(arguments) => graph::run(&arguments),
             Command::Run(arguments) => run::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),

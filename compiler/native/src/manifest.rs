@@ -121,6 +121,8 @@ pub struct ChannelInfo {
     pub reader: Option<(usize, usize)>,
     /// The endpoint that feeds it, if one does.
     pub endpoint: Option<usize>,
+    /// Whether its reader's firing follows its writer's at once, so that items do not wait in it.
+    pub is_fused: bool,
 }
 
 /// A trap code.
@@ -159,7 +161,8 @@ pub enum ProbeKind {
 }
 
 impl Manifest {
-    /// The manifest of `program`, which native code can do, without its traps and probes.
+    /// The manifest of `program`, which native code can do, without its traps, its probes
+    /// and what is fused.
     pub(crate) fn of(program: &Program, records: bool) -> Self {
         let graph = &program.graph;
         let endpoints = graph.endpoints.iter().map(|endpoint| EndpointInfo {
@@ -184,6 +187,7 @@ impl Manifest {
                 Source::Endpoint(endpoint) => Some(endpoint.index()),
                 Source::Port(..) => None,
             },
+            is_fused: false,
         });
         Self {
             program: program.name.clone(),

@@ -44,6 +44,9 @@ pub(crate) fn emit_program(
     let mut manifest = Manifest::of(source, options.record);
     let mut emitter = Emitter::new(program, options.record);
     let plan = plan::Plan::of(&emitter)?;
+    for (channel, is_fused) in manifest.channels.iter_mut().zip(&plan.is_fused) {
+        channel.is_fused = *is_fused;
+    }
     emitter.has_choice = manifest.elements.iter().map(|element| element.has_choice).collect();
     let elements: BTreeSet<ElementId> =
         program.graph.instances.iter().map(|instance| instance.element).collect();
