@@ -7,6 +7,7 @@
 //! function; the passes of the IR make values of them.
 
 mod assigned;
+mod assignments;
 mod async_blocks;
 mod body;
 mod bounds;
@@ -24,6 +25,7 @@ mod places;
 mod pointers;
 mod ports;
 mod statements;
+mod subscripts;
 mod switches;
 mod templates;
 mod values;

@@ -141,3 +141,67 @@ fn many_errors_are_found_in_one_go() {
         assert!(found.contains(code), "{code} is not in\n{found}");
     }
 }
+
+#[test]
+fn the_host_is_told_the_layout_of_state_and_methods() {
+    let text = "struct Entry { uint address; uchar flags : 3; uchar kind : 5; int weight[2]; };
+        .element Table <uint N = 4> (uint in -> uint out) {
+        .state { Entry entries[N]; uint13 used = 2; const uint LIMIT = N * 2; }
+        .handler { set_output_port(out, entries[read_input_port(in)].kind + LIMIT); }
+        .method bool insert(uint at, Entry entry) { entries[at] = entry; used++; return true; }
+        }";
+    let loaded = crate::load::load_text(std::path::Path::new("test.cnp"), text, &[]);
+    let mut lowering = super::Lowering::new(&loaded.files, &loaded.sources);
+    lowering.check_file(&loaded.files, 0);
+    let finished = lowering.finish();
+    assert!(finished.diagnostics.is_empty(), "{:?}", finished.diagnostics);
+    let layout = &finished.layouts.elements[0];
+    let names: Vec<_> =
+        layout.variables.iter().map(|one| (one.name.as_str(), one.ty.as_str())).collect();
+    assert_eq!(names, [("entries", "Entry[4]"), ("used", "uint13")]);
+    let fields: Vec<_> = layout.variables[0]
+        .fields
+        .iter()
+        .map(|one| (one.path.as_str(), one.bit, one.width, one.is_signed))
+        .collect();
+    let wanted = [
+        (".address", 0, 32, false),
+        (".flags", 32, 3, false),
+        (".kind", 35, 5, false),
+        (".weight[0]", 64, 32, true),
+        (".weight[1]", 96, 32, true),
+    ];
+    assert_eq!(fields, wanted);
+    let method = &layout.methods[0];
+    assert_eq!((method.name.as_str(), method.params[1].1.as_str()), ("insert", "Entry"));
+    assert_eq!(method.result.as_ref().map(|result| result.0.as_str()), Some("bool"));
+    let element = &finished.program.elements[0];
+    assert_eq!(element.state[1].init, [Bits::from_u64(13, 2)]);
+    assert_eq!((element.state[0].elem_bits, element.state[0].depth), (128, 4));
+    assert_eq!(element.state[0].space, Space::Local);
+}
+
+#[test]
+fn methods_change_state_between_firings() {
+    let text = "struct Pair { uchar key; uint value; };
+        .element Table (uint in -> uint out) {
+        .state { uint values[256]; }
+        .handler { set_output_port(out, values[read_input_port(in)]); }
+        .method uint insert(Pair pair) {
+            uint before = values[pair.key];
+            values[pair.key] = pair.value;
+            return before;
+        } }";
+    let program = with_instance(text);
+    let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
+    let mut insert = |value: u64| {
+        let pair = Bits::from_u64(64, 9 | value << 32);
+        interpreter.call_method(InstanceId(0), "insert", vec![pair]).unwrap().unwrap().to_u64()
+    };
+    assert_eq!([insert(70), insert(80)], [0, 70]);
+    let (input, output) =
+        (interpreter.endpoint("in").unwrap(), interpreter.endpoint("out").unwrap());
+    interpreter.feed_item(input, Bits::from_u64(32, 9)).unwrap();
+    interpreter.run(1_000).unwrap();
+    assert_eq!(interpreter.take_items(output).unwrap(), [Bits::from_u64(32, 80)]);
+}
