@@ -9,6 +9,9 @@ use freeport_native::manifest::ItemInfo;
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, RunStatus, build};
 use std::path::Path;
 
+/// Room for one frame at an output: jumbo frames fit.
+const FRAME_BYTES_MAX: usize = 9_216;
+
 /// What one endpoint is fed, or has produced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -54,7 +57,7 @@ impl Driver {
             })
             .collect();
         let mut memory: Vec<Vec<Vec<u8>>> =
-            room.iter().map(|room| vec![vec![0xee; 1600]; *room]).collect();
+            room.iter().map(|room| vec![vec![0xee; FRAME_BYTES_MAX]; *room]).collect();
         let mut buffers: Vec<Vec<Buffer<'_>>> = (memory.iter_mut())
             .map(|memory| memory.iter_mut().map(|it| Buffer::new(it)).collect())
             .collect();

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Every library element means the same as native code and in the interpreter, on random packets of
+//! 64 to 9,000 bytes, good and bad, fed in random pieces and with random room behind it. Each is
+//! joined to the outer ends as its golden cases join it.
+
+#[path = "../../compiler/native/tests/replay/mod.rs"]
+mod replay;
+
+use fastrand::Rng;
+use freeport_clicknp::{Options, compile_text};
+use freeport_ir::{Direction, Item};
+use freeport_nic::trace::{Sizes, Trace};
+use freeport_tests::golden::{Golden, run};
+use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::repository;
+use replay::{Driver, Traffic};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn library_elements_run_natively_as_in_the_interpreter() {
+    let mut random = Rng::with_seed(seed(7));
+    let goldens = goldens_below(&repository().join("elements"));
+    assert!(!goldens.is_empty());
+    for path in goldens {
+        let text = std::fs::read_to_string(&path).expect("goldens can be read");
+        let golden = Golden::parse(&text).expect("goldens are well formed");
+        let ways = golden.cases.iter().map(|case| run::configuration(case).expect("it is joined"));
+        for configuration in ways.collect::<BTreeSet<_>>() {
+            for _ in 0..if is_long() { 100 } else { 1 } {
+                check(&path, &configuration, &mut random);
+            }
+        }
+    }
+}
+
+fn goldens_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = vec![];
+    for entry in std::fs::read_dir(folder).expect("the library can be read") {
+        let path = entry.expect("the library can be read").path();
+        if path.is_dir() {
+            files.extend(goldens_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "test") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn check(path: &Path, configuration: &str, random: &mut Rng) {
+    let options = Options { library: vec![repository().join("elements")] };
+    let compiled = match compile_text("alone.cnp", configuration, &options) {
+        Ok(compiled) => compiled,
+        Err(failure) => panic!("{}: {}", path.display(), failure.render()),
+    };
+    let program = compiled.program;
+    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let image = replay::image(&program, &replay::options(cache.path()));
+    let input = program.graph.endpoints.iter().map(|endpoint| match endpoint.direction {
+        Direction::Into => packets(random, endpoint.item),
+        Direction::OutOf => Traffic::default(),
+    });
+    let mut driver = Driver::new(&image, input.collect());
+    driver.run_in_pieces(random, 100);
+    let (oracles, execution) = driver.graph.take_recording();
+    let out = replay::check(&program, oracles, &execution);
+    let place = path.display();
+    assert_eq!(driver.out, out, "{place}: what the host got is not what was sent");
+    let firings: u64 = execution.counters.iter().map(|counters| counters.firings).sum();
+    assert!(firings > 1000, "{place}: only {firings} firings");
+}
+
+fn packets(random: &mut Rng, item: Item) -> Traffic {
+    assert_eq!(item, Item::Flit, "library elements work on packets");
+    let sizes = [Sizes::Uniform(64..=9_000), Sizes::InternetMix][random.usize(0..2)].clone();
+    let (bad_checksum_permille, truncated_permille) = (200, 200);
+    let seed = random.u64(..);
+    let frames = 200;
+    let trace = Trace {
+        seed,
+        frames,
+        sizes,
+        bad_checksum_permille,
+        truncated_permille,
+        ..Trace::default()
+    };
+    let mut packets: Vec<_> = trace.generate().into_iter().map(|frame| frame.bytes).collect();
+    // Cut at every byte of the headers, and where no header is whole.
+    let whole = packets[0].clone();
+    packets.extend((1..whole.len().min(100)).map(|length| whole[..length].to_vec()));
+    Traffic { packets, records: vec![] }
+}
