@@ -45,7 +45,7 @@ pub fn load(path: &Path, library: &[PathBuf]) -> anyhow::Result<Loaded> {
         }
         Err(messages) => {
             let texts: Vec<String> = messages.into_iter().map(|message| message.text).collect();
-            anyhow::bail!("{} is no program\n{}", path.display(), texts.join("\n").trim_end())
+            anyhow::bail!("{} cannot be used\n{}", path.display(), texts.join("\n").trim_end())
         }
     }
 }

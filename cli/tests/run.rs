@@ -12,6 +12,8 @@ fn repository() -> PathBuf {
 fn freeport(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     command.args(arguments).current_dir(repository()).stdin(Stdio::null());
+    // Native code of tests is not kept among the user's.
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("FREEPORT_ELEMENTS");
     command.output().unwrap()
 }
 
@@ -27,22 +29,55 @@ fn complaint(arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-const PROGRAM: &str = "examples/capture.ir";
+const PROGRAM: &str = "examples/capture.cnp";
 const TRACE: &str = "from_tor=examples/traces/sample.pcap";
+const MACHINES: [[&str; 2]; 2] = [["--on", "native"], ["--on", "interpreter"]];
 
 #[test]
 fn a_capture_goes_through_a_program_unchanged_and_is_counted() {
+    for machine in MACHINES {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("out.pcap");
+        let out = format!("to_tor={}", file.display());
+        let copy = folder.path().join("copy.pcapng");
+        let record = format!("from_tor={}", copy.display());
+        let arguments = ["run", PROGRAM, "--in", TRACE, "--out", &out, "--signal", "cnt:0"];
+        let more = ["--capture", &record, "--get", "logger.packets", "--get", "logger.lengths[3]"];
+        let told = standard_output(&[&arguments[..], &more, &machine].concat());
+        let answer = "signal cnt: 100 0 0 0 0 0 0\n";
+        assert_eq!(told, format!("{answer}logger.packets = 100\nlogger.lengths[3] = 60\n"));
+        let sent = std::fs::read(repository().join("examples/traces/sample.pcap")).unwrap();
+        assert!(std::fs::read(&file).unwrap() == sent, "the capture has changed");
+        assert!(std::fs::metadata(&copy).unwrap().len() > 35_000, "the record is too short");
+    }
+}
+
+#[test]
+fn native_code_and_the_interpreter_write_the_same_captures_and_counters() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("out.pcap");
-    let out = format!("to_tor={}", file.display());
-    let host = folder.path().join("host.pcapng");
-    let record = format!("to_host={}", host.display());
-    let arguments = ["run", PROGRAM, "--in", TRACE, "--out", &out, "--out", "to_host=count"];
-    let arguments = [&arguments[..], &["--capture", &record, "--signal", "cnt:0"]].concat();
-    assert_eq!(standard_output(&arguments), "signal cnt: 100 0 0 0 0 0 0\n");
-    let sent = std::fs::read(repository().join("examples/traces/sample.pcap")).unwrap();
-    assert!(std::fs::read(&file).unwrap() == sent, "the capture has changed");
-    assert!(std::fs::metadata(&host).unwrap().len() > 35_000, "the record is too short");
+    let source = folder.path().join("in.pcap").display().to_string();
+    let copied = format!("to_tor={source}");
+    let made = ["run", PROGRAM, "--in", "from_tor=gen:64-1500x300", "--out", &copied];
+    standard_output(&made);
+    let input = format!("from_tor={source}");
+    for program in [PROGRAM, "examples/checksum.cnp", "programs/forward.ir"] {
+        let outcome = |machine: [&str; 2]| {
+            let file = folder.path().join(machine[1]).with_extension("pcap");
+            let out = format!("to_tor={}", file.display());
+            let arguments = ["run", program, "--in", &input, "--out", &out, "--stats", "json"];
+            let told = standard_output(&[&arguments[..], &machine].concat());
+            let mut stats: Value = serde_json::from_str(&told).unwrap();
+            if let Some(logger) = stats["variables"].get_mut("logger") {
+                // When packets came depends on when the program ran.
+                logger.as_object_mut().unwrap().retain(|name, _| !name.starts_with("time"));
+            }
+            (std::fs::read(file).unwrap(), stats)
+        };
+        let [native, interpreted] = MACHINES.map(outcome);
+        assert_eq!(native.1, interpreted.1, "{program}");
+        assert!(native.0 == interpreted.0, "{program}: the captures differ");
+        assert!(native.0.len() > 100_000, "{program}: {} bytes", native.0.len());
+    }
 }
 
 #[test]
@@ -51,36 +86,64 @@ fn variables_are_set_before_the_run() {
     let init = folder.path().join("init.json");
     std::fs::write(&init, "{\"cnt\": {\"count\": 7}}").unwrap();
     let init = init.display().to_string();
-    let count = |more: &[&str]| {
-        let arguments = ["run", PROGRAM, "--in", "from_tor=gen:64x10", "--signal", "cnt:0"];
-        standard_output(&[&arguments[..], more].concat())
-    };
-    assert_eq!(count(&[]), "signal cnt: 10 0 0 0 0 0 0\n");
-    assert_eq!(count(&["--init", &init]), "signal cnt: 17 0 0 0 0 0 0\n");
-    let both = ["--init", &init, "--set", "cnt.count=0x100"];
-    assert_eq!(count(&both), "signal cnt: 266 0 0 0 0 0 0\n");
+    for machine in MACHINES {
+        let count = |more: &[&str]| {
+            let arguments = ["run", PROGRAM, "--in", "from_tor=gen:64x10", "--signal", "cnt:0"];
+            standard_output(&[&arguments[..], more, &machine].concat())
+        };
+        assert_eq!(count(&[]), "signal cnt: 10 0 0 0 0 0 0\n");
+        assert_eq!(count(&["--init", &init]), "signal cnt: 17 0 0 0 0 0 0\n");
+        let both = ["--init", &init, "--set", "cnt.count=0x100"];
+        assert_eq!(count(&both), "signal cnt: 266 0 0 0 0 0 0\n");
+        let seen = count(&["--set", "logger.lengths[63]=1518", "--get", "logger.lengths[63]"]);
+        assert!(seen.ends_with("\nlogger.lengths[63] = 1518\n"), "{seen}");
+    }
+}
+
+#[test]
+fn members_of_structs_are_set_and_shown_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("limits.cnp");
+    let text = "typedef struct { ushort most; int grace : 4; } limit;\n\
+        .element Police (flit in -> flit out) {\n\
+            .state { limit limits[4]; }\n\
+            .handler {\n\
+                if (test_input_port(in)) set_output_port(out, read_input_port(in));\n\
+            }\n\
+        }\n\
+        Police :: police\nfrom_tor -> police -> to_tor\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.display().to_string();
+    let set = ["--set", "police.limits[2]={\"most\": 900, \"grace\": -3}"];
+    let part = ["--set", "police.limits[2].most=0x100", "--get", "police.limits[2]"];
+    for machine in MACHINES {
+        let arguments = [&["run", &file][..], &set, &part, &machine].concat();
+        let told = standard_output(&arguments);
+        assert_eq!(told, "police.limits[2] = {\"grace\":-3,\"most\":256}\n");
+    }
 }
 
 #[test]
 fn counters_agree_in_every_format_and_whatever_the_order_of_firings() {
     let arguments = ["run", PROGRAM, "--in", "from_tor=gen:imixx300", "--out", "to_tor=count"];
-    let stats = |more: &[&str]| {
-        standard_output(&[&arguments[..], &["--out", "to_host=count"], more].concat())
-    };
+    let stats = |more: &[&str]| standard_output(&[&arguments[..], more].concat());
     let json: Value = serde_json::from_str(&stats(&["--stats", "json"])).unwrap();
     assert_eq!(json["endpoints"][0]["endpoint"], "from_tor");
     assert_eq!(json["endpoints"][0]["frames"], 300);
     assert_eq!(json["endpoints"][1]["frames"], 300);
     assert_eq!(json["endpoints"][1]["bytes"], json["endpoints"][0]["bytes"]);
+    assert_eq!(json["variables"]["cnt"]["count"], 300);
     let firings = json["instances"][0]["firings"].as_u64().unwrap();
     assert!(firings > 600, "{json}");
     let prometheus = stats(&["--stats", "prometheus"]);
     let mut lines = prometheus.lines();
     let line = lines.find(|it| it.contains("firings") && it.contains("instance=\"cnt\""));
     assert!(line.is_some_and(|line| line.ends_with(&format!(" {firings}"))), "{prometheus}");
-    let shuffled: Value =
-        serde_json::from_str(&stats(&["--stats", "json", "--seed", "3", "--batch", "1"])).unwrap();
-    assert_eq!(shuffled["instances"], json["instances"]);
+    for machine in MACHINES {
+        let other = [&["--stats", "json", "--seed", "3", "--batch", "1"][..], &machine].concat();
+        let other: Value = serde_json::from_str(&stats(&other)).unwrap();
+        assert_eq!(other["instances"], json["instances"]);
+    }
 }
 
 #[test]
@@ -93,27 +156,109 @@ fn an_outer_end_without_a_port_drops_and_counts() {
 
 #[test]
 fn mistakes_are_answered_with_what_there_is() {
+    let missing = "No such file or directory (os error 2)";
     for (arguments, wanted) in [
-        (["run", PROGRAM, "--signal", "foo:0"], "there are cnt, tee"),
-        (["run", PROGRAM, "--set", "cnt.coun=1"], "there are count"),
-        (["run", PROGRAM, "--set", "cnt.count=0x1ffffffffffffffff"], "fit"),
-        (["run", PROGRAM, "--in", "from_tor=gone.pcap"], "gone.pcap: No such file"),
-        (["run", PROGRAM, "--in", "from_nic=gen:64x1"], "from_tor"),
-        (["run", PROGRAM, "--in", "from_tor=Cargo.toml"], "Cargo.toml"),
-        (["run", PROGRAM, "--capture", "to_tor=x.pcapng"], "--out to_tor=count"),
-        (["run", "Cargo.toml", "--seed", "1"], "Cargo.toml:"),
+        (["--signal", "foo:0"], "freeport: there is no instance foo; there are cnt, tee, logger"),
+        (["--signal", "tee:0"], "freeport: tee has no signal handler"),
+        (["--set", "cnt.coun=1"], "freeport: there is no variable cnt.coun; there are count"),
+        (["--get", "cnt.coun"], "freeport: there is no variable cnt.coun; there are count"),
+        (
+            ["--set", "cnt.count=0x1ffffffffffffffff"],
+            "freeport: cnt.count: 0x1ffffffffffffffff does not fit 64 bits",
+        ),
+        (
+            ["--get", "logger.lengths[64]"],
+            "freeport: logger.lengths[64]: index 64, the array has 64 elements",
+        ),
+        (["--in", "from_tor=gone.pcap"], &format!("freeport: gone.pcap: {missing}")),
+        (["--init", "gone.json"], &format!("freeport: gone.json cannot be read: {missing}")),
+        (
+            ["--in", "from_nic=gen:64x1"],
+            "freeport: no port can be bound to from_nic: the program has from_tor, to_tor",
+        ),
+        (
+            ["--capture", "to_tor=x.pcapng"],
+            "freeport: nothing passes to_tor; join it with --in to_tor=... or --out to_tor=count",
+        ),
+        (
+            ["--in", "from_tor"],
+            "error: invalid value 'from_tor' for '--in <END=SOURCE>': expected NAME=WHAT, such as \
+             from_tor=trace.pcap\n\nFor more information, try '--help'.",
+        ),
+        (
+            ["--in", "from_tor=gen:9-3x1"],
+            "error: invalid value 'from_tor=gen:9-3x1' for '--in <END=SOURCE>': `9-3x1`: expected \
+             SIZExCOUNT, such as 64x1000\n\nFor more information, try '--help'.",
+        ),
+        (
+            ["--seed=1", "--breakpoints"],
+            "freeport: native code does not stop at breakpoints; add --on interpreter",
+        ),
     ] {
-        let told = complaint(&arguments);
-        assert!(told.contains(wanted), "{arguments:?}: {told}");
-        assert!(told.matches("No such file").count() <= 1, "{told}");
+        let told = complaint(&[&["run", PROGRAM][..], &arguments].concat());
+        assert_eq!(told, format!("{wanted}\n"), "{arguments:?}");
     }
+    assert!(complaint(&["run", PROGRAM, "--in", "from_tor=Cargo.toml"]).contains("Cargo.toml"));
+}
+
+#[test]
+fn files_that_are_no_programs_are_answered_with_the_reason() {
+    let missing = "No such file or directory (os error 2)";
+    let cnp = format!(
+        "freeport: gone.cnp cannot be used\nerror[E0517]: cannot read `gone.cnp`: {missing}\n \
+         --> gone.cnp:1:1\n  |\n1 | \n  | ^\n"
+    );
+    assert_eq!(complaint(&["run", "gone.cnp"]), cnp);
+    let ir = "freeport: gone.ir cannot be used\nerror[F0002]: gone.ir:1:1: cannot be read: ";
+    assert_eq!(complaint(&["graph", "gone.ir"]), format!("{ir}{missing}\n"));
+    let other = "freeport: Cargo.toml cannot be used\nerror[F0001]: Cargo.toml:1:1: a program is \
+        a .cnp file, or a .ir file with the text form of the IR\n";
+    assert_eq!(complaint(&["build", "Cargo.toml", "-o", "out"]), other);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unsound.ir");
+    let text = "program x\nelement A {\n  out o: flit\n  handler {\n    entry:\n      \
+        %a = const 1:8\n      put o, %a\n      done\n  }\n}\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.display();
+    let unsound = "1:1: function A.handler, entry, operation 1: the port has items of another type";
+    let told = format!("freeport: {file} cannot be used\nerror[I0002]: {file}:{unsound}\n");
+    assert_eq!(complaint(&["run", &file.to_string()]), told);
+}
+
+#[test]
+fn a_program_is_built_and_what_became_of_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("new/images");
+    let build = ["build", PROGRAM, "-o", &output.display().to_string(), "--json"];
+    let told: Value = serde_json::from_str(&standard_output(&build)).unwrap();
+    let find = |list: &str, key: &str, name: &str| {
+        let rows = told[list].as_array().unwrap();
+        rows.iter().find(|row| row[key] == name).cloned().unwrap_or_else(|| panic!("{told}"))
+    };
+    let logger = find("elements", "element", "PktLogger<64>");
+    let lengths = logger["variables"].as_array().unwrap();
+    let lengths = lengths.iter().find(|it| it["variable"] == "lengths").unwrap();
+    let wanted = serde_json::json!({"variable": "lengths", "width": 32, "depth": 64,
+        "stored": "local"});
+    assert_eq!(*lengths, wanted);
+    assert_eq!(find("channels", "channel", "cnt.out -> tee.in")["is_fused"], true);
+    assert!(find("passes", "pass", "ssa")["changes"]["variables"].as_u64().unwrap() > 0);
+    assert_eq!(told["files"].as_array().unwrap().len(), 3);
+    let source = std::fs::read_to_string(output.join("capture.c")).unwrap();
+    assert!(source.contains("PktLogger"));
+    assert!(std::fs::read(output.join("capture.so")).unwrap().starts_with(b"\x7fELF"));
+    let manifest = std::fs::read_to_string(output.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["instances"][2]["name"], "logger");
+    let text = standard_output(&build[..4]);
+    assert!(text.contains("\n  variable lengths: 32 bits x 64, local\n"), "{text}");
 }
 
 #[test]
 fn a_program_is_drawn() {
-    let drawing = standard_output(&["graph", PROGRAM]);
+    let drawing = standard_output(&["graph", "examples/checksum.cnp"]);
     assert!(drawing.starts_with("<svg ") && drawing.ends_with("</svg>\n"));
-    for name in [">cnt<", ">tee<", ">from_tor<", ">to_tor<", ">to_host<", "channel lossy"] {
+    for name in [">check<", ">swap<", ">logger<", ">from_tor<", ">to_tor<", "channel lossy"] {
         assert!(drawing.contains(name), "{name}");
     }
 }

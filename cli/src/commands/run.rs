@@ -128,6 +128,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for assignment in &arguments.set {
         manager.write(&assignment.path, &assignment.value)?;
     }
+    // A name that does not exist is told before the run, not after it.
+    for path in &arguments.get {
+        manager.read(path)?;
+    }
     let end = run_to_the_end(&mut manager, arguments)?;
     print_told(&mut manager);
     for spec in &arguments.signal {
