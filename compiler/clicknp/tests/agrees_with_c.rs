@@ -149,7 +149,8 @@ impl Generator {
             _ => {
                 let arms: Vec<_> = (0..3).map(|_| self.block(depth - 1)).collect();
                 format!(
-                    "switch ((uchar)({value}) & 3) {{\ncase 0: {} break;\ncase 1: {}\ndefault: {} }}\n",
+                    "switch ((uchar)({value}) & 3) {{\ncase 0: {} break;\ncase 1: {}\n\
+                     default: {} }}\n",
                     arms[0], arms[1], arms[2]
                 )
             }

@@ -104,12 +104,23 @@ impl Body<'_, '_> {
         }
         self.at(span);
         let mut id = self.load_bits(place, width, span)?;
+        self.name_value(place, id);
         if place.bit_field.is_some() {
             let is_signed = place.ty.as_integer().is_some_and(|int| int.is_signed);
             id = self.builder.resize(id, place.ty.value_bits() as u32, is_signed);
         }
         let data = Data::Computed(id);
         Ok(Value { ty: place.ty.clone(), bit_field: place.bit_field, data })
+    }
+
+    /// Keeps the variable's name with a value that is all of it, for reports.
+    fn name_value(&mut self, place: &Place, id: ValueId) {
+        let object = self.object(place.object);
+        let is_whole = object.depth == 1 && place.is_static() && place.bit == 0;
+        if is_whole && u64::from(object.elem_bits) == place.width() {
+            let name = object.name.clone();
+            self.builder.function_mut().values[id.index()].name = Some(name);
+        }
     }
 
     /// Stores a value of the place's type.

@@ -5,7 +5,27 @@ use super::{errors, lowered, with_instance};
 use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::{Bits, InstanceId, SIGNAL_BITS, SIGNAL_PARAM_BIT, Space};
 
-const COUNT: &str = ".element Count (flit in -> flit out) { .state { ulong count; } .init { count = 0; } .handler { if (test_input_port(in)) { flit x; x = read_input_port(in); if (x.flit.fd.sop) count = count + 1; set_output_port(out, x); } } .signal { ClSignal p; p.Sig.LParam[0] = count; set_signal(p); } }";
+/// The counter of the publication, rewritten (ClickNP 2.3), character for character.
+const COUNT: &str = "
+.element Count (flit in -> flit out) {
+  .state   { ulong count; }
+  .init    { count = 0; }
+  .handler {
+    if (test_input_port(in)) {
+      flit x;
+      x = read_input_port(in);
+      if (x.flit.fd.sop)
+        count = count + 1;
+      set_output_port(out, x);
+    }
+  }
+  .signal {
+    ClSignal p;
+    p.Sig.LParam[0] = count;   // LParam[] = array of word parameters
+    set_signal(p);
+  }
+}
+";
 
 #[test]
 fn the_published_counter_counts_packets_and_answers_signals() {

@@ -135,17 +135,21 @@ fn control_flow_runs_as_written() {
           s = s * 10 + i; } return s;", 1245),
         ("uint s = 0; uint i = 0;\n#pragma bound 20\nwhile (i < 5) { s += i; i++; } return s;", 10),
         ("uint i = 9; uint s = 0;\n#pragma bound 20\ndo { s++; i++; } while (i < 5); return s;", 1),
-        ("uint s = 0; for (uchar i = 0; i < 4; i++) for (uchar j = 0; j < i; j++) s++; return s;", 6),
+        ("uint s = 0; for (uchar i = 0; i < 4; i++) for (uchar j = 0; j < i; j++) s++;
+          return s;", 6),
         ("uint s = 0; for (int v = 0; v < 5; v++) switch (v) { case 0: case 1: s += 1; break;
           case 2: s += 10; case 3: s += 100; break; default: s += 1000; } return s;", 1212),
-        ("uint a[5] = {3,1,4,1,5}; uint i = 0; for (i = 0; i < 5 && a[i] != 4; i++) ; return i;", 2),
+        ("uint a[5] = {3,1,4,1,5}; uint i = 0; for (i = 0; i < 5 && a[i] != 4; i++) ;
+          return i;", 2),
         ("uint a[5] = {3,1,4,1,5}; uint i;\n#pragma bound 9\nfor (i = 0; a[i] != 5 || i < 2; ) i++;
           return i;", 4),
         ("uint n = 0; uint x = 0; if (x != 0 && n++ == 0) x = 9; if (x == 0 || n++ == 0) x = 8;
           return n * 10 + x;", 8),
-        ("uint s = 0; for (int i = 0; i < 3; i++) { uint fresh; fresh += 1; s += fresh; } return s;",
+        ("uint s = 0; for (int i = 0; i < 3; i++) { uint fresh; fresh += 1; s += fresh; }
+          return s;",
           3),
-        ("uint s = 0; for (uint i = 0; i < 6; i++) { uint j = i; s = s * 10 + odd(&j); } return s;", 10305),
+        ("uint s = 0; for (uint i = 0; i < 6; i++) { uint j = i; s = s * 10 + odd(&j); }
+          return s;", 10305),
         ("uint s = 0; for (uint i = 0; i < 3; i++) { Pair p[40]; s += p[39].a + p[20].b[i];
           p[39].a = 7; p[20].b[i] = 3; p[20].b[i + 1] = 9; } return s;", 0),
         ("const uint table[4] = { 10, 20, 30, 40 }; uint i = 2; return table[i] + table[1];", 50),
