@@ -107,8 +107,10 @@ pub enum Returns {
 pub struct Control {
     /// Where `break` leads.
     pub exit: BlockId,
-    /// Where `continue` leads; none for a switch.
+    /// Where `continue` leads; for a switch, that of the loop around it.
     pub next: Option<BlockId>,
+    /// Whether it is a switch, whose arms may be entered past a declaration.
+    pub is_switch: bool,
 }
 
 impl<'l, 'a> Body<'l, 'a> {

@@ -80,7 +80,7 @@ impl<'a> Body<'_, 'a> {
         };
         self.builder.branch(cond, inside, exit);
         self.builder.switch_to(inside);
-        self.control.push(Control { exit, next: Some(next) });
+        self.control.push(Control { exit, next: Some(next), is_switch: false });
         let mut outcome = self.scoped(|body| body.statement(&one.body));
         self.control.pop();
         self.builder.jump(next);

@@ -41,7 +41,10 @@ impl Body<'_, '_> {
         place: Option<Place>,
     ) -> Lowered<()> {
         let id = self.pointers.len();
-        let moves = self.moved.contains(&name.text);
+        // What an arm of a switch computes is not known in the next one; variables are.
+        let is_in_switch = self.control.iter().any(|control| control.is_switch);
+        let is_computed = place.as_ref().is_some_and(|place| !place.is_static());
+        let moves = self.moved.contains(&name.text) || is_in_switch && is_computed;
         self.pointers.push(PointerVariable {
             name: name.text.clone(),
             target: target.clone(),

@@ -31,7 +31,7 @@ impl<'a> Body<'_, 'a> {
         self.at(span);
         self.enter(&value, cases, default);
         let next = self.control.iter().rev().find_map(|control| control.next);
-        self.control.push(Control { exit, next });
+        self.control.push(Control { exit, next, is_switch: true });
         self.scoped(|body| {
             for (at, arm) in arms.iter().enumerate() {
                 body.builder.switch_to(blocks[at]);

@@ -152,6 +152,8 @@ fn control_flow_runs_as_written() {
           return s;", 10305),
         ("uint s = 0; for (uint i = 0; i < 3; i++) { Pair p[40]; s += p[39].a + p[20].b[i];
           p[39].a = 7; p[20].b[i] = 3; p[20].b[i + 1] = 9; } return s;", 0),
+        ("uint a[4] = { 1, 2, 3, 4 }; uint k = 2; uint s = 0; switch (k) { case 2: uint *p = &a[k];
+          s = *p; case 3: s += p[1]; } return s;", 7),
         ("const uint table[4] = { 10, 20, 30, 40 }; uint i = 2; return table[i] + table[1];", 50),
     ];
     let functions =
