@@ -22,10 +22,10 @@ demo: tools
 	@bash scripts/demo.sh
 
 test: tools
-	$(CARGO) test --locked --workspace --quiet
+	$(CARGO) test --locked --workspace
 
 test-long: tools
-	FREEPORT_LONG=1 $(CARGO) test --locked --workspace --quiet
+	FREEPORT_LONG=1 $(CARGO) test --locked --workspace
 
 bench: tools
 	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf --out out/bench
