@@ -5,9 +5,10 @@
 use clap::Args;
 use serde_json::json;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
 /// How well something is there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,7 +66,7 @@ fn print_text(findings: &[Finding]) {
         println!("{mark}  {:<13} {}", finding.name, finding.seen);
         println!("{:24}{}", "", finding.meaning);
     }
-    println!("\nPrograms run on the reference interpreter, which needs none of these.");
+    println!("\nThe reference interpreter needs none of these.");
 }
 
 fn print_json(findings: &[Finding]) {
@@ -86,19 +87,43 @@ fn print_json(findings: &[Finding]) {
     println!("{}", json!({ "checks": checks}));
 }
 
+/// Compiles a line of what native code is made of; a version alone does not show that it works.
 fn compiler() -> Finding {
-    let meaning = "for native code (planned), and for the peers of `freeport bench`; get it with \
-                   scripts/install.sh";
-    let version = Command::new("clang-19").arg("--version").output();
-    let (state, seen) = match version {
-        Ok(output) if output.status.success() => {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            (State::Present, text.lines().next().unwrap_or("clang-19").to_owned())
-        }
-        Ok(output) => (State::Missing, format!("clang-19 ends with {}", output.status)),
-        Err(error) => (State::Missing, format!("clang-19: {error}")),
+    let meaning = "makes native code (`run`, `build`, `bench`); without it programs run with \
+                   --on interpreter only. Get it with scripts/install.sh, or set CLANG";
+    let compiler = freeport_native::Options::default().compiler;
+    let name = compiler.display();
+    let (state, seen) = match (version_of(&compiler), compiles(&compiler)) {
+        (Ok(version), Ok(())) => (State::Present, version),
+        (Ok(version), Err(reason)) => (State::Missing, format!("{version}, but {reason}")),
+        (Err(reason), _) => (State::Missing, format!("{name}: {reason}")),
     };
     Finding { name: "compiler", state, seen, meaning }
+}
+
+fn version_of(compiler: &Path) -> Result<String, String> {
+    let output = Command::new(compiler).arg("--version").output();
+    let output = output.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(format!("ends with {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn compiles(compiler: &Path) -> Result<(), String> {
+    let mut command = Command::new(compiler);
+    command.args(["-std=gnu23", "-x", "c", "-fsyntax-only", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    if let Some(mut input) = child.stdin.take() {
+        let line = b"#include <stdint.h>\nunsigned _BitInt(512) flit; uint64_t word;\n";
+        // One that ends early says so by its status.
+        let _ = input.write_all(line);
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    let reason = "it does not compile C23 with wide integers: install clang-19 and libc6-dev";
+    if status.success() { Ok(()) } else { Err(reason.to_owned()) }
 }
 
 fn cores() -> Finding {
