@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The back-end oracle: native code and the interpreter agree on generated programs.
 //!
-//! Programs in the ClickNP language are compiled, put side by side in batches, run as native code on
-//! random packets and records in random pieces and with random room at the outputs, and replayed
+//! Programs in the ClickNP language are compiled, put side by side in batches, run as native code
+//! on random packets and records in random pieces and with random room at the outputs, and replayed
 //! from what that run recorded: every channel's history, all state and all counters must be equal.
 //! `FREEPORT_SEED` picks other programs, `FREEPORT_LONG` a hundred times as many.
 

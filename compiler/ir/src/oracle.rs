@@ -80,8 +80,8 @@ pub struct Execution {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstanceCounters {
     /// Firings that did something: a take of an item, a put, a store to state (in range or not), a
-    /// table update or delete, a lookup in a table that orders its entries by use, an oracle read, a
-    /// probe, a trap, a suspension, or a mask other than the one before. What a firing that did
+    /// table update or delete, a lookup in a table that orders its entries by use, an oracle read,
+    /// a probe, a trap, a suspension, or a mask other than the one before. What a firing that did
     /// nothing counts below is not counted either.
     pub firings: u64,
     /// Loads and stores out of range, of objects, references and packets.
