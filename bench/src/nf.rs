@@ -66,7 +66,8 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
                     }
                     results.push(CaseResult {
                         bench: "nf".into(),
-                        case: format!("forward {frame_bytes} B"),
+                        case: "forward".into(),
+                        frame_bytes,
                         measurements,
                         notes,
                     });
@@ -103,7 +104,8 @@ fn print(results: &[CaseResult], machine: &Machine, as_json: bool) -> Result<Out
             output.text += &(serde_json::to_string(&line)? + "\n");
         }
         for note in &result.notes {
-            output.notes += &format!("{} {}: {note}\n", result.bench, result.case);
+            output.notes +=
+                &format!("{} {} {} B: {note}\n", result.bench, result.case, result.frame_bytes);
         }
     }
     Ok(output)

@@ -33,7 +33,13 @@ pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
     let mut y = TOP;
     for result in results {
         y += GROUP_GAP;
-        out += &text(16.0, y - 10.0, "start", "bold", &format!("{} {}", result.bench, result.case));
+        out += &text(
+            16.0,
+            y - 10.0,
+            "start",
+            "bold",
+            &format!("{} {} {} B", result.bench, result.case, result.frame_bytes),
+        );
         for (at, it) in result.measurements.iter().enumerate() {
             let (median, colour) = (it.median(), COLOURS[at % COLOURS.len()]);
             let low = it.rates.iter().copied().fold(median, f64::min) * scale;
@@ -77,6 +83,7 @@ mod tests {
         let results = [CaseResult {
             bench: "nf".into(),
             case: "forward".into(),
+            frame_bytes: 64,
             measurements: vec![measurement("a<b", 40.0), measurement("c", 10.0)],
             notes: vec![],
         }];

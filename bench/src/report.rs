@@ -24,6 +24,8 @@ pub struct Line {
     pub bench: String,
     /// What was done.
     pub case: String,
+    /// On frames of how many bytes, without the frame check sequence.
+    pub frame_bytes: usize,
     /// What is counted.
     pub metric: String,
     /// In what.
@@ -54,6 +56,8 @@ pub struct CaseResult {
     pub bench: String,
     /// What was done.
     pub case: String,
+    /// On frames of how many bytes, without the frame check sequence.
+    pub frame_bytes: usize,
     /// Ours first, then the peers and the limit.
     pub measurements: Vec<Measurement>,
     /// What each figure includes, and which peers could not run and why.
@@ -67,12 +71,13 @@ impl CaseResult {
         let alone = Line {
             bench: self.bench.clone(),
             case: self.case.clone(),
-            metric: "rate".into(),
-            unit: "Mpps".into(),
+            frame_bytes: self.frame_bytes,
+            metric: "pps".into(),
+            unit: "packets/s".into(),
             kind: Kind::Measured,
-            value: ours.median(),
-            p50: ours.median(),
-            p99: ours.reached_by_99_percent(),
+            value: per_second(ours.median()),
+            p50: per_second(ours.median()),
+            p99: per_second(ours.reached_by_99_percent()),
             peer: None,
             peer_value: None,
             ratio: None,
@@ -83,7 +88,7 @@ impl CaseResult {
         }
         let beside = |peer: &Measurement| Line {
             peer: Some(peer.name.clone()),
-            peer_value: Some(peer.median()),
+            peer_value: Some(per_second(peer.median())),
             ratio: (peer.median() > 0.0).then(|| ours.median() / peer.median()),
             ..alone.clone()
         };
@@ -92,13 +97,14 @@ impl CaseResult {
 
     /// A table for people.
     pub fn text(&self) -> String {
-        let mut text = format!("{} {}, measured, million frames a second\n", self.bench, self.case);
+        let what = format!("{} {}, frames of {} B", self.bench, self.case, self.frame_bytes);
+        let mut text = format!("{what}, measured, million packets a second\n");
         let ours = self.measurements.first().map_or(0.0, Measurement::median);
-        text += "                          median       p99    spread   ns/frame   ours/this\n";
+        text += "                          median       p99    spread   ns/packet   ours/this\n";
         for it in &self.measurements {
             let median = it.median();
             text += &format!(
-                "  {:<22} {median:>9.2} {:>9.2} {:>8.1}% {:>10.2} {:>10.2}x\n",
+                "  {:<22} {median:>9.2} {:>9.2} {:>8.1}% {:>11.2} {:>10.2}x\n",
                 it.name,
                 it.reached_by_99_percent(),
                 it.spread() * 100.0,
@@ -115,16 +121,18 @@ impl CaseResult {
 
 /// The values of every round, with the machine, commit and date in each row.
 pub fn csv(results: &[CaseResult], machine: &Machine) -> String {
-    let mut text = String::from("bench,case,subject,round,rate_mpps,kind,machine,commit,date\n");
+    let mut text =
+        String::from("bench,case,frame_bytes,subject,round,pps,kind,machine,commit,date\n");
     for result in results {
         for it in &result.measurements {
             for (round, rate) in it.rates.iter().enumerate() {
                 let fields = [
                     quoted(&result.bench),
                     quoted(&result.case),
+                    result.frame_bytes.to_string(),
                     quoted(&it.name),
                     (round + 1).to_string(),
-                    format!("{rate:.4}"),
+                    format!("{:.0}", per_second(*rate)),
                     "measured".into(),
                     quoted(&machine.machine),
                     quoted(&machine.commit),
@@ -135,6 +143,11 @@ pub fn csv(results: &[CaseResult], machine: &Machine) -> String {
         }
     }
     text
+}
+
+/// Whole packets a second, from the millions that are measured.
+fn per_second(millions: f64) -> f64 {
+    (millions * 1e6).round()
 }
 
 /// A field of a comma-separated file (RFC 4180).
@@ -155,7 +168,8 @@ mod tests {
             |name: &str, rates: &[f64]| Measurement { name: name.into(), rates: rates.to_vec() };
         CaseResult {
             bench: "nf".into(),
-            case: "forward 64 B".into(),
+            case: "forward".into(),
+            frame_bytes: 64,
             measurements: vec![
                 measurement("freeport", &[10.0, 12.0, 11.0]),
                 measurement("kernel, XDP", &[5.0, 5.5, 6.0]),
@@ -170,9 +184,10 @@ mod tests {
         let json = serde_json::to_string(&lines[0]).expect("plain data");
         assert_eq!(
             json,
-            "{\"bench\":\"nf\",\"case\":\"forward 64 B\",\"metric\":\"rate\",\"unit\":\"Mpps\",\
-             \"kind\":\"measured\",\"value\":11.0,\"p50\":11.0,\"p99\":10.0,\
-             \"peer\":\"kernel, XDP\",\"peer_value\":5.5,\"ratio\":2.0}"
+            "{\"bench\":\"nf\",\"case\":\"forward\",\"frame_bytes\":64,\"metric\":\"pps\",\
+             \"unit\":\"packets/s\",\"kind\":\"measured\",\"value\":11000000.0,\
+             \"p50\":11000000.0,\"p99\":10000000.0,\"peer\":\"kernel, XDP\",\
+             \"peer_value\":5500000.0,\"ratio\":2.0}"
         );
     }
 
@@ -193,7 +208,7 @@ mod tests {
         };
         let text = csv(&[sample()], &machine);
         let row = text.lines().nth(4).expect("a header and six rows");
-        let expected = "nf,forward 64 B,\"kernel, XDP\",1,5.0000,measured,\
+        let expected = "nf,forward,64,\"kernel, XDP\",1,5000000,measured,\
                         \"a \"\"fast\"\" one, 2 cores\",abc,2026-11-21";
         assert_eq!((row, text.lines().count()), (expected, 7));
     }

@@ -60,7 +60,7 @@ fn native_code_and_the_interpreter_write_the_same_captures_and_counters() {
     let made = ["run", PROGRAM, "--in", "from_tor=gen:64-1500x300", "--out", &copied];
     standard_output(&made);
     let input = format!("from_tor={source}");
-    for program in [PROGRAM, "examples/checksum.cnp", "programs/forward.ir"] {
+    for program in [PROGRAM, "examples/checksum.cnp", "examples/mac_swap.ir"] {
         let outcome = |machine: [&str; 2]| {
             let file = folder.path().join(machine[1]).with_extension("pcap");
             let out = format!("to_tor={}", file.display());

@@ -5,7 +5,7 @@
 use crate::harness::{Subject, Work};
 use crate::kernel::{XDP_TX, XdpProgram};
 use anyhow::{Result, ensure};
-use freeport_ir::{Program, text};
+use freeport_ir::Program;
 use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, Ports, RunEnd};
 use freeport_nic::port::{DEFAULT_STRIDE_BYTES, Generator, Replay, Sink};
@@ -27,18 +27,24 @@ const KERNEL_REPEAT: u32 = 1_000_000;
 
 const KERNEL_PROGRAM: &str = include_str!("../../../programs/mac_swap.bpf.c");
 
+/// The library's element.
+const ELEMENT: &str = include_str!("../../../elements/ethernet/MacSwap.cnp");
+
 /// The graph that is measured.
-const PROGRAM: &str = include_str!("../../../programs/forward.ir");
+const CONFIGURATION: &str = "MacSwap :: swap\nfrom_tor -> swap -> to_tor\n";
 
 /// The program of the case.
 ///
 /// # Errors
-/// None but a mistake in the text that is built in.
+/// None but a mistake in the texts that are built in.
 pub fn program() -> Result<Program> {
-    let mut program =
-        text::parse(PROGRAM).map_err(|error| anyhow::anyhow!("forward.ir:{error}"))?;
-    program.name = "forward".into();
-    Ok(program)
+    compile(&format!("{ELEMENT}{CONFIGURATION}"))
+}
+
+fn compile(text: &str) -> Result<Program> {
+    let compiled = freeport_clicknp::compile_text("forward", text, &Default::default());
+    let compiled = compiled.map_err(|failure| anyhow::anyhow!("{}", failure.render()))?;
+    Ok(Program { name: "forward".into(), ..compiled.program })
 }
 
 /// Subjects ready to be measured, and what to say about them.
@@ -250,12 +256,9 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_forward_is_not_measured() {
-        let mut program = program().expect("the text is right");
-        let handler = &mut program.functions[0];
-        // The branch that swaps goes the other way.
-        if let freeport_ir::Term::Branch { if_true, if_false, .. } = &mut handler.blocks[0].term {
-            std::mem::swap(if_true, if_false);
-        }
+        let wrong = ELEMENT.replace("x.data[95:48] = target", "x.data[95:48] = 0");
+        assert_ne!(wrong, ELEMENT);
+        let program = compile(&format!("{wrong}{CONFIGURATION}")).expect("the text is right");
         let device = InterpreterDevice::load(&program, &Options::default()).expect("good");
         let refused = DeviceForward::new("x", device, &trace(64), 1).err().expect("wrong frames");
         assert!(refused.to_string().contains("does not forward"), "{refused}");

@@ -10,7 +10,7 @@ use crate::device::{
     Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
     RunEnd, Told, port_error,
 };
-use crate::port::{BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, PortError};
+use crate::port::{BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, Pages, PortError};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
 use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, RunStatus};
 
@@ -38,7 +38,7 @@ pub struct CpuDevice<'p> {
 /// The buffers of an endpoint out of the graph.
 #[derive(Default)]
 struct Output {
-    memory: Vec<u8>,
+    memory: Pages,
     frames: Vec<Frame>,
     /// Frames that have left.
     gone: usize,
@@ -322,7 +322,7 @@ impl Output {
             (Direction::OutOf, Item::Bits(_)) => RECORD_ROOM_BYTES,
             (Direction::OutOf, _) => BATCH * SLOT_BYTES,
         };
-        Self { memory: vec![0; bytes], ..Self::default() }
+        Self { memory: Pages::new(bytes), ..Self::default() }
     }
 
     fn waiting(&self) -> usize {

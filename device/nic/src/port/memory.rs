@@ -5,6 +5,7 @@
 //! and lends the same buffers over and over. So a run touches as much memory as a ring of that many
 //! buffers would, and what is measured is the work on the frames, not the making of them.
 
+use super::pages::Pages;
 use super::{Batch, Frame, Frames, HEADROOM, MAX_FRAME, PortError, Receive, Transmit};
 use crate::trace::TraceFrame;
 
@@ -23,9 +24,9 @@ pub enum Replay {
 /// Replays a trace.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    memory: Vec<u8>,
+    memory: Pages,
     frames: Vec<Frame>,
-    original: Option<Vec<u8>>,
+    original: Option<Pages>,
     at: usize,
     left: u64,
 }
@@ -46,7 +47,7 @@ impl Generator {
         if template.is_empty() || ring_frames == 0 {
             return Err(PortError::EmptyTrace);
         }
-        let mut memory = vec![0; ring_frames * stride];
+        let mut memory = Pages::new(ring_frames * stride);
         let mut frames = Vec::with_capacity(ring_frames);
         for (slot, item) in (0..ring_frames).zip(template.iter().cycle()) {
             let length = item.bytes.len();
