@@ -188,7 +188,10 @@ fn a_full_recording_holds_the_graph_until_it_is_taken() {
 fn a_frame_longer_than_its_buffer_is_dropped_and_counted() {
     let program = flits(include_str!("programs/chain.ir"));
     let image = built(&program);
-    let long = Traffic { packets: vec![vec![1; 5_000], vec![2; 33], vec![]], records: vec![] };
+    let long = Traffic {
+        packets: vec![vec![1; replay::FRAME_BYTES_MAX + 1], vec![2; 33], vec![]],
+        records: vec![],
+    };
     let mut driver = Driver::new(&image, vec![long, Traffic::default()]);
     assert_eq!(driver.run(&[9, 9], &[0, 2]), RunStatus::Idle);
     assert_eq!(driver.out[1].packets, [vec![2; 33]]);

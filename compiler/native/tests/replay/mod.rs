@@ -10,7 +10,7 @@ use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, RunStatu
 use std::path::Path;
 
 /// Room for one frame at an output: jumbo frames fit.
-const FRAME_BYTES_MAX: usize = 9_216;
+pub const FRAME_BYTES_MAX: usize = 9_216;
 
 /// What one endpoint is fed, or has produced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
