@@ -33,8 +33,8 @@ impl Pages {
             handle_alloc_error(layout)
         };
         if is_large {
-            // SAFETY: the range was just allocated and starts at a page. Advice changes no contents,
-            // and where it is refused the memory is only slower.
+            // SAFETY: the range was just allocated and starts at a page. Advice changes no
+            // contents, and where it is refused the memory is only slower.
             unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
         }
         // Written after the advice, so that the first touch makes huge pages.
