@@ -61,7 +61,7 @@ fn check_batch(first: u64, options: &freeport_native::Options) -> u64 {
 
 fn compile(seed: u64) -> Program {
     let generated = graphs::generate(seed);
-    match compile_text(&format!("seed-{seed}.cnp"), &generated.text, &Options::default()) {
+    match compile_text(format!("seed-{seed}.cnp"), &generated.text, &Options::default()) {
         Ok(compiled) => compiled.program,
         Err(failure) => panic!("seed {seed}:\n{}\n{}", failure.render(), generated.text),
     }

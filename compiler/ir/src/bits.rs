@@ -399,22 +399,6 @@ impl fmt::Debug for Bits {
 mod tests {
     use super::*;
 
-    const BINARY: [BinaryOp; 13] = [
-        BinaryOp::Add,
-        BinaryOp::Sub,
-        BinaryOp::Mul,
-        BinaryOp::UDiv,
-        BinaryOp::SDiv,
-        BinaryOp::URem,
-        BinaryOp::SRem,
-        BinaryOp::And,
-        BinaryOp::Or,
-        BinaryOp::Xor,
-        BinaryOp::Shl,
-        BinaryOp::LShr,
-        BinaryOp::AShr,
-    ];
-
     /// The same operation on machine integers, written independently.
     fn reference(op: BinaryOp, width: u32, left: u64, right: u64) -> u64 {
         let signed = |value: u64| ((value << (64 - width)) as i64 >> (64 - width)) as i128;
@@ -446,7 +430,7 @@ mod tests {
             let mask = u64::MAX >> (64 - width);
             let left = random.u64(..) & mask;
             let right = [random.u64(..) & mask, random.u64(0..8) & mask][random.usize(0..2)];
-            let op = BINARY[random.usize(..BINARY.len())];
+            let op = BinaryOp::ALL[random.usize(..BinaryOp::ALL.len())];
             let (a, b) = (Bits::from_u64(width, left), Bits::from_u64(width, right));
             let want = reference(op, width, left, right);
             assert_eq!(Bits::binary(op, &a, &b).to_u64(), want, "{op:?} {a:?} {b:?}");

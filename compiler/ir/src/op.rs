@@ -75,6 +75,52 @@ pub enum CompareOp {
     SLe,
 }
 
+impl UnaryOp {
+    /// Every one, in the order above.
+    pub const ALL: [UnaryOp; 9] = [
+        UnaryOp::Not,
+        UnaryOp::Neg,
+        UnaryOp::ByteSwap,
+        UnaryOp::ReduceAnd,
+        UnaryOp::ReduceOr,
+        UnaryOp::ReduceXor,
+        UnaryOp::PopCount,
+        UnaryOp::LeadingZeros,
+        UnaryOp::TrailingZeros,
+    ];
+}
+
+impl BinaryOp {
+    /// Every one, in the order above.
+    pub const ALL: [BinaryOp; 13] = [
+        BinaryOp::Add,
+        BinaryOp::Sub,
+        BinaryOp::Mul,
+        BinaryOp::UDiv,
+        BinaryOp::SDiv,
+        BinaryOp::URem,
+        BinaryOp::SRem,
+        BinaryOp::And,
+        BinaryOp::Or,
+        BinaryOp::Xor,
+        BinaryOp::Shl,
+        BinaryOp::LShr,
+        BinaryOp::AShr,
+    ];
+}
+
+impl CompareOp {
+    /// Every one, in the order above.
+    pub const ALL: [CompareOp; 6] = [
+        CompareOp::Eq,
+        CompareOp::Ne,
+        CompareOp::ULt,
+        CompareOp::ULe,
+        CompareOp::SLt,
+        CompareOp::SLe,
+    ];
+}
+
 /// An object named from inside a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ObjectRef {

@@ -12,37 +12,6 @@ use freeport_native::{Functions, Options, build_functions};
 
 const WIDTHS: [u32; 15] = [1, 7, 8, 31, 32, 33, 63, 64, 65, 127, 128, 129, 256, 512, 1024];
 
-const UNARY: [UnaryOp; 9] = [
-    UnaryOp::Not,
-    UnaryOp::Neg,
-    UnaryOp::ByteSwap,
-    UnaryOp::ReduceAnd,
-    UnaryOp::ReduceOr,
-    UnaryOp::ReduceXor,
-    UnaryOp::PopCount,
-    UnaryOp::LeadingZeros,
-    UnaryOp::TrailingZeros,
-];
-
-const BINARY: [BinaryOp; 13] = [
-    BinaryOp::Add,
-    BinaryOp::Sub,
-    BinaryOp::Mul,
-    BinaryOp::UDiv,
-    BinaryOp::SDiv,
-    BinaryOp::URem,
-    BinaryOp::SRem,
-    BinaryOp::And,
-    BinaryOp::Or,
-    BinaryOp::Xor,
-    BinaryOp::Shl,
-    BinaryOp::LShr,
-    BinaryOp::AShr,
-];
-
-const COMPARE: [CompareOp; 6] =
-    [CompareOp::Eq, CompareOp::Ne, CompareOp::ULt, CompareOp::ULe, CompareOp::SLt, CompareOp::SLe];
-
 /// An operation on values 0, 1, ..., their widths, and the width of the result.
 struct Case {
     op: Op,
@@ -57,7 +26,7 @@ fn case(op: Op, operands: &[u32], result: u32) -> Case {
 fn arithmetic(cases: &mut Vec<Case>) {
     let [a, b] = [ValueId(0), ValueId(1)];
     for width in WIDTHS {
-        for op in UNARY {
+        for op in UnaryOp::ALL {
             let result = match op {
                 UnaryOp::ByteSwap if !width.is_multiple_of(8) => continue,
                 UnaryOp::ReduceAnd | UnaryOp::ReduceOr | UnaryOp::ReduceXor => 1,
@@ -65,9 +34,9 @@ fn arithmetic(cases: &mut Vec<Case>) {
             };
             cases.push(case(Op::Unary(op, a), &[width], result));
         }
-        let binary = BINARY.map(|op| case(Op::Binary(op, a, b), &[width, width], width));
+        let binary = BinaryOp::ALL.map(|op| case(Op::Binary(op, a, b), &[width, width], width));
         cases.extend(binary);
-        cases.extend(COMPARE.map(|op| case(Op::Compare(op, a, b), &[width, width], 1)));
+        cases.extend(CompareOp::ALL.map(|op| case(Op::Compare(op, a, b), &[width, width], 1)));
         let select = Op::Select { cond: a, if_true: b, if_false: ValueId(2) };
         cases.push(case(select, &[1, width, width], width));
         let constant = Bits::ones(width).insert(0, &Bits::zero(width.div_ceil(2)));

@@ -5,36 +5,6 @@ use super::statements::Writer;
 use super::{random_bits, random_width};
 use crate::{BinaryOp, CompareOp, Op, Type, UnaryOp, ValueId};
 
-const UNARY: [UnaryOp; 8] = [
-    UnaryOp::Not,
-    UnaryOp::Neg,
-    UnaryOp::ReduceAnd,
-    UnaryOp::ReduceOr,
-    UnaryOp::ReduceXor,
-    UnaryOp::PopCount,
-    UnaryOp::LeadingZeros,
-    UnaryOp::TrailingZeros,
-];
-
-const BINARY: [BinaryOp; 13] = [
-    BinaryOp::Add,
-    BinaryOp::Sub,
-    BinaryOp::Mul,
-    BinaryOp::UDiv,
-    BinaryOp::SDiv,
-    BinaryOp::URem,
-    BinaryOp::SRem,
-    BinaryOp::And,
-    BinaryOp::Or,
-    BinaryOp::Xor,
-    BinaryOp::Shl,
-    BinaryOp::LShr,
-    BinaryOp::AShr,
-];
-
-const COMPARE: [CompareOp; 6] =
-    [CompareOp::Eq, CompareOp::Ne, CompareOp::ULt, CompareOp::ULe, CompareOp::SLt, CompareOp::SLe];
-
 impl Writer<'_> {
     /// Some value that is known here, or a constant.
     pub(super) fn any(&mut self) -> ValueId {
@@ -76,7 +46,7 @@ impl Writer<'_> {
         match self.random.u8(0..20) {
             0..=1 => self.unary(value, width),
             2..=5 => {
-                let op = BINARY[self.random.usize(0..BINARY.len())];
+                let op = BinaryOp::ALL[self.random.usize(0..BinaryOp::ALL.len())];
                 let right = self.of_width(width);
                 self.builder.binary(op, value, right)
             }
@@ -117,11 +87,10 @@ impl Writer<'_> {
     }
 
     fn unary(&mut self, value: ValueId, width: u32) -> ValueId {
-        if width.is_multiple_of(8) && self.random.bool() {
-            return self.builder.unary(UnaryOp::ByteSwap, value);
+        match UnaryOp::ALL[self.random.usize(0..UnaryOp::ALL.len())] {
+            UnaryOp::ByteSwap if !width.is_multiple_of(8) => value,
+            op => self.builder.unary(op, value),
         }
-        let op = UNARY[self.random.usize(0..UNARY.len())];
-        self.builder.unary(op, value)
     }
 
     fn concat(&mut self) -> ValueId {
@@ -135,7 +104,7 @@ impl Writer<'_> {
 
     /// A comparison.
     pub(super) fn condition(&mut self) -> ValueId {
-        let op = COMPARE[self.random.usize(0..COMPARE.len())];
+        let op = CompareOp::ALL[self.random.usize(0..CompareOp::ALL.len())];
         let left = self.any();
         let width = self.width(left);
         let right = if self.random.bool() { self.constant(width) } else { self.of_width(width) };

@@ -241,11 +241,9 @@ impl fmt::Display for Report {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Fixture, done, put, run_to_idle, take};
+    use super::super::fixture::{Fixture, WORD, done, put, run_to_idle, take};
     use super::super::{Interpreter, Options, Outcome, Schedule};
     use crate::*;
-
-    const WORD: Item = Item::Bits(64);
 
     /// Loads the count kept in the first state variable and stores it plus 1, modulo `modulus`.
     fn count(b: &mut Builder, modulus: u64) -> ValueId {

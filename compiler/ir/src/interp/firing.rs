@@ -235,32 +235,12 @@ pub(super) fn merge(into: &mut InstanceCounters, from: InstanceCounters) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Fixture, done, put, run_to_idle, take};
-    use super::super::{Interpreter, Options, Outcome};
+    use super::super::Outcome;
+    use super::super::fixture::{
+        Fixture, WORD, collected, done, feed, put, run_to_idle, start, take, word,
+    };
     use crate::oracle::{HostAction, HostEvent};
     use crate::*;
-
-    const WORD: Item = Item::Bits(64);
-
-    fn word(value: u64) -> Bits {
-        Bits::from_u64(64, value)
-    }
-
-    fn start(program: &Program) -> Interpreter<'_> {
-        Interpreter::new(program, &Options::default()).unwrap()
-    }
-
-    fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: &[u64]) {
-        let endpoint = interpreter.endpoint(endpoint).unwrap();
-        for value in values {
-            interpreter.feed_item(endpoint, word(*value)).unwrap();
-        }
-    }
-
-    fn collected(interpreter: &mut Interpreter<'_>) -> Vec<u64> {
-        let endpoint = interpreter.endpoint("from_out0").unwrap();
-        interpreter.take_items(endpoint).unwrap().iter().map(Bits::to_u64).collect()
-    }
 
     /// Ends with a constant mask.
     fn done_with(b: &mut Builder, width: u32, mask: u64) {

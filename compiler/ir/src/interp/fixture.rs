@@ -180,3 +180,30 @@ pub(super) fn pass<'p>(program: &'p Program, items: &[Bits]) -> (Vec<Bits>, Inte
     let output = interpreter.endpoint("from_out0").expect("there is an output");
     (interpreter.take_items(output).expect("it is an output"), interpreter)
 }
+
+/// The item of most tests' channels: a word of 64 bits.
+pub(super) const WORD: Item = Item::Bits(64);
+
+/// A value of a [`WORD`] channel.
+pub(super) fn word(value: u64) -> Bits {
+    Bits::from_u64(64, value)
+}
+
+/// The program, ready to run in turn.
+pub(super) fn start(program: &Program) -> Interpreter<'_> {
+    Interpreter::new(program, &Options::default()).unwrap()
+}
+
+/// Feeds words to an endpoint.
+pub(super) fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: &[u64]) {
+    let endpoint = interpreter.endpoint(endpoint).unwrap();
+    for value in values {
+        interpreter.feed_item(endpoint, word(*value)).unwrap();
+    }
+}
+
+/// The words that have come out of the endpoint behind output 0.
+pub(super) fn collected(interpreter: &mut Interpreter<'_>) -> Vec<u64> {
+    let endpoint = interpreter.endpoint("from_out0").unwrap();
+    interpreter.take_items(endpoint).unwrap().iter().map(Bits::to_u64).collect()
+}

@@ -107,31 +107,11 @@ impl Interpreter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Fixture, done, object, put, run_to_idle, take};
+    use super::super::fixture::{
+        Fixture, WORD, collected, done, feed, object, put, run_to_idle, start, take, word,
+    };
     use super::super::{Interpreter, Options};
     use crate::*;
-
-    const WORD: Item = Item::Bits(64);
-
-    fn word(value: u64) -> Bits {
-        Bits::from_u64(64, value)
-    }
-
-    fn start(program: &Program) -> Interpreter<'_> {
-        Interpreter::new(program, &Options::default()).unwrap()
-    }
-
-    fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: &[u64]) {
-        let endpoint = interpreter.endpoint(endpoint).unwrap();
-        for value in values {
-            interpreter.feed_item(endpoint, word(*value)).unwrap();
-        }
-    }
-
-    fn collected(interpreter: &mut Interpreter<'_>) -> Vec<u64> {
-        let endpoint = interpreter.endpoint("from_out0").unwrap();
-        interpreter.take_items(endpoint).unwrap().iter().map(Bits::to_u64).collect()
-    }
 
     /// An element with a sum: init sets it to 100, the handler adds its input and puts it, the
     /// signal gives it, the method `add` adds to it.

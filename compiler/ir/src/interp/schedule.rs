@@ -182,12 +182,10 @@ impl Interpreter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Fixture, done, put, run_to_idle, take};
+    use super::super::fixture::{Fixture, WORD, done, put, run_to_idle, take};
     use super::super::{Error, Interpreter, Options, Outcome, Schedule};
     use crate::oracle::{Execution, Oracles};
     use crate::*;
-
-    const WORD: Item = Item::Bits(64);
 
     fn random(seed: u64) -> Options {
         Options { schedule: Schedule::Random { seed }, random_seed: seed, ..Options::default() }
