@@ -197,22 +197,36 @@ impl Columns {
         }
     }
 
-    /// The wished upper edge of a slot: level with its neighbours on one side.
-    fn wish(&self, slot: usize, look_left: bool) -> Option<f64> {
-        let tops: Vec<f64> = self
-            .links
+    /// The links of a slot on one side: the height of the port at their far end, and how far
+    /// below the slot's own top they meet it.
+    fn pulls(&self, slot: usize, look_left: bool) -> Vec<(f64, f64)> {
+        self.links
             .iter()
             .filter_map(|link| match look_left {
                 true if link.right == slot => {
-                    Some(self.top[link.left] + link.left_offset - link.right_offset)
+                    Some((self.top[link.left] + link.left_offset, link.right_offset))
                 }
                 false if link.left == slot => {
-                    Some(self.top[link.right] + link.right_offset - link.left_offset)
+                    Some((self.top[link.right] + link.right_offset, link.left_offset))
                 }
                 _ => None,
             })
-            .collect();
-        (!tops.is_empty()).then(|| tops.iter().sum::<f64>() / tops.len() as f64)
+            .collect()
+    }
+
+    /// The top that makes the slot's links on one side as level as can be; none without any.
+    fn wish(&self, slot: usize, look_left: bool) -> Option<f64> {
+        let pulls = self.pulls(slot, look_left);
+        let sum: f64 = pulls.iter().map(|(far, own)| far - own).sum();
+        (!pulls.is_empty()).then(|| sum / pulls.len() as f64)
+    }
+
+    /// Where a slot belongs among its neighbours: the mean height of the ports it is joined to.
+    /// Its own ports do not count, or a tall box would go above a low one that is joined higher.
+    fn rank(&self, slot: usize, look_left: bool) -> Option<f64> {
+        let pulls = self.pulls(slot, look_left);
+        let sum: f64 = pulls.iter().map(|(far, _)| far).sum();
+        (!pulls.is_empty()).then(|| sum / pulls.len() as f64)
     }
 
     /// Sweeps over the columns and sorts each by its neighbours' heights; keeps the best order.
@@ -225,7 +239,7 @@ impl Columns {
                 let at = if look_left { step } else { count - 1 - step };
                 let mut keyed: Vec<(f64, usize)> = self.order[at]
                     .iter()
-                    .map(|&slot| (self.wish(slot, look_left).unwrap_or(self.top[slot]), slot))
+                    .map(|&slot| (self.rank(slot, look_left).unwrap_or(self.top[slot]), slot))
                     .collect();
                 keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
                 self.order[at] = keyed.into_iter().map(|(_, slot)| slot).collect();
