@@ -137,6 +137,8 @@ pub struct Object {
     pub init: Vec<Bits>,
     /// Whether the host may read and write it by name.
     pub host_visible: bool,
+    /// Whether the programmer chose the space; passes then leave the object there.
+    pub is_pinned: bool,
     /// Where it was declared.
     pub loc: Loc,
 }

@@ -132,6 +132,7 @@ fn object(name: &str, elem_bits: u32, depth: u64, init: Vec<Bits>) -> Object {
         lifetime: Lifetime::Instance,
         init,
         host_visible: true,
+        is_pinned: false,
         loc: Loc::default(),
     }
 }

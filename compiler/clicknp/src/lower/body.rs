@@ -47,8 +47,6 @@ pub struct Body<'l, 'a> {
     pub moved: HashSet<String>,
     /// Locals that were indexed by a computed number: they are memories.
     pub indexed_locals: HashSet<LocalId>,
-    /// Locals whose place was chosen in the source.
-    pub placed_locals: HashSet<LocalId>,
     /// Objects that hold constant arrays.
     pub tables: Vec<(Arc<ConstantTable>, ObjectRef)>,
     /// Largest values of the iterators of the loops around.
@@ -134,7 +132,6 @@ impl<'l, 'a> Body<'l, 'a> {
             pointers: vec![],
             moved: HashSet::new(),
             indexed_locals: HashSet::new(),
-            placed_locals: HashSet::new(),
             tables: vec![],
             iterators: HashMap::new(),
             expansions: 0,
@@ -214,9 +211,9 @@ impl<'l, 'a> Body<'l, 'a> {
         for at in 0..self.builder.function().locals.len() {
             let local = LocalId::new(at);
             let is_indexed = self.indexed_locals.contains(&local);
-            let is_placed = self.placed_locals.contains(&local);
             let object = &mut self.builder.function_mut().locals[at];
-            if !is_placed && object.depth > 1 && (is_indexed || object.depth > REGISTER_THRESHOLD) {
+            let is_memory = object.depth > 1 && (is_indexed || object.depth > REGISTER_THRESHOLD);
+            if is_memory && !object.is_pinned {
                 object.space = Space::Local;
             }
         }
@@ -244,6 +241,7 @@ pub fn object_of(name: &str, ty: &Type, lifetime: Lifetime, loc: freeport_ir::Lo
         lifetime,
         init: vec![],
         host_visible: lifetime == Lifetime::Instance,
+        is_pinned: false,
         loc,
     }
 }

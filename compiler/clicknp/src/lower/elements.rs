@@ -327,7 +327,7 @@ impl<'a> Lowering<'a> {
                 let key = (ElementId::new(at), ObjectId::new(object_at));
                 let is_memory = object.depth > 1
                     && (self.indexed_state.contains(&key) || object.depth > REGISTER_THRESHOLD);
-                if is_memory && !self.placed_state.contains(&key) {
+                if is_memory && !object.is_pinned {
                     object.space = Space::Local;
                 }
             }
@@ -368,12 +368,10 @@ impl<'a> Body<'_, 'a> {
             Some(ast::Place::Global) => Space::Global,
             Some(ast::Place::Register) | None => Space::Register,
         };
+        object.is_pinned = one.place.is_some();
         let state = &mut self.lowering.program.elements[id.index()].state;
         state.push(object);
         let object = ObjectId::new(state.len() - 1);
-        if one.place.is_some() {
-            self.lowering.placed_state.insert((id, object));
-        }
         let numbers = fields(ty.innermost().0);
         let layout =
             VariableLayout { name: name.text.clone(), object, ty: ty.to_string(), fields: numbers };

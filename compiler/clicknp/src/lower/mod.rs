@@ -75,8 +75,6 @@ pub struct Lowering<'a> {
     functions: HashMap<functions::FunctionKey, functions::Progress>,
     /// State that is indexed by a computed number.
     indexed_state: HashSet<(ElementId, ObjectId)>,
-    /// State whose place was chosen in the source.
-    placed_state: HashSet<(ElementId, ObjectId)>,
     /// State that holds constant arrays.
     table_states: Vec<(ElementId, std::sync::Arc<names::ConstantTable>, ObjectId)>,
     /// Functions being lowered.
@@ -113,7 +111,6 @@ impl<'a> Lowering<'a> {
             elements: HashMap::new(),
             functions: HashMap::new(),
             indexed_state: HashSet::new(),
-            placed_state: HashSet::new(),
             table_states: vec![],
             depth: 0,
         };

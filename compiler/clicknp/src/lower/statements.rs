@@ -297,8 +297,8 @@ impl<'a> Body<'_, 'a> {
             ast::Place::Local => Space::Local,
             ast::Place::Global => Space::Global,
         };
-        self.placed_locals.insert(local);
-        self.builder.function_mut().locals[local.index()].space = space;
+        let object = &mut self.builder.function_mut().locals[local.index()];
+        (object.space, object.is_pinned) = (space, true);
     }
 
     /// Warns of a local variable that hides one of the element.

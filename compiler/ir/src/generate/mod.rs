@@ -159,6 +159,7 @@ fn random_object(random: &mut fastrand::Rng, name: String, lifetime: Lifetime) -
         lifetime,
         init,
         host_visible: false,
+        is_pinned: false,
         loc: Loc::default(),
     }
 }

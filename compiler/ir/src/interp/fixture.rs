@@ -141,6 +141,7 @@ pub(super) fn object(name: String, elem_bits: u32, depth: u64) -> Object {
         lifetime: Lifetime::Instance,
         init: vec![],
         host_visible: true,
+        is_pinned: false,
         loc: Loc::default(),
     }
 }
@@ -191,19 +192,20 @@ pub(super) fn word(value: u64) -> Bits {
 
 /// The program, ready to run in turn.
 pub(super) fn start(program: &Program) -> Interpreter<'_> {
-    Interpreter::new(program, &Options::default()).unwrap()
+    Interpreter::new(program, &Options::default()).expect("the fixture is sound")
 }
 
 /// Feeds words to an endpoint.
 pub(super) fn feed(interpreter: &mut Interpreter<'_>, endpoint: &str, values: &[u64]) {
-    let endpoint = interpreter.endpoint(endpoint).unwrap();
+    let endpoint = interpreter.endpoint(endpoint).expect("the fixture has it");
     for value in values {
-        interpreter.feed_item(endpoint, word(*value)).unwrap();
+        interpreter.feed_item(endpoint, word(*value)).expect("it takes words");
     }
 }
 
 /// The words that have come out of the endpoint behind output 0.
 pub(super) fn collected(interpreter: &mut Interpreter<'_>) -> Vec<u64> {
-    let endpoint = interpreter.endpoint("from_out0").unwrap();
-    interpreter.take_items(endpoint).unwrap().iter().map(Bits::to_u64).collect()
+    let endpoint = interpreter.endpoint("from_out0").expect("the fixture has it");
+    let items = interpreter.take_items(endpoint).expect("it is an output");
+    items.iter().map(Bits::to_u64).collect()
 }

@@ -154,6 +154,7 @@ mod tests {
             lifetime: Lifetime::Instance,
             init: vec![],
             host_visible: true,
+            is_pinned: false,
             loc: Loc::default(),
         }
     }

@@ -3,8 +3,8 @@
 //! registers, which are read, computed with and written back in one cycle.
 //!
 //! A scalar always can; an array can where every access of every function has a constant index and
-//! the array is no larger than the threshold. Objects that were put elsewhere by a qualifier
-//! (`register`, `global`) are left alone.
+//! the array is no larger than the threshold. Objects that were put somewhere by a qualifier
+//! (`register`, `local`, `global`) are left alone.
 
 use super::edit::{constants, object_of};
 use super::{Changes, Options};
@@ -39,7 +39,7 @@ pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Change
 
 fn can_be_register(object: &Object, is_steady: bool, options: &Options) -> bool {
     let is_small = object.depth == 1 || is_steady && object.depth <= options.promote_limit;
-    object.space == Space::Local && is_small
+    object.space == Space::Local && !object.is_pinned && is_small
 }
 
 /// The objects that a function accesses at an index that is not a constant.

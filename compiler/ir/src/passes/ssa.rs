@@ -13,8 +13,8 @@ use super::edit::{
 };
 use super::{Changes, Options};
 use crate::{
-    Addressing, BinaryOp, Bits, Function, Inst, Loc, Object, ObjectRef, Op, Program, Type, UnaryOp,
-    Value, ValueId,
+    Addressing, BinaryOp, Bits, Function, Inst, Loc, Object, ObjectRef, Op, Program, Space, Type,
+    UnaryOp, Value, ValueId,
 };
 use std::collections::HashMap;
 
@@ -64,7 +64,10 @@ struct Cells {
 }
 
 fn find_cells(function: &Function, constants: &[Option<Bits>]) -> Cells {
-    let mut indexes: Vec<Option<Vec<u64>>> = vec![Some(vec![]); function.locals.len()];
+    // A variable that the programmer put in memory stays there (ClickNP 2.7).
+    let is_memory = |local: &Object| local.is_pinned && local.space != Space::Register;
+    let mut indexes: Vec<Option<Vec<u64>>> =
+        function.locals.iter().map(|local| (!is_memory(local)).then(Vec::new)).collect();
     for inst in function.blocks.iter().flat_map(|block| &block.insts) {
         if let Some((local, cell)) = cell_of(function, &inst.op, constants) {
             let known = &mut indexes[local];

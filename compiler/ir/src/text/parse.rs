@@ -302,13 +302,14 @@ impl<'t> Parser<'t> {
         self.cursor.sign("[")?;
         let depth = self.cursor.number_u64()?;
         self.cursor.sign("]")?;
-        let (mut lifetime, mut host_visible) = (usual, false);
+        let (mut lifetime, mut host_visible, mut is_pinned) = (usual, false, false);
         loop {
             match self.cursor.word() {
                 Some("bytes") => addressing = Addressing::Byte,
                 Some("instance") => lifetime = Lifetime::Instance,
                 Some("firing") => lifetime = Lifetime::Firing,
                 Some("visible") => host_visible = true,
+                Some("pinned") => is_pinned = true,
                 _ => break,
             }
             self.cursor.next();
@@ -319,9 +320,18 @@ impl<'t> Parser<'t> {
             init = self.cursor.list("}", |cursor| cursor.literal(Some(elem_bits)))?;
         }
         let loc = self.cursor.loc();
-        let object =
-            Object { name, space, elem_bits, depth, addressing, lifetime, init, host_visible, loc };
-        Ok(object)
+        Ok(Object {
+            name,
+            space,
+            elem_bits,
+            depth,
+            addressing,
+            lifetime,
+            init,
+            host_visible,
+            is_pinned,
+            loc,
+        })
     }
 }
 

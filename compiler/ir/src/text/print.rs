@@ -170,6 +170,9 @@ impl<'p> Printer<'p> {
         if object.host_visible {
             text.push_str(" visible");
         }
+        if object.is_pinned {
+            text.push_str(" pinned");
+        }
         if !object.init.is_empty() {
             let bits = object.init.iter().map(|bits| literal(bits, Some(object.elem_bits)));
             put(&mut text, format_args!(" = {{{}}}", bits.collect::<Vec<_>>().join(", ")));

@@ -225,3 +225,30 @@ fn methods_change_state_between_firings() {
     interpreter.run(1_000).unwrap();
     assert_eq!(interpreter.take_items(output).unwrap(), [Bits::from_u64(32, 80)]);
 }
+
+#[test]
+fn places_that_are_chosen_are_kept_and_others_follow_from_use() {
+    let text = ".element Places (uint in -> uint out) {
+        .state {
+            local uint chosen; register uint few[128]; global uint board[2];
+            uint scalar; uint fixed[4]; uint moving[4]; uint large[65];
+        }
+        .handler {
+            uint x = read_input_port(in);
+            set_output_port(out, moving[x & 3] + fixed[1] + large[2] + few[x & 127]);
+        } }";
+    let program = with_instance(text);
+    let state = &program.elements[0].state;
+    let places: Vec<_> =
+        state.iter().map(|it| (it.name.as_str(), it.space, it.is_pinned)).collect();
+    let wanted = [
+        ("chosen", Space::Local, true),
+        ("few", Space::Register, true),
+        ("board", Space::Global, true),
+        ("scalar", Space::Register, false),
+        ("fixed", Space::Register, false),
+        ("moving", Space::Local, false),
+        ("large", Space::Local, false),
+    ];
+    assert_eq!(places, wanted);
+}
