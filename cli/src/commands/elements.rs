@@ -43,12 +43,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         } else if arguments.name.is_some() {
             print_page(page);
         } else {
-            let purpose = page.manual.first(Field::Purpose).unwrap_or_default().replace('\n', " ");
+            let purpose = page.manual.first(Field::Purpose).unwrap_or_default();
             let name = format!("{}/{}", page.category, page.name);
-            println!("{name:<28} {purpose}");
+            println!("{name:<28} {}", first_sentence(purpose));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the list says of an element; its page has the rest.
+fn first_sentence(text: &str) -> String {
+    let line = text.replace('\n', " ");
+    let end = line.find(". ").map_or(line.len(), |stop| stop + 1);
+    line[..end].to_string()
 }
 
 fn print_page(page: &Page) {
@@ -68,4 +75,15 @@ fn as_json(page: &Page) -> Value {
         "declaration": page.declaration,
         "fields": fields,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_the_first_sentence() {
+        assert_eq!(first_sentence("Counts IPv4\npackets. And more."), "Counts IPv4 packets.");
+        assert_eq!(first_sentence("One, version 1.5"), "One, version 1.5");
+    }
 }
