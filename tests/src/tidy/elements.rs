@@ -38,8 +38,14 @@ pub fn goldens(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Files of the library that define an element or a group; others hold what elements share.
 fn elements(tree: &Tree) -> impl Iterator<Item = &File> {
-    tree.files.iter().filter(|file| is_in_library(file) && file.extension() == "cnp")
+    let is_cnp = |file: &&File| is_in_library(file) && file.extension() == "cnp";
+    tree.files.iter().filter(is_cnp).filter(|file| has_element(file))
+}
+
+fn has_element(file: &File) -> bool {
+    file.text.lines().any(|line| line.starts_with(".element") || line.starts_with("group "))
 }
 
 fn is_in_library(file: &File) -> bool {
@@ -74,7 +80,8 @@ mod tests {
             ("elements/a/hollow.cnp", "// licence\n/**\n * purpose:\n * example: x\n */\n.element"),
             ("elements/a/late.cnp", ".element\n/**\n * purpose: Too late.\n * example: x\n */\n"),
             ("elements/a/plain.cnp", "// purpose: No manual block.\n// example: x\n.element"),
-            ("examples/other.cnp", ""),
+            ("elements/shared.cnp", "// licence\nstruct Shared { uint number; };"),
+            ("examples/other.cnp", ".element"),
         ];
         let findings =
             ["hollow", "late", "late", "plain", "plain"].map(|it| format!("elements/a/{it}.cnp:1"));
@@ -84,12 +91,13 @@ mod tests {
     #[test]
     fn an_element_has_a_golden_with_a_case() {
         let files = [
-            ("elements/a/good.cnp", ""),
+            ("elements/a/good.cnp", ".element Good"),
             ("elements/a/good.test", "case it works\n"),
-            ("elements/a/bare.cnp", ""),
-            ("elements/a/hollow.cnp", ""),
+            ("elements/a/bare.cnp", "group Bare ("),
+            ("elements/a/hollow.cnp", ".element Hollow"),
             ("elements/a/hollow.test", "# later\n"),
             ("elements/a/orphan.test", "case it works\n"),
+            ("elements/shared.cnp", "struct Shared { uint number; };"),
         ];
         let findings =
             ["elements/a/bare.cnp:0", "elements/a/hollow.test:0", "elements/a/orphan.test:0"];
