@@ -2,26 +2,55 @@
 //! From what the front end knows of state variables, a list of numbers with paths and places, to
 //! what the manager wants, a tree of members and elements.
 
-use freeport_clicknp::layouts::{FieldLayout, Layouts as FrontEndLayouts, VariableLayout};
-use freeport_ir::{Element, Program};
+use freeport_clicknp::layouts::{
+    FieldLayout, Layouts as FrontEndLayouts, MethodLayout as FrontEndMethod, VariableLayout,
+};
+use freeport_ir::{Element, Function, Program, Type};
 use freeport_nic::layout::{Layout, Member};
-use freeport_nic::manager::Layouts;
+use freeport_nic::layouts::{Layouts, MethodLayout};
 
-/// The layouts of all variables of a compiled program.
+/// The layouts of all variables and methods of a compiled program.
 pub fn of(program: &Program, known: &FrontEndLayouts) -> Layouts {
-    let mut layouts = Layouts::new();
+    let mut layouts = Layouts::default();
     for (element, layout) in program.elements.iter().zip(&known.elements) {
         for variable in &layout.variables {
             let key = (element.name.clone(), variable.name.clone());
-            layouts.insert(key, of_variable(element, variable));
+            layouts.variables.insert(key, of_variable(element, variable));
+        }
+        for method in &layout.methods {
+            let Some(found) = element.methods.iter().find(|it| it.name == method.name) else {
+                continue;
+            };
+            let key = (element.name.clone(), method.name.clone());
+            let shape = of_method(program.function(found.function), method);
+            layouts.methods.insert(key, shape);
         }
     }
     layouts
 }
 
 fn of_variable(element: &Element, variable: &VariableLayout) -> Layout {
-    let bits = element.state[variable.object.index()].elem_bits;
-    let fields: Vec<Field<'_>> = variable.fields.iter().map(Field::of).collect();
+    of_fields(element.state[variable.object.index()].elem_bits, &variable.fields)
+}
+
+fn of_method(function: &Function, method: &FrontEndMethod) -> MethodLayout {
+    let bits = |ty: Type| ty.bits().unwrap_or(1);
+    let params = method.params.iter().zip(function.params());
+    MethodLayout {
+        parameters: params
+            .map(|((name, _, fields), value)| {
+                (name.clone(), of_fields(bits(function.type_of(*value)), fields))
+            })
+            .collect(),
+        result: match (function.result, &method.result) {
+            (Some(ty), Some((_, fields))) => Some(of_fields(bits(ty), fields)),
+            _ => None,
+        },
+    }
+}
+
+fn of_fields(bits: u32, fields: &[FieldLayout]) -> Layout {
+    let fields: Vec<Field<'_>> = fields.iter().map(Field::of).collect();
     match fields.as_slice() {
         [only] if only.path.is_empty() => number(only.layout.is_signed, bits),
         _ => Layout::Struct { bits, members: members(&fields, 0) },
@@ -128,7 +157,28 @@ mod tests {
         let compiled = compile_text("keep.cnp", PROGRAM, &Options::default());
         let compiled = compiled.unwrap_or_else(|failure| panic!("{failure}"));
         let layouts = of(&compiled.program, &compiled.layouts);
-        layouts[&("Keep".to_owned(), variable.to_owned())].clone()
+        layouts.variables[&("Keep".to_owned(), variable.to_owned())].clone()
+    }
+
+    #[test]
+    fn methods_have_the_shapes_of_their_parameters_and_results() {
+        let text = PROGRAM.replace(
+            ".handler",
+            ".method rule swap(rule old, int by) { rule r = old; r.mark = by; return r; }
+             .method void clear() { balance = 0; }
+             .handler",
+        );
+        let compiled = compile_text("keep.cnp", &text, &Options::default());
+        let compiled = compiled.unwrap_or_else(|failure| panic!("{failure}"));
+        let layouts = of(&compiled.program, &compiled.layouts);
+        let method = |name: &str| &layouts.methods[&("Keep".to_owned(), name.to_owned())];
+        assert_eq!(method("swap").signature("swap"), "swap(old, by)");
+        let rule = json!({"address": 9, "ports": [80, 443], "priority": -3, "mark": 5});
+        let [(_, old), (_, by)] = &method("swap").parameters[..] else { panic!("two") };
+        let bits = old.parse(&rule).unwrap();
+        assert_eq!(method("swap").result.as_ref().unwrap().show(&bits), rule);
+        assert_eq!(*by, Layout::Signed(32));
+        assert_eq!(*method("clear"), MethodLayout::default());
     }
 
     #[test]

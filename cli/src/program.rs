@@ -7,7 +7,7 @@ use freeport_clicknp::diagnostic::{Diagnostic, Severity};
 use freeport_clicknp::source::{SourceMap, Span};
 use freeport_clicknp::{Options, compile_file, library};
 use freeport_ir::{Program, VerifyError, text, verify};
-use freeport_nic::manager::Layouts;
+use freeport_nic::layouts::Layouts;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ fn parsed(path: &Path) -> Result<Loaded, Vec<Message>> {
         program.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     }
     let program = verified(program, path)?;
-    Ok(Loaded { program, layouts: Layouts::new(), warnings: vec![] })
+    Ok(Loaded { program, layouts: Layouts::default(), warnings: vec![] })
 }
 
 fn verified(program: Program, path: &Path) -> Result<Program, Vec<Message>> {

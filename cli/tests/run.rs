@@ -285,3 +285,45 @@ fn syntax_errors_are_told_with_their_place() {
     let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert_eq!((&first["severity"], &first["line"]), (&"error".into(), &2.into()));
 }
+
+const TABLE: &str = "
+    struct Key { uint address; ushort port; };
+    .element Table (flit in -> flit out) {
+        .state { Key keys[4]; uint count; }
+        .handler { set_output_port(out, read_input_port(in)); }
+        .method int insert(Key key, uint index) {
+            if (index >= 4) return -1;
+            keys[index] = key;
+            count = count + 1;
+            return count;
+        }
+        .method Key at(uint index) { return keys[index & 3]; }
+    }
+    Table :: table
+    from_tor -> table -> to_tor
+";
+
+#[test]
+fn methods_are_called_before_and_after_a_run_and_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let [program, initial] = ["table.cnp", "initial.json"].map(|it| folder.path().join(it));
+    std::fs::write(&program, TABLE).unwrap();
+    let calls = r#"{"table": {"insert()": [[{"address": "10.0.0.9"}, 0], [{}, 4], [{}, 5]]}}"#;
+    std::fs::write(&initial, calls).unwrap();
+    let [program, initial] = [program, initial].map(|it| it.display().to_string());
+    for machine in MACHINES {
+        let call = "table.insert({address: 10.0.0.1, port: 80}, 2)";
+        let run = ["run", &program, "--in", TRACE, "--init", &initial, "--call", call];
+        let then = ["--then", "table.at(2)", "--then", "table.at(0)", "--get", "table.count"];
+        let output = freeport(&[&run[..], &then, &machine].concat());
+        let told = String::from_utf8(output.stdout).unwrap();
+        let at_2 = r#"table.at = {"address":167772161,"port":80}"#;
+        let at_0 = r#"table.at = {"address":167772169,"port":0}"#;
+        assert_eq!(told, format!("table.insert = 2\n{at_2}\n{at_0}\ntable.count = 2\n"));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told, "table.insert: 2 calls gave -1\ntable.insert: 1 calls gave 1\n");
+        let wrong = [&run[..6], &["--call", "table.insert({mac: 1}, 2)"], &machine].concat();
+        let expected = "table.insert, key: there is no member mac; there are address, port";
+        assert!(complaint(&wrong).contains(expected), "{}", complaint(&wrong));
+    }
+}

@@ -10,11 +10,14 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use freeport_ir::interp::{self, Schedule};
 use freeport_ir::{InstanceId, Program};
+use freeport_nic::call::Call;
 use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, DeviceError, Ports, Run, RunEnd};
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::manager::Manager;
 use freeport_nic::port::{BATCH, Capture, Receive, Transmit};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -79,9 +82,17 @@ pub struct Arguments {
     /// Give a variable a value before the run; may be repeated
     #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]=VALUE")]
     set: Vec<Assignment>,
-    /// Give variables values from a file, {"instance": {"variable": value}}
+    /// Give variables values and call methods from a file, {"instance": {"variable": value,
+    /// "method()": [[argument, argument]]}}
     #[arg(long, value_name = "FILE.json")]
     init: Option<PathBuf>,
+    /// Call a method before the run and print its result; may be repeated. A struct is written as
+    /// {member: value}
+    #[arg(long, value_name = "INSTANCE.METHOD(VALUE,VALUE)")]
+    call: Vec<Call>,
+    /// Call a method after the run and print its result; may be repeated
+    #[arg(long, value_name = "INSTANCE.METHOD(VALUE,VALUE)")]
+    then: Vec<Call>,
     /// Send a signal after the run and print its answer; may be repeated
     #[arg(long, value_name = "INSTANCE:WORD,WORD")]
     signal: Vec<SignalSpec>,
@@ -123,10 +134,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.init {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
-        manager.set_initial(&text).with_context(|| format!("{}", path.display()))?;
+        let results = manager.set_initial(&text).with_context(|| format!("{}", path.display()))?;
+        tell_results(&results);
     }
     for assignment in &arguments.set {
         manager.write(&assignment.path, &assignment.value)?;
+    }
+    for call in &arguments.call {
+        print_call(&mut manager, call)?;
     }
     // A name that does not exist is told before the run, not after it.
     for path in &arguments.get {
@@ -134,6 +149,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let end = run_to_the_end(&mut manager, arguments)?;
     print_told(&mut manager);
+    for call in &arguments.then {
+        print_call(&mut manager, call)?;
+    }
     for spec in &arguments.signal {
         let answer = manager.signal(&spec.instance, 0, &spec.words)?;
         let words = answer.params.map(|word| word.to_string());
@@ -180,6 +198,24 @@ fn device<'p>(program: &'p Program, arguments: &Arguments) -> anyhow::Result<Box
             device.set_breakpoints_enabled(arguments.breakpoints);
             Ok(Box::new(device))
         }
+    }
+}
+
+/// Calls a method and prints what it gives.
+fn print_call(manager: &mut Managed<'_>, call: &Call) -> anyhow::Result<()> {
+    println!("{} = {}", call.path, manager.call(call)?);
+    Ok(())
+}
+
+/// Tells how often each method was called from a file, by result: an insertion that found no room
+/// gives another result than the others.
+fn tell_results(results: &[(String, Value)]) {
+    let mut counts: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for (path, result) in results {
+        *counts.entry((path, result.to_string())).or_default() += 1;
+    }
+    for ((path, result), count) in counts {
+        eprintln!("{path}: {count} calls gave {result}");
     }
 }
 

@@ -238,6 +238,15 @@ impl Device for CpuDevice<'_> {
         Ok(self.graph.signal(instance, signal.clone())?)
     }
 
+    fn call_method(
+        &mut self,
+        instance: InstanceId,
+        method: &str,
+        arguments: &[Bits],
+    ) -> Result<Option<Bits>, DeviceError> {
+        Ok(self.graph.call_method(instance, method, arguments)?)
+    }
+
     fn read_variable(
         &self,
         instance: InstanceId,

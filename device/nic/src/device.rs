@@ -32,6 +32,17 @@ pub trait Device {
     /// An instance that takes no signals.
     fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError>;
 
+    /// Calls a method of an instance, between two firings; its result, where it has one.
+    ///
+    /// # Errors
+    /// No such method, or arguments of other widths than its parameters.
+    fn call_method(
+        &mut self,
+        instance: InstanceId,
+        method: &str,
+        arguments: &[Bits],
+    ) -> Result<Option<Bits>, DeviceError>;
+
     /// Element `index` of a variable.
     ///
     /// # Errors
@@ -77,6 +88,15 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {
         (**self).signal(instance, signal)
+    }
+
+    fn call_method(
+        &mut self,
+        instance: InstanceId,
+        method: &str,
+        arguments: &[Bits],
+    ) -> Result<Option<Bits>, DeviceError> {
+        (**self).call_method(instance, method, arguments)
     }
 
     fn read_variable(

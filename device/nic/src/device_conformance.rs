@@ -96,6 +96,9 @@ fn signals_and_variables_reach_the_instance<D: Device>(mut device: D) {
     assert_eq!(device.read_variable(SWAP, "count", 0).expect("there"), number((1 << 40) + 1));
     let mark = |value| Bits::from_u64(16, value);
     device.write_variable(SWAP, "marks", 3, &mark(9)).expect("it is there");
+    let old = device.call_method(SWAP, "add", &[number(3)]).expect("it is there");
+    assert_eq!(old, Some(number((1 << 40) + 1)));
+    assert_eq!(device.read_variable(SWAP, "count", 0).expect("there"), number((1 << 40) + 4));
     let marks = [0, 1, 2, 3].map(|at| device.read_variable(SWAP, "marks", at).expect("there"));
     assert_eq!(marks, [1, 2, 0, 9].map(mark));
 }
@@ -106,6 +109,9 @@ fn what_does_not_exist_is_refused<D: Device>(mut device: D) {
     assert!(device.write_variable(SWAP, "marks", u64::MAX, &Bits::zero(16)).is_err());
     assert!(device.write_variable(SWAP, "marks", 0, &Bits::zero(17)).is_err());
     assert!(device.signal(SWAP, &Bits::zero(64)).is_err());
+    assert!(device.call_method(SWAP, "nothing", &[]).is_err());
+    assert!(device.call_method(SWAP, "add", &[]).is_err());
+    assert!(device.call_method(SWAP, "add", &[Bits::zero(63)]).is_err());
 }
 
 fn ports_that_do_not_fit_are_refused<D: Device>(mut device: D) {

@@ -187,6 +187,15 @@ impl Device for InterpreterDevice<'_> {
         Ok(self.interpreter.signal(instance, signal.clone())?)
     }
 
+    fn call_method(
+        &mut self,
+        instance: InstanceId,
+        method: &str,
+        arguments: &[Bits],
+    ) -> Result<Option<Bits>, DeviceError> {
+        Ok(self.interpreter.call_method(instance, method, arguments.to_vec())?)
+    }
+
     fn read_variable(
         &self,
         instance: InstanceId,

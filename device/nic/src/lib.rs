@@ -2,12 +2,14 @@
 //! Where packet programs run: the ports that frames come from and go to, the devices that hold a
 //! program, and the manager that steers them.
 
+pub mod call;
 pub mod cpu;
 pub mod device;
 #[cfg(test)]
 mod device_conformance;
 pub mod interpreter;
 pub mod layout;
+pub mod layouts;
 pub mod manager;
 pub mod packet;
 pub mod port;

@@ -5,16 +5,14 @@
 //! A variable is written `instance.variable`, `instance.variable[3]`, and with what is inside it:
 //! `instance.variable[3].member`, `instance.variable.member[2]`. Instance names may have dots.
 
+use crate::call::Call;
 use crate::device::{Device, DeviceError, Ports, Run};
 use crate::layout::{Layout, ValueError, value_of_text};
+use crate::layouts::Layouts;
 use crate::signal::Signal;
 use crate::stats::Statistics;
 use freeport_ir::{Bits, InstanceId, Object, Program};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-
-/// What the front end knows of variables: by element type and variable, the layout of an element.
-pub type Layouts = BTreeMap<(String, String), Layout>;
 
 /// A device with names.
 pub struct Manager<D> {
@@ -37,6 +35,16 @@ pub enum ManagerError {
         name: String,
         /// What there is.
         known: Vec<String>,
+    },
+    /// Too many or too few arguments of a call.
+    #[error("{path}: {given} arguments given, it is {signature}")]
+    Arguments {
+        /// Instance and method.
+        path: String,
+        /// How many were given.
+        given: usize,
+        /// The method with its parameters.
+        signature: String,
     },
     /// Not the name of a variable.
     #[error("{0}: a variable is written instance.variable or instance.variable[index]")]
@@ -95,6 +103,10 @@ impl<D: Device> Manager<D> {
         &mut self.device
     }
 
+    pub(crate) fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+
     /// Runs between ports; see [`Device::run`].
     ///
     /// # Errors
@@ -103,21 +115,33 @@ impl<D: Device> Manager<D> {
         Ok(self.device.run(ports)?)
     }
 
-    /// Sets variables from a JSON object of instances, each an object of variables with their
-    /// values. The value of an array is a list from its first element on, or an object with
-    /// indices as names. Everything is checked before anything is written.
+    /// Sets variables and calls methods from a JSON object of instances, each an object of
+    /// variables with their values and of methods, written `name()`, with a list of calls, each a
+    /// list of arguments. The value of an array is a list from its first element on, or an object
+    /// with indices as names. Everything is checked before anything is done; variables come first.
+    /// Gives what was called, with the results.
     ///
     /// # Errors
     /// Text of another shape, unknown names, values that do not fit.
-    pub fn set_initial(&mut self, json: &str) -> Result<(), ManagerError> {
+    pub fn set_initial(&mut self, json: &str) -> Result<Vec<(String, Value)>, ManagerError> {
         let shape = |what: &str| ManagerError::Initial(what.to_owned());
         let value: Value = serde_json::from_str(json).map_err(|error| shape(&error.to_string()))?;
         let instances = object(&value, "the file is not an object of instances")?;
         let mut writes = vec![];
-        for (instance, variables) in instances {
-            let what = format!("{instance} is not an object of variables");
-            for (variable, value) in object(variables, &what)? {
-                let place = self.place(&format!("{instance}.{variable}"))?;
+        let mut calls = vec![];
+        for (instance, members) in instances {
+            let what = format!("{instance} is not an object of variables and methods");
+            for (member, value) in object(members, &what)? {
+                let path = format!("{instance}.{member}");
+                if let Some(path) = path.strip_suffix("()") {
+                    for arguments in list(value, path)? {
+                        let arguments = list(arguments, path)?.clone();
+                        let call = Call { path: path.to_owned(), arguments };
+                        calls.push((call.path.clone(), self.prepare(&call)?));
+                    }
+                    continue;
+                }
+                let place = self.place(&path)?;
                 for (index, bits) in place.values(value)? {
                     writes.push((place.instance, place.variable.clone(), index, bits));
                 }
@@ -126,7 +150,8 @@ impl<D: Device> Manager<D> {
         for (instance, variable, index, bits) in writes {
             self.device.write_variable(instance, &variable, index, &bits)?;
         }
-        Ok(())
+        let call = |(path, call)| Ok((path, self.call_prepared(&call)?));
+        calls.into_iter().map(call).collect()
     }
 
     /// Sends a signal to the instance of that name; gives its answer.
@@ -244,7 +269,7 @@ impl<D: Device> Manager<D> {
             known: visible_objects(program, element).map(|it| it.name.clone()).collect(),
         })?;
         let key = (program.element(element).name.clone(), name.to_owned());
-        let layout = self.layouts.get(&key).cloned();
+        let layout = self.layouts.variables.get(&key).cloned();
         let layout = layout.unwrap_or(Layout::Unsigned(object.elem_bits));
         let mut place = Place {
             path: path.to_owned(),
@@ -269,7 +294,7 @@ impl<D: Device> Manager<D> {
     }
 
     /// The instance that a path begins with, and what follows its dot. The longest name counts.
-    fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
+    pub(crate) fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
         let instances = self.device.program().graph.instances.iter().enumerate();
         let follows = |name: &str| path.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
         let matches =
@@ -360,6 +385,11 @@ fn index_in(text: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok()?, rest))
 }
 
+fn list<'a>(value: &'a Value, path: &str) -> Result<&'a Vec<Value>, ManagerError> {
+    let shape = || ManagerError::Initial(format!("{path}() is not a list of lists of arguments"));
+    value.as_array().ok_or_else(shape)
+}
+
 fn object<'a>(value: &'a Value, otherwise: &str) -> Result<&'a Map<String, Value>, ManagerError> {
     value.as_object().ok_or_else(|| ManagerError::Initial(otherwise.to_owned()))
 }
@@ -385,7 +415,8 @@ mod tests {
             Layout::Array { element: Box::new(Layout::Unsigned(4)), stride_bits: 4, count: 2 };
         let member = |name: &str, lo, layout| Member { name: name.into(), lo, layout };
         let members = vec![member("low", 0, Layout::Signed(8)), member("nibbles", 8, nibbles)];
-        [(("MacSwap".into(), "marks".into()), Layout::Struct { bits: 16, members })].into()
+        let marks = (("MacSwap".into(), "marks".into()), Layout::Struct { bits: 16, members });
+        Layouts { variables: [marks].into(), ..Layouts::default() }
     }
 
     fn with_manager(layouts: Layouts, check: impl FnOnce(Manager<InterpreterDevice<'_>>)) {
@@ -396,7 +427,7 @@ mod tests {
 
     #[test]
     fn variables_are_read_and_written_by_name() {
-        with_manager(Layouts::new(), |mut manager| {
+        with_manager(Layouts::default(), |mut manager| {
             assert_eq!(manager.variables(), ["group.swap.count", "group.swap.marks"]);
             manager.write("group.swap.count", "0xffff_ffff_ffff_ffff").expect("it fits");
             assert_eq!(manager.read("group.swap.count").expect("there"), json!(u64::MAX));
@@ -422,7 +453,7 @@ mod tests {
 
     #[test]
     fn initial_values_are_written_all_or_none() {
-        with_manager(Layouts::new(), |mut manager| {
+        with_manager(Layouts::default(), |mut manager| {
             let good = r#"{"group.swap": {"count": "10.0.0.1", "marks": {"2": 5}}}"#;
             manager.set_initial(good).expect("everything fits");
             assert_eq!(manager.read("group.swap.count").expect("there"), json!(0x0a00_0001));
@@ -435,8 +466,24 @@ mod tests {
     }
 
     #[test]
+    fn initial_calls_come_after_initial_values_and_give_their_results() {
+        with_manager(Layouts::default(), |mut manager| {
+            let text = r#"{"group.swap": {"add()": [[1], ["0x10"]], "count": 5}}"#;
+            let results = manager.set_initial(text).expect("everything fits");
+            let path = || "group.swap.add".to_owned();
+            assert_eq!(results, [(path(), json!(5)), (path(), json!(6))]);
+            assert_eq!(manager.read("group.swap.count").expect("there"), json!(22));
+            for bad in ["[[1], [2, 3]]", "[1]", "1", "[[-1]]"] {
+                let text = format!(r#"{{"group.swap": {{"count": 0, "add()": {bad}}}}}"#);
+                assert!(manager.set_initial(&text).is_err(), "{bad}");
+            }
+            assert_eq!(manager.read("group.swap.count").expect("there"), json!(22));
+        });
+    }
+
+    #[test]
     fn values_are_those_of_every_variable_that_is_small_enough() {
-        with_manager(Layouts::new(), |mut manager| {
+        with_manager(Layouts::default(), |mut manager| {
             manager.write("group.swap.count", "5").expect("it fits");
             let all = json!({"group.swap": {"count": 5, "marks": [1, 2, 0, 0]}});
             assert_eq!(manager.values(4).expect("there"), all);
@@ -469,7 +516,7 @@ mod tests {
 
     #[test]
     fn signals_go_by_name_and_are_answered() {
-        with_manager(Layouts::new(), |mut manager| {
+        with_manager(Layouts::default(), |mut manager| {
             manager.signal("group.swap", 1, &[40]).expect("it takes signals");
             let answer = manager.signal("group.swap", 1, &[2, 7]).expect("it takes signals");
             assert_eq!((answer.command, answer.params[0], answer.params[1]), (1, 40, 7));

@@ -5,12 +5,13 @@ use freeport_ir::flit::{FLIT_BITS, SOP_BIT};
 use freeport_ir::*;
 
 /// `from_tor -> swap -> to_tor`: exchanges the Ethernet addresses and counts packets in `count`.
-/// A signal answers with `count` and adds its first parameter to it. `marks` is an array of four
+/// A signal answers with `count` and adds its first parameter to it; so does the method
+/// `add(uint64) -> uint64`. `marks` is an array of four
 /// 16-bit numbers that starts as 1, 2.
 pub fn mac_swap() -> Program {
     let mut program = Program { name: "mac_swap".into(), ..Program::default() };
     let element = ElementId::new(0);
-    program.functions = vec![handler(element), signal(element)];
+    program.functions = vec![handler(element), signal(element), add(element)];
     program.elements = vec![Element {
         name: "MacSwap".into(),
         inputs: vec![port("in", Item::Flit)],
@@ -23,7 +24,7 @@ pub fn mac_swap() -> Program {
         init: None,
         handler: FunctionId::new(0),
         signal: Some(FunctionId::new(1)),
-        methods: vec![],
+        methods: vec![Method { name: "add".into(), function: FunctionId::new(2) }],
         await_all: false,
         initiation_interval: 1,
         loc: Loc::default(),
@@ -115,6 +116,18 @@ fn signal(element: ElementId) -> Function {
     let answer = Op::Insert { value: signal, lo: SIGNAL_PARAM_BIT, part: old };
     let answer = build.push(answer, Type::Bits(SIGNAL_BITS));
     build.end(Term::Return { value: Some(answer) });
+    build.finish()
+}
+
+fn add(element: ElementId) -> Function {
+    let function = Function::new("MacSwap.add", Some(element), Loc::default());
+    let mut build = Builder::new(Function { result: Some(Type::Bits(64)), ..function });
+    let more = build.add_param(Function::ENTRY, Type::Bits(64), None);
+    let (count, zero) = (ObjectRef::State(ObjectId::new(0)), build.number(1, 0));
+    let old = build.load(count, zero, 0, 64);
+    let new = build.binary(BinaryOp::Add, old, more);
+    build.store(count, zero, 0, new);
+    build.end(Term::Return { value: Some(old) });
     build.finish()
 }
 
