@@ -22,7 +22,7 @@ pub enum Command {
     /// Draw a program's element graph
     Graph(graph::Arguments),
     /// Run a program between files or generators
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Measure Freeport beside its peers
     Bench(bench::Arguments),
     /// Tell what this machine offers, and what falls back to what, and why
