@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every library element means the same as native code and in the interpreter, on random packets of
-//! 64 to 9,000 bytes, good and bad, fed in random pieces and with random room behind it. Each is
-//! joined to the outer ends as its golden cases join it.
+//! 64 to 9,000 bytes, good and bad, and on random records, fed in random pieces and with random
+//! room behind it. Each is joined to the outer ends as its golden cases join it.
 
 #[path = "../../compiler/native/tests/replay/mod.rs"]
 mod replay;
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
-use freeport_ir::{Direction, Item};
+use freeport_ir::{Bits, Direction, Item};
 use freeport_nic::trace::{Sizes, Trace};
 use freeport_tests::golden::{Golden, run};
 use freeport_tests::oracle::{is_long, seed};
@@ -58,7 +58,7 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
     let cache = tempfile::tempdir().expect("a temporary folder can be made");
     let image = replay::image(&program, &replay::options(cache.path()));
     let input = program.graph.endpoints.iter().map(|endpoint| match endpoint.direction {
-        Direction::Into => packets(random, endpoint.item),
+        Direction::Into => traffic(random, endpoint.item),
         Direction::OutOf => Traffic::default(),
     });
     let mut driver = Driver::new(&image, input.collect());
@@ -71,8 +71,24 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
     assert!(firings > 1000, "{place}: only {firings} firings");
 }
 
-fn packets(random: &mut Rng, item: Item) -> Traffic {
-    assert_eq!(item, Item::Flit, "library elements work on packets");
+/// Packets, or records of which some bytes are any and most are 0 or 1.
+fn traffic(random: &mut Rng, item: Item) -> Traffic {
+    match item {
+        Item::Flit => packets(random),
+        Item::Packet { .. } => panic!("native code refuses packets"),
+        Item::Bits(width) => {
+            let byte = |random: &mut Rng| match random.u8(..4) {
+                0 => random.u8(..),
+                _ => random.u8(..2),
+            };
+            let record = |_| (0..width.div_ceil(8)).map(|_| byte(random)).collect::<Vec<u8>>();
+            let records = (0..2_000).map(record).map(|it| Bits::from_le_bytes(width, &it));
+            Traffic { packets: vec![], records: records.collect() }
+        }
+    }
+}
+
+fn packets(random: &mut Rng) -> Traffic {
     let sizes = [Sizes::Uniform(64..=9_000), Sizes::InternetMix][random.usize(0..2)].clone();
     let (bad_checksum_permille, truncated_permille) = (200, 200);
     let seed = random.u64(..);

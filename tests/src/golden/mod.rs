@@ -7,6 +7,7 @@
 
 pub mod native;
 pub mod packet;
+pub mod record;
 pub mod run;
 
 use std::collections::BTreeMap;
@@ -68,6 +69,15 @@ pub enum Action {
         /// What comes back.
         answer: Vec<u64>,
     },
+    /// Calls a method and expects its result.
+    Call {
+        /// Its name.
+        method: String,
+        /// As they are in memory, lowest byte first.
+        arguments: Vec<Vec<u8>>,
+        /// As the arguments; none for a method without one.
+        result: Option<Vec<u8>>,
+    },
 }
 
 /// A state variable, or an element of one.
@@ -121,11 +131,11 @@ impl Golden {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
-            "packet" => {
+            "packet" | "record" => {
                 let (name, made_of) = split_at_equals(rest)?;
                 let bytes = packet::build(made_of, packets)?;
                 if packets.insert(name.to_owned(), bytes).is_some() {
-                    return Err(format!("there is a packet `{name}` already"));
+                    return Err(format!("there is a {word} `{name}` already"));
                 }
                 return Ok(());
             }
@@ -158,8 +168,15 @@ fn action(word: &str, rest: &str, packets: &Packets) -> Result<Action, String> {
         "set" => Action::Set(variable(left)?, packet::number(right)?),
         "expect" => Action::Expect(variable(left)?, packet::number(right)?),
         "signal" => Action::Signal { parameters: words(left)?, answer: words(right)? },
+        "call" => {
+            let value = |word| record::value(word, packets);
+            let (method, arguments) = left.split_once(' ').unwrap_or((left, ""));
+            let arguments = arguments.split_whitespace().map(value).collect::<Result<_, _>>()?;
+            let result = (!right.is_empty()).then(|| value(right)).transpose()?;
+            Action::Call { method: method.to_owned(), arguments, result }
+        }
         _ => {
-            let known = "packet, case, element, in, out, set, expect or signal";
+            let known = "packet, record, case, element, in, out, set, expect, signal or call";
             return Err(format!("`{word}`: a line starts with {known}"));
         }
     })
@@ -226,6 +243,9 @@ out 1 = a b | b
 set table[0x10] = 5
 expect table[16] = 5
 signal 1 2 = 3
+record r = fields 8:5
+call insert r 10.0.0.1 = 7
+call clear =
 ";
 
     #[test]
@@ -247,6 +267,11 @@ signal 1 2 = 3
         assert_eq!(actions[3], &Action::Expect(variable, 5));
         let (parameters, answer) = (vec![1, 2], vec![3]);
         assert_eq!(actions[4], &Action::Signal { parameters, answer });
+        let word = |number: u64| number.to_le_bytes().to_vec();
+        let (arguments, result) = (vec![vec![5], word(0x0a00_0001)], Some(word(7)));
+        assert_eq!(actions[5], &Action::Call { method: "insert".into(), arguments, result });
+        let (method, arguments) = ("clear".into(), vec![]);
+        assert_eq!(actions[6], &Action::Call { method, arguments, result: None });
     }
 
     #[test]
@@ -261,6 +286,7 @@ signal 1 2 = 3
             ("packet a = hex 00\npacket a = hex 01\n", 2),
             ("case a\nelement A\nsignal 1 2 3 4 5 6 7 8 = 0\n", 3),
             ("case a\nelement A\nset x[1 = 0\n", 3),
+            ("case a\nelement A\ncall f x = 0\n", 3),
         ] {
             assert_eq!(Golden::parse(text).unwrap_err().line, line, "{text}");
         }

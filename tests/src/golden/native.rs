@@ -2,7 +2,7 @@
 //! Native code as what runs a golden case, with arrivals and room drawn from a seed.
 
 use super::Variable;
-use super::run::{INSTANCE, Machine};
+use super::run::{INSTANCE, Machine, arguments};
 use freeport_ir::{Bits, InstanceId, SIGNAL_WORDS};
 use freeport_native::manifest::{EndpointInfo, ItemInfo};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
@@ -159,5 +159,16 @@ impl Machine for Native {
         signal.params[..words.len()].copy_from_slice(words);
         let answer = self.graph.signal(self.instance()?, signal.to_bits());
         Ok(Signal::from_bits(&answer.map_err(|error| error.to_string())?).params)
+    }
+
+    fn call(&mut self, method: &str, given: &[Vec<u8>]) -> Result<Option<Bits>, String> {
+        let instance = self.instance()?;
+        let manifest = self.graph.manifest();
+        let element = &manifest.elements[manifest.instances[instance.index()].element];
+        let found = element.methods.iter().find(|it| it.name == method);
+        let found = found.ok_or(format!("there is no method {method}"))?;
+        let arguments = arguments(given, &found.parameters)?;
+        let result = self.graph.call_method(instance, method, &arguments);
+        result.map_err(|error| error.to_string())
     }
 }

@@ -13,6 +13,9 @@ use std::net::SocketAddrV4;
 /// What was expected instead.
 pub fn build(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, String> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    if let Some(record) = super::record::build(word, rest) {
+        return record;
+    }
     match word {
         "hex" => hex(rest),
         "tcp" => internet_packet(ipv4::TCP, rest),
@@ -82,10 +85,10 @@ fn apply(bytes: &mut [u8], patch: &str) -> Result<(), String> {
 }
 
 /// `key value` pairs behind the addresses.
-struct Fields<'a>(Vec<(&'a str, &'a str)>);
+pub(super) struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Fields<'a> {
-    fn parse(words: &[&'a str], known: &[&str]) -> Result<Self, String> {
+    pub(super) fn parse(words: &[&'a str], known: &[&str]) -> Result<Self, String> {
         let pairs = words.chunks(2).map(|pair| match pair {
             [key, value] if known.contains(key) => Ok((*key, *value)),
             [key, ..] => Err(format!("`{key}`: expected {} and a value", known.join(", "))),
@@ -94,11 +97,11 @@ impl<'a> Fields<'a> {
         pairs.collect::<Result<_, _>>().map(Self)
     }
 
-    fn text(&self, key: &str) -> Option<&'a str> {
+    pub(super) fn text(&self, key: &str) -> Option<&'a str> {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
     }
 
-    fn number(&self, key: &str, otherwise: u64, most: u64) -> Result<u64, String> {
+    pub(super) fn number(&self, key: &str, otherwise: u64, most: u64) -> Result<u64, String> {
         let value = self.text(key).map_or(Ok(otherwise), number)?;
         if value > most { Err(format!("{key} is at most {most}")) } else { Ok(value) }
     }
@@ -169,7 +172,8 @@ fn internet_packet(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
     Ok(frame)
 }
 
-fn flags(text: &str) -> Result<u8, String> {
+/// A byte of TCP flags.
+pub(super) fn flags(text: &str) -> Result<u8, String> {
     const NAMES: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
     text.split(',').try_fold(0, |flags, name| {
         let at = NAMES.iter().position(|known| *known == name);

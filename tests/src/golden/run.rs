@@ -2,7 +2,7 @@
 //! Runs golden cases. What runs the element is behind [`Machine`], so that a case means the same on
 //! the interpreter and as native code.
 
-use super::{Action, Case, Variable, is_mixture};
+use super::{Action, Case, Variable, is_mixture, record};
 use freeport_ir::interp::{Interpreter, Options, Outcome, Schedule};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, SIGNAL_WORDS};
 use freeport_nic::signal::Signal;
@@ -52,6 +52,23 @@ pub trait Machine {
     /// # Errors
     /// The element takes no signals.
     fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String>;
+
+    /// Calls a method with arguments as they are in memory; its result, if it has one.
+    ///
+    /// # Errors
+    /// No such method; arguments that do not fit its parameters.
+    fn call(&mut self, method: &str, arguments: &[Vec<u8>]) -> Result<Option<Bits>, String>;
+}
+
+/// Arguments of a call in the widths of the parameters.
+///
+/// # Errors
+/// Another number of them; one that does not fit.
+pub fn arguments(given: &[Vec<u8>], widths: &[u32]) -> Result<Vec<Bits>, String> {
+    if given.len() != widths.len() {
+        return Err(format!("it takes {} arguments, not {}", widths.len(), given.len()));
+    }
+    given.iter().zip(widths).map(|(bytes, width)| record::bits(bytes, *width)).collect()
 }
 
 /// The ports that a case names, in the order in which they are joined to outer ends.
@@ -156,6 +173,17 @@ fn run_step(ports: &Ports<'_>, action: &Action, machine: &mut dyn Machine) -> Re
             let seen = machine.signal(parameters)?;
             if seen != wanted {
                 return Err(format!("the answer is {seen:?} instead of {wanted:?}"));
+            }
+        }
+        Action::Call { method, arguments, result } => {
+            let seen = machine.call(method, arguments)?;
+            let width = seen.as_ref().map_or(64, Bits::width);
+            let wanted = result.as_ref().map(|bytes| record::bits(bytes, width)).transpose()?;
+            if seen != wanted {
+                let show =
+                    |bits: &Option<Bits>| bits.as_ref().map_or("none".into(), Bits::to_string);
+                let (wanted, seen) = (show(&wanted), show(&seen));
+                return Err(format!("{method} gives {seen} instead of {wanted}"));
             }
         }
     }
@@ -267,6 +295,18 @@ impl Machine for Reference<'_> {
         let answer = self.interpreter.signal(instance, signal.to_bits());
         Ok(Signal::from_bits(&answer.map_err(|error| error.to_string())?).params)
     }
+
+    fn call(&mut self, method: &str, given: &[Vec<u8>]) -> Result<Option<Bits>, String> {
+        let instance = self.instance()?;
+        let element = self.program.element_of(instance);
+        let found = element.methods.iter().find(|it| it.name == method);
+        let found = found.ok_or(format!("there is no method {method}"))?;
+        let function = self.program.function(found.function);
+        let widths = function.params().iter().map(|it| function.width_of(*it));
+        let arguments = arguments(given, &widths.collect::<Vec<_>>())?;
+        let result = self.interpreter.call_method(instance, method, arguments);
+        result.map_err(|error| error.to_string())
+    }
 }
 
 #[cfg(test)]
@@ -319,6 +359,12 @@ mod tests {
         fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String> {
             Ok([words.iter().sum(), 0, 0, 0, 0, 0, 0])
         }
+
+        fn call(&mut self, method: &str, given: &[Vec<u8>]) -> Result<Option<Bits>, String> {
+            let arguments = arguments(given, &[16, 16])?;
+            let sum = Bits::from_u64(32, arguments.iter().map(Bits::to_u64).sum());
+            Ok((method == "add").then_some(sum))
+        }
     }
 
     fn outcome(steps: &str) -> Result<(), String> {
@@ -330,7 +376,7 @@ mod tests {
     #[test]
     fn steps_that_hold_pass() {
         let steps = "in in = a b a\nout out = a b\nexpect count = 3\nset count = 1\n\
-            in in = b b\nout out = b\nsignal 3 4 = 7";
+            in in = b b\nout out = b\nsignal 3 4 = 7\ncall add 3 4 = 7\ncall nothing 3 4 =";
         assert_eq!(outcome(steps), Ok(()));
     }
 
@@ -343,6 +389,11 @@ mod tests {
             ("in in = a\nout out = a\nexpect count = 2", 7),
             ("in in = a\nout out = a\nexpect other = 0", 7),
             ("signal 1 = 2", 5),
+            ("call add 1 2 = 4", 5),
+            ("call add 1 2 =", 5),
+            ("call nothing 1 2 = 3", 5),
+            ("call add 1 0x10000 = 65537", 5),
+            ("call add 1 = 1", 5),
             // Something more comes out after the last look.
             ("in in = a\nout out = a\nin in = b", 3),
         ] {
