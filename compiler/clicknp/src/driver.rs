@@ -17,6 +17,7 @@ use crate::load::{Loaded, load_file, load_text};
 use crate::lower::Lowering;
 use crate::source::{SourceMap, Span};
 use freeport_ir as ir;
+use freeport_ir::analysis::{ShallowJoin, shallow_joins};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -151,11 +152,25 @@ fn compile(loaded: Loaded) -> Result<Compiled, Failure> {
     }
     let finished = lowering.finish();
     let diagnostics = [loaded.diagnostics, finished.diagnostics].concat();
-    let (sources, warnings) = sound(loaded.sources, diagnostics)?;
+    let (sources, mut warnings) = sound(loaded.sources, diagnostics)?;
     let stem = sources.files()[0].path.file_stem().unwrap_or_default();
     let name = stem.to_string_lossy().into_owned();
     let program = ir::Program { name, graph, ..finished.program };
+    warnings.extend(shallow_joins(&program).iter().map(|it| of_join(&program, it, &sources)));
     Ok(Compiled { program, sources, warnings, layouts: finished.layouts })
+}
+
+/// The warning of a join whose waiting side holds too little.
+fn of_join(program: &ir::Program, join: &ShallowJoin, sources: &SourceMap) -> Diagnostic {
+    let channel = |id: ir::ChannelId| &program.graph.channels[id.index()];
+    let name = |id| program.channel_name(channel(id));
+    let (waiting, awaited) = (name(join.waiting), name(join.awaited));
+    let message = format!("what waits on `{waiting}` has room for {} items only", join.holds);
+    let more = join.needs - join.holds + u64::from(channel(join.waiting).depth);
+    // The place of a channel is its arrow.
+    Diagnostic::warning("W0603", sources.span(channel(join.waiting).loc, 2), message)
+        .label(format!("{} can be on the way to `{awaited}`", join.needs))
+        .help(format!("write `->{{depth = {more}}}`, or they are worked on one after the other"))
 }
 
 /// What was loaded, if it was without errors.

@@ -73,6 +73,17 @@ impl SourceMap {
         file.text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r')
     }
 
+    /// The place of `length` bytes that the IR keeps as `loc`.
+    pub fn span(&self, loc: freeport_ir::Loc, length: u32) -> Span {
+        let file = &self.files[loc.file.index()];
+        let line = self.line(loc.file.0, loc.line.max(1));
+        let column = loc.column.saturating_sub(1) as usize;
+        let before: usize = line.chars().take(column).map(char::len_utf8).sum();
+        let start = file.line_starts[loc.line.max(1) as usize - 1] + before as u32;
+        let end = (start + length).min(file.text.len() as u32);
+        Span { file: loc.file.0, start, end }
+    }
+
     /// The place as the IR keeps it; the file numbers are the same.
     pub fn loc(&self, span: Span) -> freeport_ir::Loc {
         let (line, column) = self.position(span);

@@ -6,10 +6,12 @@
 //! liveness what each one uses and defines ([`DataFlow`]).
 
 mod dominators;
+mod joins;
 mod liveness;
 mod loops;
 
 pub use dominators::Dominators;
+pub use joins::{ShallowJoin, shallow_joins};
 pub use liveness::{BitSet, DataFlow, Liveness};
 pub use loops::{Loop, Loops};
 
