@@ -196,15 +196,22 @@ struct activation {
     bool did_something;
 };
 
-struct frame { // A frame that comes in.
-    const uint8_t *data;
+struct frame { // A frame that comes in, in writable memory with writable room around it.
+    uint8_t *data;
     uint64_t length;
+    uint32_t head_room, tail_room;
 };
 
-struct buffer { // A frame that goes out.
+// A frame that goes out. It is in `data`, with the origin ~0, or in the memory of a frame that came
+// in in the same run: `origin` is that frame's endpoint << 32 | its index, and `start` counts from
+// the first byte of it.
+struct buffer {
     uint8_t *data;
-    uint64_t capacity, length;
+    uint64_t capacity, length, origin;
+    int64_t start;
 };
+
+#define OWN_MEMORY UINT64_MAX
 
 // What the host gives at an endpoint for a run: frames, buffers, or records.
 struct endpoint_io {
@@ -265,7 +272,7 @@ struct output_layout {
     uint64_t offset; // Of its struct flit_output in the graph, or ~0.
 };
 
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 
 struct image {
     uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;
@@ -463,6 +470,7 @@ INLINE void flit_output_write(struct flit_output *output, const struct wide_512 
         output->too_long++;
     } else {
         output->buffers[output->at].length = output->used;
+        output->buffers[output->at].origin = OWN_MEMORY;
         output->at++;
         flit_output_next_buffer(output);
     }

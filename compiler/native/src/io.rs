@@ -1,36 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the host gives a run at each endpoint: frames to read, buffers to write, or records. The
 //! code reads and writes them in place; nothing is copied on the way in or out.
+//!
+//! A frame that comes in is lent with the memory around it, to be changed and to be sent on. So a
+//! frame that goes out lies either in its own buffer or in the memory of one that came in, and its
+//! buffer says which ([`Placed`]).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ops::Range;
 
-/// A frame that comes in.
+/// A frame that comes in, with memory around it that is its alone. The run may write all of that
+/// memory; the bytes of a frame that is not consumed are kept from where it was read to on.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Frame<'a> {
-    data: *const u8,
+    data: *mut u8,
     length: u64,
-    bytes: PhantomData<&'a [u8]>,
+    head_room: u32,
+    tail_room: u32,
+    memory: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame of these bytes. One without bytes is passed over.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { data: bytes.as_ptr(), length: bytes.len() as u64, bytes: PhantomData }
+    /// A frame of these bytes, without room around it. One without bytes is passed over.
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        let all = 0..bytes.len();
+        Self::within(bytes, all)
+    }
+
+    /// The frame that lies in that range of `memory`.
+    ///
+    /// # Panics
+    /// If the range is not within the memory.
+    pub fn within(memory: &'a mut [u8], range: Range<usize>) -> Self {
+        let tail = memory.len() - range.end;
+        let bytes = &memory[range.clone()];
+        let length = bytes.len() as u64;
+        // The pointer is made from the whole memory, because all of it may be written.
+        let data = memory.as_mut_ptr().wrapping_add(range.start);
+        let [head_room, tail_room] =
+            [range.start, tail].map(|room| u32::try_from(room).unwrap_or(u32::MAX));
+        Self { data, length, head_room, tail_room, memory: PhantomData }
     }
 
     /// Its bytes.
-    pub fn bytes(&self) -> &'a [u8] {
-        // SAFETY: made from a slice of this lifetime, and never changed.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: within the slice of this lifetime that it was made of, which it has exclusively.
         unsafe { std::slice::from_raw_parts(self.data, self.length as usize) }
+    }
+
+    /// Bytes of its memory, from `start` bytes after the frame's first one on (or before it); none
+    /// if they are not all within that memory.
+    pub fn part(&self, start: i64, length: usize) -> Option<&[u8]> {
+        let from = start.checked_add(i64::from(self.head_room))?;
+        let end = u64::try_from(from).ok()?.checked_add(length as u64)?;
+        let room = u64::from(self.head_room) + self.length + u64::from(self.tail_room);
+        if end > room {
+            return None;
+        }
+        let first = self.data.wrapping_offset(start as isize);
+        // SAFETY: the range is within the slice that it was made of, as just checked.
+        Some(unsafe { std::slice::from_raw_parts(first, length) })
     }
 }
 
-// SAFETY: a frame is a shared slice, which can be sent and shared.
+// SAFETY: a frame is an exclusive slice, which can be sent.
 unsafe impl Send for Frame<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Frame<'_> {}
 
 /// Room for a frame that goes out. A frame that is longer is dropped and counted.
 #[repr(C)]
@@ -39,20 +75,64 @@ pub struct Buffer<'a> {
     data: *mut u8,
     capacity: u64,
     length: u64,
+    origin: u64,
+    start: i64,
     room: PhantomData<&'a mut [u8]>,
+}
+
+/// The origin of a frame in its own buffer.
+const OWN: u64 = u64::MAX;
+
+/// Where a frame is that came out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placed {
+    /// At the start of its buffer.
+    Own {
+        /// Its bytes.
+        length: usize,
+    },
+    /// In the memory of a frame that the same run was given.
+    Input {
+        /// The endpoint where that came in.
+        endpoint: usize,
+        /// Which of the frames there.
+        frame: usize,
+        /// Bytes from that frame's first one; they may be in front of it.
+        start: i64,
+        /// Its bytes.
+        length: usize,
+    },
 }
 
 impl<'a> Buffer<'a> {
     /// A buffer of this room, which need not be cleared.
     pub fn new(room: &'a mut [u8]) -> Self {
         let capacity = room.len() as u64;
-        Self { data: room.as_mut_ptr(), capacity, length: 0, room: PhantomData }
+        let data = room.as_mut_ptr();
+        Self { data, capacity, length: 0, origin: OWN, start: 0, room: PhantomData }
     }
 
-    /// The frame that was written.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: made from a slice of this lifetime; the length is cut to the room of it.
-        unsafe { std::slice::from_raw_parts(self.data, self.length.min(self.capacity) as usize) }
+    /// Where the frame is that the last run produced with this buffer.
+    pub fn placed(&self) -> Placed {
+        let length = self.length as usize;
+        match self.origin {
+            OWN => Placed::Own { length },
+            origin => Placed::Input {
+                endpoint: (origin >> 32) as usize,
+                frame: (origin & 0xffff_ffff) as usize,
+                start: self.start,
+                length,
+            },
+        }
+    }
+
+    /// The first bytes of its own memory; none if it has fewer.
+    pub fn own(&self, length: usize) -> Option<&[u8]> {
+        if length as u64 > self.capacity {
+            return None;
+        }
+        // SAFETY: within the slice of this lifetime that it was made of, as just checked.
+        Some(unsafe { std::slice::from_raw_parts(self.data, length) })
     }
 }
 
@@ -67,7 +147,7 @@ pub enum EndpointIo<'a, 'b> {
     /// is not consumed: the next run that has frames has to begin with it.
     FramesIn {
         /// In order.
-        frames: &'a [Frame<'b>],
+        frames: &'a mut [Frame<'b>],
         /// How many the last run has consumed.
         consumed: usize,
     },
@@ -96,7 +176,7 @@ pub enum EndpointIo<'a, 'b> {
 
 impl<'a, 'b> EndpointIo<'a, 'b> {
     /// Packets into the graph.
-    pub fn frames_in(frames: &'a [Frame<'b>]) -> Self {
+    pub fn frames_in(frames: &'a mut [Frame<'b>]) -> Self {
         Self::FramesIn { frames, consumed: 0 }
     }
 
@@ -125,6 +205,29 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
         }
     }
 
+    /// The frames that the last run produced at endpoint `at` of all that it was given.
+    ///
+    /// # Panics
+    /// If there is no endpoint `at`.
+    pub fn produced(io: &[Self], at: usize) -> impl Iterator<Item = &[u8]> {
+        let buffers: &[Buffer<'_>] = match &io[at] {
+            Self::FramesOut { buffers, produced } => &buffers[..*produced],
+            _ => &[],
+        };
+        buffers.iter().map(|buffer| {
+            let bytes = match buffer.placed() {
+                Placed::Own { length } => buffer.own(length),
+                Placed::Input { endpoint, frame, start, length } => match io.get(endpoint) {
+                    Some(Self::FramesIn { frames, .. }) => {
+                        frames.get(frame).and_then(|frame| frame.part(start, length))
+                    }
+                    _ => None,
+                },
+            };
+            bytes.expect("the code writes frames into the memory it was given")
+        })
+    }
+
     /// What it is, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -138,7 +241,7 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
     /// As the code sees it, for records of that many bytes.
     pub(crate) fn raw(&mut self, record_bytes: usize) -> crate::abi::EndpointIo {
         let (data, count): (*mut c_void, usize) = match self {
-            Self::FramesIn { frames, .. } => (frames.as_ptr().cast_mut().cast(), frames.len()),
+            Self::FramesIn { frames, .. } => (frames.as_mut_ptr().cast(), frames.len()),
             Self::FramesOut { buffers, .. } => (buffers.as_mut_ptr().cast(), buffers.len()),
             Self::RecordsIn { records, .. } => {
                 (records.as_ptr().cast_mut().cast(), records.len() / record_bytes)

@@ -22,7 +22,7 @@ pub use compile::{Image, build, build_functions, emit};
 pub use error::Error;
 pub use function::{Functions, Returned, build_function};
 pub use graph::{ChannelCounters, Counters, Graph, OutputCounters, ProbeEvent};
-pub use io::{Buffer, EndpointIo, Frame};
+pub use io::{Buffer, EndpointIo, Frame, Placed};
 pub use manifest::Manifest;
 pub use options::Options;
 pub use status::{RunStatus, Stall, StalledChannel, WaitingInstance};

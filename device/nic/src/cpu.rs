@@ -2,17 +2,20 @@
 //! The processor as a device: native code, one worker, run to completion.
 //!
 //! The worker takes a batch from each input port, runs the graph until everything in it has left or
-//! waits for room, sends what came out, and begins again. Native code reads frames where the port
-//! has them and writes frames where the output port takes them; only what a full output port holds
-//! up is copied, so that it outlives the batch it came in.
+//! waits for room, sends what came out, and begins again. Native code is lent the memory of the
+//! frames, and what comes out mostly lies there still: it is sent from there. Only what a full
+//! output port holds up, and what the graph has not taken yet, is copied, so that it outlives the
+//! batch it came in.
 
 use crate::device::{
     Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
     RunEnd, Told, port_error,
 };
-use crate::port::{BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, Pages, PortError};
+use crate::port::{
+    BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, Pages, PortError, Sent, Transmit,
+};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
-use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, RunStatus};
+use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, Placed, RunStatus};
 
 /// Bytes from one buffer of an output to the next.
 const SLOT_BYTES: usize = HEADROOM + MAX_FRAME;
@@ -35,19 +38,44 @@ pub struct CpuDevice<'p> {
     clock_ns: u64,
 }
 
-/// The buffers of an endpoint out of the graph.
+/// The buffers of an endpoint out of the graph, and what waits there.
 #[derive(Default)]
 struct Output {
     memory: Pages,
+    waiting: Waiting,
+}
+
+/// Frames on their way to a port. Each belongs to the buffer of the same number.
+#[derive(Default)]
+struct Waiting {
     frames: Vec<Frame>,
+    /// Which of them lie in the same memory, in order.
+    stretches: Vec<Stretch>,
     /// Frames that have left.
     gone: usize,
 }
 
-/// Frames of an input that the graph has before it.
+/// Frames of an output that lie in the same memory.
+#[derive(Clone, Copy)]
+struct Stretch {
+    place: Place,
+    /// How many frames of the output come before the end of this stretch.
+    end: usize,
+}
+
+/// Whose memory a frame lies in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The output's own.
+    Own,
+    /// That of the batch of this endpoint.
+    Batch(EndpointId),
+}
+
+/// A batch that the graph has before it.
 struct Lent<'b> {
     endpoint: EndpointId,
-    frames: Vec<freeport_native::Frame<'b>>,
+    batch: Batch<'b>,
     consumed: usize,
 }
 
@@ -96,11 +124,11 @@ impl<'p> CpuDevice<'p> {
 
     /// Takes in a batch of each input and runs the graph on it.
     fn turn(&mut self, bound: &mut Bound<'_>, run: &mut Run) -> Result<RunStatus, DeviceError> {
-        self.send(bound, run)?;
+        self.send(&mut bound.outputs, &[], run)?;
         let mut queues: Vec<FrameQueue> =
             bound.inputs.iter().map(|(id, _)| std::mem::take(&mut self.held[id.index()])).collect();
-        let is_blocked = self.outputs.iter().any(|output| output.waiting() > 0);
-        let mut batches: Vec<(EndpointId, Batch<'_>)> = vec![];
+        let mut lent: Vec<Lent<'_>> = Vec::with_capacity(queues.len());
+        let is_blocked = self.is_blocked();
         for ((id, port), queue) in bound.inputs.iter_mut().zip(&mut queues) {
             let batch = if queue.waiting() > 0 || is_blocked {
                 queue.lend(BATCH)
@@ -115,89 +143,114 @@ impl<'p> CpuDevice<'p> {
             };
             let times = batch.frames().iter().map(|frame| frame.timestamp_ns);
             self.clock_ns = times.fold(self.clock_ns, u64::max);
-            batches.push((*id, batch));
+            lent.push(Lent { endpoint: *id, batch, consumed: 0 });
         }
-        let mut lent: Vec<Lent<'_>> = batches.iter().map(|(id, it)| Lent::new(*id, it)).collect();
         let status = loop {
             let status = self.run_graph(&mut lent)?;
-            send(self.program, &mut self.outputs, &mut self.counters, &mut bound.outputs, run)?;
-            let is_blocked = self.outputs.iter().any(|output| output.waiting() > 0);
-            if status != RunStatus::OutputFull || is_blocked {
+            self.send(&mut bound.outputs, &lent, run)?;
+            if status != RunStatus::OutputFull || self.is_blocked() {
                 break status;
             }
         };
-        for (lent, (id, batch)) in lent.iter().zip(&batches) {
-            self.hold(*id, batch, lent.consumed)?;
-        }
+        self.outputs.iter_mut().for_each(|output| output.keep(&lent));
+        lent.iter().try_for_each(|lent| self.hold(lent))?;
         Ok(status)
     }
 
+    /// Whether frames wait for a port that has no room.
+    fn is_blocked(&self) -> bool {
+        self.outputs.iter().any(|output| output.waiting.count() > 0)
+    }
+
     /// Keeps what the graph has not taken, for the next turn.
-    fn hold(
-        &mut self,
-        id: EndpointId,
-        batch: &Batch<'_>,
-        consumed: usize,
-    ) -> Result<(), DeviceError> {
-        for (frame, bytes) in batch.as_frames().behind(consumed).iter() {
-            let queue = &mut self.held[id.index()];
+    fn hold(&mut self, lent: &Lent<'_>) -> Result<(), DeviceError> {
+        for (frame, bytes) in lent.batch.as_frames().behind(lent.consumed).iter() {
+            let queue = &mut self.held[lent.endpoint.index()];
             let pushed = queue.push(bytes, frame.original_length, frame.timestamp_ns);
-            pushed.map_err(|source| port_error(self.program, id, source))?;
+            pushed.map_err(|source| port_error(self.program, lent.endpoint, source))?;
         }
         Ok(())
     }
 
     /// Runs the graph on the frames before it, with as much room as the outputs have.
     fn run_graph(&mut self, lent: &mut [Lent<'_>]) -> Result<RunStatus, DeviceError> {
-        let mut buffers: Vec<Vec<Buffer<'_>>> = vec![];
-        let mut rooms: Vec<&mut [u8]> = vec![];
+        let endpoints = &self.program.graph.endpoints;
+        let mut frames: Vec<Vec<freeport_native::Frame<'_>>> = vec![];
+        frames.resize_with(endpoints.len(), Vec::new);
+        // Where the frames are that the run is given.
+        let mut places: Vec<&[Frame]> = vec![&[]; endpoints.len()];
+        for Lent { endpoint, batch, consumed } in lent.iter_mut() {
+            places[endpoint.index()] = &batch.frames()[*consumed..];
+            let frames = &mut frames[endpoint.index()];
+            frames.reserve(batch.len());
+            batch.split(*consumed, frames, freeport_native::Frame::within);
+        }
+        let mut buffers: Vec<Vec<Buffer<'_>>> = Vec::with_capacity(endpoints.len());
+        let mut rooms: Vec<&mut [u8]> = Vec::with_capacity(endpoints.len());
+        let mut waiting: Vec<&mut Waiting> = Vec::with_capacity(endpoints.len());
         for output in &mut self.outputs {
-            let (slots, room) = output.room();
+            let (slots, room, queue) = output.room();
             buffers.push(slots);
             rooms.push(room);
+            waiting.push(queue);
         }
-        let mut io = Vec::with_capacity(buffers.len());
-        let endpoints = self.program.graph.endpoints.iter().enumerate();
-        for ((at, endpoint), (buffers, room)) in endpoints.zip(buffers.iter_mut().zip(rooms)) {
-            let lent = lent.iter().find(|lent| lent.endpoint.index() == at);
+        let mut io = Vec::with_capacity(endpoints.len());
+        let memory = frames.iter_mut().zip(buffers.iter_mut().zip(rooms));
+        for (endpoint, (frames, (buffers, room))) in endpoints.iter().zip(memory) {
             io.push(match (endpoint.direction, endpoint.item) {
                 (Direction::Into, Item::Bits(_)) => EndpointIo::records_in(&[]),
                 (Direction::OutOf, Item::Bits(_)) => EndpointIo::records_out(room),
-                (Direction::Into, _) => EndpointIo::frames_in(match lent {
-                    Some(lent) => &lent.frames[lent.consumed..],
-                    None => &[],
-                }),
+                (Direction::Into, _) => EndpointIo::frames_in(frames),
                 (Direction::OutOf, _) => EndpointIo::frames_out(buffers),
             });
         }
         let status = self.graph.run(&mut io)?;
         let done: Vec<usize> = io.iter().map(EndpointIo::done).collect();
-        let lengths: Vec<Vec<usize>> = io.iter().map(produced_lengths).collect();
+        for (at, ((buffers, done), waiting)) in buffers.iter().zip(&done).zip(waiting).enumerate() {
+            let clock_ns = self.clock_ns;
+            match (endpoints[at].direction, endpoints[at].item) {
+                (Direction::Into, _) => {}
+                (Direction::OutOf, Item::Bits(_)) => self.counters[at].dropped += *done as u64,
+                (Direction::OutOf, _) => waiting.add(&buffers[..*done], &places, clock_ns),
+            }
+        }
         for lent in lent {
             lent.consumed += done[lent.endpoint.index()];
-        }
-        for (at, lengths) in lengths.into_iter().enumerate() {
-            self.outputs[at].add(&lengths, self.clock_ns);
-            if let (Direction::OutOf, Item::Bits(_)) = self.end(at) {
-                self.counters[at].dropped += done[at] as u64;
-            }
         }
         Ok(status)
     }
 
-    fn end(&self, at: usize) -> (Direction, Item) {
-        let endpoint = &self.program.graph.endpoints[at];
-        (endpoint.direction, endpoint.item)
-    }
-
-    fn send(&mut self, bound: &mut Bound<'_>, run: &mut Run) -> Result<(), DeviceError> {
-        send(self.program, &mut self.outputs, &mut self.counters, &mut bound.outputs, run)
+    /// Hands what came out to the ports; what no port is bound for is dropped.
+    fn send(
+        &mut self,
+        ports: &mut [(EndpointId, &mut dyn Transmit)],
+        lent: &[Lent<'_>],
+        run: &mut Run,
+    ) -> Result<(), DeviceError> {
+        for (at, output) in self.outputs.iter_mut().enumerate() {
+            let count = output.waiting.count();
+            if count == 0 {
+                continue;
+            }
+            let Some((id, port)) = ports.iter_mut().find(|(id, _)| id.index() == at) else {
+                self.counters[at].dropped += count as u64;
+                output.waiting.gone += count;
+                continue;
+            };
+            let sent = output.send_to(*port, lent);
+            let Sent { frames, bytes } =
+                sent.map_err(|source| port_error(self.program, *id, source))?;
+            self.counters[at].frames += frames as u64;
+            self.counters[at].bytes += bytes;
+            run.sent += frames as u64;
+        }
+        Ok(())
     }
 
     /// Why nothing moves.
     fn rest(&self, bound: &mut Bound<'_>, status: RunStatus) -> Result<RunEnd, DeviceError> {
         let is_empty_below = bound.flush(self.program)?;
-        let is_waiting = self.outputs.iter().any(|output| output.waiting() > 0);
+        let is_waiting = self.is_blocked();
         Ok(match status {
             _ if is_waiting || !is_empty_below => RunEnd::OutputFull,
             RunStatus::Stalled(stall) if bound.are_inputs_ended() => {
@@ -287,43 +340,6 @@ impl Device for CpuDevice<'_> {
     }
 }
 
-/// Hands what came out to the ports; what no port is bound for is dropped.
-fn send(
-    program: &Program,
-    outputs: &mut [Output],
-    counters: &mut [EndpointCounters],
-    ports: &mut [(EndpointId, &mut dyn crate::port::Transmit)],
-    run: &mut Run,
-) -> Result<(), DeviceError> {
-    for (at, output) in outputs.iter_mut().enumerate() {
-        if output.waiting() == 0 {
-            continue;
-        }
-        let Some((id, port)) = ports.iter_mut().find(|(id, _)| id.index() == at) else {
-            counters[at].dropped += output.waiting() as u64;
-            output.gone = output.frames.len();
-            continue;
-        };
-        let failed = |source: PortError| port_error(program, *id, source);
-        let waiting = output.as_frames().map_err(failed)?;
-        let sent = port.transmit(waiting).map_err(failed)?;
-        counters[at].frames += sent as u64;
-        counters[at].bytes += waiting.first(sent).byte_count();
-        run.sent += sent as u64;
-        output.gone += sent;
-    }
-    Ok(())
-}
-
-fn produced_lengths(io: &EndpointIo<'_, '_>) -> Vec<usize> {
-    match io {
-        EndpointIo::FramesOut { buffers, produced } => {
-            buffers[..*produced].iter().map(|buffer| buffer.bytes().len()).collect()
-        }
-        _ => vec![],
-    }
-}
-
 impl Output {
     fn new(direction: Direction, item: Item) -> Self {
         let bytes = match (direction, item) {
@@ -331,47 +347,102 @@ impl Output {
             (Direction::OutOf, Item::Bits(_)) => RECORD_ROOM_BYTES,
             (Direction::OutOf, _) => BATCH * SLOT_BYTES,
         };
-        Self { memory: Pages::new(bytes), ..Self::default() }
+        Self { memory: Pages::new(bytes), waiting: Waiting::default() }
     }
 
-    fn waiting(&self) -> usize {
-        self.frames.len() - self.gone
-    }
-
-    fn as_frames(&self) -> Result<Frames<'_>, PortError> {
-        Frames::new(&self.memory, &self.frames[self.gone..])
-    }
-
-    /// Buffers for frames, or room for records; none while frames wait in them.
-    fn room(&mut self) -> (Vec<Buffer<'_>>, &mut [u8]) {
-        if self.waiting() > 0 {
-            return (vec![], &mut []);
+    /// Buffers for frames, or room for records; none while frames wait in them. What the run
+    /// produces is to be added to the third.
+    fn room(&mut self) -> (Vec<Buffer<'_>>, &mut [u8], &mut Waiting) {
+        let Self { memory, waiting } = self;
+        if waiting.count() > 0 {
+            return (vec![], &mut [], waiting);
         }
-        self.frames.clear();
-        self.gone = 0;
-        if self.memory.len() == RECORD_ROOM_BYTES {
-            return (vec![], &mut self.memory);
+        waiting.clear();
+        if memory.len() == RECORD_ROOM_BYTES {
+            return (vec![], memory, waiting);
         }
-        let slots = self.memory.chunks_exact_mut(SLOT_BYTES);
-        (slots.map(|slot| Buffer::new(&mut slot[HEADROOM..])).collect(), &mut [])
+        let slots = memory.chunks_exact_mut(SLOT_BYTES);
+        (slots.map(|slot| Buffer::new(&mut slot[HEADROOM..])).collect(), &mut [], waiting)
     }
 
-    /// Notes the frames that were written to the first buffers.
-    fn add(&mut self, lengths: &[usize], timestamp_ns: u64) {
-        self.frames.extend(lengths.iter().enumerate().map(|(slot, length)| Frame {
-            start: slot * SLOT_BYTES + HEADROOM,
-            length: *length,
-            original_length: *length,
-            timestamp_ns,
-        }));
+    /// Hands what waits to `port`, as far as it has room, from wherever it lies.
+    fn send_to(&mut self, port: &mut dyn Transmit, lent: &[Lent<'_>]) -> Result<Sent, PortError> {
+        let Self { memory, waiting } = self;
+        let mut all = Sent::default();
+        for Stretch { place, end } in &waiting.stretches {
+            if *end <= waiting.gone {
+                continue;
+            }
+            let memory = match place {
+                Place::Own => &memory[..],
+                Place::Batch(endpoint) => memory_of(lent, *endpoint),
+            };
+            let frames = Frames::new(memory, &waiting.frames[waiting.gone..*end])?;
+            let sent = port.transmit(frames)?;
+            all.frames += sent;
+            all.bytes += frames.first(sent).byte_count();
+            waiting.gone += sent;
+            if sent < frames.len() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Copies what waits in the memory of batches, so that it outlives them.
+    fn keep(&mut self, lent: &[Lent<'_>]) {
+        let Self { memory, waiting } = self;
+        let mut first = waiting.gone;
+        for Stretch { place, end } in &mut waiting.stretches {
+            let frames = first..*end;
+            first = first.max(*end);
+            let Place::Batch(endpoint) = *place else { continue };
+            for at in frames {
+                let frame = &mut waiting.frames[at];
+                let from = &memory_of(lent, endpoint)[frame.start..frame.start + frame.length];
+                frame.start = at * SLOT_BYTES + HEADROOM;
+                memory[frame.start..frame.start + frame.length].copy_from_slice(from);
+            }
+            *place = Place::Own;
+        }
     }
 }
 
-impl<'b> Lent<'b> {
-    fn new(endpoint: EndpointId, batch: &'b Batch<'_>) -> Self {
-        let frames = batch.as_frames();
-        let frames = (0..frames.len()).map(|at| freeport_native::Frame::new(frames.bytes(at)));
-        Self { endpoint, frames: frames.collect(), consumed: 0 }
+/// The memory of the batch of an endpoint.
+fn memory_of<'l>(lent: &'l [Lent<'_>], endpoint: EndpointId) -> &'l [u8] {
+    let lent = lent.iter().find(|lent| lent.endpoint == endpoint);
+    lent.map_or(&[], |lent| lent.batch.memory())
+}
+
+impl Waiting {
+    fn count(&self) -> usize {
+        self.frames.len() - self.gone
+    }
+
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.stretches.clear();
+        self.gone = 0;
+    }
+
+    /// Notes the frames that a run has produced with the first buffers. `given` is where the frames
+    /// of each endpoint are that the run was given.
+    fn add(&mut self, produced: &[Buffer<'_>], given: &[&[Frame]], timestamp_ns: u64) {
+        for (slot, buffer) in produced.iter().enumerate() {
+            let (place, start, length) = match buffer.placed() {
+                Placed::Own { length } => (Place::Own, slot * SLOT_BYTES + HEADROOM, length),
+                Placed::Input { endpoint, frame, start, length } => {
+                    let from = given[endpoint][frame].start;
+                    let start = from.wrapping_add_signed(start as isize);
+                    (Place::Batch(EndpointId::new(endpoint)), start, length)
+                }
+            };
+            self.frames.push(Frame { start, length, original_length: length, timestamp_ns });
+            match self.stretches.last_mut() {
+                Some(last) if last.place == place => last.end = slot + 1,
+                _ => self.stretches.push(Stretch { place, end: slot + 1 }),
+            }
+        }
     }
 }
 

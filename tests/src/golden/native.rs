@@ -52,8 +52,10 @@ impl Native {
     /// what it came to, and whether anything passed an endpoint.
     fn run(&mut self, most: usize, room: usize) -> Result<(RunStatus, bool), String> {
         let heads = || self.left.iter().map(|left| left.iter().take(most));
-        let frames: Vec<Vec<Frame<'_>>> =
-            heads().map(|head| head.map(|bytes| Frame::new(bytes)).collect()).collect();
+        let mut given: Vec<Vec<Vec<u8>>> = heads().map(|head| head.cloned().collect()).collect();
+        let mut frames: Vec<Vec<Frame<'_>>> = (given.iter_mut())
+            .map(|given| given.iter_mut().map(|bytes| Frame::new(bytes)).collect())
+            .collect();
         let records: Vec<Vec<u8>> = heads().map(|head| head.flatten().copied().collect()).collect();
         let mut memory: Vec<Vec<u8>> =
             self.endpoints.iter().map(|it| vec![0xee; room * slot_bytes(it.item)]).collect();
@@ -72,9 +74,10 @@ impl Native {
             }
         }
         let mut io = vec![];
-        for (at, (buffers, room)) in buffers.iter_mut().zip(rooms).enumerate() {
+        let places = buffers.iter_mut().zip(rooms).zip(&mut frames);
+        for (at, ((buffers, room), frames)) in places.enumerate() {
             io.push(match (self.endpoints[at].is_input, self.endpoints[at].item) {
-                (true, ItemInfo::Flit) => EndpointIo::frames_in(&frames[at]),
+                (true, ItemInfo::Flit) => EndpointIo::frames_in(frames),
                 (true, ItemInfo::Record(_)) => EndpointIo::records_in(&records[at]),
                 (false, ItemInfo::Flit) => EndpointIo::frames_out(buffers),
                 (false, ItemInfo::Record(_)) => EndpointIo::records_out(room),
@@ -82,10 +85,10 @@ impl Native {
         }
         let status = self.graph.run(&mut io).map_err(|error| error.to_string())?;
         let done: Vec<usize> = io.iter().map(EndpointIo::done).collect();
-        for (at, io) in io.iter().enumerate() {
-            match io {
-                EndpointIo::FramesOut { buffers, produced } => {
-                    self.out[at].extend(buffers[..*produced].iter().map(|it| it.bytes().to_vec()));
+        for (at, end) in io.iter().enumerate() {
+            match end {
+                EndpointIo::FramesOut { .. } => {
+                    self.out[at].extend(EndpointIo::produced(&io, at).map(<[u8]>::to_vec));
                 }
                 EndpointIo::RecordsOut { room, produced } => {
                     let records = room.chunks_exact(slot_bytes(self.endpoints[at].item));

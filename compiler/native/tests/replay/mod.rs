@@ -7,6 +7,7 @@ use freeport_ir::oracle::{Execution, Oracles};
 use freeport_ir::{Bits, InstanceId, Program, Sink, Source};
 use freeport_native::manifest::ItemInfo;
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, RunStatus, build};
+use std::ops::Range;
 use std::path::Path;
 
 /// Room for one frame at an output: jumbo frames fit.
@@ -31,6 +32,25 @@ pub fn image(program: &Program, options: &Options) -> Image {
     build(program, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A frame with room around it, of a size that differs from frame to frame.
+struct Lent {
+    memory: Vec<u8>,
+    range: Range<usize>,
+}
+
+impl Lent {
+    fn new(bytes: &[u8]) -> Self {
+        let [head, tail] = [bytes.len() % 5 * 16, bytes.len() % 3 * 20];
+        let mut memory = vec![0xdd; head + bytes.len() + tail];
+        memory[head..head + bytes.len()].copy_from_slice(bytes);
+        Self { memory, range: head..head + bytes.len() }
+    }
+
+    fn frame(&mut self) -> Frame<'_> {
+        Frame::within(&mut self.memory, self.range.clone())
+    }
+}
+
 /// A graph with the input that it has not had yet, and the output so far.
 pub struct Driver {
     pub graph: Graph,
@@ -48,9 +68,11 @@ impl Driver {
     /// output.
     pub fn run(&mut self, most: &[usize], room: &[usize]) -> RunStatus {
         let endpoints = self.graph.manifest().endpoints.clone();
-        let frames: Vec<Vec<Frame<'_>>> = (self.left.iter().zip(most))
-            .map(|(left, most)| left.packets.iter().take(*most).map(|it| Frame::new(it)).collect())
+        let mut given: Vec<Vec<Lent>> = (self.left.iter().zip(most))
+            .map(|(left, most)| left.packets.iter().take(*most).map(|it| Lent::new(it)).collect())
             .collect();
+        let mut frames: Vec<Vec<Frame<'_>>> =
+            given.iter_mut().map(|given| given.iter_mut().map(Lent::frame).collect()).collect();
         let records: Vec<Vec<u8>> = (self.left.iter().zip(most))
             .map(|(left, most)| {
                 left.records.iter().take(*most).flat_map(Bits::to_le_bytes).collect()
@@ -66,10 +88,10 @@ impl Driver {
             .map(|(endpoint, room)| vec![0xee; room * record_bytes(endpoint.item)])
             .collect();
         let mut io = vec![];
-        let places = buffers.iter_mut().zip(&mut room_for_records);
-        for ((endpoint, at), (buffers, room)) in endpoints.iter().zip(0..).zip(places) {
+        let places = buffers.iter_mut().zip(&mut room_for_records).zip(&mut frames);
+        for ((endpoint, at), ((buffers, room), frames)) in endpoints.iter().zip(0..).zip(places) {
             io.push(match (endpoint.is_input, endpoint.item) {
-                (true, ItemInfo::Flit) => EndpointIo::frames_in(&frames[at]),
+                (true, ItemInfo::Flit) => EndpointIo::frames_in(frames),
                 (true, ItemInfo::Record(_)) => EndpointIo::records_in(&records[at]),
                 (false, ItemInfo::Flit) => EndpointIo::frames_out(buffers),
                 (false, ItemInfo::Record(_)) => EndpointIo::records_out(room),
@@ -77,12 +99,12 @@ impl Driver {
         }
         let status = self.graph.run(&mut io).expect("an io for each endpoint");
         let used: Vec<usize> = io.iter().map(EndpointIo::done).collect();
-        for (at, io) in io.iter().enumerate() {
+        for (at, end) in io.iter().enumerate() {
             let done = used[at];
-            match io {
+            match end {
                 EndpointIo::FramesIn { .. } | EndpointIo::RecordsIn { .. } => {}
-                EndpointIo::FramesOut { buffers, .. } => {
-                    let written = buffers[..done].iter().map(|it| it.bytes().to_vec());
+                EndpointIo::FramesOut { .. } => {
+                    let written = EndpointIo::produced(&io, at).map(<[u8]>::to_vec);
                     self.out[at].packets.extend(written);
                 }
                 EndpointIo::RecordsOut { room, .. } => {

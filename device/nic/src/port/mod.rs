@@ -9,7 +9,8 @@
 //! it is given, or copies what it must keep: when it returns, the caller's memory is free again.
 //!
 //! **Head room.** At least [`HEADROOM`] writable bytes lie in front of every received frame and
-//! belong to it alone, so that a header can be put in front without a copy.
+//! belong to it alone, so that a header can be put in front without a copy. What lies between a
+//! frame and the head room of the next one of the batch belongs to the frame too.
 //!
 //! **Jumbo frames.** A frame has 1 to [`MAX_FRAME`] bytes, without the frame check sequence. It is
 //! contiguous, whatever its size. A longer one is refused with an error, never cut.
@@ -37,6 +38,7 @@ pub use pcap::{FileFormat, PcapReceiver, PcapTransmitter, Problem, ProblemKind};
 pub use queue::{FrameQueue, Sent};
 pub use rate::{Rate, Traffic};
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Bytes in front of every received frame that are the frame's own.
@@ -196,6 +198,37 @@ impl<'a> Batch<'a> {
         &mut self.memory[start - HEADROOM..start]
     }
 
+    /// Each frame from number `first` on as what `make` makes of the memory that is its alone, and
+    /// of where in that the frame is; appended to `made`, in the order of the frames.
+    ///
+    /// # Panics
+    /// If frames share memory: a mistake in a port.
+    pub fn split<'s, T>(
+        &'s mut self,
+        first: usize,
+        made: &mut Vec<T>,
+        make: impl Fn(&'s mut [u8], Range<usize>) -> T,
+    ) {
+        let frames = &self.frames[first.min(self.frames.len())..];
+        if frames.is_sorted_by_key(|frame| frame.start) {
+            pieces(self.memory, frames.iter(), |_, memory, range| made.push(make(memory, range)));
+            return;
+        }
+        let mut sorted: Vec<(usize, &Frame)> = frames.iter().enumerate().collect();
+        sorted.sort_by_key(|(_, frame)| frame.start);
+        let mut parts = vec![];
+        pieces(self.memory, sorted.iter().map(|(_, frame)| *frame), |at, memory, range| {
+            parts.push((sorted[at].0, make(memory, range)));
+        });
+        parts.sort_by_key(|(at, _)| *at);
+        made.extend(parts.into_iter().map(|(_, part)| part));
+    }
+
+    /// The memory of the batch.
+    pub fn memory(&self) -> &[u8] {
+        self.memory
+    }
+
     /// The memory of the batch, with the frames at their places.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.memory
@@ -204,6 +237,27 @@ impl<'a> Batch<'a> {
     /// The same frames, to be sent.
     pub fn as_frames(&self) -> Frames<'_> {
         Frames { memory: self.memory, frames: self.frames }
+    }
+}
+
+/// Cuts the memory of frames that lie in it in that order into what each has for itself.
+fn pieces<'s, 'f>(
+    mut memory: &'s mut [u8],
+    frames: impl Iterator<Item = &'f Frame>,
+    mut give: impl FnMut(usize, &'s mut [u8], Range<usize>),
+) {
+    // Bytes of the batch's memory in front of what is left of it.
+    let mut before = 0;
+    let mut frames = frames.enumerate().peekable();
+    while let Some((at, frame)) = frames.next() {
+        let (start, end) = (frame.start - HEADROOM, frame.start + frame.length);
+        // Behind the last frame there may be frames of other batches.
+        let limit = frames.peek().map_or(end, |(_, next)| next.start - HEADROOM);
+        assert!(before <= start && end <= limit, "a port lends frames that share no memory");
+        let (_, rest) = memory.split_at_mut(start - before);
+        let (piece, rest) = rest.split_at_mut(limit - start);
+        give(at, piece, HEADROOM..end - start);
+        (memory, before) = (rest, limit);
     }
 }
 
@@ -283,5 +337,47 @@ impl<P: Transmit + ?Sized> Transmit for Box<P> {
 
     fn flush(&mut self) -> Result<bool, PortError> {
         (**self).flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(start: usize, length: usize) -> Frame {
+        Frame { start, length, ..Frame::default() }
+    }
+
+    #[test]
+    fn a_batch_is_split_into_what_each_frame_has_for_itself() {
+        let mut memory: Vec<u8> = (0..2_000).map(|at| (at % 251) as u8).collect();
+        let expected = memory.clone();
+        let sorted = [frame(300, 60), frame(700, 100), frame(1_056, 64)];
+        let mixed = [sorted[2], sorted[0], sorted[1]];
+        for (frames, order) in [(sorted, [0, 1, 2]), (mixed, [2, 0, 1])] {
+            let mut made = vec![];
+            let mut batch = Batch::new(&mut memory, &frames);
+            batch.split(0, &mut made, |memory, range| (memory, range));
+            let tails = [84, 0, 0];
+            for ((memory, range), at) in made.iter().zip(order) {
+                let frame = sorted[at];
+                assert_eq!(range.clone(), HEADROOM..HEADROOM + frame.length);
+                let tail = memory.len() - range.end;
+                assert_eq!(tail, tails[at]);
+                let end = frame.start + frame.length + tail;
+                assert_eq!(**memory, expected[frame.start - HEADROOM..end]);
+            }
+            let mut rest = vec![];
+            batch.split(2, &mut rest, |_, range| range.len());
+            assert_eq!(rest, [frames[2].length]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "share no memory")]
+    fn a_port_that_lends_the_same_bytes_twice_is_noticed() {
+        let mut memory = vec![0; 1_000];
+        let frames = [frame(300, 60), frame(500, 60)];
+        Batch::new(&mut memory, &frames).split(0, &mut vec![], |memory, _| memory.len());
     }
 }
