@@ -105,6 +105,6 @@ fn collect(ty: &Type, path: String, bit: u64, width: Option<u32>, found: &mut Ve
                 collect(item, format!("{path}[{at}]"), bit + at * stride, None, found);
             }
         }
-        Type::Void | Type::Pointer(_) => {}
+        Type::Void | Type::Pointer(_) | Type::Packet(_) => {}
     }
 }

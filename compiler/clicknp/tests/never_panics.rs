@@ -136,6 +136,12 @@ const PIECES: &[&str] = &[
     "set_output_port(out,",
     "x.data[",
     "(uint *)",
+    "packet<",
+    "packet p = read_input_port(in);",
+    "p.length",
+    "p.data[",
+    "(uint *)(p.data +",
+    "adjust_head(p,",
 ];
 
 #[test]
@@ -161,7 +167,9 @@ fn every_beginning_of_a_text_is_reported_without_a_panic() {
 
 fn compile(text: &str) {
     match compile_text("mutated.cnp", text, &Options::default()) {
-        Ok(compiled) => assert!(!compiled.program.name.is_empty()),
+        Ok(compiled) => {
+            freeport_ir::verify(&compiled.program).unwrap_or_else(|errors| panic!("{errors:#?}"));
+        }
         Err(failure) => assert!(failure.render().contains("error[E")),
     }
 }

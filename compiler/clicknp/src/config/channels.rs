@@ -5,6 +5,7 @@
 use super::{ConfigBuilder, ENDPOINTS, Terminal};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::types::WINDOW_BYTES;
 use freeport_ir as ir;
 use std::collections::HashMap;
 
@@ -188,6 +189,9 @@ fn describe(item: ir::Item) -> String {
     match item {
         ir::Item::Flit => "flits".into(),
         ir::Item::Bits(width) => format!("records of {width} bits"),
-        ir::Item::Packet { .. } => "packets".into(),
+        ir::Item::Packet { window_bytes: WINDOW_BYTES } => "packets".into(),
+        ir::Item::Packet { window_bytes } => {
+            format!("packets with {window_bytes} bytes of header")
+        }
     }
 }

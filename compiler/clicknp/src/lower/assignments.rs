@@ -23,7 +23,7 @@ impl<'a> Body<'_, 'a> {
         {
             return self.pointer_assignment(id, op, value, span);
         }
-        if op.is_none() && Self::is_harmless(target) {
+        if op.is_none() && self.is_harmless(target) {
             // The value first: nothing of the target is computed while it may change.
             let value_span = value.span;
             let value = self.value(value)?;

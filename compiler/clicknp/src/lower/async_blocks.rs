@@ -5,7 +5,7 @@
 use super::assigned;
 use super::body::{Body, Returns, Role};
 use super::names::{Binding, Scope};
-use super::places::Place;
+use super::places::{Base, Place};
 use super::values::Value;
 use super::{Lowered, Reported};
 use crate::ast::Block;
@@ -71,10 +71,11 @@ impl<'a> Body<'_, 'a> {
             let Some((binding, declared)) = found.cloned() else { continue };
             let place = match binding {
                 Binding::Variable(place) => place,
+                Binding::Packet(_) => return Err(self.packet_in_async(&name, span)),
                 Binding::Pointer(_) => return Err(self.pointer_in_async(&name, span)),
                 _ => continue,
             };
-            if matches!(place.object, ObjectRef::State(_)) {
+            if matches!(place.base, Base::Object(ObjectRef::State(_))) {
                 continue;
             }
             bits += packed_bits(&place.ty);
@@ -102,6 +103,15 @@ impl<'a> Body<'_, 'a> {
             Diagnostic::error("E0315", span, message)
                 .label("the block gets copies of variables, not their places")
                 .help("use the variable itself, or make the pointer inside the block"),
+        )
+    }
+
+    fn packet_in_async(&mut self, name: &str, span: Span) -> Reported {
+        let message = format!("the packet `{name}` cannot enter an `async` block");
+        self.report(
+            Diagnostic::error("E0315", span, message)
+                .label("the block runs on its own, and the packet stays with the handler")
+                .help("copy what the block needs of it to variables first"),
         )
     }
 

@@ -171,10 +171,14 @@ impl<'l, 'a> Body<'l, 'a> {
 
     /// A new firing-lifetime object for a variable of type `ty`, 0 so far.
     pub fn new_local(&mut self, name: &str, ty: &Type, span: Span) -> Place {
+        Place::whole(ObjectRef::Local(self.new_object(name, ty, span)), ty)
+    }
+
+    /// The object of [`Body::new_local`].
+    pub fn new_object(&mut self, name: &str, ty: &Type, span: Span) -> LocalId {
         let loc = self.lowering.sources.loc(span);
         let object = object_of(name, ty, Lifetime::Firing, loc);
-        let local = self.builder.function_mut().add_local(object);
-        Place::whole(ObjectRef::Local(local), ty)
+        self.builder.function_mut().add_local(object)
     }
 
     /// A temporary variable that holds a value across blocks.

@@ -349,6 +349,9 @@ impl<'a> Body<'_, 'a> {
             return Ok(());
         }
         let ty = self.declared_type(one)?;
+        if let Type::Packet(_) = ty {
+            return Err(self.packet_kept(one.span));
+        }
         if matches!(ty.innermost().0, Type::Pointer(_) | Type::Void) {
             return Err(self.report(
                 Diagnostic::error("E0213", one.span, format!("a state variable of type `{ty}`"))

@@ -4,13 +4,13 @@
 use super::body::Body;
 use super::constants::Constant;
 use super::names::Binding;
-use super::places::Place;
+use super::places::{Base, Place};
 use super::values::{Data, Value};
 use super::{Lowered, Reported};
 use crate::ast::{BinaryOperator, Expr, ExprKind, Name, UnaryOperator};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::types::{Type, ULONG, layout};
+use crate::types::{Type, ULONG, WINDOW_BYTES, layout};
 use freeport_ir::{Bits, ObjectRef};
 use std::sync::Arc;
 
@@ -108,10 +108,14 @@ impl<'a> Body<'_, 'a> {
         if value.ty.is_integer() {
             return Ok(());
         }
+        let help = match value.ty {
+            Type::Packet(_) => "use its `length`, or bytes of its `data`",
+            _ => "use one of its members",
+        };
         Err(self.report(
             Diagnostic::error("E0207", span, "a number is needed here")
                 .label(format!("of type `{}`", value.ty))
-                .help("use one of its members"),
+                .help(help),
         ))
     }
 
@@ -126,7 +130,8 @@ impl<'a> Body<'_, 'a> {
         if value.ty.is_integer() && ty.is_integer() {
             return Ok(self.converted(value, ty));
         }
-        if value.ty == *ty {
+        let are_packets = matches!((&value.ty, ty), (Type::Packet(_), Type::Packet(_)));
+        if value.ty == *ty || are_packets {
             return Ok(value.clone());
         }
         let message = format!("expected `{ty}`, found `{}`", value.ty);
@@ -141,6 +146,11 @@ impl<'a> Body<'_, 'a> {
         match self.lookup(name) {
             Some(Binding::Variable(place)) => Ok(Operand::Place(place)),
             Some(Binding::Pointer(id)) => Ok(Operand::Pointer(self.pointee(id, span)?)),
+            Some(Binding::Packet(packet)) => {
+                let ty = Type::Packet(WINDOW_BYTES);
+                Ok(Operand::Value(Value::computed(ty, packet.id)))
+            }
+            Some(Binding::OfOtherArm) => Err(self.of_other_arm(name, span)),
             Some(Binding::Constant(constant)) => Ok(Operand::Value(Value::known(constant))),
             Some(Binding::Table(table)) => {
                 let object = self.table_object(&table, span);
@@ -169,12 +179,10 @@ impl<'a> Body<'_, 'a> {
         let object = match self.element.clone() {
             Some(element) => ObjectRef::State(self.lowering.table_state(&element, table, span)),
             None => {
-                let place = self.new_local(&table.name, &table.ty, span);
-                if let ObjectRef::Local(local) = place.object {
-                    let object = &mut self.builder.function_mut().locals[local.index()];
-                    object.init = table.elements.clone();
-                }
-                place.object
+                let local = self.new_object(&table.name, &table.ty, span);
+                let object = &mut self.builder.function_mut().locals[local.index()];
+                object.init = table.elements.clone();
+                ObjectRef::Local(local)
             }
         };
         self.tables.push((table.clone(), object));
@@ -206,6 +214,9 @@ impl<'a> Body<'_, 'a> {
         let is_constant =
             matches!(expr.kind, ExprKind::Name(..)) && self.try_constant(expr).is_some();
         let operand = self.operand(expr)?;
+        if matches!(&operand, Operand::Value(value) if matches!(value.ty, Type::Packet(_))) {
+            return Err(self.packet_assigned(expr.span));
+        }
         let place = match operand {
             Operand::Place(place) if !place.is_const => place,
             _ if is_constant || matches!(operand, Operand::Place(_)) => {
@@ -234,7 +245,7 @@ impl<'a> Body<'_, 'a> {
             },
             UnaryOperator::AddressOf => {
                 let place = match self.operand(of)? {
-                    Operand::Place(place) if place.bit_field.is_none() => place,
+                    Operand::Place(place) if place.has_address() => place,
                     _ => {
                         return Err(self.report(
                             Diagnostic::error("E0208", span, "this has no address")
@@ -284,6 +295,9 @@ impl<'a> Body<'_, 'a> {
             Operand::Value(value) => value.ty.clone(),
             _ => Type::Void,
         };
+        if let (Operand::Value(packet), Type::Packet(_)) = (&operand, &ty) {
+            return self.packet_member(of, packet, member);
+        }
         let Type::Record(record) = &ty else {
             let message = format!("`.{}` of something that is no struct or union", member.text);
             return Err(self.report(
@@ -348,6 +362,7 @@ impl<'a> Body<'_, 'a> {
                 self.operand(value)?;
                 Ok(Operand::Void)
             }
+            Type::Packet(_) => Err(self.packet_kept(span)),
             _ => {
                 let value = self.value(value)?;
                 Ok(Operand::Value(self.convert(&value, ty, span)?))
@@ -387,7 +402,7 @@ impl<'a> Body<'_, 'a> {
 
     /// Whether evaluating an expression has no effect and cannot go wrong, so that it may be
     /// evaluated even where it is not needed.
-    pub fn is_harmless(expr: &Expr) -> bool {
+    pub fn is_harmless(&mut self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Number(..) | ExprKind::Bool(_) | ExprKind::Char(_) | ExprKind::Ipv4(_) => {
                 true
@@ -395,15 +410,29 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Mac(_) | ExprKind::Name(..) | ExprKind::SizeofType(_) => true,
             ExprKind::SizeofExpr(_) => true,
             ExprKind::Unary(UnaryOperator::Dereference, _) => false,
-            ExprKind::Unary(_, of) | ExprKind::Cast(_, of) => Self::is_harmless(of),
-            ExprKind::Member { of, .. } => Self::is_harmless(of),
-            ExprKind::Slice(of, ..) => Self::is_harmless(of),
-            ExprKind::Binary(_, left, right) => Self::is_harmless(left) && Self::is_harmless(right),
+            ExprKind::Unary(_, of) | ExprKind::Cast(_, of) => self.is_harmless(of),
+            // A load through a pointer may be out of range.
+            ExprKind::Member { of, through_pointer: true, .. } => {
+                self.points_into_variable(of) && self.is_harmless(of)
+            }
+            ExprKind::Member { of, .. } => self.is_harmless(of),
+            ExprKind::Slice(of, ..) => self.is_harmless(of),
+            ExprKind::Binary(_, left, right) => self.is_harmless(left) && self.is_harmless(right),
             ExprKind::Conditional(cond, yes, no) => {
-                [cond, yes, no].into_iter().all(|part| Self::is_harmless(part))
+                [cond, yes, no].into_iter().all(|part| self.is_harmless(part))
             }
             _ => false,
         }
+    }
+
+    fn points_into_variable(&mut self, pointer: &Expr) -> bool {
+        let Some(name) = super::assigned::root(pointer) else { return false };
+        let place = match self.lookup(name) {
+            Some(Binding::Pointer(id)) => self.pointers[id].place.as_ref(),
+            Some(Binding::Variable(_)) => return true,
+            _ => None,
+        };
+        place.is_some_and(|place| matches!(place.base, Base::Object(_)))
     }
 
     /// The operator of a compound assignment or a step, applied to values.

@@ -8,6 +8,7 @@ use super::body::{Body, Returns, Role};
 use super::elements::ElementContext;
 use super::expressions::Operand;
 use super::names::{Binding, Scope};
+use super::packets::PacketVariable;
 use super::templates::{Key, TemplateValue};
 use super::values::Value;
 use super::{Lowered, Lowering, Reported};
@@ -127,13 +128,12 @@ impl<'a> Lowering<'a> {
         body.scopes.push(Scope::new());
         let mut params = vec![];
         for param in &function.params {
-            let ty = body.parameter(param)?;
+            let ty = body.parameter(param, function.is_inline)?;
             let name = param.name.as_ref().map_or(String::new(), |name| name.text.clone());
             params.push((name, ty));
         }
-        let value_type = |ty: &Type| IrType::Bits(ty.value_bits() as u32);
         let is_void = result == Type::Void;
-        body.builder.function_mut().result = (!is_void).then(|| value_type(&result));
+        body.builder.function_mut().result = (!is_void).then(|| result.ir());
         body.builder.function_mut().inline = function.is_inline;
         body.block(&function.body);
         body.fall_off_end(function.body.span);
@@ -174,8 +174,12 @@ fn takes_references(function: &ast::Function) -> bool {
 
 impl<'a> Body<'_, 'a> {
     /// Declares a parameter that is a value.
-    fn parameter(&mut self, param: &'a ast::Declaration) -> Lowered<Type> {
+    fn parameter(&mut self, param: &'a ast::Declaration, is_inline: bool) -> Lowered<Type> {
         let ty = self.resolve(&param.ty)?;
+        if let Type::Packet(_) = ty {
+            self.packet_parameter(param, is_inline)?;
+            return Ok(ty);
+        }
         if matches!(ty, Type::Array(..) | Type::Pointer(_) | Type::Void)
             || !param.dimensions.is_empty()
         {
@@ -197,6 +201,7 @@ impl<'a> Body<'_, 'a> {
     fn check_result(&mut self, ty: &Type, span: Span) -> Lowered<()> {
         match ty {
             Type::Array(..) | Type::Pointer(_) => Err(self.not_a_value("result", span)),
+            Type::Packet(_) => Err(self.packet_kept(span)),
             _ => Ok(()),
         }
     }
@@ -405,6 +410,12 @@ impl<'a> Body<'_, 'a> {
         }
         let value = self.value_of(operand, span)?;
         let value = self.convert(&value, &ty, span)?;
+        if let Type::Packet(_) = ty {
+            let id = self.materialise(&value);
+            let packet = PacketVariable { id, is_const: param.is_const };
+            self.declare(name, Binding::Packet(packet));
+            return Ok(());
+        }
         let place = self.new_local(&name.text, &ty, name.span);
         self.store(&place, &value, span)?;
         self.declare(name, Binding::Variable(place));

@@ -54,7 +54,7 @@ impl<'a> Body<'_, 'a> {
         // `do` tests at its end, and a condition of several blocks cannot be in the header, which
         // goes into the loop by one edge: a flag carries the answer there.
         let is_do = matches!(one.kind, LoopKind::DoWhile);
-        let is_branching = one.cond.as_ref().is_some_and(branches);
+        let is_branching = one.cond.as_ref().is_some_and(|cond| self.branches(cond));
         let again = (is_do || is_branching).then(|| self.new_temporary(&Type::Bool, one.span));
         if let Some(again) = &again {
             let first = match &one.cond {
@@ -170,22 +170,24 @@ impl<'a> Body<'_, 'a> {
         self.builder.switch_to(exit);
         Ok(())
     }
-}
 
-/// Whether evaluating a condition takes more than one block.
-fn branches(cond: &Expr) -> bool {
-    match &cond.kind {
-        _ if Body::is_harmless(cond) => false,
-        ExprKind::Binary(BinaryOperator::And | BinaryOperator::Or, ..) => true,
-        ExprKind::Conditional(..) | ExprKind::Call(..) => true,
-        ExprKind::Binary(_, left, right) | ExprKind::Comma(left, right) => {
-            branches(left) || branches(right)
+    /// Whether evaluating a condition takes more than one block.
+    fn branches(&mut self, cond: &Expr) -> bool {
+        match &cond.kind {
+            _ if self.is_harmless(cond) => false,
+            ExprKind::Binary(BinaryOperator::And | BinaryOperator::Or, ..) => true,
+            ExprKind::Conditional(..) | ExprKind::Call(..) => true,
+            ExprKind::Binary(_, left, right) | ExprKind::Comma(left, right) => {
+                self.branches(left) || self.branches(right)
+            }
+            ExprKind::Assign(_, left, right) | ExprKind::Index(left, right) => {
+                self.branches(left) || self.branches(right)
+            }
+            ExprKind::Unary(_, of) | ExprKind::Cast(_, of) | ExprKind::Slice(of, ..) => {
+                self.branches(of)
+            }
+            ExprKind::Member { of, .. } => self.branches(of),
+            _ => false,
         }
-        ExprKind::Assign(_, left, right) | ExprKind::Index(left, right) => {
-            branches(left) || branches(right)
-        }
-        ExprKind::Unary(_, of) | ExprKind::Cast(_, of) | ExprKind::Slice(of, ..) => branches(of),
-        ExprKind::Member { of, .. } => branches(of),
-        _ => false,
     }
 }

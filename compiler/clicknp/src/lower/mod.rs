@@ -21,6 +21,7 @@ mod initialisers;
 mod loops;
 mod names;
 mod operators;
+mod packets;
 mod places;
 mod pointers;
 mod ports;

@@ -3,14 +3,15 @@
 
 use super::body::Body;
 use super::constants::Constant;
+use super::packets::PacketVariable;
 use super::places::Place;
 use super::pointers::PointerId;
 use super::{Lowered, Side};
-use crate::ast::{self, Expr, Name, TypeExpr, TypeKind};
+use crate::ast::{self, Expr, Name, TemplateArg, TypeExpr, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::layout::Member;
-use crate::types::{MAX_INTEGER_BITS, Type, layout};
+use crate::types::{MAX_INTEGER_BITS, Type, WINDOW_BYTES, layout};
 use freeport_ir::Bits;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,6 +23,10 @@ pub enum Binding<'a> {
     Variable(Place),
     /// A pointer variable.
     Pointer(PointerId),
+    /// A packet variable.
+    Packet(PacketVariable),
+    /// A variable of another arm of the switch, which is not set here.
+    OfOtherArm,
     /// A number known at compile time.
     Constant(Constant),
     /// An array of numbers known at compile time.
@@ -75,8 +80,11 @@ impl<'a> Body<'_, 'a> {
     pub fn resolve(&mut self, ty: &TypeExpr) -> Lowered<Type> {
         let mut resolved = match &ty.kind {
             TypeKind::Named(name, args) => {
-                if matches!(name.as_str(), "packet" | "table") {
+                if name == "table" {
                     return Err(self.not_in_this_version(name, ty.span));
+                }
+                if name == "packet" {
+                    return self.packet_type(args, ty.pointers, ty.span);
                 }
                 if !args.is_empty() {
                     let message = format!("`{name}` takes no arguments");
@@ -107,6 +115,26 @@ impl<'a> Body<'_, 'a> {
         Ok(resolved)
     }
 
+    /// `packet` or `packet<window>`
+    fn packet_type(&mut self, args: &[TemplateArg], pointers: u32, span: Span) -> Lowered<Type> {
+        if pointers > 0 {
+            return Err(self.packet_kept(span));
+        }
+        let window = match args {
+            [] => u64::from(WINDOW_BYTES),
+            [TemplateArg::Value(window)] => self.constant_u64(window)?,
+            _ => 0,
+        };
+        if (1..=MOST_WINDOW_BYTES).contains(&window) {
+            return Ok(Type::Packet(window as u32));
+        }
+        Err(self.report(
+            Diagnostic::error("E0210", span, "a packet with no such header window")
+                .label(format!("the window is 1 to {MOST_WINDOW_BYTES} bytes"))
+                .help("write `packet`, or `packet<128>` for a window of 128 bytes"),
+        ))
+    }
+
     /// `ty` with the array dimensions after the declared name, outermost first.
     pub fn with_dimensions(
         &mut self,
@@ -128,6 +156,9 @@ impl<'a> Body<'_, 'a> {
                     ));
                 }
             };
+            if let Type::Packet(_) = ty {
+                return Err(self.packet_kept(span));
+            }
             let is_too_large = layout::size_bytes(&ty).saturating_mul(count) > MOST_BYTES;
             if count == 0 || is_too_large || ty == Type::Void {
                 let span = dimension.as_ref().map_or(span, |dimension| dimension.span);
@@ -184,6 +215,9 @@ impl<'a> Body<'_, 'a> {
                 Some(width) => Some(self.bit_field_width(width, &ty)?),
                 None => None,
             };
+            if let Type::Packet(_) = ty {
+                return Err(self.packet_kept(member.span));
+            }
             if matches!(ty.innermost().0, Type::Pointer(_) | Type::Void) {
                 return Err(self.report(
                     Diagnostic::error("E0213", member.span, format!("a member of type `{ty}`"))
@@ -273,10 +307,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn not_in_this_version(&mut self, name: &str, span: Span) -> super::Reported {
-        let help = match name {
-            "packet" => "use `flit` ports, and `sop` and `eop` to find the packet's ends",
-            _ => "use an array in `.state`, and search it in the handler",
-        };
+        let help = "use an array in `.state`, and search it in the handler";
         self.report(
             Diagnostic::error("E0401", span, format!("`{name}` types are not in this version"))
                 .label("not available")
@@ -285,6 +316,8 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
+/// Widest header window of a packet: as much as a packet may grow to.
+const MOST_WINDOW_BYTES: u64 = 9216;
 /// Most bytes of an array.
 const MOST_BYTES: u64 = 1 << 32;
 /// Most bytes of a record: its value is one bit vector.

@@ -189,7 +189,7 @@ impl<'a> Body<'_, 'a> {
         }
         self.at(span);
         let first = self.truth(&first);
-        if Self::is_harmless(right) {
+        if self.is_harmless(right) {
             let second = self.number(right)?;
             let second = self.truth(&second);
             self.at(span);
@@ -246,7 +246,7 @@ impl<'a> Body<'_, 'a> {
             }));
         }
         let cond = self.truth(&cond);
-        if Self::is_harmless(yes) && Self::is_harmless(no) {
+        if self.is_harmless(yes) && self.is_harmless(no) {
             let (yes, no) = (self.value(yes)?, self.value(no)?);
             let ty = self.common_type(&yes, &no, span)?;
             self.at(span);
@@ -298,6 +298,13 @@ impl<'a> Body<'_, 'a> {
         if yes.ty.is_integer() && no.ty.is_integer() {
             let (yes, no) = (side(yes).promoted(), side(no).promoted());
             return Ok(Type::Int(conversions::usual(yes, no)));
+        }
+        if let Type::Packet(_) = yes.ty {
+            return Err(self.report(
+                Diagnostic::error("E0206", span, "`?:` does not choose between packets")
+                    .label("of type `packet`")
+                    .help("use `if`, and put the packet on each side"),
+            ));
         }
         if yes.ty == no.ty {
             return Ok(yes.ty.clone());

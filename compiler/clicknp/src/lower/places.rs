@@ -4,6 +4,7 @@
 //! A place counts in bits of memory from the start of its object, as C lays it out; the object's
 //! elements may hold fewer bits than they take (`uint13` takes 16). What is known at compile time
 //! and what is computed are kept apart, so that constant places become plain loads and stores.
+//! A place in a packet counts from the packet's first byte; its elements are the bytes.
 
 use super::body::{Body, stride_bits};
 use super::values::{Data, Value};
@@ -13,11 +14,20 @@ use crate::source::Span;
 use crate::types::{Type, layout};
 use freeport_ir::{BinaryOp, Bits, ObjectRef, Op, Type as IrType, ValueId};
 
-/// A part of an object.
+/// What a place is a part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Base {
+    /// A variable.
+    Object(ObjectRef),
+    /// The bytes of a packet.
+    Packet(ValueId),
+}
+
+/// A part of an object or a packet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Place {
-    /// Which object.
-    pub object: ObjectRef,
+    /// Of what.
+    pub base: Base,
     /// Memory bits of one of its elements.
     pub stride: u64,
     /// Bits from the start of the object, as far as known.
@@ -41,7 +51,7 @@ impl Place {
     /// All of an object that holds a `ty`.
     pub fn whole(object: ObjectRef, ty: &Type) -> Self {
         Self {
-            object,
+            base: Base::Object(object),
             stride: stride_bits(ty),
             bit: 0,
             index: None,
@@ -74,10 +84,17 @@ impl Place {
         let Type::Array(item, _) = &self.ty else { return None };
         let mut first = self.part(0, item);
         let is_inside = self.bit_in_element() + self.ty.value_bits() <= self.stride;
-        if is_inside && self.dynamic_bit.is_none() {
+        let is_object = matches!(self.base, Base::Object(_));
+        if is_object && is_inside && self.dynamic_bit.is_none() {
             first.window = Some((self.bit, self.ty.value_bits()));
         }
         Some(first)
+    }
+
+    /// Whether a pointer can point to it: not to bits inside of bytes.
+    pub fn has_address(&self) -> bool {
+        let is_in_byte = self.bit.rem_euclid(8) != 0 || self.dynamic_bit.is_some();
+        self.bit_field.is_none() && !(is_in_byte && matches!(self.base, Base::Packet(_)))
     }
 
     fn bit_in_element(&self) -> u64 {
@@ -115,7 +132,8 @@ impl Body<'_, '_> {
 
     /// Keeps the variable's name with a value that is all of it, for reports.
     fn name_value(&mut self, place: &Place, id: ValueId) {
-        let object = self.object(place.object);
+        let Base::Object(object) = place.base else { return };
+        let object = self.object(object);
         let is_whole = object.depth == 1 && place.is_static() && place.bit == 0;
         if is_whole && u64::from(object.elem_bits) == place.width() {
             let name = object.name.clone();
@@ -155,13 +173,17 @@ impl Body<'_, '_> {
     }
 
     fn load_static(&mut self, place: &Place, width: u32, span: Span) -> Lowered<ValueId> {
+        let object = match place.base {
+            Base::Object(object) => object,
+            Base::Packet(packet) => return self.load_packet(packet, place, width, span),
+        };
         let mut parts = vec![];
-        for piece in self.pieces(place, width, span)? {
-            let index = self.element_index(place, piece.element);
+        for piece in self.pieces(object, place, width, span)? {
+            let index = self.element_index(object, place, piece.element);
             let part = match piece.held {
                 0 => self.builder.constant(Bits::zero(piece.width)),
                 held => {
-                    let part = self.builder.load(place.object, index, piece.lo, held);
+                    let part = self.builder.load(object, index, piece.lo, held);
                     self.builder.resize(part, piece.width, false)
                 }
             };
@@ -187,12 +209,16 @@ impl Body<'_, '_> {
     }
 
     fn store_static(&mut self, place: &Place, id: ValueId, width: u32, span: Span) -> Lowered<()> {
+        let object = match place.base {
+            Base::Object(object) => object,
+            Base::Packet(packet) => return self.store_packet(packet, place, id, span),
+        };
         let mut done = 0;
-        for piece in self.pieces(place, width, span)? {
-            let index = self.element_index(place, piece.element);
+        for piece in self.pieces(object, place, width, span)? {
+            let index = self.element_index(object, place, piece.element);
             if piece.held > 0 {
                 let part = self.builder.extract(id, done, piece.held);
-                self.builder.store(place.object, index, piece.lo, part);
+                self.builder.store(object, index, piece.lo, part);
             }
             done += piece.width;
         }
@@ -203,14 +229,19 @@ impl Body<'_, '_> {
     /// `place` in it.
     fn region(&mut self, place: &Place, span: Span) -> Lowered<(Place, u64)> {
         let element = place.bit.div_euclid(place.stride as i64) * place.stride as i64;
-        let held = u64::from(self.object(place.object).elem_bits);
+        let held = match place.base {
+            Base::Object(object) => u64::from(self.object(object).elem_bits),
+            // The computed bit is within a byte.
+            Base::Packet(_) => (place.width() + 7).next_multiple_of(8),
+        };
         let (start, width) = match place.window {
             Some((start, width)) if start <= place.bit && (place.bit - start) < width as i64 => {
                 (start, width)
             }
             _ => (element, held),
         };
-        if place.bit < 0 || width > u64::from(u32::MAX) {
+        let is_before = place.bit < 0 && matches!(place.base, Base::Object(_));
+        if is_before || width > u64::from(u32::MAX) {
             return Err(self.outside(place, span));
         }
         let raw = Type::Int(crate::types::IntType::of_width(width as u32, false));
@@ -219,8 +250,14 @@ impl Body<'_, '_> {
     }
 
     /// Cuts an access of `width` bits at the borders of elements.
-    fn pieces(&mut self, place: &Place, width: u32, span: Span) -> Lowered<Vec<Piece>> {
-        let object = self.object(place.object);
+    fn pieces(
+        &mut self,
+        object: ObjectRef,
+        place: &Place,
+        width: u32,
+        span: Span,
+    ) -> Lowered<Vec<Piece>> {
+        let object = self.object(object);
         let (elem_bits, depth) = (object.elem_bits, object.depth);
         let Ok(mut bit) = u64::try_from(place.bit) else { return Err(self.outside(place, span)) };
         let mut left = width;
@@ -239,11 +276,11 @@ impl Body<'_, '_> {
         Ok(pieces)
     }
 
-    fn element_index(&mut self, place: &Place, element: u64) -> ValueId {
+    fn element_index(&mut self, object: ObjectRef, place: &Place, element: u64) -> ValueId {
         match place.index {
             None => self.offset(element),
             Some(index) => {
-                self.note_indexed(place.object);
+                self.note_indexed(object);
                 self.add_offset(index, element)
             }
         }
@@ -259,8 +296,11 @@ impl Body<'_, '_> {
         self.builder.binary(BinaryOp::Add, wide, add)
     }
 
-    fn outside(&mut self, place: &Place, span: Span) -> Reported {
-        let object = self.object(place.object);
+    pub(super) fn outside(&mut self, place: &Place, span: Span) -> Reported {
+        let object = match place.base {
+            Base::Object(object) => self.object(object),
+            Base::Packet(_) => return self.before_packet(span),
+        };
         let name = object.name.clone();
         let bytes = object.depth * place.stride / 8;
         let first = place.bit.div_euclid(8);
@@ -274,7 +314,8 @@ impl Body<'_, '_> {
 
     /// The constant at a static place of a constant array.
     fn known_element(&self, place: &Place) -> Option<Bits> {
-        let (table, _) = self.tables.iter().find(|(_, object)| *object == place.object)?;
+        let is_here = |object: ObjectRef| place.base == Base::Object(object);
+        let (table, _) = self.tables.iter().find(|(_, object)| is_here(*object))?;
         let is_element = place.is_static() && place.bit >= 0 && place.ty.is_integer();
         let is_whole = place.width() == table.ty.innermost().0.value_bits();
         let is_aligned = place.bit.rem_euclid(place.stride as i64) == 0;
@@ -287,7 +328,7 @@ impl Body<'_, '_> {
     /// The element `index` of the array (or behind the pointer) whose first element is `first`.
     pub fn advanced(&mut self, first: &Place, index: &Value, span: Span) -> Lowered<Place> {
         let size = layout::size_bytes(&first.ty) * 8;
-        let is_in_one_element = self.object(first.object).depth == 1 || first.window.is_some();
+        let is_in_one_element = !self.has_elements(first.base) || first.window.is_some();
         let is_movable = first.dynamic_bit.is_none() || is_in_one_element;
         if let Some(constant) = index.as_constant()
             && is_movable
@@ -333,6 +374,25 @@ impl Body<'_, '_> {
         let element = self.builder.binary(BinaryOp::UDiv, bits, stride);
         let rest = self.builder.binary(BinaryOp::URem, bits, stride);
         Place { bit: 0, index: Some(element), dynamic_bit: Some(rest), ..first.clone() }
+    }
+
+    /// Whether something has several elements, which places in it may move over.
+    pub(super) fn has_elements(&self, base: Base) -> bool {
+        match base {
+            Base::Object(object) => self.object(object).depth > 1,
+            Base::Packet(_) => true,
+        }
+    }
+
+    /// What a message calls it.
+    pub(super) fn base_name(&self, base: Base) -> String {
+        match base {
+            Base::Object(object) => self.object(object).name.clone(),
+            Base::Packet(packet) => {
+                let name = &self.builder.function().values[packet.index()].name;
+                name.clone().unwrap_or_else(|| "packet".into())
+            }
+        }
     }
 
     /// An index times a constant, in 64 bits unless it can stay as it is.

@@ -4,7 +4,7 @@
 
 use super::Lowered;
 use super::body::Body;
-use super::places::Place;
+use super::places::{Base, Place};
 use super::values::Value;
 use crate::ast::Name;
 use crate::diagnostic::Diagnostic;
@@ -30,6 +30,8 @@ pub struct PointerVariable {
     pub element: Option<Place>,
     /// Of one that moves: the variable with the bit in the element it points to.
     pub bit: Option<Place>,
+    /// How many scopes were open where it was declared.
+    pub depth: usize,
 }
 
 impl Body<'_, '_> {
@@ -52,6 +54,7 @@ impl Body<'_, '_> {
             moves,
             element: None,
             bit: None,
+            depth: self.scopes.len(),
         });
         self.declare(name, super::names::Binding::Pointer(id));
         match place {
@@ -86,20 +89,21 @@ impl Body<'_, '_> {
     pub fn assign_pointer(&mut self, id: PointerId, place: &Place, span: Span) -> Lowered<()> {
         let place =
             Place { ty: self.pointers[id].target.clone(), bit_field: None, ..place.clone() };
+        if let (Base::Packet(packet), None) = (place.base, &self.pointers[id].place) {
+            self.check_pointer_into(packet, self.pointers[id].depth, span)?;
+        }
         if !self.pointers[id].moves {
             self.pointers[id].place = Some(place);
             return Ok(());
         }
         match self.pointers[id].place.clone() {
             None => self.begin_moving(id, &place, span),
-            Some(before) if before.object == place.object => {}
+            Some(before) if before.base == place.base => {}
             Some(before) => {
                 let variable = self.pointers[id].name.clone();
-                let (from, to) = (self.object(before.object), self.object(place.object));
-                let message = format!(
-                    "`{variable}` points into `{}`, and cannot point into `{}` too",
-                    from.name, to.name
-                );
+                let (from, to) = (self.base_name(before.base), self.base_name(place.base));
+                let message =
+                    format!("`{variable}` points into `{from}`, and cannot point into `{to}` too");
                 return Err(self.report(
                     Diagnostic::error("E0213", span, message)
                         .label("a pointer stays within one variable")
@@ -114,7 +118,7 @@ impl Body<'_, '_> {
         let name = self.pointers[id].name.clone();
         let size = layout::size_bytes(&place.ty) * 8;
         let stride = place.stride;
-        let moves_in_elements = self.object(place.object).depth > 1;
+        let moves_in_elements = self.has_elements(place.base);
         let is_aligned = size.is_multiple_of(stride) && place.bit.rem_euclid(stride as i64) == 0;
         let ty = Type::Int(ULONG);
         if moves_in_elements {

@@ -87,9 +87,10 @@ impl<'a> Body<'_, 'a> {
         match ty {
             ty if ty.is_flit() => Ok(Item::Flit),
             Type::Bool | Type::Int(_) | Type::Record(_) => Ok(Item::Bits(ty.value_bits() as u32)),
+            Type::Packet(window) => Ok(Item::Packet { window_bytes: *window }),
             _ => Err(self.report(
                 Diagnostic::error("E0402", span, format!("no port carries `{ty}`"))
-                    .label("a port carries flits, numbers, structs or unions")
+                    .label("a port carries packets, flits, numbers, structs or unions")
                     .help("put it in a struct"),
             )),
         }
@@ -316,10 +317,17 @@ impl<'a> Body<'_, 'a> {
     ) -> Lowered<Operand> {
         self.check_ports(span)?;
         let (choice, ty) = self.choice(port, Side::Input)?;
-        let bits = IrType::Bits(ty.value_bits() as u32);
+        let item = ty.ir();
+        if item == IrType::Packet && matches!(choice, Choice::Computed { .. }) {
+            return Err(self.report(
+                Diagnostic::error("E0404", port.span, "the port's number is not known here")
+                    .label("a packet is read from a port that is known at compile time")
+                    .help("use `switch`, and read and put the packet in each arm"),
+            ));
+        }
         self.on_port(choice, &ty, span, &mut |body, port| {
             let op = if is_peek { Op::Peek(port) } else { Op::Take(port) };
-            Some(body.builder.push(op, bits))
+            Some(body.builder.push(op, item))
         })
     }
 

@@ -10,7 +10,7 @@ use crate::ast::{self, Block, Declaration, Expr, PragmaKind, Statement, Statemen
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::Type;
-use freeport_ir::{ObjectRef, Op, Probe, Space, Term};
+use freeport_ir::{LocalId, ObjectRef, Op, Probe, Space, Term};
 use std::sync::Arc;
 
 impl<'a> Body<'_, 'a> {
@@ -248,6 +248,9 @@ impl<'a> Body<'_, 'a> {
     fn declare_variable(&mut self, one: &'a Declaration, name: &'a ast::Name) -> Lowered<()> {
         let ty = self.declared_type(one)?;
         self.check_shadowing(name);
+        if let Type::Packet(_) = &ty {
+            return self.declare_packet(one, name);
+        }
         if let Type::Pointer(target) = &ty {
             let place = match &one.init {
                 Some(init) => match self.decayed(init)? {
@@ -271,8 +274,9 @@ impl<'a> Body<'_, 'a> {
             self.declare(name, binding);
             return Ok(());
         }
-        let place = self.new_local(&name.text, &ty, name.span);
-        self.choose_place(one.place, place.object);
+        let local = self.new_object(&name.text, &ty, name.span);
+        self.choose_place(one.place, local);
+        let place = super::places::Place::whole(ObjectRef::Local(local), &ty);
         // The initialiser cannot see the variable, so the name comes after.
         let outcome = match &one.init {
             Some(init) => self.initialise(&place, init),
@@ -290,8 +294,8 @@ impl<'a> Body<'_, 'a> {
         self.quietly(|body| body.constant_binding(one))
     }
 
-    fn choose_place(&mut self, place: Option<ast::Place>, object: ObjectRef) {
-        let (Some(place), ObjectRef::Local(local)) = (place, object) else { return };
+    fn choose_place(&mut self, place: Option<ast::Place>, local: LocalId) {
+        let Some(place) = place else { return };
         let space = match place {
             ast::Place::Register => Space::Register,
             ast::Place::Local => Space::Local,

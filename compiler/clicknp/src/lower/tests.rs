@@ -3,6 +3,7 @@
 
 mod elements;
 mod functions;
+mod packets;
 mod wide;
 
 use super::Lowering;

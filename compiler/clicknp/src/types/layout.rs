@@ -10,7 +10,7 @@ use super::{Field, Record, Type};
 /// Bytes a variable of this type takes.
 pub fn size_bytes(ty: &Type) -> u64 {
     match ty {
-        Type::Void => 0,
+        Type::Void | Type::Packet(_) => 0,
         Type::Bool => 1,
         Type::Int(int) => u64::from(int.width).div_ceil(8).next_multiple_of(align_bytes(ty)),
         Type::Record(record) => record.size_bytes,
@@ -22,7 +22,7 @@ pub fn size_bytes(ty: &Type) -> u64 {
 /// What the address of a variable of this type is a multiple of.
 pub fn align_bytes(ty: &Type) -> u64 {
     match ty {
-        Type::Void | Type::Bool => 1,
+        Type::Void | Type::Bool | Type::Packet(_) => 1,
         Type::Int(int) => u64::from(int.width).div_ceil(8).next_power_of_two().min(8),
         Type::Record(record) => record.align_bytes,
         Type::Array(item, _) => align_bytes(item),

@@ -5,12 +5,15 @@
 pub mod conversions;
 pub mod layout;
 
-use freeport_ir::{SIGNAL_BITS, SIGNAL_PARAM_BIT, SIGNAL_WORDS, flit};
+use freeport_ir::{SIGNAL_BITS, SIGNAL_PARAM_BIT, SIGNAL_WORDS, Type as IrType, flit};
 use std::fmt;
 use std::sync::Arc;
 
 /// Most bits of an integer.
 pub const MAX_INTEGER_BITS: u32 = 4096;
+
+/// Bytes of header that an element can see of a packet, where the port does not say.
+pub const WINDOW_BYTES: u32 = 64;
 
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -27,6 +30,9 @@ pub enum Type {
     Array(Arc<Type>, u64),
     /// A pointer, which the compiler resolves to a place.
     Pointer(Arc<Type>),
+    /// A packet, with that many bytes of header window. The window is a matter of ports: as values
+    /// all packets are alike.
+    Packet(u32),
 }
 
 /// An integer type.
@@ -137,10 +143,18 @@ impl Type {
     /// Bits of a value: an integer's width; a record's or array's memory.
     pub fn value_bits(&self) -> u64 {
         match self {
-            Type::Void | Type::Pointer(_) => 0,
+            Type::Void | Type::Pointer(_) | Type::Packet(_) => 0,
             Type::Bool => 1,
             Type::Int(int) => u64::from(int.width),
             Type::Record(_) | Type::Array(..) => layout::size_bytes(self) * 8,
+        }
+    }
+
+    /// What values of this type are in the IR.
+    pub fn ir(&self) -> IrType {
+        match self {
+            Type::Packet(_) => IrType::Packet,
+            other => IrType::Bits(other.value_bits() as u32),
         }
     }
 
@@ -230,6 +244,8 @@ impl fmt::Display for Type {
                 write!(f, "{item}{dimensions}")
             }
             Type::Pointer(target) => write!(f, "{target} *"),
+            Type::Packet(WINDOW_BYTES) => write!(f, "packet"),
+            Type::Packet(window) => write!(f, "packet<{window}>"),
         }
     }
 }
