@@ -3,7 +3,7 @@
 //! oracle stream; given its oracles, a graph is a Kahn network, and every back end must produce the
 //! same [`Execution`]. Native code records, the interpreter replays.
 
-use crate::{Bits, Element, Function, ObjectId, Op, Program, Term, TrapCode};
+use crate::{Bits, Element, Function, ObjectId, Op, Program, TableId, Term, TrapCode};
 use std::collections::BTreeMap;
 
 /// All oracle streams of a run.
@@ -54,6 +54,32 @@ pub enum HostAction {
         /// What.
         value: Bits,
     },
+    /// Updated a table.
+    TableUpdate {
+        /// Which.
+        table: TableId,
+        /// Under which key.
+        key: Bits,
+        /// What.
+        value: Bits,
+    },
+    /// Deleted from a table.
+    TableDelete {
+        /// Which.
+        table: TableId,
+        /// Which key.
+        key: Bits,
+    },
+}
+
+/// The entries of a table, keys with values: of a table that orders its entries by use from the
+/// longest unused on, of others in the order of their keys as numbers.
+pub type TableEntries = Vec<(Bits, Bits)>;
+
+/// Puts the entries of a table that does not order them by use in order.
+pub fn sort_entries(entries: &mut TableEntries) {
+    entries
+        .sort_by(|(left, _), (right, _)| left.limbs().iter().rev().cmp(right.limbs().iter().rev()));
 }
 
 /// The choices of one channel.
@@ -70,9 +96,11 @@ pub struct Execution {
     pub histories: Vec<Vec<Bits>>,
     /// By instance, by state object, by element: contents at the end.
     pub state: Vec<Vec<Vec<Bits>>>,
+    /// By instance, by table: contents at the end.
+    pub tables: Vec<Vec<TableEntries>>,
     /// By instance.
     pub counters: Vec<InstanceCounters>,
-    /// By instance: answers to signals and methods, in order.
+    /// By instance: answers to signals, methods and actions on tables, in order.
     pub answers: Vec<Vec<Bits>>,
 }
 

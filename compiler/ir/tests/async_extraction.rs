@@ -168,7 +168,7 @@ fn what_cannot_leave_says_why() {
 #[test]
 fn generated_programs_keep_their_meaning() {
     let mut extracted = 0;
-    for seed in 0..1500 {
+    for seed in 0..2000 {
         let limits = Limits { statements: 15, ..Limits::default() };
         let mut input = generate(seed, &limits);
         if input.program.elements[0].inputs.len() > 1 {

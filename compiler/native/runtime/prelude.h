@@ -286,6 +286,10 @@ struct image {
     // 0.
     uint32_t (*call)(void *graph, uint32_t instance, uint32_t method, const uint8_t *arguments,
                      uint8_t *result);
+    // Looks up, updates, deletes or goes on to the next entry; whether there was one, or room.
+    // None where no instance has tables.
+    uint32_t (*act_on_table)(void *graph, uint32_t instance, uint32_t table, uint32_t action,
+                             uint8_t *key, uint8_t *value, uint64_t *cursor);
 };
 
 enum { STATUS_IDLE, STATUS_OUTPUT_FULL, STATUS_RECORD_FULL, STATUS_STALLED, STATUS_BUDGET };

@@ -117,12 +117,33 @@ pub(crate) struct Image {
     pub start: unsafe extern "C" fn(*mut c_void, *mut Runtime, u64),
     pub run: unsafe extern "C" fn(*mut c_void, *mut EndpointIo) -> u32,
     pub call: unsafe extern "C" fn(*mut c_void, u32, u32, *const u8, *mut u8) -> u32,
+    pub act_on_table:
+        Option<unsafe extern "C" fn(*mut c_void, u32, u32, u32, *mut u8, *mut u8, *mut u64) -> u32>,
 }
 
 pub(crate) const STATUS_IDLE: u32 = 0;
 pub(crate) const STATUS_OUTPUT_FULL: u32 = 1;
 pub(crate) const STATUS_RECORD_FULL: u32 = 2;
 pub(crate) const STATUS_STALLED: u32 = 3;
+
+/// What the host does with which table.
+#[derive(Clone, Copy)]
+pub(crate) struct TableRequest {
+    pub instance: u32,
+    pub table: u32,
+    pub action: u32,
+}
+
+impl TableRequest {
+    pub fn new(instance: freeport_ir::InstanceId, table: usize, action: u32) -> Self {
+        Self { instance: instance.0, table: table as u32, action }
+    }
+}
+
+pub(crate) const TABLE_LOOKUP: u32 = 0;
+pub(crate) const TABLE_UPDATE: u32 = 1;
+pub(crate) const TABLE_DELETE: u32 = 2;
+pub(crate) const TABLE_NEXT: u32 = 3;
 
 /// What stands for the signal handler where a method's number does.
 pub(crate) const SIGNAL: u32 = u32::MAX;

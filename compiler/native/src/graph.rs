@@ -340,7 +340,7 @@ impl Graph {
     }
 
     /// Notes what the host did, where that is recorded.
-    fn note(&mut self, instance: InstanceId, action: HostAction, answer: Option<Bits>) {
+    pub(crate) fn note(&mut self, instance: InstanceId, action: HostAction, answer: Option<Bits>) {
         if self.manifest.records {
             let before_firing = self.code.instance(instance.index()).firings;
             self.host_events[instance.index()].push(HostEvent { before_firing, action });
@@ -372,13 +372,13 @@ impl Graph {
     }
 
     /// The element of an instance.
-    fn info(&self, instance: InstanceId) -> Result<usize, Error> {
+    pub(crate) fn info(&self, instance: InstanceId) -> Result<usize, Error> {
         let info = self.manifest.instances.get(instance.index());
         let unknown = || Error::unknown(&self.manifest.program, format!("instance {}", instance.0));
         info.map(|info| info.element).ok_or_else(unknown)
     }
 
-    fn unknown(&self, instance: InstanceId, what: &str) -> Error {
+    pub(crate) fn unknown(&self, instance: InstanceId, what: &str) -> Error {
         Error::unknown(&self.manifest.instances[instance.index()].name, what)
     }
 }

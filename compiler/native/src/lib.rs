@@ -17,6 +17,7 @@ pub mod manifest;
 mod options;
 mod recording;
 mod status;
+mod tables;
 
 pub use compile::{Image, build, build_functions, emit};
 pub use error::Error;

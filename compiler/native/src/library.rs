@@ -94,6 +94,22 @@ impl Instance {
         unsafe { (self.image().call)(self.memory(), instance as u32, method, arguments, result) }
     }
 
+    /// Acts on a table of the manifest, whose keys and values are as long as `key` and `value`.
+    pub fn act_on_table(
+        &self,
+        request: abi::TableRequest,
+        key: &mut [u8],
+        value: &mut [u8],
+        cursor: &mut u64,
+    ) -> bool {
+        let abi::TableRequest { instance, table, action } = request;
+        let (key, value) = (key.as_mut_ptr(), value.as_mut_ptr());
+        let Some(act) = self.image().act_on_table else { return false };
+        // SAFETY: the callers take the lengths from the manifest; those that only have the graph
+        // shared ask for actions that change nothing.
+        unsafe { act(self.memory(), instance, table, action, key, value, cursor) != 0 }
+    }
+
     pub fn instance(&self, at: usize) -> &abi::Instance {
         // SAFETY: the layout says where the instance is, and nothing runs while `self` is borrowed.
         unsafe { &*self.at(self.instance_layout(at).offset).cast::<abi::Instance>() }

@@ -72,6 +72,9 @@ pub struct ElementInfo {
     pub outputs: Vec<String>,
     /// Its state, in the order of [`ObjectId`](freeport_ir::ObjectId).
     pub variables: Vec<VariableInfo>,
+    /// Its tables, in the order of [`TableId`](freeport_ir::TableId).
+    #[serde(default)]
+    pub tables: Vec<TableInfo>,
     /// Its methods.
     pub methods: Vec<MethodInfo>,
     /// Whether it takes signals.
@@ -93,6 +96,44 @@ pub struct VariableInfo {
     pub place: String,
     /// Whether the host may read and write it by name.
     pub is_host_visible: bool,
+}
+
+/// A table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TableInfo {
+    /// Its name.
+    pub name: String,
+    /// How keys match, as the text form names it.
+    pub kind: String,
+    /// Bits of a key.
+    pub key_bits: u32,
+    /// Bits of a value.
+    pub value_bits: u32,
+    /// Most entries.
+    pub capacity: u64,
+    /// Whether its entries are listed in the order of their last uses.
+    pub is_ordered_by_use: bool,
+}
+
+impl TableInfo {
+    fn of(table: &freeport_ir::Table) -> Self {
+        Self {
+            name: table.name.clone(),
+            kind: table.kind.name().to_owned(),
+            key_bits: table.key_bits,
+            value_bits: table.value_bits,
+            capacity: table.capacity,
+            is_ordered_by_use: table.kind == freeport_ir::TableKind::LruHash,
+        }
+    }
+
+    pub(crate) fn key_bytes(&self) -> usize {
+        self.key_bits.div_ceil(8) as usize
+    }
+
+    pub(crate) fn value_bytes(&self) -> usize {
+        self.value_bits.div_ceil(8) as usize
+    }
 }
 
 /// A method.
@@ -240,6 +281,7 @@ impl ElementInfo {
             inputs: names(&element.inputs),
             outputs: names(&element.outputs),
             variables: variables.collect(),
+            tables: element.tables.iter().map(TableInfo::of).collect(),
             methods: methods.collect(),
             takes_signals: element.signal.is_some(),
             has_choice: has_choice(program, element),

@@ -17,6 +17,7 @@ impl Graph {
         let mut oracles = Oracles::default();
         let mut execution = Execution {
             state: self.state(&manifest),
+            tables: self.tables(&manifest),
             counters: self.counters().instances,
             answers: std::mem::take(&mut self.answers),
             ..Execution::default()

@@ -9,12 +9,13 @@
 //! always takes what it is fed. Everything follows from the seed.
 
 mod statements;
+mod tables;
 mod values;
 
 use crate::{
     Addressing, Bits, Builder, Channel, Direction, Element, ElementId, Endpoint, EndpointId,
     Function, FunctionId, Graph, Instance, InstanceId, Item, Lifetime, Loc, Object, OnFull, Port,
-    PortId, Program, SIGNAL_BITS, Sink, Source, Space, Table, TableId, TableKind, Term, Type,
+    PortId, Program, SIGNAL_BITS, Sink, Source, Space, Term, Type,
 };
 use statements::Writer;
 
@@ -116,6 +117,9 @@ fn random_callee(
         let width = random_width(random);
         builder.add_param(Function::ENTRY, Type::Bits(width), None);
     }
+    if !program.elements[0].tables.is_empty() && random.bool() {
+        builder.add_param(Function::ENTRY, tables::reference(), None);
+    }
     let limits = Limits { statements: limits.statements / 3, ..limits.clone() };
     write(random, program, &limits, builder, Role::Callee)
 }
@@ -177,17 +181,8 @@ fn random_element(random: &mut fastrand::Rng, limits: &Limits) -> Element {
     let state = (0..random.usize(1..4))
         .map(|at| random_object(random, format!("state{at}"), Lifetime::Instance))
         .collect();
-    let kinds = [TableKind::Hash, TableKind::LruHash, TableKind::Array];
-    let table = |kind: TableKind| Table {
-        name: format!("table_{}", kind.name()),
-        kind,
-        key_bits: if kind == TableKind::Array { 32 } else { 24 },
-        value_bits: 48,
-        capacity: 3,
-        loc: Loc::default(),
-    };
-    let has_table = limits.has_tables && random.bool();
-    let tables = if has_table { vec![table(kinds[random.usize(0..3)])] } else { vec![] };
+    let has_tables = limits.has_tables && random.bool();
+    let tables = if has_tables { tables::random_tables(random) } else { vec![] };
     Element {
         name: "Generated".into(),
         inputs,
@@ -261,6 +256,3 @@ fn end_of(role: Role, mask: Option<crate::ValueId>, value: Option<crate::ValueId
         Role::Signal | Role::Callee => Term::Return { value },
     }
 }
-
-/// The only table there is.
-const TABLE: TableId = TableId(0);

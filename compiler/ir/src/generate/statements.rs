@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random statements: effects and control flow.
 
-use super::{Limits, Role, TABLE, end_of, random_object, random_width};
+use super::{Limits, Role, end_of, random_object, random_width};
 use crate::{
     Addressing, BinaryOp, BlockId, Builder, CallOrder, CompareOp, Function, FunctionId, Latency,
-    Lifetime, LocalId, LoopInfo, Object, ObjectId, ObjectRef, Op, PortId, Probe, Program, Space,
-    Spaces, Target, Term, TrapCode, Type, Unroll, ValueId,
+    Lifetime, LocalId, LoopInfo, Object, ObjectId, ObjectRef, Op, PortId, Probe, Program, Target,
+    Term, TrapCode, Type, Unroll, ValueId,
 };
 
 /// Writes the body of one function.
@@ -17,7 +17,7 @@ pub(super) struct Writer<'a> {
     role: Role,
     /// The bit vectors that are known where the builder stands.
     pub(super) scope: Vec<ValueId>,
-    references: Vec<ValueId>,
+    pub(super) references: Vec<ValueId>,
     /// Statements left to write.
     left: u32,
     /// The loops around: where to go on, and where to leave; each takes the values that the loop
@@ -45,9 +45,11 @@ impl<'a> Writer<'a> {
             let local = random_object(random, format!("local{at}"), Lifetime::Firing);
             builder.function_mut().add_local(local);
         }
-        let scope = builder.function().params().to_vec();
+        let params = builder.function().params().to_vec();
+        let is_bits = |param: &ValueId| builder.function().type_of(*param).bits().is_some();
+        let (scope, references): (Vec<_>, Vec<_>) = params.into_iter().partition(is_bits);
         let left = limits.statements;
-        let (references, loops) = (vec![], vec![]);
+        let loops = vec![];
         Self { random, program, limits, builder, role, scope, references, left, loops }
     }
 
@@ -73,7 +75,7 @@ impl<'a> Writer<'a> {
         self.builder.finish()
     }
 
-    fn element(&self) -> &'a crate::Element {
+    pub(super) fn element(&self) -> &'a crate::Element {
         &self.program.elements[0]
     }
 
@@ -116,7 +118,7 @@ impl<'a> Writer<'a> {
             21..=23 if can_nest => self.repeat(depth),
             24 if can_nest => self.switch(depth),
             25 => self.call(),
-            26 if !self.element().tables.is_empty() => self.table(),
+            26 | 30 if !self.element().tables.is_empty() => self.table(),
             27 => self.oracle_or_probe(),
             28 if self.role == Role::Handler && self.limits.has_suspensions => self.suspend(),
             29 => self.leave(),
@@ -201,8 +203,11 @@ impl<'a> Writer<'a> {
         }
         let at = callees[self.random.usize(0..callees.len())];
         let callee = &self.program.functions[at];
-        let args = callee.params().iter().map(|param| callee.width_of(*param));
-        let args = args.map(|width| self.of_width(width)).collect();
+        let args = callee.params().iter().map(|param| match callee.type_of(*param) {
+            Type::Bits(width) => self.of_width(width),
+            _ => self.any_reference(),
+        });
+        let args = args.collect();
         let (function, order) = (FunctionId::new(at), CallOrder::InOrder);
         let op = Op::Call { function, args, latency: Latency::Inline, order };
         match callee.result {
@@ -212,50 +217,6 @@ impl<'a> Writer<'a> {
             }
             None => self.builder.push_effect(op),
         }
-    }
-
-    fn table(&mut self) {
-        let (key_bits, value_bits) = {
-            let table = &self.element().tables[0];
-            (table.key_bits, table.value_bits)
-        };
-        let spaces = Spaces::of(Space::TableValue);
-        let table = self.builder.push(Op::Handle(TABLE), Type::Handle(TABLE));
-        let key = self.random.u64(0..5);
-        let key = self.builder.number(key_bits, key);
-        match self.random.u8(0..6) {
-            0..=1 => {
-                let value = self.of_width(value_bits);
-                let op = Op::TableUpdate { table, key, value };
-                let done = self.builder.push(op, Type::Bits(1));
-                self.scope.push(done);
-            }
-            2 => {
-                let done = self.builder.push(Op::TableDelete { table, key }, Type::Bits(1));
-                self.scope.push(done);
-            }
-            _ => {
-                let found = self.builder.push(Op::TableLookup { table, key }, Type::Ref(spaces));
-                self.references.push(found);
-            }
-        }
-        self.reference();
-    }
-
-    fn reference(&mut self) {
-        let Some(&reference) = self.references.last() else { return };
-        let valid = self.builder.push(Op::RefIsValid(reference), Type::Bits(1));
-        self.scope.push(valid);
-        let offset = self.random.u64(0..6);
-        let offset = self.builder.number(5, offset);
-        let ty = self.builder.function().type_of(reference);
-        let moved = self.builder.push(Op::RefOffset { reference, offset }, ty);
-        if self.random.bool() {
-            let value = self.of_width(16);
-            self.builder.push_effect(Op::RefStore { reference: moved, value });
-        }
-        let loaded = self.builder.push(Op::RefLoad { reference: moved, width: 24 }, Type::Bits(24));
-        self.scope.push(loaded);
     }
 
     fn oracle_or_probe(&mut self) {
@@ -308,13 +269,17 @@ impl<'a> Writer<'a> {
         self.builder.end(Term::Jump(target));
     }
 
-    /// Writes statements into `block`, then goes to `after` with a value of `width` bits.
+    /// Writes statements into `block`, then goes to `after` with a value of `width` bits, and with
+    /// a reference where there are tables.
     fn arm(&mut self, block: BlockId, after: BlockId, width: u32, depth: u32) {
         let (known, references) = (self.scope.len(), self.references.len());
         self.builder.switch_to(block);
         self.statements(depth + 1);
-        let value = self.of_width(width);
-        self.builder.end(Term::Jump(Target { block: after, args: vec![value] }));
+        let mut args = vec![self.of_width(width)];
+        if !self.element().tables.is_empty() {
+            args.push(self.any_reference());
+        }
+        self.builder.end(Term::Jump(Target { block: after, args }));
         self.scope.truncate(known);
         self.references.truncate(references);
     }
@@ -326,9 +291,17 @@ impl<'a> Writer<'a> {
         self.builder.branch(cond, then, otherwise);
         self.arm(then, after, width, depth);
         self.arm(otherwise, after, width, depth);
+        self.join_arms(after, width);
+    }
+
+    fn join_arms(&mut self, after: BlockId, width: u32) {
         self.builder.switch_to(after);
         let param = self.builder.add_param(after, Type::Bits(width), None);
         self.scope.push(param);
+        if !self.element().tables.is_empty() {
+            let param = self.builder.add_param(after, super::tables::reference(), None);
+            self.references.push(param);
+        }
     }
 
     fn switch(&mut self, depth: u32) {
@@ -343,9 +316,7 @@ impl<'a> Writer<'a> {
         for block in [one, two, three] {
             self.arm(block, after, width, depth);
         }
-        self.builder.switch_to(after);
-        let param = self.builder.add_param(after, Type::Bits(width), None);
-        self.scope.push(param);
+        self.join_arms(after, width);
     }
 
     /// `for (i = start; i < limit; i++)`, as a front end writes it: the iterator in a local or in a

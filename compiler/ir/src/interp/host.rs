@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the host does with a running program: it feeds and collects at the outer ends, sends
-//! signals, calls methods, reads and writes variables, and holds instances at breakpoints.
+//! signals, calls methods, reads and writes variables and tables, and holds instances at
+//! breakpoints.
 
 use super::channel::Token;
 use super::endpoint::{InputEnd, OutputEnd};
 use super::packet::PacketBuffer;
 use super::{Error, Interpreter};
-use crate::oracle::HostAction;
-use crate::{Bits, Direction, EndpointId, InstanceId, Item, ObjectId, flit};
+use crate::oracle::{HostAction, TableEntries};
+use crate::{Bits, Direction, EndpointId, InstanceId, Item, ObjectId, TableId, flit};
 
 impl Interpreter<'_> {
     /// The instance of that name.
@@ -158,6 +159,63 @@ impl Interpreter<'_> {
         Ok(())
     }
 
+    /// The value that a key matches in a table. It is no use of the entry: an LRU table keeps its
+    /// order.
+    ///
+    /// # Errors
+    /// No such table; a key of another width.
+    pub fn table_lookup(
+        &self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<Option<Bits>, Error> {
+        let table = self.table_named(instance, table)?;
+        self.check_table(instance, table, key, None)?;
+        Ok(self.instances[instance.index()].tables[table.index()].peek(key))
+    }
+
+    /// Sets the value under a key, between firings; false if there is no room, or no such key can
+    /// be.
+    ///
+    /// # Errors
+    /// No such table; a key or value of another width; a replay.
+    pub fn table_update(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: Bits,
+        value: Bits,
+    ) -> Result<bool, Error> {
+        let table = self.table_named(instance, table)?;
+        let action = HostAction::TableUpdate { table, key, value };
+        Ok(self.act_for_host(instance, action)?.is_some_and(|done| !done.is_zero()))
+    }
+
+    /// Removes the entry under a key, between firings; false if there is none.
+    ///
+    /// # Errors
+    /// As for [`table_update`](Self::table_update).
+    pub fn table_delete(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: Bits,
+    ) -> Result<bool, Error> {
+        let table = self.table_named(instance, table)?;
+        let action = HostAction::TableDelete { table, key };
+        Ok(self.act_for_host(instance, action)?.is_some_and(|done| !done.is_zero()))
+    }
+
+    /// All entries of a table.
+    ///
+    /// # Errors
+    /// No such table.
+    pub fn table_entries(&self, instance: InstanceId, table: &str) -> Result<TableEntries, Error> {
+        let table = self.table_named(instance, table)?;
+        Ok(self.instances[instance.index()].tables[table.index()].entries())
+    }
+
     /// Whether an instance rests after a firing that passed a breakpoint.
     pub fn set_breakpoints_enabled(&mut self, enabled: bool) {
         self.breakpoints_enabled = enabled;
@@ -182,6 +240,12 @@ impl Interpreter<'_> {
             return Err(Error::HostInReplay);
         }
         self.act(id, action)
+    }
+
+    fn table_named(&self, instance: InstanceId, name: &str) -> Result<TableId, Error> {
+        let mut tables = self.program.element_of(instance).tables.iter();
+        let at = tables.position(|table| table.name == name);
+        at.map(TableId::new).ok_or_else(|| self.unknown(instance, &format!("table {name}")))
     }
 
     fn visible_object(&self, instance: InstanceId, name: &str) -> Result<ObjectId, Error> {

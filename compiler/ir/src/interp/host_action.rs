@@ -7,7 +7,7 @@ use super::firing::merge;
 use super::frame::{Datum, End};
 use super::{Error, Interpreter};
 use crate::oracle::{HostAction, HostEvent};
-use crate::{Bits, FunctionId, InstanceId, Type};
+use crate::{Bits, FunctionId, InstanceId, TableId, Type};
 
 impl Interpreter<'_> {
     /// Runs the element's init function, before anything else.
@@ -47,6 +47,16 @@ impl Interpreter<'_> {
                 }
                 None
             }
+            HostAction::TableUpdate { table, key, value } => {
+                self.check_table(id, *table, key, Some(value))?;
+                let memory = &mut self.instances[id.index()].tables[table.index()];
+                Some(Bits::from_bool(memory.update(key, value)))
+            }
+            HostAction::TableDelete { table, key } => {
+                self.check_table(id, *table, key, None)?;
+                let memory = &mut self.instances[id.index()].tables[table.index()];
+                Some(Bits::from_bool(memory.delete(key)))
+            }
         };
         let instance = &mut self.instances[id.index()];
         let before_firing = instance.counters.firings;
@@ -54,6 +64,32 @@ impl Interpreter<'_> {
         instance.answers.extend(answer.clone());
         instance.quiet_ready = None;
         Ok(answer)
+    }
+
+    /// Checks that there is such a table, with such keys and values.
+    pub(super) fn check_table(
+        &self,
+        id: InstanceId,
+        table: TableId,
+        key: &Bits,
+        value: Option<&Bits>,
+    ) -> Result<(), Error> {
+        let tables = &self.program.element_of(id).tables;
+        let table = tables.get(table.index()).ok_or_else(|| self.unknown(id, "such table"))?;
+        let instance = &self.instances[id.index()].name;
+        for (what, wanted, given) in [
+            ("keys", table.key_bits, key.width()),
+            ("values", table.value_bits, value.map_or(table.value_bits, Bits::width)),
+        ] {
+            if wanted != given {
+                return Err(Error::Mismatch {
+                    what: format!("{instance}.{}: {what}", table.name),
+                    wanted: format!("{wanted} bits"),
+                    given: format!("{given} bits"),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Runs a function that has no ports; its result, 0 if it trapped.

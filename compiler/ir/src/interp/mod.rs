@@ -38,7 +38,7 @@ pub use packet::{HEAD_ROOM_BYTES, TAIL_LIMIT_BYTES, packet_bits};
 pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
 
-use crate::oracle::{Execution, InstanceCounters, Oracles};
+use crate::oracle::{Execution, InstanceCounters, Oracles, TableEntries};
 use crate::{Bits, Direction, EndpointId, InstanceId, Program, Sink, Source};
 use channel::ChannelState;
 use choice::Choice;
@@ -255,9 +255,15 @@ impl<'p> Interpreter<'p> {
             state: instances
                 .map(|instance| instance.objects.iter().map(contents).collect())
                 .collect(),
+            tables: self.table_contents(),
             counters: self.instances.iter().map(|it| it.counters.clone()).collect(),
             answers: self.instances.iter().map(|it| it.answers.clone()).collect(),
         }
+    }
+
+    fn table_contents(&self) -> Vec<Vec<TableEntries>> {
+        let tables = self.instances.iter().map(|instance| instance.tables.iter());
+        tables.map(|tables| tables.map(table::TableMemory::entries).collect()).collect()
     }
 
     pub(crate) fn unknown(&self, instance: InstanceId, what: &str) -> Error {

@@ -5,6 +5,7 @@
 //! another, leaves its references behind: accesses through them count as out of range.
 
 use super::memory::zeros;
+use crate::oracle::TableEntries;
 use crate::{Bits, Table, TableId, TableKind};
 use std::collections::{BTreeMap, HashMap};
 
@@ -99,13 +100,46 @@ impl TableMemory {
 
     /// The entry that `key` matches.
     pub fn lookup(&mut self, key: &Bits) -> Option<Entry> {
-        let slot = match self.kind {
-            TableKind::Array => self.array_slot(key)?,
-            TableKind::LongestPrefix => self.longest_prefix(key)?,
-            TableKind::Hash | TableKind::LruHash => *self.slots.get(key)?,
-        };
+        let slot = self.find(key)?;
         self.note_use(slot);
         Some(self.entry(slot))
+    }
+
+    /// The value that `key` matches, for the host: not a use.
+    pub fn peek(&self, key: &Bits) -> Option<Bits> {
+        self.find(key).map(|slot| self.value(slot))
+    }
+
+    /// All entries, in the order of [`TableEntries`].
+    pub fn entries(&self) -> TableEntries {
+        if self.kind == TableKind::Array {
+            let keys = 1_usize.checked_shl(self.key_bits).unwrap_or(usize::MAX);
+            let slots = 0..self.capacity.min(keys);
+            let key = |slot: usize| Bits::from_u64(self.key_bits, slot as u64);
+            return slots.map(|slot| (key(slot), self.value(slot))).collect();
+        }
+        if self.kind == TableKind::LruHash {
+            let slots = self.by_use.values();
+            return slots.map(|slot| (self.keys[*slot].clone(), self.value(*slot))).collect();
+        }
+        let slots = self.slots.iter();
+        let mut entries: Vec<_> =
+            slots.map(|(key, slot)| (key.clone(), self.value(*slot))).collect();
+        crate::oracle::sort_entries(&mut entries);
+        entries
+    }
+
+    fn find(&self, key: &Bits) -> Option<usize> {
+        match self.kind {
+            TableKind::Array => self.array_slot(key),
+            TableKind::LongestPrefix => self.longest_prefix(key),
+            TableKind::Hash | TableKind::LruHash => self.slots.get(key).copied(),
+        }
+    }
+
+    fn value(&self, slot: usize) -> Bits {
+        let bytes = &self.values[slot * self.value_bytes..][..self.value_bytes];
+        Bits::from_le_bytes(self.value_bytes as u32 * 8, bytes)
     }
 
     /// Sets the value under `key`; false if there is no room, or no such key can be.

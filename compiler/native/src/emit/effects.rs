@@ -66,7 +66,6 @@ impl FunctionEmitter<'_, '_> {
                 self.oracle(&to, "next_random(activation->instance)", "random_values");
                 Ok(())
             }
-            (Op::Call { function, args, .. }, result) => self.call(*function, args, result),
             (Op::Probe { probe, args }, _) => {
                 self.probe(probe, args);
                 Ok(())
@@ -78,21 +77,12 @@ impl FunctionEmitter<'_, '_> {
     /// What has no effect when its result is not wanted, and what native code does not do.
     fn other(&mut self, op: &Op, has_result: bool, loc: Loc) -> Result<(), Error> {
         let what = match op {
-            Op::Handle(_)
-            | Op::TableLookup { .. }
-            | Op::TableUpdate { .. }
-            | Op::TableDelete { .. } => "a table",
-            Op::NullRef(_)
-            | Op::RefIsValid(_)
-            | Op::RefOffset { .. }
-            | Op::RefLoad { .. }
-            | Op::RefStore { .. } => "a reference",
             Op::PacketLength(_)
             | Op::PacketLoad { .. }
             | Op::PacketStore { .. }
             | Op::PacketAdjustHead { .. }
             | Op::PacketAdjustTail { .. } => "a packet item",
-            Op::Select { .. } => "a choice between references or packets",
+            Op::Select { .. } => "a choice between packets",
             Op::Load { .. } | Op::LoadBytes { .. } | Op::Peek(_) => "a read without a result",
             _ if !has_result => return Ok(()),
             _ => "a value that is not a bit vector",

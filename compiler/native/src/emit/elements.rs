@@ -26,7 +26,8 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
         let (ty, depth, note) = (storage(object.elem_bits), object.depth, comment(&object.name));
         text += &format!("    {ty} object_{at}[{depth}]; // {note}\n");
     }
-    if element.state.is_empty() {
+    text += &super::tables::fields(emitter, id)?;
+    if element.state.is_empty() && element.tables.is_empty() {
         text += "    uint8_t nothing;\n";
     }
     text += &format!("}};\n\nstruct firing_{} {{\n    struct activation activation;\n", id.0);
@@ -44,6 +45,7 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
     }
     text += "};\n\n";
     text += &begin(element, id, suspends(handler).then_some(element.handler));
+    text += &super::tables::definitions(emitter, id);
     text += &object_layouts(element, id);
     text += &element.state.iter().enumerate().map(|it| initial(id, it)).collect::<String>();
     Ok(text)
@@ -113,7 +115,7 @@ pub(super) fn may_do_nothing(program: &Program, element: &Element) -> bool {
         Op::Store { object, .. } | Op::StoreBytes { object, .. } => {
             matches!(object, freeport_ir::ObjectRef::State(_))
         }
-        _ => false,
+        op => super::tables::does_something(element, handler, op),
     };
     let mut is_seen = vec![false; handler.blocks.len()];
     let mut left = vec![0];
@@ -208,8 +210,9 @@ pub(super) fn call_function(
 ) -> Result<String, Error> {
     let function = emitter.function(id);
     let (params, result) = signature(emitter.program, id);
-    if params.len() != function.params().len() {
-        return Err(emitter.unsupported(function, "a parameter that is not a bit vector"));
+    let is_bits = function.result.is_none_or(|ty| ty.bits().is_some());
+    if params.len() != function.params().len() || !is_bits {
+        return Err(emitter.unsupported(function, "a parameter or result that is not a bit vector"));
     }
     let mut text = String::new();
     let mut call = format!("function_{}({context}", id.0);

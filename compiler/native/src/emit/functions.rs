@@ -6,7 +6,7 @@
 //! the place of its result. A handler that suspends keeps its values and objects in the instance
 //! instead, and goes on at the label that it left.
 
-use super::types::{assign, bytes_of, storage, storage_of, zero};
+use super::types::{assign_of, bytes_of, storage, storage_of, zero_of};
 use super::values::{Operand, pure};
 use super::{Emitter, comment};
 use crate::Error;
@@ -14,7 +14,7 @@ use crate::manifest::{ProbeInfo, TrapInfo};
 use freeport_ir::analysis::{Dominators, Loops, reverse_post_order};
 use freeport_ir::{
     Bits, BlockId, Function, FunctionId, Inst, Loc, Object, Op, PortId, Target, Term, TrapCode,
-    Type, ValueId,
+    ValueId,
 };
 use std::collections::HashMap;
 
@@ -52,8 +52,9 @@ pub(super) fn declaration(id: FunctionId, function: &Function) -> String {
     };
     let mut text = format!("INLINE uint32_t function_{}({context}", id.0);
     for param in function.params() {
-        let ty = storage_of(function.type_of(*param)).unwrap_or_default();
-        text += &format!(", {ty} argument_{}", param.0);
+        if let Some(ty) = storage_of(function.type_of(*param)) {
+            text += &format!(", {ty} argument_{}", param.0);
+        }
     }
     if let Some(ty) = function.result.and_then(storage_of) {
         text += &format!(", {ty} *const result");
@@ -133,7 +134,9 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             self.initial_contents(at, object);
         }
         for param in function.params() {
-            self.line(&format!("{} = argument_{};", self.name(*param), param.0));
+            if storage_of(function.type_of(*param)).is_some() {
+                self.line(&format!("{} = argument_{};", self.name(*param), param.0));
+            }
         }
         for at in order {
             self.block(BlockId::new(at))?;
@@ -188,6 +191,12 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
     }
 
     fn instruction(&mut self, inst: &'p Inst) -> Result<(), Error> {
+        if let Op::Call { function, args, .. } = &inst.op {
+            return self.call(*function, args, inst.result);
+        }
+        if self.table_operation(inst)? {
+            return Ok(());
+        }
         let result = inst.result.and_then(|result| {
             let width = self.function.type_of(result).bits()?;
             Some(Operand { name: self.name(result), width })
@@ -272,9 +281,9 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
                 self.line("return 0;");
             }
             Term::Return { value } => {
-                let width = self.function.result.and_then(Type::bits);
-                if let (Some(value), Some(width)) = (value, width) {
-                    self.line(&assign("(*result)", &self.name(*value), width));
+                let ty = self.function.result.filter(|ty| storage_of(*ty).is_some());
+                if let (Some(value), Some(ty)) = (value, ty) {
+                    self.line(&assign_of("(*result)", &self.name(*value), ty));
                 }
                 if self.is_handler {
                     self.mask(None);
@@ -325,25 +334,28 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             self.line(&format!("{prefix}turns_{to} = 0;"));
         }
         let params = &self.function.block(target.block).params;
-        let pairs: Vec<_> = params.iter().zip(&target.args).filter(|(to, arg)| to != arg).collect();
-        if let [(param, arg)] = &pairs[..] {
-            let width = self.function.type_of(**param).bits().unwrap_or(1);
-            self.line(&assign(&self.name(**param), &self.name(**arg), width));
+        let pairs = params.iter().zip(&target.args).filter(|(to, arg)| to != arg);
+        let pairs: Vec<_> = pairs
+            .filter_map(|(to, arg)| {
+                let ty = self.function.type_of(*to);
+                Some((self.name(*to), self.name(*arg), ty, storage_of(ty)?))
+            })
+            .collect();
+        if let [(param, arg, ty, _)] = &pairs[..] {
+            self.line(&assign_of(param, arg, *ty));
             return;
         }
         if pairs.is_empty() {
             return;
         }
         self.line("{");
-        for (at, (param, arg)) in pairs.iter().enumerate() {
-            let width = self.function.type_of(**param).bits().unwrap_or(1);
+        for (at, (_, arg, ty, storage)) in pairs.iter().enumerate() {
             let next = format!("next_{at}");
-            self.line(&format!("{} {next};", storage(width)));
-            self.line(&assign(&next, &self.name(**arg), width));
+            self.line(&format!("{storage} {next};"));
+            self.line(&assign_of(&next, arg, *ty));
         }
-        for (at, (param, _)) in pairs.iter().enumerate() {
-            let width = self.function.type_of(**param).bits().unwrap_or(1);
-            self.line(&assign(&self.name(**param), &format!("next_{at}"), width));
+        for (at, (param, _, ty, _)) in pairs.iter().enumerate() {
+            self.line(&assign_of(param, &format!("next_{at}"), *ty));
         }
         self.line("}");
     }
@@ -353,7 +365,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         &mut self,
         callee: FunctionId,
         args: &[ValueId],
-        result: Option<Operand>,
+        result: Option<ValueId>,
     ) -> Result<(), Error> {
         let function = self.emitter.function(callee);
         let context = match (function.owner, self.function.owner) {
@@ -364,18 +376,19 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             }
         };
         let mut call = format!("function_{}({context}", callee.0);
-        for arg in args {
+        for arg in args.iter().filter(|arg| storage_of(self.function.type_of(**arg)).is_some()) {
             call += &format!(", {}", self.name(*arg));
         }
         self.line("{");
-        if let Some(width) = function.result.and_then(Type::bits) {
-            self.line(&format!("{} returned = {};", storage(width), zero(width)));
+        let returned = function.result.and_then(|ty| Some((ty, storage_of(ty)?)));
+        if let Some((ty, storage)) = &returned {
+            self.line(&format!("{storage} returned = {};", zero_of(*ty)));
             call += ", &returned";
         }
         self.line(&format!("const uint32_t trap = {call});"));
         self.line("if (UNLIKELY(trap != 0)) return trap;");
-        if let Some(result) = result {
-            self.line(&assign(&result.name, "returned", result.width));
+        if let (Some(result), Some((ty, _))) = (result, returned) {
+            self.line(&assign_of(&self.name(result), "returned", ty));
         }
         self.line("}");
         Ok(())

@@ -2,9 +2,9 @@
 //! From a program to one C file.
 //!
 //! In the order of the file: the prelude, value types, each element's state and firing
-//! (`elements`), the functions of the program (`functions`, `values`, `effects`), the graph with
-//! its channels (`channels`), and the worker that fires the instances (`worker`), by a plan of
-//! what is fused (`plan`).
+//! (`elements`) and its tables (`tables`), the functions of the program (`functions`, `values`,
+//! `effects`), the graph with its channels (`channels`), and the worker that fires the instances
+//! (`worker`), by a plan of what is fused (`plan`).
 
 mod channels;
 mod effects;
@@ -12,6 +12,7 @@ mod elements;
 mod functions;
 mod plan;
 mod standalone;
+mod tables;
 mod types;
 mod values;
 mod worker;
@@ -176,7 +177,10 @@ impl<'p> Emitter<'p> {
 
     fn opening(&self) -> String {
         let (name, version) = (comment(&self.program.name), env!("CARGO_PKG_VERSION"));
-        format!("// {name}, made by freeport {version}. Do not edit.\n\n{PRELUDE}\n")
+        format!(
+            "// {name}, made by freeport {version}. Do not edit.\n\n{PRELUDE}\n{}\n",
+            tables::RUNTIME
+        )
     }
 
     /// Definitions of the wide values that occur.
@@ -189,6 +193,7 @@ impl<'p> Emitter<'p> {
         }
         for element in &self.program.elements {
             widths.extend(element.state.iter().map(|object| object.elem_bits));
+            widths.extend(tables::widths(element));
             let ports = element.inputs.iter().chain(&element.outputs);
             widths.extend(ports.map(|port| item_width(port.item)));
         }
@@ -211,8 +216,8 @@ impl<'p> Emitter<'p> {
         let function = self.function(id);
         for block in &function.blocks {
             for param in &block.params {
-                if function.type_of(*param).bits().is_none() {
-                    let what = "a reference, table or packet in a variable";
+                if function.type_of(*param) == Type::Packet {
+                    let what = "a packet in a variable";
                     return Err(self.unsupported(function, what));
                 }
             }

@@ -76,9 +76,6 @@ fn check(program: &Program) -> Result<(), Error> {
         let element = program.element(instance.element);
         let refuse =
             |what: &str| Err(Error::unsupported(program, what, &element.name, element.loc));
-        if !element.tables.is_empty() {
-            return refuse("a table");
-        }
         if element.inputs.len() > MAX_INPUTS {
             return refuse("more than 64 inputs");
         }

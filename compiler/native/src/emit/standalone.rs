@@ -72,7 +72,7 @@ fn image(emitter: &Emitter<'_>, functions: &[FunctionId]) -> String {
             \x20   {offsetof(struct graph, instance), 0, objects},\n};\n\n\
             __attribute__((visibility(\"default\"))) const struct image freeport_image = {\n\
             \x20   ABI_VERSION, sizeof(struct graph), _Alignof(struct graph), 1, 0, 0,\n\
-            \x20   instances, NULL, NULL, start, run, call,\n};\n"
+            \x20   instances, NULL, NULL, start, run, call, NULL,\n};\n"
 }
 
 fn manifest(emitter: &Emitter<'_>, functions: &[FunctionId]) -> Manifest {
@@ -85,6 +85,7 @@ fn manifest(emitter: &Emitter<'_>, functions: &[FunctionId]) -> Manifest {
         inputs: vec![],
         outputs: vec![],
         variables: vec![],
+        tables: vec![],
         methods: methods.collect(),
         takes_signals: false,
         has_choice: false,

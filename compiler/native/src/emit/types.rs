@@ -33,9 +33,29 @@ pub(super) fn storage(width: u32) -> String {
     }
 }
 
-/// The type in which a value of type `ty` is stored; none for what is not a bit vector.
+/// The type in which a value of type `ty` is stored; none for what needs no memory, as a table.
 pub(super) fn storage_of(ty: Type) -> Option<String> {
-    ty.bits().map(storage)
+    match ty {
+        Type::Bits(width) => Some(storage(width)),
+        Type::Ref(_) => Some("struct reference".to_owned()),
+        Type::Handle(_) | Type::Packet => None,
+    }
+}
+
+/// The statement that copies a value of type `ty` from the C place `from` to the place `to`.
+pub(super) fn assign_of(to: &str, from: &str, ty: Type) -> String {
+    match ty {
+        Type::Bits(width) => assign(to, from, width),
+        _ => format!("{to} = {from};"),
+    }
+}
+
+/// Zero of type `ty`: a reference to nothing.
+pub(super) fn zero_of(ty: Type) -> String {
+    match ty {
+        Type::Bits(width) => zero(width),
+        _ => "{0}".to_owned(),
+    }
 }
 
 /// Bits of the type in which arithmetic on values of that width is done.

@@ -55,6 +55,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text += &run(emitter, plan);
     text += &start(emitter);
     text += &dispatch(emitter);
+    text += &super::tables::dispatch(emitter);
     text += &layouts(emitter);
     text
 }
@@ -386,6 +387,7 @@ fn start(emitter: &Emitter<'_>) -> String {
              \x20   graph->instance_{at}.random = seed ^ UINT64_C({:#x});\n",
             (at as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95)
         );
+        text += &super::tables::start(element, at);
         for (object, _) in element.state.iter().enumerate().filter(|(_, it)| has_initial(it)) {
             let from = format!("initial_{}_{object}", instance.element.0);
             text +=
@@ -446,7 +448,7 @@ fn layouts(emitter: &Emitter<'_>) -> String {
     text + &format!(
         "__attribute__((visibility(\"default\"))) const struct image freeport_image = {{\n\
          \x20   ABI_VERSION, sizeof(struct graph), _Alignof(struct graph), {}, {}, {},\n\
-         \x20   instances, channels, outputs, start, run, call,\n}};\n",
+         \x20   instances, channels, outputs, start, run, call, act_on_table,\n}};\n",
         graph.instances.len(),
         graph.channels.len(),
         graph.endpoints.len()
