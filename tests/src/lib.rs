@@ -4,6 +4,7 @@
 
 pub mod golden;
 pub mod oracle;
+pub mod tables;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};

@@ -54,7 +54,9 @@ fn is_in_library(file: &File) -> bool {
 
 /// Whether the block comment before the first code fills `field`.
 fn has_field(file: &File, field: &str) -> bool {
-    let is_blank = |line: &&str| line.trim().is_empty() || line.starts_with("//");
+    let is_blank = |line: &&str| {
+        line.trim().is_empty() || line.starts_with("//") || line.starts_with("import ")
+    };
     let mut lines = file.text.lines().skip_while(is_blank);
     if !lines.next().is_some_and(|line| line.starts_with("/**")) {
         return false;
@@ -71,7 +73,8 @@ mod tests {
     use super::*;
     use crate::tidy::found;
 
-    const FULL: &str = "// licence\n/**\n * purpose: Does it.\n * example: x\n */\n.element";
+    const FULL: &str =
+        "// licence\nimport \"a.cnp\"\n/**\n * purpose: Does it.\n * example: x\n */\n.element";
 
     #[test]
     fn a_manual_fills_its_fields() {

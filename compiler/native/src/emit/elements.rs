@@ -24,7 +24,8 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
             return Err(Error::unsupported(emitter.program, &what, &element.name, object.loc));
         }
         let (ty, depth, note) = (storage(object.elem_bits), object.depth, comment(&object.name));
-        text += &format!("    {ty} object_{at}[{depth}]; // {note}\n");
+        let aligned = if is_large(object) { "_Alignas(64) " } else { "" };
+        text += &format!("    {aligned}{ty} object_{at}[{depth}]; // {note}\n");
     }
     text += &super::tables::fields(emitter, id)?;
     if element.state.is_empty() && element.tables.is_empty() {
@@ -49,6 +50,12 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
     text += &object_layouts(element, id);
     text += &element.state.iter().enumerate().map(|it| initial(id, it)).collect::<String>();
     Ok(text)
+}
+
+/// Whether an object is worth beginning with a cache line, so that its elements that fit one do not
+/// lie across two.
+fn is_large(object: &Object) -> bool {
+    object.depth.saturating_mul(u64::from(bytes_of(object.elem_bits))) >= 1024
 }
 
 /// Starts a firing or a call.
