@@ -6,6 +6,7 @@
 //! buffers would, and what is measured is the work on the frames, not the making of them.
 
 use super::pages::Pages;
+use super::stamp::{STAMP_BYTES, Stamps};
 use super::{Batch, Frame, Frames, HEADROOM, MAX_FRAME, PortError, Receive, Transmit};
 use crate::trace::TraceFrame;
 
@@ -27,6 +28,7 @@ pub struct Generator {
     memory: Pages,
     frames: Vec<Frame>,
     original: Option<Pages>,
+    stamps: Option<Stamps>,
     at: usize,
     left: u64,
 }
@@ -67,7 +69,7 @@ impl Generator {
             });
         }
         let original = (replay == Replay::Fresh).then(|| memory.clone());
-        Ok(Self { memory, frames, original, at: 0, left: total })
+        Ok(Self { memory, frames, original, stamps: None, at: 0, left: total })
     }
 
     /// Lends each frame of a trace once, with the stride that the longest one needs.
@@ -78,6 +80,28 @@ impl Generator {
         let longest = trace.iter().map(|item| item.bytes.len()).max().unwrap_or(0);
         let stride = (HEADROOM + longest).next_multiple_of(64).max(DEFAULT_STRIDE_BYTES);
         Self::new(trace, trace.len(), stride, trace.len() as u64, Replay::Fresh)
+    }
+
+    /// Writes the next of these stamps into each frame that is lent, from byte `offset` on, over
+    /// and over.
+    ///
+    /// # Errors
+    /// No stamps, or a frame that is too short for them.
+    pub fn with_stamps(
+        mut self,
+        offset: usize,
+        stamps: &[[u8; STAMP_BYTES]],
+    ) -> Result<Self, PortError> {
+        self.stamps = Some(Stamps::new(offset, stamps, &self.frames)?);
+        Ok(self)
+    }
+
+    /// Has it lend `total` frames from the first frame and the first stamp on.
+    pub fn rewind(&mut self, total: u64) {
+        (self.at, self.left) = (0, total);
+        if let Some(stamps) = &mut self.stamps {
+            stamps.rewind();
+        }
     }
 
     /// Has it lend `total` more frames, from where it is.
@@ -98,6 +122,9 @@ impl Receive for Generator {
                 let range = frame.start..frame.start + frame.length;
                 self.memory[range.clone()].copy_from_slice(&original[range]);
             }
+        }
+        if let Some(stamps) = &mut self.stamps {
+            stamps.write(&mut self.memory, frames);
         }
         Ok(Batch { memory: &mut self.memory, frames })
     }

@@ -28,6 +28,7 @@ mod pages;
 mod pcap;
 mod queue;
 mod rate;
+mod stamp;
 
 pub use arena::Arena;
 pub use capture::Capture;
@@ -37,6 +38,7 @@ pub use pages::Pages;
 pub use pcap::{FileFormat, PcapReceiver, PcapTransmitter, Problem, ProblemKind};
 pub use queue::{FrameQueue, Sent};
 pub use rate::{Rate, Traffic};
+pub use stamp::STAMP_BYTES;
 
 use std::ops::Range;
 use std::path::PathBuf;
