@@ -62,4 +62,4 @@ done
 echo
 echo "4. forwarding with the addresses exchanged, beside the kernel's XDP and a bare copy of the"
 echo "   frames (three rounds only; 'make bench' measures properly)"
-"$freeport" bench nf --rounds 3 --out "$out/bench" 2>"$out/bench.notes"
+"$freeport" bench nf --case forward --rounds 3 --out "$out/bench" 2>"$out/bench.notes"

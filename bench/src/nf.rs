@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench nf`: network functions on one core, beside the kernel's XDP doing the same.
+//! `freeport bench nf`: network functions on one core, beside others who do the same.
 //!
-//! Case `forward` is the graph `from_tor -> MacSwap -> to_tor`. Freeport's figure is of the whole
-//! path: the generator lends batches, the device runs the graph on each frame, the sink takes them.
+//! A case ([`case::Case`]) is a job with its tables, a trace and a model of what has to come out;
+//! its file says how each subject is made to do it. Freeport's figure is of the whole path: the
+//! generator lends batches, the device runs the graph on each frame, the sink takes them.
 
+mod balancer;
+pub mod case;
+mod firewall;
+pub mod flows;
 mod forward;
+pub mod kernel;
+pub mod ours;
+mod route;
+mod subjects;
+mod wildcard;
 
 use crate::Output;
 use crate::harness::alternate;
@@ -12,33 +22,78 @@ use crate::machine::{Machine, pin_to_one_core};
 use crate::plot;
 use crate::report::{CaseResult, csv};
 use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Measures network functions in memory, beside the kernel's XDP and the bare copy of the frames
+/// Measures network functions in memory, beside the kernel and others who do the same
 ///
-/// Example: freeport bench nf --case forward --rounds 15 --out results
+/// Example: freeport bench nf --case forward --case firewall --rounds 15 --out results
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// Which network function; all of them by default
-    #[arg(long, value_enum)]
-    pub case: Option<Case>,
+    /// Which network function; may be repeated; by default all that Freeport has a program for
+    #[arg(long = "case", value_enum, value_name = "CASE")]
+    pub cases: Vec<CaseName>,
+    /// Frame size without the check sequence; may be repeated
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_values_t = FRAME_BYTES,
+        value_parser = clap::value_parser!(u16).range(60..=1_500)
+    )]
+    pub frame_bytes: Vec<u16>,
+    /// Flows that pass in turn, instead of as many as the case's tables are made for
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u32).range(1..=MOST_FLOWS)
+    )]
+    pub flows: Option<u32>,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
     /// How often each subject is measured
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
-    /// Also write nf.csv and nf.svg to this folder
+    /// Also write nf.csv and nf.svg, and the same for each case, to this folder
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
 
+/// Frame sizes that are measured by default.
+const FRAME_BYTES: [u16; 2] = [64, 1_500];
+/// Their numbers have to fit the hosts of a /8.
+const MOST_FLOWS: i64 = 1 << 24;
+
 /// A network function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Case {
+pub enum CaseName {
     /// Exchange the Ethernet addresses and send the frame back
     Forward,
+    /// Route by the longest prefix of 16 K
+    Route,
+    /// Let pass what one of 128 K exact rules permits
+    Firewall,
+    /// Let pass what the first of 16 K rules under 16 masks permits
+    FirewallWildcard,
+    /// Tunnel each of 1 M flows to its backend
+    Balancer,
+}
+
+impl CaseName {
+    /// All of them.
+    const ALL: [Self; 5] =
+        [Self::Forward, Self::Route, Self::Firewall, Self::FirewallWildcard, Self::Balancer];
+
+    fn make(self, flows: Option<usize>) -> Box<dyn case::Case> {
+        match self {
+            Self::Forward => Box::new(forward::Forward),
+            Self::Route => Box::new(route::Route::new(flows)),
+            Self::Firewall => Box::new(firewall::Firewall::new(flows)),
+            Self::FirewallWildcard => Box::new(wildcard::Wildcard::new(flows)),
+            Self::Balancer => Box::new(balancer::Balancer::new(flows)),
+        }
+    }
 }
 
 /// Measures.
@@ -46,39 +101,52 @@ pub enum Case {
 /// # Errors
 /// What kept Freeport from running. A peer that cannot run is named, with the reason, and left out.
 pub fn run(arguments: &Arguments) -> Result<Output> {
-    let cases = arguments.case.map_or_else(|| vec![Case::Forward], |case| vec![case]);
+    let names = match arguments.cases.as_slice() {
+        [] => &CaseName::ALL[..],
+        names => names,
+    };
     // Before the process stays on one core: that would be all the cores it sees.
     let machine = Machine::describe();
     let core = pin_to_one_core();
+    let flows = arguments.flows.map(|count| count as usize);
     let mut results = vec![];
-    for case in cases {
-        match case {
-            Case::Forward => {
-                let program = forward::program()?;
-                for frame_bytes in forward::FRAME_BYTES {
-                    let mut prepared = forward::prepare(&program, frame_bytes)?;
-                    let rounds = arguments.rounds as usize;
-                    let measurements = alternate(&mut prepared.subjects, rounds)?;
-                    let mut notes = prepared.notes;
-                    notes.push(pinned(core));
-                    if cfg!(debug_assertions) {
-                        notes.push("a build without optimization: do not quote this".into());
-                    }
-                    results.push(CaseResult {
-                        bench: "nf".into(),
-                        case: "forward".into(),
-                        frame_bytes,
-                        measurements,
-                        notes,
-                    });
-                }
-            }
+    for name in names {
+        let case = name.make(flows);
+        if arguments.cases.is_empty() && case.ours()?.is_none() {
+            continue;
+        }
+        for frame_bytes in &arguments.frame_bytes {
+            let mut result = measure(case.as_ref(), usize::from(*frame_bytes), arguments)
+                .with_context(|| format!("case {}", case.name()))?;
+            result.notes.push(pinned(core));
+            results.push(result);
         }
     }
     if let Some(folder) = &arguments.out {
         write(folder, &results, &machine)?;
     }
     print(&results, &machine, arguments.json)
+}
+
+fn measure(case: &dyn case::Case, frame_bytes: usize, arguments: &Arguments) -> Result<CaseResult> {
+    let peers = subjects::Peers::default();
+    let ours = case.ours()?;
+    let mut prepared = subjects::prepare(case, ours.as_ref(), frame_bytes, &peers)?;
+    let measurements = alternate(&mut prepared.subjects, arguments.rounds as usize)?;
+    let mut notes = prepared.notes;
+    notes.extend(subjects::less_stamping(&measurements));
+    if cfg!(debug_assertions) {
+        notes.push("a build without optimization: do not quote this".into());
+    }
+    Ok(CaseResult {
+        bench: "nf".into(),
+        case: case.name().into(),
+        frame_bytes,
+        measurements,
+        has_ours: prepared.has_ours,
+        published: case.published(frame_bytes),
+        notes,
+    })
 }
 
 fn pinned(core: Option<usize>) -> String {
@@ -120,5 +188,13 @@ fn write(folder: &Path, results: &[CaseResult], machine: &Machine) -> Result<()>
     std::fs::create_dir_all(folder)
         .with_context(|| format!("{} cannot be made", folder.display()))?;
     save("nf.csv", csv(results, machine))?;
-    save("nf.svg", plot::svg("Network functions in memory, one core", results, machine))
+    save("nf.svg", plot::svg("Network functions in memory, one core", results, machine))?;
+    for name in results.iter().map(|result| &result.case).collect::<BTreeSet<_>>() {
+        let of_case = |it: &&CaseResult| it.case == *name;
+        let results: Vec<CaseResult> = results.iter().filter(of_case).cloned().collect();
+        let title = format!("Network function {name} in memory, one core");
+        save(&format!("nf-{name}.csv"), csv(&results, machine))?;
+        save(&format!("nf-{name}.svg"), plot::svg(&title, &results, machine))?;
+    }
+    Ok(())
 }

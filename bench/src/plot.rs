@@ -85,6 +85,8 @@ mod tests {
             case: "forward".into(),
             frame_bytes: 64,
             measurements: vec![measurement("a<b", 40.0), measurement("c", 10.0)],
+            has_ours: true,
+            published: None,
             notes: vec![],
         }];
         let machine = Machine { machine: "m".into(), commit: "c".into(), date: "d".into() };

@@ -60,14 +60,19 @@ pub struct CaseResult {
     pub frame_bytes: usize,
     /// Ours first, then the peers and the limit.
     pub measurements: Vec<Measurement>,
+    /// Whether the first of them is ours: there may be none yet.
+    pub has_ours: bool,
+    /// Packets a second that a publication reports for the same.
+    pub published: Option<f64>,
     /// What each figure includes, and which peers could not run and why.
     pub notes: Vec<String>,
 }
 
 impl CaseResult {
-    /// A line for each peer; one without a peer where there is none.
+    /// A line for each peer; one without a peer where there is none, and none without ours.
     pub fn lines(&self) -> Vec<Line> {
-        let Some((ours, peers)) = self.measurements.split_first() else { return vec![] };
+        let ours = self.measurements.split_first().filter(|_| self.has_ours);
+        let Some((ours, peers)) = ours else { return vec![] };
         let alone = Line {
             bench: self.bench.clone(),
             case: self.case.clone(),
@@ -81,7 +86,7 @@ impl CaseResult {
             peer: None,
             peer_value: None,
             ratio: None,
-            published: None,
+            published: self.published,
         };
         if peers.is_empty() {
             return vec![alone];
@@ -99,17 +104,19 @@ impl CaseResult {
     pub fn text(&self) -> String {
         let what = format!("{} {}, frames of {} B", self.bench, self.case, self.frame_bytes);
         let mut text = format!("{what}, measured, million packets a second\n");
-        let ours = self.measurements.first().map_or(0.0, Measurement::median);
+        let ours = self.measurements.first().filter(|_| self.has_ours);
+        let ours = ours.map(Measurement::median);
         text += "                          median       p99    spread   ns/packet   ours/this\n";
         for it in &self.measurements {
             let median = it.median();
+            let ratio = ours
+                .map_or("-".into(), |ours| format!("{:.2}x", ours / median.max(f64::MIN_POSITIVE)));
             text += &format!(
-                "  {:<22} {median:>9.2} {:>9.2} {:>8.1}% {:>11.2} {:>10.2}x\n",
+                "  {:<22} {median:>9.2} {:>9.2} {:>8.1}% {:>11.2} {ratio:>11}\n",
                 it.name,
                 it.reached_by_99_percent(),
                 it.spread() * 100.0,
                 1e3 / median.max(f64::MIN_POSITIVE),
-                ours / median.max(f64::MIN_POSITIVE),
             );
         }
         for note in &self.notes {
@@ -174,6 +181,8 @@ mod tests {
                 measurement("freeport", &[10.0, 12.0, 11.0]),
                 measurement("kernel, XDP", &[5.0, 5.5, 6.0]),
             ],
+            has_ours: true,
+            published: None,
             notes: vec!["sizes exclude the FCS".into()],
         }
     }
@@ -197,6 +206,20 @@ mod tests {
         result.measurements.truncate(1);
         let lines = result.lines();
         assert_eq!((lines.len(), &lines[0].peer, lines[0].ratio), (1, &None, None));
+    }
+
+    #[test]
+    fn without_ours_there_is_no_line_and_the_table_has_no_ratio() {
+        let result = CaseResult { has_ours: false, ..sample() };
+        assert_eq!(result.lines(), []);
+        assert!(result.text().lines().nth(2).is_some_and(|line| line.ends_with('-')));
+    }
+
+    #[test]
+    fn a_published_figure_is_in_every_line() {
+        let lines = CaseResult { published: Some(5e6), ..sample() }.lines();
+        let json = serde_json::to_string(&lines[0]).expect("plain data");
+        assert!(json.ends_with(",\"published\":5000000.0}"), "{json}");
     }
 
     #[test]

@@ -29,12 +29,12 @@ pub fn line_length(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// The licence is named in one of the first three lines. Programs for the kernel (`.bpf.c`) name
-/// one that the kernel accepts.
+/// The licence is named in one of the first three lines. Programs for the kernel (`.bpf.c`, and
+/// what they include, `.bpf.h`) name one that the kernel accepts.
 pub fn licence_line(tree: &Tree) -> Vec<Finding> {
     let sources = tree.files.iter().filter(|file| file.is_source());
-    let licence =
-        |file: &File| if file.path.ends_with(".bpf.c") { KERNEL_LICENCE } else { LICENCE };
+    let is_for_kernel = |file: &File| [".bpf.c", ".bpf.h"].iter().any(|it| file.path.ends_with(it));
+    let licence = |file: &File| if is_for_kernel(file) { KERNEL_LICENCE } else { LICENCE };
     let is_bare =
         |file: &&File| !file.text.lines().take(3).any(|line| line.contains(licence(file)));
     let told = |file: &File| file.finding(1, format!("say `{}` in the first line", licence(file)));
@@ -143,6 +143,7 @@ mod tests {
             (".ci/run", ""),
             ("f.bpf.c", "// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n"),
             ("g.c", "// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n"),
+            ("h.bpf.h", "/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */\n"),
         ];
         assert_eq!(
             found(licence_line, &files),

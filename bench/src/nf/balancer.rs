@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The case `balancer`: 1,048,576 flows to one virtual address; a new flow gets the next of 256
+//! backends, an old one its own, and the frame goes there in an NVGRE tunnel (RFC 7637).
+
+use super::case::{Case, KernelJob, Model, Ours};
+use super::flows::{SEED, Tuple, different_tuples};
+use anyhow::Result;
+use freeport_nic::packet::{ethernet, ipv4};
+use std::collections::HashMap;
+
+/// Flows, unless told otherwise.
+pub const FLOWS: usize = 1 << 20;
+/// Backends.
+pub const BACKENDS: u32 = 256;
+
+const VIRTUAL_ADDRESS: u32 = 0x0a0a_0a0a;
+const VIRTUAL_PORT: u16 = 80;
+const GRE: u8 = 47;
+/// Ethernet, IPv4 and GRE with a key.
+const TUNNEL_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES + 8;
+
+/// Where tunnels begin.
+pub const OWN_ADDRESS: u32 = 0x0a01_0001;
+/// Its Ethernet address.
+pub const OWN_LINK: [u8; 6] = [2, 0, 3, 0, 0, 1];
+
+/// A backend.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Backend {
+    /// Where its tunnel ends.
+    pub address: u32,
+    /// Its virtual subnet, 24 bits.
+    pub subnet: u32,
+    /// The Ethernet address of the next hop.
+    pub link: [u8; 6],
+}
+
+/// The backend of that number.
+pub fn backend(number: u32) -> Backend {
+    Backend {
+        address: 0x0a02_0000 + number,
+        subnet: 0x0064_0000 + number,
+        link: [2, 0, 2, 0, 0, number as u8],
+    }
+}
+
+/// The flows.
+pub struct Balancer {
+    tuples: Vec<Tuple>,
+}
+
+impl Balancer {
+    /// Draws the flows.
+    pub fn new(flows: Option<usize>) -> Self {
+        let mut random = fastrand::Rng::with_seed(SEED);
+        let mut tuples = different_tuples(flows.unwrap_or(FLOWS), &mut random);
+        for tuple in &mut tuples {
+            tuple.target = VIRTUAL_ADDRESS;
+            (tuple.target_port, tuple.protocol) = (VIRTUAL_PORT, ipv4::UDP);
+        }
+        Self { tuples }
+    }
+}
+
+/// A frame in the tunnel to a backend.
+fn tunnelled(frame: &[u8], to: Backend) -> Vec<u8> {
+    let mut made = vec![0; TUNNEL_BYTES];
+    let link = ethernet::Header {
+        target: ethernet::Address(to.link),
+        source: ethernet::Address(OWN_LINK),
+        ether_type: ethernet::IPV4,
+    };
+    link.emit(&mut made);
+    let network = ipv4::Header {
+        source: OWN_ADDRESS,
+        target: to.address,
+        protocol: GRE,
+        time_to_live: 64,
+        payload_length: 8 + frame.len(),
+        ..ipv4::Header::default()
+    };
+    network.emit(&mut made[ethernet::HEADER_BYTES..]);
+    let gre = &mut made[ethernet::HEADER_BYTES + ipv4::HEADER_BYTES..];
+    // A key is there, and the frame is a bridged Ethernet frame.
+    gre[..4].copy_from_slice(&[0x20, 0, 0x65, 0x58]);
+    gre[4..].copy_from_slice(&(to.subnet << 8).to_be_bytes());
+    made.extend(frame);
+    made
+}
+
+impl Case for Balancer {
+    fn name(&self) -> &'static str {
+        "balancer"
+    }
+
+    fn about(&self) -> String {
+        format!(
+            "balancer: {} flows in turn to one address, each with the backend it got when it was \
+             new, {BACKENDS} backends, NVGRE with {TUNNEL_BYTES} bytes in front, seed {SEED}",
+            self.tuples.len()
+        )
+    }
+
+    fn tuples(&self) -> &[Tuple] {
+        &self.tuples
+    }
+
+    fn model(&self) -> Model<'_> {
+        let mut flows: HashMap<Tuple, u32> = HashMap::with_capacity(self.tuples.len());
+        Box::new(move |frame| {
+            let tuple = Tuple::of(frame)?;
+            let turn = flows.len() as u32 % BACKENDS;
+            let number = *flows.entry(tuple).or_insert(turn);
+            Some(tunnelled(frame, backend(number)))
+        })
+    }
+
+    fn ours(&self) -> Result<Option<Ours<'_>>> {
+        Ok(None)
+    }
+
+    fn kernel(&self) -> KernelJob {
+        let mut own = [OWN_ADDRESS.to_be_bytes(), BACKENDS.to_le_bytes(), [0; 4]].concat();
+        own.extend([&OWN_LINK[..], &[0, 0]].concat());
+        let mut contents = vec![("settings", vec![0; 4], own)];
+        for number in 0..BACKENDS {
+            let it = backend(number);
+            let mut value = [it.address.to_be_bytes(), (it.subnet << 8).to_be_bytes()].concat();
+            value.extend([&it.link[..], &[0, 0]].concat());
+            contents.push(("backends", number.to_le_bytes().to_vec(), value));
+        }
+        KernelJob {
+            source: include_str!("../../../programs/balancer.bpf.c"),
+            entries: vec![("flows", self.tuples.len())],
+            contents,
+            growth: TUNNEL_BYTES,
+        }
+    }
+
+    fn published(&self, frame_bytes: usize) -> Option<f64> {
+        // Of more flows, only the rate at 32 M was published.
+        (frame_bytes == 64 && self.tuples.len() < 8 << 10).then_some(51.2e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nf::flows::Flows;
+
+    #[test]
+    fn a_flow_keeps_its_backend_and_the_frame_is_whole_in_the_tunnel() {
+        let case = Balancer::new(Some(300));
+        let flows = Flows::new(case.tuples(), 64);
+        let mut model = case.model();
+        let made: Vec<Vec<u8>> = flows.frames().take(600).filter_map(|it| model(&it)).collect();
+        for (at, (made, frame)) in made.iter().zip(flows.frames()).enumerate() {
+            let link = ethernet::View::new(made).expect("an Ethernet frame");
+            let network = ipv4::View::new(link.payload()).expect("an IPv4 packet");
+            assert!(network.is_checksum_right());
+            assert_eq!(network.target(), backend(at as u32 % 300 % 256).address);
+            assert_eq!((network.protocol(), &network.payload()[8..]), (GRE, &frame[..]));
+        }
+        assert_eq!(made.len(), 600);
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The frames of a case: a ring of 4,096 of one size, into which the flows are stamped in turn, so
+//! that as many flows as wanted pass through, the same for everybody who is measured.
+//!
+//! All frames are IPv4 without options; their header checksum is right. They carry UDP without a
+//! checksum, or TCP, whose checksum is not kept right: nobody here looks at it.
+
+use freeport_nic::packet::{checksum, ethernet, ipv4};
+use freeport_nic::port::STAMP_BYTES;
+use freeport_nic::trace::TraceFrame;
+
+/// Frames in memory.
+pub const RING_FRAMES: usize = 4_096;
+/// Where a stamp lies in a frame: at the time to live.
+pub const STAMP_OFFSET: usize = ethernet::HEADER_BYTES + ipv4::field::TIME_TO_LIVE;
+/// What decides everything that is left to chance in the cases.
+pub const SEED: u64 = 1;
+
+const TIME_TO_LIVE: u8 = 64;
+const TRANSPORT: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
+
+/// A five-tuple.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Tuple {
+    /// From whom.
+    pub source: u32,
+    /// To whom.
+    pub target: u32,
+    /// From which port.
+    pub source_port: u16,
+    /// To which port.
+    pub target_port: u16,
+    /// TCP or UDP.
+    pub protocol: u8,
+}
+
+impl Tuple {
+    /// The tuple of a frame, if it is IPv4 with ports: by views that trust nothing.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let link = ethernet::View::new(frame).ok()?;
+        let view = ipv4::View::new(link.payload()).ok().filter(|_| {
+            link.ether_type() == ethernet::IPV4 // and nothing else is looked into
+        })?;
+        let ports = view.payload().get(..4)?;
+        Some(Self {
+            source: view.source(),
+            target: view.target(),
+            source_port: u16::from_be_bytes([ports[0], ports[1]]),
+            target_port: u16::from_be_bytes([ports[2], ports[3]]),
+            protocol: view.protocol(),
+        })
+    }
+
+    /// The key of the kernel's maps: as in the packet, the protocol in a word of its own.
+    pub fn kernel_key(&self) -> Vec<u8> {
+        let mut key = [self.source.to_be_bytes(), self.target.to_be_bytes()].concat();
+        key.extend([self.source_port.to_be_bytes(), self.target_port.to_be_bytes()].concat());
+        key.extend(u32::from(self.protocol).to_le_bytes());
+        key
+    }
+
+    /// The bytes from the time to live to the ports, in a frame of that size.
+    fn stamp(&self, frame_bytes: usize) -> [u8; STAMP_BYTES] {
+        let header = ipv4::Header {
+            source: self.source,
+            target: self.target,
+            protocol: self.protocol,
+            time_to_live: TIME_TO_LIVE,
+            payload_length: frame_bytes - TRANSPORT,
+            ..ipv4::Header::default()
+        };
+        let mut bytes = [0; ipv4::HEADER_BYTES + 4];
+        header.emit(&mut bytes);
+        bytes[ipv4::HEADER_BYTES..][..2].copy_from_slice(&self.source_port.to_be_bytes());
+        bytes[ipv4::HEADER_BYTES + 2..].copy_from_slice(&self.target_port.to_be_bytes());
+        let mut stamp = [0; STAMP_BYTES];
+        stamp.copy_from_slice(&bytes[ipv4::field::TIME_TO_LIVE..]);
+        stamp
+    }
+}
+
+/// The frames of one size, and the stamps of their flows.
+#[derive(Clone, Debug)]
+pub struct Flows {
+    /// The ring: frames before they are stamped.
+    pub ring: Vec<TraceFrame>,
+    /// One for each flow, in the order of arrival.
+    pub stamps: Vec<[u8; STAMP_BYTES]>,
+    /// Bytes of every frame.
+    pub frame_bytes: usize,
+}
+
+impl Flows {
+    /// A ring of frames of one size for these flows.
+    pub fn new(tuples: &[Tuple], frame_bytes: usize) -> Self {
+        let ring = (0..RING_FRAMES).map(|at| TraceFrame::of(template(at, frame_bytes))).collect();
+        let stamps = tuples.iter().map(|tuple| tuple.stamp(frame_bytes)).collect();
+        Self { ring, stamps, frame_bytes }
+    }
+
+    /// Frames of a trace as they are, which nothing is stamped into.
+    pub fn fixed(ring: Vec<TraceFrame>, frame_bytes: usize) -> Self {
+        Self { ring, stamps: vec![], frame_bytes }
+    }
+
+    /// The frames from the first on, without an end.
+    pub fn frames(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        self.ring.iter().cycle().enumerate().map(|(at, frame)| {
+            let mut bytes = frame.bytes.clone();
+            if let Some(stamp) = self.stamps.get(at % self.stamps.len().max(1)) {
+                bytes[STAMP_OFFSET..][..STAMP_BYTES].copy_from_slice(stamp);
+            }
+            bytes
+        })
+    }
+}
+
+/// A frame without a flow. As TCP it has no options, as UDP no checksum.
+fn template(at: usize, frame_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; frame_bytes];
+    let mut random = fastrand::Rng::with_seed(SEED.wrapping_add(at as u64));
+    random.fill(&mut bytes);
+    let link = ethernet::Header {
+        target: ethernet::Address([2, 0, 1, 0, 0, 1]),
+        source: ethernet::Address([2, 0, 1, 0, 0, 2]),
+        ether_type: ethernet::IPV4,
+    };
+    link.emit(&mut bytes);
+    let payload_length = frame_bytes - TRANSPORT;
+    let network = ipv4::Header { payload_length, ..ipv4::Header::default() };
+    network.emit(&mut bytes[ethernet::HEADER_BYTES..]);
+    // As UDP: length and no checksum. As TCP: the sequence, then twenty bytes of header, ACK.
+    bytes[TRANSPORT + 4..][..2].copy_from_slice(&(payload_length as u16).to_be_bytes());
+    bytes[TRANSPORT + 6..][..2].copy_from_slice(&[0, 0]);
+    bytes[TRANSPORT + 12..][..2].copy_from_slice(&[0x50, 0x10]);
+    bytes
+}
+
+/// Whether the checksum of the IPv4 header in a frame is right.
+pub fn is_header_sum_right(frame: &[u8]) -> bool {
+    checksum::of(&frame[ethernet::HEADER_BYTES..TRANSPORT]) == 0
+}
+
+/// `count` different tuples, at most 16 M, with targets in 10.128.0.0/9, half of them TCP.
+pub fn different_tuples(count: usize, random: &mut fastrand::Rng) -> Vec<Tuple> {
+    let tuple = |at: usize| Tuple {
+        // The number is in the source, so no two are the same; scattered by an odd factor, so
+        // that no hash has it easy.
+        source: 0x0b00_0000 | (at as u32).wrapping_mul(0x9e37_79b1) & 0x00ff_ffff,
+        target: 0x0a80_0000 | random.u32(..0x0080_0000),
+        source_port: random.u16(1_024..),
+        target_port: [53, 80, 443, 8_080][random.usize(..4)],
+        protocol: if random.bool() { ipv4::TCP } else { ipv4::UDP },
+    };
+    (0..count).map(tuple).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn stamped_frames_are_good_packets_of_their_flows() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let tuples = different_tuples(5_000, &mut random);
+        assert_eq!(tuples.iter().collect::<HashSet<_>>().len(), tuples.len());
+        for frame_bytes in [60, 64, 1_500] {
+            let flows = Flows::new(&tuples, frame_bytes);
+            let expected = tuples.iter().chain(&tuples);
+            for (frame, tuple) in flows.frames().zip(expected) {
+                assert_eq!((frame.len(), Tuple::of(&frame)), (frame_bytes, Some(*tuple)));
+                assert!(is_header_sum_right(&frame));
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Freeport as a subject: a device between a generator that lends the frames of a case and a sink
+//! that counts, after every frame of all flows was compared with the case's model.
+
+use super::case::{Model, Ours};
+use super::flows::{Flows, RING_FRAMES, STAMP_OFFSET};
+use crate::harness::{Subject, Work};
+use anyhow::{Result, ensure};
+use freeport_nic::device::{Device, Ports, RunEnd};
+use freeport_nic::port::{
+    BATCH, DEFAULT_STRIDE_BYTES, Frames, Generator, PortError, Receive, Replay, Sink, Transmit,
+};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Frames of a round, at least: rounded up to whole times through all flows.
+const ROUND_FRAMES: usize = 1 << 20;
+
+/// Frames once through all flows, and through the ring at least.
+pub fn frames_of_a_cycle(flows: &Flows) -> usize {
+    flows.stamps.len().max(if flows.stamps.is_empty() { RING_FRAMES } else { 1 })
+}
+
+/// How often a round goes through all flows.
+pub fn cycles_of_a_round(flows: &Flows) -> usize {
+    ROUND_FRAMES.div_ceil(frames_of_a_cycle(flows))
+}
+
+/// Lends the frames of a case; it has to be rewound before it lends any.
+///
+/// # Errors
+/// Frames that do not fit.
+pub fn generator(flows: &Flows) -> Result<Generator> {
+    let stride = DEFAULT_STRIDE_BYTES;
+    let port = Generator::new(&flows.ring, RING_FRAMES, stride, 0, Replay::InPlace)?;
+    Ok(match flows.stamps.is_empty() {
+        true => port,
+        false => port.with_stamps(STAMP_OFFSET, &flows.stamps)?,
+    })
+}
+
+/// Freeport: a device between memory ports.
+pub struct DeviceSubject<D> {
+    name: &'static str,
+    device: D,
+    ports: (&'static str, &'static str),
+    source: Generator,
+    cycle: u64,
+    cycles: u64,
+    passed: u64,
+}
+
+impl<D: Device> DeviceSubject<D> {
+    /// Has `device` do `ours` on `cycles` times all flows a round, after checking once that what
+    /// comes out is what `model` says, frame by frame.
+    ///
+    /// # Errors
+    /// A device that fails, or gives other frames.
+    pub fn new(
+        name: &'static str,
+        mut device: D,
+        ours: &Ours<'_>,
+        flows: &Flows,
+        model: Model<'_>,
+        cycles: usize,
+    ) -> Result<Self> {
+        (ours.set_up)(&mut device)?;
+        let cycle = frames_of_a_cycle(flows);
+        let mut source = generator(flows)?;
+        source.rewind(cycle as u64);
+        let mut sink = ModelSink::new(flows, cycle, model);
+        let ports = (ours.input, ours.output);
+        let mut bound =
+            Ports::new().with_input(ports.0, &mut source).with_output(ports.1, &mut sink);
+        let run = device.run(&mut bound)?;
+        ensure!(run.end == RunEnd::Ended, "{name} stopped: {:?}", run.end);
+        let passed = sink.finish()?;
+        Ok(Self { name, device, ports, source, cycle: cycle as u64, cycles: cycles as u64, passed })
+    }
+
+    /// The part of the frames that is not dropped.
+    pub fn passed_part(&self) -> f64 {
+        self.passed as f64 / self.cycle as f64
+    }
+}
+
+impl<D: Device> Subject for DeviceSubject<D> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn run(&mut self) -> Result<Work> {
+        let total = self.cycle * self.cycles;
+        self.source.rewind(total);
+        let mut sink = Sink::counting();
+        let mut ports = Ports::new()
+            .with_input(self.ports.0, &mut self.source)
+            .with_output(self.ports.1, &mut sink);
+        let begin = Instant::now();
+        let run = self.device.run(&mut ports)?;
+        let elapsed = begin.elapsed();
+        let (came, expected) = (sink.frame_count(), self.passed * self.cycles);
+        let is_complete = run.end == RunEnd::Ended && came == expected;
+        ensure!(is_complete, "{came} frames came out, not {expected}: {:?}", run.end);
+        Ok(Work { frames: total as f64, elapsed })
+    }
+}
+
+/// Compares what is sent with what the model makes of the frames, one by one, so that no more than
+/// a frame of it is in memory.
+pub struct ModelSink<'f> {
+    expected: Box<dyn Iterator<Item = Vec<u8>> + 'f>,
+    taken: u64,
+    fault: Option<String>,
+}
+
+impl<'f> ModelSink<'f> {
+    /// Expects what becomes of the first `count` frames.
+    pub fn new(flows: &'f Flows, count: usize, mut model: Model<'f>) -> Self {
+        let expected = flows.frames().take(count).filter_map(move |frame| model(&frame));
+        Self { expected: Box::new(expected), taken: 0, fault: None }
+    }
+
+    /// How many frames came, which were all as expected, none too few or too many.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn finish(mut self) -> Result<u64> {
+        if let Some(fault) = self.fault {
+            anyhow::bail!("it does not do what the model does: {fault}");
+        }
+        ensure!(self.expected.next().is_none(), "only {} frames came out", self.taken);
+        Ok(self.taken)
+    }
+}
+
+impl Transmit for ModelSink<'_> {
+    fn transmit(&mut self, frames: Frames<'_>) -> Result<usize, PortError> {
+        for (_, bytes) in frames.iter() {
+            let expected = self.expected.next();
+            if self.fault.is_none() && expected.as_deref() != Some(bytes) {
+                let expected = expected.map(|bytes| hexadecimal(&bytes));
+                let expected = expected.unwrap_or_else(|| "nothing more".into());
+                let taken = self.taken;
+                self.fault = Some(format!(
+                    "frame {taken} of those that come out is {} and has to be {expected}",
+                    hexadecimal(bytes)
+                ));
+            }
+            self.taken += 1;
+        }
+        Ok(frames.len())
+    }
+
+    fn flush(&mut self) -> Result<bool, PortError> {
+        Ok(true)
+    }
+}
+
+/// The first bytes of a frame, for a message.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    let digits: Vec<String> = bytes.iter().take(120).map(|byte| format!("{byte:02x}")).collect();
+    format!("[{} bytes] {}", bytes.len(), digits.concat())
+}
+
+/// Stamping alone: what the generator and the sink take, without anything between them.
+pub struct StampingAlone {
+    source: Generator,
+    total: u64,
+}
+
+impl StampingAlone {
+    /// The same generator as Freeport's, and as many frames.
+    ///
+    /// # Errors
+    /// Frames that do not fit.
+    pub fn new(flows: &Flows) -> Result<Self> {
+        let total = (frames_of_a_cycle(flows) * cycles_of_a_round(flows)) as u64;
+        Ok(Self { source: generator(flows)?, total })
+    }
+}
+
+impl Subject for StampingAlone {
+    fn name(&self) -> &str {
+        "stamping alone (limit)"
+    }
+
+    fn run(&mut self) -> Result<Work> {
+        self.source.rewind(self.total);
+        let mut sink = Sink::counting();
+        let begin = Instant::now();
+        while !self.source.is_ended() {
+            let mut batch = self.source.receive(BATCH)?;
+            black_box(batch.memory_mut());
+            sink.transmit(batch.as_frames())?;
+        }
+        Ok(Work { frames: sink.frame_count() as f64, elapsed: begin.elapsed() })
+    }
+}
