@@ -189,6 +189,7 @@ impl fmt::Display for Report {
         for ChannelReport { channel, item, depth, is_lossy, is_fused } in &self.channels {
             match item {
                 ItemInfo::Flit => write!(f, "channel {channel}: flits, depth {depth}")?,
+                ItemInfo::Packet => write!(f, "channel {channel}: packets, depth {depth}")?,
                 ItemInfo::Record(width) => {
                     write!(f, "channel {channel}: records of {width} bits, depth {depth}")?;
                 }

@@ -166,6 +166,11 @@ struct runtime {
     uint64_t probe_bytes_limit, lost_probes;
     // Bytes recorded since the host last took them, and how many it wants at most.
     uint64_t recorded_bytes, recorded_bytes_limit;
+    // Memory for packets that cannot stay where the host has them: see packets.h.
+    struct pool_buffer *free_buffers;
+    uint64_t buffers_in_use;
+    uint8_t *(*allocate)(struct runtime *runtime, uint64_t bytes);
+    void (*release)(struct runtime *runtime, uint8_t *data);
 };
 
 struct channel {
@@ -269,7 +274,7 @@ struct channel_layout {
 };
 
 struct output_layout {
-    uint64_t offset; // Of its struct flit_output in the graph, or ~0.
+    uint64_t offset; // Of its counters `too_long` and `malformed` in the graph, or ~0.
 };
 
 #define ABI_VERSION 2

@@ -23,7 +23,18 @@ pub(crate) struct Runtime {
     pub lost_probes: u64,
     pub recorded_bytes: u64,
     pub recorded_bytes_limit: u64,
+    pub free_buffers: *mut c_void,
+    pub buffers_in_use: u64,
+    pub allocate: unsafe extern "C" fn(*mut Runtime, u64) -> *mut u8,
+    pub release: unsafe extern "C" fn(*mut Runtime, *mut u8),
+    /// What `allocate` has given; the code does not see it.
+    pub buffers: Vec<Box<[PoolWord]>>,
 }
+
+/// The unit in which buffers are allocated, for their alignment.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub(crate) struct PoolWord(pub [u8; 64]);
 
 /// A channel's ring and counters.
 #[repr(C)]
@@ -60,17 +71,9 @@ pub(crate) struct Instance {
     pub random_values: Stream,
 }
 
-/// The counters of a flit output, up to where the host reads them.
+/// What an endpoint of frames out of the graph counts.
 #[repr(C)]
-pub(crate) struct FlitOutput {
-    pub buffers: *mut c_void,
-    pub count: u64,
-    pub at: u64,
-    pub data: *mut u8,
-    pub capacity: u64,
-    pub used: u64,
-    pub is_inside: bool,
-    pub is_too_long: bool,
+pub(crate) struct OutputCounters {
     pub too_long: u64,
     pub malformed: u64,
 }

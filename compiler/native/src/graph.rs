@@ -35,7 +35,7 @@ pub struct Counters {
 pub struct ChannelCounters {
     /// Items that entered.
     pub items: u64,
-    /// Packets that entered with their last flit; 0 for records.
+    /// Packets that entered, with their last flit where they are cut; 0 for records.
     pub packets: u64,
     /// Bytes of payload, or of records.
     pub bytes: u64,
@@ -125,20 +125,20 @@ impl Graph {
         for ((raw, io), endpoint) in raw.iter_mut().zip(io.iter_mut()).zip(endpoints) {
             let fits = matches!(
                 (&*io, endpoint.is_input, endpoint.item),
-                (EndpointIo::FramesIn { .. }, true, ItemInfo::Flit)
-                    | (EndpointIo::FramesOut { .. }, false, ItemInfo::Flit)
+                (EndpointIo::FramesIn { .. }, true, ItemInfo::Flit | ItemInfo::Packet)
+                    | (EndpointIo::FramesOut { .. }, false, ItemInfo::Flit | ItemInfo::Packet)
                     | (EndpointIo::RecordsIn { .. }, true, ItemInfo::Record(_))
                     | (EndpointIo::RecordsOut { .. }, false, ItemInfo::Record(_))
             );
             if !fits {
                 let direction = if endpoint.is_input { "in" } else { "out" };
                 let wanted = match endpoint.item {
-                    ItemInfo::Flit => format!("frames {direction}"),
+                    ItemInfo::Flit | ItemInfo::Packet => format!("frames {direction}"),
                     ItemInfo::Record(width) => format!("records {direction} of {width} bits"),
                 };
                 return Err(Error::mismatch(&endpoint.name, wanted, io.kind()));
             }
-            *raw = io.raw(endpoint.item.bits().div_ceil(8) as usize);
+            *raw = io.raw(endpoint.item.bits().map_or(1, |bits| bits.div_ceil(8) as usize));
         }
         let status = self.code.run(raw);
         for (raw, io) in raw.iter().zip(io.iter_mut()) {
@@ -237,6 +237,17 @@ impl Graph {
         }
     }
 
+    /// Items that wait in a channel between two runs.
+    pub fn waiting(&self, channel: usize) -> u32 {
+        self.code.channel(channel).fill
+    }
+
+    /// Buffers of the graph's own that hold packets: at most one for each packet that is inside
+    /// between two runs.
+    pub fn buffers_in_use(&self) -> u64 {
+        self.code.buffers_in_use()
+    }
+
     /// What probes have told since this was last asked, and how many had to be left out because the
     /// host asks too seldom.
     pub fn take_probes(&mut self) -> (Vec<ProbeEvent>, u64) {
@@ -294,7 +305,7 @@ impl Graph {
     }
 
     fn output(&self, at: usize) -> OutputCounters {
-        let output = self.code.flit_output(at);
+        let output = self.code.output(at);
         output.map_or(OutputCounters::default(), |output| OutputCounters {
             too_long: output.too_long,
             malformed: output.malformed,

@@ -62,6 +62,11 @@ impl Instance {
             lost_probes: 0,
             recorded_bytes: 0,
             recorded_bytes_limit: u64::MAX,
+            free_buffers: ptr::null_mut(),
+            buffers_in_use: 0,
+            allocate,
+            release,
+            buffers: vec![],
         });
         let mut this = Self { memory, layout, image: found, runtime, _library: library };
         let runtime: *mut abi::Runtime = &raw mut *this.runtime;
@@ -69,6 +74,11 @@ impl Instance {
         // stays where it is as long as the graph.
         unsafe { (this.image().start)(this.memory(), runtime, seed) };
         Ok(this)
+    }
+
+    /// Buffers of the graph's own that hold packets.
+    pub fn buffers_in_use(&self) -> u64 {
+        self.runtime.buffers_in_use
     }
 
     pub fn runtime(&mut self) -> &mut abi::Runtime {
@@ -137,12 +147,12 @@ impl Instance {
     }
 
     /// The counters of an endpoint, if frames leave by it.
-    pub fn flit_output(&self, endpoint: usize) -> Option<&abi::FlitOutput> {
+    pub fn output(&self, endpoint: usize) -> Option<&abi::OutputCounters> {
         assert!((endpoint as u64) < self.image().endpoint_count, "an endpoint of the manifest");
         // SAFETY: there is an offset for every endpoint.
         let offset = unsafe { *self.image().outputs.add(endpoint) };
         // SAFETY: the offset is that of such a structure in the graph.
-        (offset != u64::MAX).then(|| unsafe { &*self.at(offset).cast::<abi::FlitOutput>() })
+        (offset != u64::MAX).then(|| unsafe { &*self.at(offset).cast::<abi::OutputCounters>() })
     }
 
     /// The bytes of element `index` of a variable of `bytes` bytes an element; the caller has
@@ -242,4 +252,20 @@ unsafe extern "C" fn grow(stream: *mut abi::Stream, more: u64) {
     stream.data = bytes.as_mut_ptr();
     stream.length = bytes.len() as u64;
     stream.capacity = bytes.capacity() as u64;
+}
+
+/// Makes a buffer for a packet. All are freed with the graph.
+unsafe extern "C" fn allocate(runtime: *mut abi::Runtime, bytes: u64) -> *mut u8 {
+    // SAFETY: the code gives its own runtime, of which nothing else sees this field.
+    let buffers = unsafe { &mut (*runtime).buffers };
+    let words = (bytes as usize).div_ceil(size_of::<abi::PoolWord>());
+    buffers.push(vec![abi::PoolWord([0; 64]); words].into_boxed_slice());
+    buffers.last_mut().map_or(ptr::null_mut(), |buffer| buffer.as_mut_ptr().cast())
+}
+
+/// Frees a buffer that `allocate` has made.
+unsafe extern "C" fn release(runtime: *mut abi::Runtime, data: *mut u8) {
+    // SAFETY: as in `allocate`.
+    let buffers = unsafe { &mut (*runtime).buffers };
+    buffers.retain(|buffer| !std::ptr::eq(buffer.as_ptr().cast(), data));
 }

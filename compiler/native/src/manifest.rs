@@ -48,6 +48,8 @@ pub struct EndpointInfo {
 pub enum ItemInfo {
     /// Packets, flit by flit.
     Flit,
+    /// Packets as they are.
+    Packet,
     /// Records of that many bits.
     Record(u32),
 }
@@ -248,16 +250,17 @@ impl ItemInfo {
     pub(crate) fn of(item: Item) -> Self {
         match item {
             Item::Bits(width) => Self::Record(width),
-            // Packet items never come here: what has them is refused.
-            Item::Flit | Item::Packet { .. } => Self::Flit,
+            Item::Flit => Self::Flit,
+            Item::Packet { .. } => Self::Packet,
         }
     }
 
-    /// Bits of one item.
-    pub fn bits(self) -> u32 {
+    /// Bits of one item; none for packets, which have as many as they have.
+    pub fn bits(self) -> Option<u32> {
         match self {
-            Self::Flit => freeport_ir::flit::FLIT_BITS,
-            Self::Record(width) => width,
+            Self::Flit => Some(freeport_ir::flit::FLIT_BITS),
+            Self::Packet => None,
+            Self::Record(width) => Some(width),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::library::take;
 use crate::manifest::Manifest;
 use crate::{Graph, abi};
 use freeport_ir::Bits;
+use freeport_ir::interp::packet_bits;
 use freeport_ir::oracle::{ChannelOracle, Execution, InstanceOracle, Oracles};
 
 impl Graph {
@@ -35,11 +36,15 @@ impl Graph {
             });
         }
         for (at, channel) in manifest.channels.iter().enumerate() {
-            let width = channel.item.bits();
             let recorded = self.code.channel_mut(at);
             let history = take(&mut recorded.history);
-            let items = history.chunks_exact(width.div_ceil(8) as usize);
-            execution.histories.push(items.map(|it| Bits::from_le_bytes(width, it)).collect());
+            execution.histories.push(match channel.item.bits() {
+                Some(width) => {
+                    let items = history.chunks_exact(width.div_ceil(8) as usize);
+                    items.map(|it| Bits::from_le_bytes(width, it)).collect()
+                }
+                None => packets(&history),
+            });
             let keep = take(&mut recorded.keep).into_iter().map(|kept| kept != 0).collect();
             oracles.channels.push(ChannelOracle { keep });
         }
@@ -68,6 +73,18 @@ impl Graph {
             })
             .collect()
     }
+}
+
+/// Packets, each behind its length in 8 bytes.
+fn packets(mut history: &[u8]) -> Vec<Bits> {
+    let mut found = vec![];
+    while let Some((length, rest)) = history.split_at_checked(8) {
+        let length = Bits::from_le_bytes(64, length).to_u64() as usize;
+        let Some((packet, rest)) = rest.split_at_checked(length) else { break };
+        found.push(packet_bits(packet));
+        history = rest;
+    }
+    found
 }
 
 fn words(stream: &mut abi::Stream) -> Vec<u64> {

@@ -63,7 +63,7 @@ impl Native {
         let mut rooms: Vec<&mut [u8]> = vec![];
         for (endpoint, memory) in self.endpoints.iter().zip(&mut memory) {
             match endpoint.item {
-                ItemInfo::Flit => {
+                ItemInfo::Flit | ItemInfo::Packet => {
                     buffers.push(memory.chunks_exact_mut(MAX_FRAME).map(Buffer::new).collect());
                     rooms.push(&mut []);
                 }
@@ -77,9 +77,9 @@ impl Native {
         let places = buffers.iter_mut().zip(rooms).zip(&mut frames);
         for (at, ((buffers, room), frames)) in places.enumerate() {
             io.push(match (self.endpoints[at].is_input, self.endpoints[at].item) {
-                (true, ItemInfo::Flit) => EndpointIo::frames_in(frames),
+                (true, ItemInfo::Flit | ItemInfo::Packet) => EndpointIo::frames_in(frames),
                 (true, ItemInfo::Record(_)) => EndpointIo::records_in(&records[at]),
-                (false, ItemInfo::Flit) => EndpointIo::frames_out(buffers),
+                (false, ItemInfo::Flit | ItemInfo::Packet) => EndpointIo::frames_out(buffers),
                 (false, ItemInfo::Record(_)) => EndpointIo::records_out(room),
             });
         }
@@ -107,7 +107,7 @@ impl Native {
 /// Bytes that an item takes in the memory of an endpoint.
 fn slot_bytes(item: ItemInfo) -> usize {
     match item {
-        ItemInfo::Flit => MAX_FRAME,
+        ItemInfo::Flit | ItemInfo::Packet => MAX_FRAME,
         ItemInfo::Record(bits) => bits.div_ceil(8) as usize,
     }
 }

@@ -5,8 +5,9 @@
 
 use super::elements::may_do_nothing;
 use super::functions::suspends;
+use super::packets::is_packet;
 use super::plan::Plan;
-use super::types::{bytes_of, storage};
+use super::types::{bytes_of, item_storage};
 use super::{Emitter, comment, has_fixed_mask, item_width};
 use freeport_ir::{Channel, ChannelId, EndpointId, InstanceId, Item, OnFull, Sink, Source};
 
@@ -15,7 +16,7 @@ pub(super) fn fields(emitter: &Emitter<'_>, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let mut text = format!("    struct channel channel_{};\n", id.0);
     if has_ring(channel) {
-        let ty = storage(item_width(channel.item));
+        let ty = item_storage(channel.item);
         text += &format!("    {ty} items_{}[{}];\n", id.0, ring_slots(channel));
     }
     text
@@ -33,15 +34,20 @@ fn ring_slots(channel: &Channel) -> u32 {
 
 /// The place of the next item of a ring.
 pub(super) fn front(channel: &Channel, id: ChannelId) -> String {
+    nth(channel, id, "0")
+}
+
+/// The place of the item that `behind` others in a ring come before.
+pub(super) fn nth(channel: &Channel, id: ChannelId, behind: &str) -> String {
     let (at, last) = (id.0, ring_slots(channel) - 1);
-    format!("&graph->items_{at}[graph->channel_{at}.head & {last}]")
+    format!("&graph->items_{at}[(graph->channel_{at}.head + {behind}) & {last}]")
 }
 
 /// Push and pop of a ring.
 pub(super) fn ring(emitter: &Emitter<'_>, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let (at, last) = (id.0, ring_slots(channel) - 1);
-    let ty = storage(item_width(channel.item));
+    let ty = item_storage(channel.item);
     format!(
         "OUT_OF_LINE void push_{at}(struct graph *const graph, const {ty} item) {{\n\
          \x20   struct channel *const channel = &graph->channel_{at};\n\
@@ -73,11 +79,17 @@ pub(super) fn entered(emitter: &Emitter<'_>, id: ChannelId, counts: bool, record
     if counts {
         text += &match channel.item {
             Item::Flit => "    count_flit(channel, item);\n".to_owned(),
+            Item::Packet { .. } => "    count_packet(channel, item);\n".to_owned(),
             _ => format!("    count_record(channel, {bytes});\n"),
         };
     }
     if records && emitter.records {
-        text += &format!("    record(graph->runtime, &channel->history, item, {bytes});\n");
+        text += &match is_packet(channel.item) {
+            true => "    record_packet(graph->runtime, &channel->history, item);\n".to_owned(),
+            false => {
+                format!("    record(graph->runtime, &channel->history, item, {bytes});\n")
+            }
+        };
     }
     text
 }
@@ -88,7 +100,7 @@ pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct:
     let channel = &emitter.program.graph.channels[id.index()];
     let at = id.0;
     let suffix = if is_direct { "direct" } else { "queued" };
-    let ty = storage(item_width(channel.item));
+    let ty = item_storage(channel.item);
     let mut text = format!(
         "INLINE void send_{at}_{suffix}(struct graph *const graph, const {ty} *const item) {{\n\
          \x20   struct channel *const channel = &graph->channel_{at};\n"
@@ -121,7 +133,10 @@ fn keep(emitter: &Emitter<'_>, channel: &Channel) -> String {
     if emitter.records {
         text += "    record(graph->runtime, &channel->keep, &is_kept, 1);\n";
     }
-    text + "    if (!is_kept) return;\n"
+    text + match is_packet(channel.item) {
+        true => "    if (!is_kept) { packet_release(graph->runtime, item); return; }\n",
+        false => "    if (!is_kept) return;\n",
+    }
 }
 
 /// Writes to the host's buffer if nothing waits before.
@@ -147,6 +162,9 @@ pub(super) fn has_room(item: Item, endpoint: EndpointId) -> String {
 pub(super) fn write_item(item: Item, output: &str, from: &str) -> String {
     match item {
         Item::Flit => format!("flit_output_write({output}, {from});"),
+        Item::Packet { .. } => {
+            format!("packet_output_write(graph->runtime, {output}, {from});")
+        }
         _ => {
             let bytes = bytes_of(item_width(item));
             let to = format!("({output})->data + ({output})->at++ * {bytes}");

@@ -77,12 +77,6 @@ impl FunctionEmitter<'_, '_> {
     /// What has no effect when its result is not wanted, and what native code does not do.
     fn other(&mut self, op: &Op, has_result: bool, loc: Loc) -> Result<(), Error> {
         let what = match op {
-            Op::PacketLength(_)
-            | Op::PacketLoad { .. }
-            | Op::PacketStore { .. }
-            | Op::PacketAdjustHead { .. }
-            | Op::PacketAdjustTail { .. } => "a packet item",
-            Op::Select { .. } => "a choice between packets",
             Op::Load { .. } | Op::LoadBytes { .. } | Op::Peek(_) => "a read without a result",
             _ if !has_result => return Ok(()),
             _ => "a value that is not a bit vector",

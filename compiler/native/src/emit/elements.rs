@@ -3,8 +3,9 @@
 //! handler once and noting what it did, and calls by the host.
 
 use super::functions::{kept_frame, suspends};
-use super::types::{bytes_of, is_wide, literal, storage, zero};
-use super::{Emitter, all_ports, comment, has_fixed_mask, item_width};
+use super::packets::is_packet;
+use super::types::{bytes_of, is_wide, item_storage, literal, storage, zero};
+use super::{Emitter, all_ports, comment, has_fixed_mask};
 use crate::Error;
 use crate::manifest::signature;
 use freeport_ir::{Bits, Element, ElementId, FunctionId, Object, Op, Program, Term};
@@ -15,7 +16,7 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
     let handler = emitter.function(element.handler);
     let mut text = format!("\n// Element {}.\n\n", comment(&element.name));
     if suspends(handler) {
-        text += &kept_frame(element.handler, handler);
+        text += &kept_frame(emitter, element.handler, handler);
     }
     text += &format!("struct state_{} {{\n", id.0);
     for (at, object) in element.state.iter().enumerate() {
@@ -37,11 +38,11 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
         text += &format!("    struct frame_{} *frame;\n", element.handler.0);
     }
     for (at, port) in element.inputs.iter().enumerate() {
-        let (ty, note) = (storage(item_width(port.item)), comment(&port.name));
+        let (ty, note) = (item_storage(port.item), comment(&port.name));
         text += &format!("    const {ty} *input_{at}; // {note}\n");
     }
     for (at, port) in element.outputs.iter().enumerate() {
-        let (ty, note) = (storage(item_width(port.item)), comment(&port.name));
+        let (ty, note) = (item_storage(port.item), comment(&port.name));
         text += &format!("    {ty} staged_{at}; // {note}\n    bool is_staged_{at};\n");
     }
     text += "};\n\n";
@@ -201,8 +202,12 @@ pub(super) fn call(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error
         text += &call_function(emitter, function, "state, &firing")?;
         text += "        break;\n    }\n";
     }
-    text += "    default: break;\n    }\n\
-             \x20   if (trap != 0) instance->traps[trap - 1]++;\n\
+    text += "    default: break;\n    }\n";
+    for (at, _) in element.outputs.iter().enumerate().filter(|(_, it)| is_packet(it.item)) {
+        let release = format!("packet_release(instance->runtime, &firing.staged_{at})");
+        text += &format!("    if (firing.is_staged_{at}) {release};\n");
+    }
+    text += "    if (trap != 0) instance->traps[trap - 1]++;\n\
              \x20   instance->out_of_range += firing.activation.out_of_range;\n\
              \x20   instance->empty_reads += firing.activation.empty_reads;\n\
              \x20   instance->is_quiet = false;\n    return trap;\n}\n\n";

@@ -6,6 +6,8 @@
 //! the place of its result. A handler that suspends keeps its values and objects in the instance
 //! instead, and goes on at the label that it left.
 
+use super::packet_flow::{PacketFlow, Place};
+use super::packets::kept_places;
 use super::types::{assign_of, bytes_of, storage, storage_of, zero_of};
 use super::values::{Operand, pure};
 use super::{Emitter, comment};
@@ -28,6 +30,7 @@ pub(super) struct FunctionEmitter<'e, 'p> {
     is_handler: bool,
     bounds: Vec<Option<Bound>>,
     constants: HashMap<ValueId, &'p Bits>,
+    pub packets: PacketFlow,
 }
 
 /// A loop whose turns are counted.
@@ -63,7 +66,7 @@ pub(super) fn declaration(id: FunctionId, function: &Function) -> String {
 }
 
 /// The structure in which a handler that suspends keeps its values.
-pub(super) fn kept_frame(id: FunctionId, function: &Function) -> String {
+pub(super) fn kept_frame(emitter: &Emitter<'_>, id: FunctionId, function: &Function) -> String {
     let mut text = format!("struct frame_{} {{\n", id.0);
     for (at, value) in function.values.iter().enumerate() {
         if let Some(ty) = storage_of(value.ty) {
@@ -76,6 +79,7 @@ pub(super) fn kept_frame(id: FunctionId, function: &Function) -> String {
     for at in 0..function.blocks.len() {
         text += &format!("    uint64_t turns_{at};\n");
     }
+    text += &kept_places(emitter, function);
     text + "};\n"
 }
 
@@ -103,8 +107,10 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             _ => None,
         });
         let constants = constants.collect();
+        let packets = PacketFlow::of(emitter, id)?;
         let text = String::new();
-        let mut this = Self { emitter, function, text, suspends, is_handler, bounds, constants };
+        let mut this =
+            Self { emitter, function, text, suspends, is_handler, bounds, constants, packets };
         this.definition(id)?;
         Ok(this.text)
     }
@@ -167,6 +173,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
                 self.line(&format!("uint64_t turns_{at} = 0;"));
             }
         }
+        self.declare_packets();
     }
 
     fn initial_contents(&mut self, at: usize, object: &Object) {
@@ -183,18 +190,18 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             self.text += &format!("resume_{}:\n", id.0);
         }
         self.text += &format!("block_{}:;\n", id.0);
-        for inst in &block.insts {
-            self.instruction(inst)?;
+        for (at, inst) in block.insts.iter().enumerate() {
+            self.instruction(inst, (id.index(), at))?;
         }
         self.end(id, &block.term);
         Ok(())
     }
 
-    fn instruction(&mut self, inst: &'p Inst) -> Result<(), Error> {
+    fn instruction(&mut self, inst: &'p Inst, place: Place) -> Result<(), Error> {
         if let Op::Call { function, args, .. } = &inst.op {
             return self.call(*function, args, inst.result);
         }
-        if self.table_operation(inst)? {
+        if self.packet_operation(inst, place) || self.table_operation(inst)? {
             return Ok(());
         }
         let result = inst.result.and_then(|result| {
@@ -271,7 +278,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             }
             Term::Done { mask } => {
                 self.mask(*mask);
-                self.line("return 0;");
+                self.leave("0");
             }
             Term::Suspend { mask, resume } => {
                 self.mask(*mask);
@@ -288,7 +295,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
                 if self.is_handler {
                     self.mask(None);
                 }
-                self.line("return 0;");
+                self.leave("0");
             }
             Term::Trap(code) => self.trap(*code),
         }
@@ -297,7 +304,13 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
     /// Leaves the function, and the firing, with a trap.
     pub fn trap(&mut self, code: TrapCode) {
         let at = self.emitter.trap_position(TrapInfo::from(code));
-        self.line(&format!("return {};", at + 1));
+        self.leave(&(at + 1).to_string());
+    }
+
+    /// Leaves the function for good.
+    fn leave(&mut self, code: &str) {
+        let leave = format!("{}return {code};", self.end_packets());
+        self.line(&leave);
     }
 
     fn mask(&mut self, mask: Option<ValueId>) {
@@ -326,7 +339,10 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         {
             let limit = bound.bound;
             let code = self.emitter.trap_position(TrapInfo::LoopBound) + 1;
-            self.line(&format!("if (++{prefix}turns_{from} > UINT64_C({limit})) return {code};"));
+            let end = self.end_packets();
+            self.line(&format!(
+                "if (++{prefix}turns_{from} > UINT64_C({limit})) {{ {end}return {code}; }}"
+            ));
         }
         if let Some(bound) = &self.bounds[to]
             && !bound.is_inside[from]
@@ -386,7 +402,8 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             call += ", &returned";
         }
         self.line(&format!("const uint32_t trap = {call});"));
-        self.line("if (UNLIKELY(trap != 0)) return trap;");
+        let end = self.end_packets();
+        self.line(&format!("if (UNLIKELY(trap != 0)) {{ {end}return trap; }}"));
         if let (Some(result), Some((ty, _))) = (result, returned) {
             self.line(&assign_of(&self.name(result), "returned", ty));
         }

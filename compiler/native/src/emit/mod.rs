@@ -10,6 +10,8 @@ mod channels;
 mod effects;
 mod elements;
 mod functions;
+mod packet_flow;
+mod packets;
 mod plan;
 mod standalone;
 mod tables;
@@ -178,7 +180,8 @@ impl<'p> Emitter<'p> {
     fn opening(&self) -> String {
         let (name, version) = (comment(&self.program.name), env!("CARGO_PKG_VERSION"));
         format!(
-            "// {name}, made by freeport {version}. Do not edit.\n\n{PRELUDE}\n{}\n",
+            "// {name}, made by freeport {version}. Do not edit.\n\n{PRELUDE}\n{}\n{}\n",
+            packets::RUNTIME,
             tables::RUNTIME
         )
     }
@@ -211,16 +214,10 @@ impl<'p> Emitter<'p> {
         Ok(text)
     }
 
-    /// Refuses values that are not bit vectors, and objects that are not there.
+    /// Refuses objects that are not there.
     fn check_types(&self, id: FunctionId) -> Result<(), Error> {
         let function = self.function(id);
         for block in &function.blocks {
-            for param in &block.params {
-                if function.type_of(*param) == Type::Packet {
-                    let what = "a packet in a variable";
-                    return Err(self.unsupported(function, what));
-                }
-            }
             for inst in &block.insts {
                 if let Some(object) = object_of(&inst.op)
                     && self.program.object(function, object).is_none()

@@ -9,7 +9,7 @@
 
 use super::Emitter;
 use crate::Error;
-use freeport_ir::{ChannelId, EndpointId, Graph, InstanceId, Item, PortId, Program, Sink, Source};
+use freeport_ir::{ChannelId, EndpointId, Graph, InstanceId, PortId, Program, Sink, Source};
 
 /// Most instances that one root's function takes in; what comes after is a root again.
 const MAX_FUSED: usize = 64;
@@ -82,9 +82,6 @@ fn check(program: &Program) -> Result<(), Error> {
     }
     for channel in &program.graph.channels {
         let refuse = |what: &str| Err(Error::unsupported(program, what, "a channel", channel.loc));
-        if matches!(channel.item, Item::Packet { .. }) {
-            return refuse("a channel of packets");
-        }
         if channel.depth > 1 << 20 {
             return refuse("a channel deeper than 1048576 items");
         }

@@ -6,7 +6,7 @@
 //! always 0. Arithmetic is done in a type of 32, 64 or 128 bits, or in a `_BitInt` of whole 64-bit
 //! words, and cut to the width when it becomes a value again.
 
-use freeport_ir::{Bits, Type};
+use freeport_ir::{Bits, Item, Type};
 
 /// The widest value that is an integer in C; wider ones are structures of bytes.
 pub(super) const WIDEST_INTEGER: u32 = 128;
@@ -38,7 +38,8 @@ pub(super) fn storage_of(ty: Type) -> Option<String> {
     match ty {
         Type::Bits(width) => Some(storage(width)),
         Type::Ref(_) => Some("struct reference".to_owned()),
-        Type::Handle(_) | Type::Packet => None,
+        Type::Packet => Some("struct packet *".to_owned()),
+        Type::Handle(_) => None,
     }
 }
 
@@ -55,6 +56,15 @@ pub(super) fn zero_of(ty: Type) -> String {
     match ty {
         Type::Bits(width) => zero(width),
         _ => "{0}".to_owned(),
+    }
+}
+
+/// The type in which an item waits, or passes from firing to firing.
+pub(super) fn item_storage(item: Item) -> String {
+    match item {
+        Item::Packet { .. } => "struct packet".to_owned(),
+        Item::Flit => storage(freeport_ir::flit::FLIT_BITS),
+        Item::Bits(width) => storage(width),
     }
 }
 

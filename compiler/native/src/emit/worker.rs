@@ -3,13 +3,14 @@
 //! and a loop over all of them until nothing moves.
 
 use super::channels::{
-    admits, entered, fields, frame_argument, front, has_ring, has_room, ring, room, send,
+    admits, entered, fields, frame_argument, front, has_ring, has_room, nth, ring, room, send,
     write_item,
 };
 use super::elements::{has_initial, may_do_nothing};
 use super::functions::suspends;
+use super::packets::{is_packet, keep_suspended};
 use super::plan::{Input, Plan};
-use super::types::{bytes_of, is_wide, ones, storage};
+use super::types::{bytes_of, is_wide, item_storage, ones};
 use super::{Emitter, all_ports, comment, has_fixed_mask, item_width};
 use freeport_ir::{
     Channel, ChannelId, Direction, EndpointId, InstanceId, Item, OnFull, Sink, Source,
@@ -69,6 +70,8 @@ fn endpoint_type(item: Item, direction: Direction) -> &'static str {
     match (item, direction) {
         (Item::Flit, Direction::Into) => "flit_input",
         (Item::Flit, Direction::OutOf) => "flit_output",
+        (Item::Packet { .. }, Direction::Into) => "packet_input",
+        (Item::Packet { .. }, Direction::OutOf) => "packet_output",
         (_, Direction::Into) => "record_input",
         (_, Direction::OutOf) => "record_output",
     }
@@ -139,6 +142,9 @@ fn build(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> String {
     if item == Item::Flit {
         return format!("flit_input_build(&graph->endpoint_{at}, &{to});");
     }
+    if is_packet(item) {
+        return format!("packet_input_build(&graph->endpoint_{at}, {at}, &{to});");
+    }
     let bytes = bytes_of(width);
     let from = format!("graph->endpoint_{at}.data + graph->endpoint_{at}.at * {bytes}");
     let mut text = format!("memcpy(&{to}, {from}, {bytes});");
@@ -157,10 +163,13 @@ fn expose(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item:
     }
     let found = &emitter.program.graph.channels[channel.index()];
     let (at, id) = (endpoint.0, channel.0);
-    let bytes = bytes_of(item_width(found.item));
+    let history = format!("graph->runtime, &graph->channel_{id}.history, &{item}");
+    let record = match is_packet(found.item) {
+        true => format!("record_packet({history});"),
+        false => format!("record({history}, {});", bytes_of(item_width(found.item))),
+    };
     let mut text = format!(
-        "if (!graph->endpoint_{at}.is_exposed) {{ graph->endpoint_{at}.is_exposed = true; \
-         record(graph->runtime, &graph->channel_{id}.history, &{item}, {bytes});"
+        "if (!graph->endpoint_{at}.is_exposed) {{ graph->endpoint_{at}.is_exposed = true; {record}"
     );
     if found.on_full == OnFull::DropCounted {
         text += " const uint8_t is_kept = 1;";
@@ -177,6 +186,7 @@ fn advance(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item
     text += &format!(" {}", entered.trim());
     match emitter.program.graph.endpoints[endpoint.index()].item {
         Item::Flit => text += &format!(" flit_input_advance(&graph->endpoint_{at});"),
+        Item::Packet { .. } => text += &format!(" packet_input_advance(&graph->endpoint_{at});"),
         _ => {
             text +=
                 &format!(" graph->endpoint_{at}.at++; graph->endpoint_{at}.is_exposed = false;");
@@ -242,7 +252,7 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
             }
             Input::Host(endpoint, channel) => {
                 let host = format!("host_{port}");
-                let ty = storage(item_width(program.graph.channels[channel.index()].item));
+                let ty = item_storage(program.graph.channels[channel.index()].item);
                 let (build, expose) =
                     (build(emitter, endpoint, &host), expose(emitter, endpoint, channel, &host));
                 line(&format!("{ty} {host};"));
@@ -283,7 +293,7 @@ fn step_through(emitter: &Emitter<'_>, id: ChannelId) -> String {
     if emitter.records {
         text += &format!("        if ({RECORD_IS_FULL}) break;\n");
     }
-    text += &format!("        {} host;\n", storage(item_width(channel.item)));
+    text += &format!("        {} host;\n", item_storage(channel.item));
     text += &format!("        {}\n", build(emitter, from, "host"));
     text += &format!("        {}\n", expose(emitter, from, id, "host"));
     let output = format!("&graph->endpoint_{}", to.0);
@@ -301,8 +311,10 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
         text += &match endpoint.item {
-            Item::Flit => format!("    {ty}_attach(&graph->endpoint_{at}, &io[{at}]);\n"),
-            _ => format!(
+            Item::Flit | Item::Packet { .. } => {
+                format!("    {ty}_attach(&graph->endpoint_{at}, &io[{at}]);\n")
+            }
+            Item::Bits(_) => format!(
                 "    graph->endpoint_{at}.data = io[{at}].data;\n\
                  \x20   graph->endpoint_{at}.count = io[{at}].count;\n\
                  \x20   graph->endpoint_{at}.at = 0;\n"
@@ -347,6 +359,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         }
         text += &format!("    io[{at}].done = graph->endpoint_{at}.at;\n");
     }
+    text += &keep_packets(emitter);
     if emitter.records {
         text += &format!("    if ({RECORD_IS_FULL}) return STATUS_RECORD_FULL;\n");
     }
@@ -367,6 +380,27 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         }
     }
     text + "    return has_input ? STATUS_STALLED : STATUS_IDLE;\n}\n\n"
+}
+
+/// Takes what is inside out of the host's frames, which end with the run.
+fn keep_packets(emitter: &Emitter<'_>) -> String {
+    let graph = &emitter.program.graph;
+    let mut text = String::new();
+    let rings = graph.channels.iter().enumerate();
+    for (at, channel) in rings.filter(|(_, it)| has_ring(it) && is_packet(it.item)) {
+        let next = nth(channel, ChannelId::new(at), "at");
+        text += &format!(
+            "    for (uint32_t at = 0; at < graph->channel_{at}.fill; at++) {{\n\
+             \x20       packet_keep(graph->runtime, {next});\n    }}\n"
+        );
+    }
+    for (at, instance) in graph.instances.iter().enumerate() {
+        let handler = emitter.function(emitter.program.element(instance.element).handler);
+        if suspends(handler) {
+            text += &keep_suspended(emitter, handler, &format!("graph->frame_{at}"));
+        }
+    }
+    text
 }
 
 fn start(emitter: &Emitter<'_>) -> String {
@@ -438,9 +472,10 @@ fn layouts(emitter: &Emitter<'_>) -> String {
     }
     text += "    {0},\n};\n\nstatic const struct output_layout outputs[] = {\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
-        let is_flit_output = endpoint.item == Item::Flit && endpoint.direction == Direction::OutOf;
-        match is_flit_output {
-            true => text += &format!("    {{offsetof(struct graph, endpoint_{at})}},\n"),
+        let counts =
+            !matches!(endpoint.item, Item::Bits(_)) && endpoint.direction == Direction::OutOf;
+        match counts {
+            true => text += &format!("    {{offsetof(struct graph, endpoint_{at}.too_long)}},\n"),
             false => text += "    {~UINT64_C(0)},\n",
         }
     }

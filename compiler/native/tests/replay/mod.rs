@@ -4,14 +4,14 @@
 
 use freeport_ir::interp::{Interpreter, Options as ReplayOptions};
 use freeport_ir::oracle::{Execution, Oracles};
-use freeport_ir::{Bits, InstanceId, Program, Sink, Source};
+use freeport_ir::{Bits, InstanceId, Item, Program, Sink, Source};
 use freeport_native::manifest::ItemInfo;
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, RunStatus, build};
 use std::ops::Range;
 use std::path::Path;
 
-/// Room for one frame at an output: jumbo frames fit.
-pub const FRAME_BYTES_MAX: usize = 9_216;
+/// Room for one frame at an output: jumbo frames fit, and what elements add to them.
+pub const FRAME_BYTES_MAX: usize = 9_216 + 256;
 
 /// What one endpoint is fed, or has produced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,12 +56,15 @@ pub struct Driver {
     pub graph: Graph,
     left: Vec<Traffic>,
     pub out: Vec<Traffic>,
+    /// Packets that suspended handlers may keep.
+    pub suspended: u64,
 }
 
 impl Driver {
     pub fn new(image: &Image, input: Vec<Traffic>) -> Self {
         let out = vec![Traffic::default(); image.manifest.endpoints.len()];
-        Self { graph: Graph::load(image).expect("a library just built"), left: input, out }
+        let graph = Graph::load(image).expect("a library just built");
+        Self { graph, left: input, out, suspended: 0 }
     }
 
     /// One run on at most `most` packets or records of each input, and with room for `room` at each
@@ -83,7 +86,7 @@ impl Driver {
         let mut buffers: Vec<Vec<Buffer<'_>>> = (memory.iter_mut())
             .map(|memory| memory.iter_mut().map(|it| Buffer::new(it)).collect())
             .collect();
-        let record_bytes = |item: ItemInfo| item.bits().div_ceil(8) as usize;
+        let record_bytes = |item: ItemInfo| item.bits().map_or(1, |bits| bits.div_ceil(8) as usize);
         let mut room_for_records: Vec<Vec<u8>> = (endpoints.iter().zip(room))
             .map(|(endpoint, room)| vec![0xee; room * record_bytes(endpoint.item)])
             .collect();
@@ -91,13 +94,14 @@ impl Driver {
         let places = buffers.iter_mut().zip(&mut room_for_records).zip(&mut frames);
         for ((endpoint, at), ((buffers, room), frames)) in endpoints.iter().zip(0..).zip(places) {
             io.push(match (endpoint.is_input, endpoint.item) {
-                (true, ItemInfo::Flit) => EndpointIo::frames_in(frames),
+                (true, ItemInfo::Flit | ItemInfo::Packet) => EndpointIo::frames_in(frames),
                 (true, ItemInfo::Record(_)) => EndpointIo::records_in(&records[at]),
-                (false, ItemInfo::Flit) => EndpointIo::frames_out(buffers),
+                (false, ItemInfo::Flit | ItemInfo::Packet) => EndpointIo::frames_out(buffers),
                 (false, ItemInfo::Record(_)) => EndpointIo::records_out(room),
             });
         }
         let status = self.graph.run(&mut io).expect("an io for each endpoint");
+        self.check_buffers();
         let used: Vec<usize> = io.iter().map(EndpointIo::done).collect();
         for (at, end) in io.iter().enumerate() {
             let done = used[at];
@@ -108,7 +112,7 @@ impl Driver {
                     self.out[at].packets.extend(written);
                 }
                 EndpointIo::RecordsOut { room, .. } => {
-                    let width = endpoints[at].item.bits();
+                    let width = endpoints[at].item.bits().expect("a record");
                     let written = room.chunks_exact(record_bytes(endpoints[at].item)).take(done);
                     self.out[at].records.extend(written.map(|it| Bits::from_le_bytes(width, it)));
                 }
@@ -119,6 +123,16 @@ impl Driver {
             left.records.drain(..used.min(left.records.len()));
         }
         status
+    }
+
+    /// Checks that no buffer is lost: a packet that is nowhere inside has given its own back.
+    fn check_buffers(&self) {
+        let channels = &self.graph.manifest().channels;
+        let is_packet = |at: &usize| channels[*at].item == ItemInfo::Packet;
+        let waiting = (0..channels.len()).filter(is_packet).map(|at| self.graph.waiting(at));
+        let most = waiting.map(u64::from).sum::<u64>() + self.suspended;
+        let in_use = self.graph.buffers_in_use();
+        assert!(in_use <= most, "{in_use} buffers for {most} packets");
     }
 
     /// Random runs, then runs with all the room there can be until nothing moves.
@@ -140,6 +154,11 @@ impl Driver {
     }
 }
 
+/// The bytes of a packet in a history, where one bit stands for none.
+pub fn packet_bytes(item: &Bits) -> Vec<u8> {
+    if item.width() == 1 { vec![] } else { item.to_le_bytes() }
+}
+
 /// Replays a recording, and checks that it ends in the same execution; gives what came out.
 pub fn check(program: &Program, oracles: Oracles, execution: &Execution) -> Vec<Traffic> {
     let options = ReplayOptions { unbounded_channels: true, ..ReplayOptions::default() };
@@ -151,7 +170,11 @@ pub fn check(program: &Program, oracles: Oracles, execution: &Execution) -> Vec<
     for (channel, history) in channels() {
         if let Source::Endpoint(endpoint) = channel.source {
             for item in history {
-                replay.feed_item(endpoint, item.clone()).expect("an item of the channel");
+                let fed = match channel.item {
+                    Item::Packet { .. } => replay.feed_packet(endpoint, &packet_bytes(item)),
+                    _ => replay.feed_item(endpoint, item.clone()),
+                };
+                fed.expect("an item of the channel");
             }
         }
     }
@@ -165,13 +188,16 @@ pub fn check(program: &Program, oracles: Oracles, execution: &Execution) -> Vec<
     for (channel, history) in channels() {
         if let Sink::Endpoint(endpoint) = channel.sink {
             let end = &mut out[endpoint.index()];
-            if channel.item != freeport_ir::Item::Flit {
-                end.records = history.clone();
-                continue;
+            match channel.item {
+                Item::Bits(_) => end.records = history.clone(),
+                Item::Packet { .. } => end.packets = history.iter().map(packet_bytes).collect(),
+                Item::Flit => {
+                    let mut joiner = freeport_ir::flit::Joiner::default();
+                    let joined = history.iter();
+                    let joined = joined.filter_map(|it| joiner.push(it).expect("well formed"));
+                    end.packets = joined.collect();
+                }
             }
-            let mut joiner = freeport_ir::flit::Joiner::default();
-            let joined = history.iter().filter_map(|flit| joiner.push(flit).expect("well formed"));
-            end.packets = joined.collect();
         }
     }
     out

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Packets as values of generated code; it comes behind prelude.h.
+//
+// A packet stays where the host has it, and only this structure moves. It has one owner: a channel,
+// a firing, or the host. What cannot stay (a second copy, growth beyond the memory at hand, what
+// is inside when a run ends) lies in a buffer of the graph's own, which is given back when its
+// packet ends.
+
+#define HEAD_ROOM 256    // In front of a packet that enters.
+#define TAIL_LIMIT 9216  // From its first start to where its end may move.
+
+// Who has the memory of a packet: nobody, one of the graph's buffers, or from OWNER_HOST on the
+// frame of this run that (endpoint << 32 | index) names.
+#define OWNER_NONE UINT64_C(0)
+#define OWNER_POOL UINT64_C(1)
+#define OWNER_HOST UINT64_C(2)
+
+struct packet {
+    uint8_t *data;
+    uint64_t length;
+    uint32_t head_room, tail_room;   // By which it may grow, by the meaning of a packet.
+    uint32_t head_space, tail_space; // Of that or more, what the memory has.
+    uint64_t owner;
+};
+
+static uint8_t no_bytes[1];
+
+INLINE void packet_assign(struct packet *to, const struct packet *from) {
+    to->data = from->data;
+    to->length = from->length;
+    to->head_room = from->head_room;
+    to->tail_room = from->tail_room;
+    to->head_space = from->head_space;
+    to->tail_space = from->tail_space;
+    to->owner = from->owner;
+}
+
+// Buffers. A packet in one has exactly the space of its rooms, so that its buffer begins
+// `head_room` bytes before it and a packet never outgrows it.
+
+struct pool_buffer {
+    struct pool_buffer *next; // In the list of free ones.
+};
+
+#define POOL_BUFFER_BYTES (HEAD_ROOM + TAIL_LIMIT)
+
+// Only a packet that entered with more than TAIL_LIMIT bytes needs more than a usual buffer.
+OUT_OF_LINE uint8_t *pool_take(struct runtime *runtime, uint64_t bytes) {
+    runtime->buffers_in_use++;
+    struct pool_buffer *const buffer = runtime->free_buffers;
+    if (LIKELY(bytes <= POOL_BUFFER_BYTES && buffer != NULL)) {
+        runtime->free_buffers = buffer->next;
+        return (uint8_t *)buffer;
+    }
+    return runtime->allocate(runtime, bytes <= POOL_BUFFER_BYTES ? POOL_BUFFER_BYTES : bytes);
+}
+
+OUT_OF_LINE void pool_give(struct runtime *runtime, uint8_t *data, uint64_t bytes) {
+    runtime->buffers_in_use--;
+    if (UNLIKELY(bytes > POOL_BUFFER_BYTES)) {
+        runtime->release(runtime, data);
+        return;
+    }
+    struct pool_buffer *const buffer = (struct pool_buffer *)data;
+    buffer->next = runtime->free_buffers;
+    runtime->free_buffers = buffer;
+}
+
+// A copy in a buffer. By value both ways: a structure whose address leaves the function that has
+// it could not be a set of registers there.
+OUT_OF_LINE struct packet packet_in_pool(struct runtime *runtime, struct packet from) {
+    const uint64_t extent = from.head_room + from.length + from.tail_room;
+    uint8_t *const data = pool_take(runtime, extent) + from.head_room;
+    memcpy(data, from.data, from.length);
+    return (struct packet){data,           from.length,    from.head_room, from.tail_room,
+                           from.head_room, from.tail_room, OWNER_POOL};
+}
+
+INLINE void packet_release(struct runtime *runtime, const struct packet *packet) {
+    if (packet->owner != OWNER_POOL) return;
+    pool_give(runtime, packet->data - packet->head_room,
+              packet->head_room + packet->length + packet->tail_room);
+}
+
+// Ends a packet of a firing.
+INLINE void packet_end(struct runtime *runtime, struct packet *packet) {
+    packet_release(runtime, packet);
+    packet->owner = OWNER_NONE;
+}
+
+// Makes a packet outlive the host's frames.
+INLINE void packet_keep(struct runtime *runtime, struct packet *packet) {
+    if (packet->owner < OWNER_HOST) return;
+    const struct packet kept = packet_in_pool(runtime, *packet);
+    packet_assign(packet, &kept);
+}
+
+// Items in and out of a firing.
+
+// What a port that has nothing gives.
+INLINE void packet_clear(struct runtime *runtime, struct packet *packet) {
+    packet_release(runtime, packet);
+    *packet = (struct packet){no_bytes, 0, HEAD_ROOM, TAIL_LIMIT, 0, 0, OWNER_NONE};
+}
+
+INLINE void packet_take(struct runtime *runtime, struct packet *to, const struct packet *from) {
+    packet_release(runtime, to);
+    packet_assign(to, from);
+    packet_keep(runtime, to); // The host's frames are not ours to change.
+}
+
+// A packet that is only looked at, while it stays where it is.
+INLINE void packet_view(struct packet *to, const struct packet *from) {
+    packet_assign(to, from);
+    to->owner = OWNER_NONE;
+}
+
+INLINE void packet_copy(struct runtime *runtime, struct packet *to, const struct packet *from) {
+    packet_release(runtime, to);
+    const struct packet copy = packet_in_pool(runtime, *from);
+    packet_assign(to, &copy);
+}
+
+// Stages a packet that the firing uses no more; `staged` holds what is put already.
+INLINE void packet_move(struct runtime *runtime, struct packet *staged, bool is_staged,
+                        struct packet *from) {
+    if (is_staged) packet_release(runtime, staged);
+    packet_assign(staged, from);
+    from->owner = OWNER_NONE;
+}
+
+// Stages a packet that the firing goes on with.
+INLINE void packet_put(struct runtime *runtime, struct packet *staged, bool is_staged,
+                       const struct packet *from) {
+    if (is_staged) packet_release(runtime, staged);
+    const struct packet copy = packet_in_pool(runtime, *from);
+    packet_assign(staged, &copy);
+}
+
+// Operations.
+
+// Whether `bytes` bytes from `offset` on are in the packet.
+INLINE bool packet_covers(const struct packet *packet, uint64_t offset, uint64_t bytes) {
+    return offset <= packet->length && bytes <= packet->length - offset;
+}
+
+INLINE bool packet_adjust_head(struct runtime *runtime, struct packet *packet, int64_t by) {
+    if (by >= 0) {
+        const uint64_t count = (uint64_t)by;
+        if (count > packet->length) return false;
+        packet->data += count;
+        packet->length -= count;
+        packet->head_room += (uint32_t)count;
+        packet->head_space += (uint32_t)count;
+        return true;
+    }
+    const uint64_t count = -(uint64_t)by;
+    if (count > packet->head_room) return false;
+    if (UNLIKELY(count > packet->head_space)) {
+        const struct packet moved = packet_in_pool(runtime, *packet);
+        packet_assign(packet, &moved);
+    }
+    packet->data -= count;
+    packet->length += count;
+    packet->head_room -= (uint32_t)count;
+    packet->head_space -= (uint32_t)count;
+    memset(packet->data, 0, count);
+    return true;
+}
+
+INLINE bool packet_adjust_tail(struct runtime *runtime, struct packet *packet, int64_t by) {
+    if (by <= 0) {
+        const uint64_t count = -(uint64_t)by;
+        if (count > packet->length) return false;
+        packet->length -= count;
+        packet->tail_room += (uint32_t)count;
+        packet->tail_space += (uint32_t)count;
+        return true;
+    }
+    const uint64_t count = (uint64_t)by;
+    if (count > packet->tail_room) return false;
+    if (UNLIKELY(count > packet->tail_space)) {
+        const struct packet moved = packet_in_pool(runtime, *packet);
+        packet_assign(packet, &moved);
+    }
+    memset(packet->data + packet->length, 0, count);
+    packet->length += count;
+    packet->tail_room -= (uint32_t)count;
+    packet->tail_space -= (uint32_t)count;
+    return true;
+}
+
+// Channels.
+
+INLINE void count_packet(struct channel *channel, const struct packet *packet) {
+    channel->items++;
+    channel->packets++;
+    channel->bytes += packet->length;
+}
+
+// A packet's history is its length, in 8 bytes, and its bytes.
+INLINE void record_packet(struct runtime *runtime, struct stream *history,
+                          const struct packet *packet) {
+    record(runtime, history, &packet->length, 8);
+    record(runtime, history, packet->data, packet->length);
+}
+
+// Endpoints.
+
+struct packet_input {
+    const struct frame *frames;
+    uint64_t count, at;
+    bool is_exposed; // Recorded as having entered.
+};
+
+INLINE void packet_input_attach(struct packet_input *input, const struct endpoint_io *io) {
+    input->frames = io->data;
+    input->count = io->count;
+    input->at = 0;
+}
+
+INLINE void packet_input_build(const struct packet_input *input, uint64_t endpoint,
+                               struct packet *packet) {
+    const struct frame *const frame = &input->frames[input->at];
+    packet->data = (uint8_t *)frame->data;
+    packet->length = frame->length;
+    packet->head_room = HEAD_ROOM;
+    packet->tail_room = frame->length < TAIL_LIMIT ? TAIL_LIMIT - (uint32_t)frame->length : 0;
+    packet->head_space = 0;
+    packet->tail_space = 0;
+    packet->owner = OWNER_HOST + (endpoint << 32 | input->at);
+}
+
+INLINE void packet_input_advance(struct packet_input *input) {
+    const uint64_t ahead = input->at + FRAMES_AHEAD;
+    if (ahead < input->count) __builtin_prefetch(input->frames[ahead].data, 0);
+    input->is_exposed = false;
+    input->at++;
+}
+
+struct packet_output {
+    struct buffer *buffers;
+    uint64_t count, at;
+    uint64_t too_long, malformed;
+};
+
+INLINE void packet_output_attach(struct packet_output *output, const struct endpoint_io *io) {
+    output->buffers = io->data;
+    output->count = io->count;
+    output->at = 0;
+}
+
+// A packet longer than its buffer is dropped and counted.
+INLINE void packet_output_write(struct runtime *runtime, struct packet_output *output,
+                                const struct packet *packet) {
+    struct buffer *const buffer = &output->buffers[output->at];
+    if (UNLIKELY(packet->length > buffer->capacity)) {
+        output->too_long++;
+    } else {
+        memcpy(buffer->data, packet->data, packet->length);
+        buffer->length = packet->length;
+        output->at++;
+    }
+    packet_release(runtime, packet);
+}

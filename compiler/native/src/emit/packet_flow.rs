@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which packets the values of a function may be, so that few of them are copied.
+//!
+//! Every operation that reads a packet from a port is a site, with a place for one packet. A value
+//! is a pointer to such a place. From where each value may point follows which puts may give the
+//! packet away, because nothing uses it after them, and which peeks may look at it where it is,
+//! because nothing changes it.
+
+use super::Emitter;
+use crate::Error;
+use freeport_ir::analysis::{ControlFlow, Dominators, Loops, reverse_post_order};
+use freeport_ir::{Function, FunctionId, Item, Op, PortId, Program, Type, ValueId};
+use std::collections::{BTreeSet, HashMap};
+
+/// An operation, by its block and its position there.
+pub(super) type Place = (usize, usize);
+
+/// The packet of a caller, among the sites that a value may point to.
+const OUTSIDE: usize = usize::MAX;
+
+/// A `take` or `peek` of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Site {
+    pub place: Place,
+    port: PortId,
+    takes: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct PacketFlow {
+    pub sites: Vec<Site>,
+    /// By value: the sites that it may point to.
+    points_to: HashMap<ValueId, BTreeSet<usize>>,
+    moves: BTreeSet<Place>,
+    views: BTreeSet<Place>,
+}
+
+/// The sites of a function, in the order of their blocks.
+pub(super) fn sites(program: &Program, function: &Function) -> Vec<Site> {
+    let inputs = function.owner.map_or(&[][..], |owner| &program.element(owner).inputs);
+    let is_packet = |port: PortId| {
+        matches!(inputs.get(port.index()).map(|it| it.item), Some(Item::Packet { .. }))
+    };
+    let mut blocks = reverse_post_order(function);
+    blocks.sort_unstable();
+    let insts = blocks.into_iter().flat_map(|block| {
+        let insts = function.blocks[block].insts.iter().enumerate();
+        insts.map(move |(at, inst)| ((block, at), &inst.op))
+    });
+    insts
+        .filter_map(|(place, op)| match op {
+            Op::Take(port) if is_packet(*port) => Some(Site { place, port: *port, takes: true }),
+            Op::Peek(port) if is_packet(*port) => Some(Site { place, port: *port, takes: false }),
+            _ => None,
+        })
+        .collect()
+}
+
+impl PacketFlow {
+    /// # Errors
+    /// A packet that a loop carries from turn to turn, or that a function gives.
+    pub fn of(emitter: &Emitter<'_>, id: FunctionId) -> Result<Self, Error> {
+        let function = emitter.function(id);
+        if function.result == Some(Type::Packet) {
+            return Err(emitter.unsupported(function, "a packet as the result of a function"));
+        }
+        if function.values.iter().all(|value| value.ty != Type::Packet) {
+            let sites = sites(emitter.program, function);
+            return Ok(Self { sites, ..Self::default() });
+        }
+        let mut this = Self { sites: sites(emitter.program, function), ..Self::default() };
+        this.points_to = points_to(function, &this.sites);
+        this.check_loops(emitter, function)?;
+        let uses = Uses::of(function);
+        for (place, op) in all_insts(function) {
+            if let Op::Put { value, .. } = op
+                && this.is_last(&uses, place, *value)
+            {
+                this.moves.insert(place);
+            }
+        }
+        if emitter.is_handler(id) && may_have_views(function) {
+            let views = this.sites.iter().filter(|site| this.is_view(function, &uses, site));
+            this.views = views.map(|site| site.place).collect();
+        }
+        Ok(this)
+    }
+
+    /// The number of the site at a place.
+    pub fn site_at(&self, place: Place) -> Option<usize> {
+        self.sites.iter().position(|site| site.place == place)
+    }
+
+    /// Whether a put gives its packet away.
+    pub fn moves(&self, place: Place) -> bool {
+        self.moves.contains(&place)
+    }
+
+    /// Whether a peek leaves its packet where it is.
+    pub fn is_view_at(&self, place: Place) -> bool {
+        self.views.contains(&place)
+    }
+
+    /// The sites that have packets of their own.
+    pub fn owners(&self) -> impl Iterator<Item = usize> {
+        let owns = |(_, site): &(usize, &Site)| !self.views.contains(&site.place);
+        self.sites.iter().enumerate().filter(owns).map(|(at, _)| at)
+    }
+
+    fn may_be_same(&self, left: ValueId, right: ValueId) -> bool {
+        let sets = (self.points_to.get(&left), self.points_to.get(&right));
+        matches!(sets, (Some(left), Some(right)) if !left.is_disjoint(right))
+    }
+
+    fn may_be(&self, value: ValueId, is_wanted: impl Fn(&Site) -> bool) -> bool {
+        let set = self.points_to.get(&value);
+        set.is_some_and(|set| set.iter().any(|at| self.sites.get(*at).is_some_and(&is_wanted)))
+    }
+
+    /// Whether nothing uses the packet of a put after it.
+    fn is_last(&self, uses: &Uses<'_>, place: Place, put: ValueId) -> bool {
+        let is_own = self.points_to.get(&put).is_some_and(|set| !set.contains(&OUTSIDE));
+        is_own && !uses.after(place).any(|(_, value)| self.may_be_same(put, value))
+    }
+
+    /// Whether a peeked packet is only looked at, and always before anything else happens to what
+    /// its port has.
+    fn is_view(&self, function: &Function, uses: &Uses<'_>, site: &Site) -> bool {
+        if site.takes {
+            return false;
+        }
+        let of_this = |value| self.may_be(value, |it| it == site);
+        let of_port = |value| self.may_be(value, |it| it.port == site.port && it.takes);
+        let looks = |op: &Op| matches!(op, Op::PacketLength(_) | Op::PacketLoad { .. });
+        let is_looked_at_after =
+            |place| uses.after(place).any(|(op, value)| looks(op) && of_this(value));
+        all_insts(function).all(|(place, op)| match used_packet(op) {
+            Some(value) if looks(op) || !of_this(value) => {
+                looks(op) || !of_port(value) || !is_looked_at_after(place)
+            }
+            Some(_) => false,
+            // What was taken before ends where more is taken from the same place.
+            None => match op {
+                Op::Take(port) if *port == site.port => {
+                    !can_come_again(function, place.0) || !is_looked_at_after(place)
+                }
+                _ => true,
+            },
+        })
+    }
+
+    fn check_loops(&self, emitter: &Emitter<'_>, function: &Function) -> Result<(), Error> {
+        for found in Loops::of(function, &Dominators::of(function)).loops {
+            for param in &function.blocks[found.header].params {
+                if self.may_be(*param, |site| found.body.contains(&site.place.0)) {
+                    let what = "a packet that a loop carries from turn to turn";
+                    let loc = function.blocks[found.header].term_loc;
+                    return Err(emitter.unsupported_at(function, what, loc));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn all_insts(function: &Function) -> impl Iterator<Item = (Place, &Op)> {
+    let blocks = function.blocks.iter().enumerate();
+    blocks.flat_map(|(block, it)| {
+        it.insts.iter().enumerate().map(move |(at, inst)| ((block, at), &inst.op))
+    })
+}
+
+/// A suspension lets what a peek has seen go, and a call may take it.
+fn may_have_views(function: &Function) -> bool {
+    let calls = all_insts(function).any(|(_, op)| matches!(op, Op::Call { .. }));
+    !calls && !super::functions::suspends(function)
+}
+
+fn points_to(function: &Function, sites: &[Site]) -> HashMap<ValueId, BTreeSet<usize>> {
+    let mut found: HashMap<ValueId, BTreeSet<usize>> = HashMap::new();
+    let is_packet = |value: &ValueId| function.type_of(*value) == Type::Packet;
+    for param in function.params().iter().filter(|param| is_packet(param)) {
+        found.entry(*param).or_default().insert(OUTSIDE);
+    }
+    for (at, site) in sites.iter().enumerate() {
+        let (block, inst) = site.place;
+        if let Some(result) = function.blocks[block].insts[inst].result {
+            found.entry(result).or_default().insert(at);
+        }
+    }
+    let mut flows = vec![];
+    for block in &function.blocks {
+        for inst in &block.insts {
+            if let (Op::Select { if_true, if_false, .. }, Some(to)) = (&inst.op, inst.result) {
+                flows.extend([(*if_true, to), (*if_false, to)]);
+            }
+        }
+        for target in block.term.targets() {
+            let params = &function.block(target.block).params;
+            flows.extend(target.args.iter().copied().zip(params.iter().copied()));
+        }
+    }
+    flows.retain(|(from, _)| is_packet(from));
+    let mut has_changed = true;
+    while std::mem::take(&mut has_changed) {
+        for (from, to) in &flows {
+            let more = found.get(from).cloned().unwrap_or_default();
+            let set = found.entry(*to).or_default();
+            let before = set.len();
+            set.extend(more);
+            has_changed |= set.len() > before;
+        }
+    }
+    found
+}
+
+/// The packet that an operation does something with, other than to pass it on.
+fn used_packet(op: &Op) -> Option<ValueId> {
+    match op {
+        Op::PacketLength(packet)
+        | Op::PacketLoad { packet, .. }
+        | Op::PacketStore { packet, .. }
+        | Op::PacketAdjustHead { packet, .. }
+        | Op::PacketAdjustTail { packet, .. } => Some(*packet),
+        Op::Put { value, .. } => Some(*value),
+        _ => None,
+    }
+}
+
+/// Where a function uses packets.
+struct Uses<'f> {
+    function: &'f Function,
+    all: Vec<(Place, &'f Op, ValueId)>,
+}
+
+impl<'f> Uses<'f> {
+    fn of(function: &'f Function) -> Self {
+        let mut all = vec![];
+        for (place, op) in all_insts(function) {
+            all.extend(used_packet(op).map(|packet| (place, op, packet)));
+            if let Op::Call { args, .. } = op {
+                all.extend(args.iter().map(|arg| (place, op, *arg)));
+            }
+        }
+        Self { function, all }
+    }
+
+    /// The uses that control may come to after `place`.
+    fn after(&self, place: Place) -> impl Iterator<Item = (&'f Op, ValueId)> {
+        let behind = blocks_behind(self.function, place.0);
+        let is_after = move |at: Place| behind[at.0] || (at.0 == place.0 && at.1 > place.1);
+        let uses = self.all.iter().filter(move |(at, ..)| is_after(*at));
+        uses.map(|(_, op, value)| (*op, *value))
+    }
+}
+
+/// The blocks that control may come to from the end of `block`.
+fn blocks_behind(function: &Function, block: usize) -> Vec<bool> {
+    let mut is_seen = vec![false; function.blocks.len()];
+    let mut left = function.successors(block);
+    while let Some(at) = left.pop() {
+        if !std::mem::replace(&mut is_seen[at], true) {
+            left.extend(function.successors(at));
+        }
+    }
+    is_seen
+}
+
+fn can_come_again(function: &Function, block: usize) -> bool {
+    blocks_behind(function, block)[block]
+}
