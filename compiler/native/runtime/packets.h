@@ -106,7 +106,6 @@ INLINE void packet_clear(struct runtime *runtime, struct packet *packet) {
 INLINE void packet_take(struct runtime *runtime, struct packet *to, const struct packet *from) {
     packet_release(runtime, to);
     packet_assign(to, from);
-    packet_keep(runtime, to); // The host's frames are not ours to change.
 }
 
 // A packet that is only looked at, while it stays where it is.
@@ -222,12 +221,12 @@ INLINE void packet_input_attach(struct packet_input *input, const struct endpoin
 INLINE void packet_input_build(const struct packet_input *input, uint64_t endpoint,
                                struct packet *packet) {
     const struct frame *const frame = &input->frames[input->at];
-    packet->data = (uint8_t *)frame->data;
+    packet->data = frame->data;
     packet->length = frame->length;
     packet->head_room = HEAD_ROOM;
     packet->tail_room = frame->length < TAIL_LIMIT ? TAIL_LIMIT - (uint32_t)frame->length : 0;
-    packet->head_space = 0;
-    packet->tail_space = 0;
+    packet->head_space = frame->head_room;
+    packet->tail_space = frame->tail_room;
     packet->owner = OWNER_HOST + (endpoint << 32 | input->at);
 }
 
@@ -250,16 +249,24 @@ INLINE void packet_output_attach(struct packet_output *output, const struct endp
     output->at = 0;
 }
 
-// A packet longer than its buffer is dropped and counted.
+// A packet that still lies in the host's memory leaves there, another in the buffer. One that is
+// longer than the buffer is dropped and counted, wherever it lies.
 INLINE void packet_output_write(struct runtime *runtime, struct packet_output *output,
                                 const struct packet *packet) {
     struct buffer *const buffer = &output->buffers[output->at];
     if (UNLIKELY(packet->length > buffer->capacity)) {
         output->too_long++;
-    } else {
-        memcpy(buffer->data, packet->data, packet->length);
-        buffer->length = packet->length;
-        output->at++;
+        packet_release(runtime, packet);
+        return;
     }
+    buffer->length = packet->length;
+    output->at++;
+    if (LIKELY(packet->owner >= OWNER_HOST)) {
+        buffer->origin = packet->owner - OWNER_HOST;
+        buffer->start = (int64_t)packet->head_room - HEAD_ROOM;
+        return;
+    }
+    memcpy(buffer->data, packet->data, packet->length);
+    buffer->origin = OWN_MEMORY;
     packet_release(runtime, packet);
 }

@@ -23,7 +23,8 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A frame of these bytes, without room around it. One without bytes is passed over.
+    /// A frame of these bytes, without room around it. One without bytes is a packet, but has no
+    /// flits: where those are read it is passed over.
     pub fn new(bytes: &'a mut [u8]) -> Self {
         let all = 0..bytes.len();
         Self::within(bytes, all)
@@ -143,7 +144,7 @@ unsafe impl Send for Buffer<'_> {}
 /// `'b`) are lent for the run only (`'a`), so that the same ones can be given again.
 #[derive(Debug)]
 pub enum EndpointIo<'a, 'b> {
-    /// Packets for an endpoint of flits into the graph. A frame of which only some flits were taken
+    /// Packets for an endpoint of flits or packets into the graph. A frame of which only some flits were taken
     /// is not consumed: the next run that has frames has to begin with it.
     FramesIn {
         /// In order.
@@ -151,7 +152,7 @@ pub enum EndpointIo<'a, 'b> {
         /// How many the last run has consumed.
         consumed: usize,
     },
-    /// Room for packets from an endpoint of flits out of the graph.
+    /// Room for packets from an endpoint of flits or packets out of the graph.
     FramesOut {
         /// In order.
         buffers: &'a mut [Buffer<'b>],
