@@ -144,8 +144,8 @@ unsafe impl Send for Buffer<'_> {}
 /// `'b`) are lent for the run only (`'a`), so that the same ones can be given again.
 #[derive(Debug)]
 pub enum EndpointIo<'a, 'b> {
-    /// Packets for an endpoint of flits or packets into the graph. A frame of which only some flits were taken
-    /// is not consumed: the next run that has frames has to begin with it.
+    /// Packets for an endpoint of flits or packets into the graph. A frame of which only some flits
+    /// were taken is not consumed: the next run that has frames has to begin with it.
     FramesIn {
         /// In order.
         frames: &'a mut [Frame<'b>],

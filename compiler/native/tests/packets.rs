@@ -170,7 +170,9 @@ fn copies_peeks_and_choices_agree() {
          endpoint from_tor: into packet<64>\n\
          endpoint from_nic: into packet<64>\n endpoint to_tor: out_of packet<64>\n\
          endpoint ticks: out_of bits<32>\n endpoint to_nic: out_of packet<64>\n\
-         from_tor -> twice.in\n twice.left -> echo.in depth 2\n twice.right -> patient.in depth 9\n echo.copy -> either.a depth 3\n\
+         from_tor -> twice.in\n twice.left -> echo.in depth 2\n\
+         twice.right -> patient.in depth 9\n\
+         echo.copy -> either.a depth 3\n\
          echo.out -> either.b depth 3\n either.out -> third.a\n from_nic -> third.b\n\
          patient.out -> to_nic\n third.out -> to_tor\n patient.ticks -> ticks",
     );
