@@ -166,6 +166,7 @@ struct runtime {
     uint64_t probe_bytes_limit, lost_probes;
     // Bytes recorded since the host last took them, and how many it wants at most.
     uint64_t recorded_bytes, recorded_bytes_limit;
+    uint64_t clock, clock_reads_left; // What `now` gives, and how often before it is read anew.
     // Memory for packets that cannot stay where the host has them: see packets.h.
     struct pool_buffer *free_buffers;
     uint64_t buffers_in_use;
@@ -315,10 +316,21 @@ INLINE void record(struct runtime *runtime, struct stream *stream, const void *d
     runtime->recorded_bytes += count;
 }
 
-OUT_OF_LINE uint64_t clock_now(void) {
+// A reading of the clock costs as much as a whole firing does, so it serves for several, but not
+// beyond the round of the worker or the call by the host that it was made in.
+#define CLOCK_READS 32
+
+OUT_OF_LINE void read_clock(struct runtime *runtime) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    runtime->clock = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    runtime->clock_reads_left = CLOCK_READS;
+}
+
+INLINE uint64_t clock_now(struct runtime *runtime) {
+    if (runtime->clock_reads_left == 0) read_clock(runtime);
+    runtime->clock_reads_left--;
+    return runtime->clock;
 }
 
 // SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).

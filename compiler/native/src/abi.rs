@@ -23,6 +23,8 @@ pub(crate) struct Runtime {
     pub lost_probes: u64,
     pub recorded_bytes: u64,
     pub recorded_bytes_limit: u64,
+    pub clock: u64,
+    pub clock_reads_left: u64,
     pub free_buffers: *mut c_void,
     pub buffers_in_use: u64,
     pub allocate: unsafe extern "C" fn(*mut Runtime, u64) -> *mut u8,

@@ -14,6 +14,7 @@ mod graph;
 mod io;
 mod library;
 pub mod manifest;
+mod memory;
 mod options;
 mod recording;
 mod status;

@@ -2,9 +2,9 @@
 //! A loaded library and the memory of one graph of it: everything that is unsafe about native code
 //! but the run itself.
 
-use crate::abi;
 use crate::{Error, Image};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use crate::{abi, memory};
+use std::alloc::{Layout, dealloc};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
@@ -50,11 +50,8 @@ impl Instance {
             return Err(failed("its manifest belongs to another program".into()));
         }
         let (size, align) = (description.graph_bytes as usize, description.graph_align as usize);
-        let layout = Layout::from_size_align(size.max(1), align.max(64));
-        let layout = layout.map_err(|error| failed(error.to_string()))?;
-        // SAFETY: the layout has a size.
-        let memory = NonNull::new(unsafe { alloc_zeroed(layout) });
-        let memory = memory.unwrap_or_else(|| handle_alloc_error(layout));
+        let layout = memory::layout(size, align).ok_or_else(|| failed("it is too large".into()))?;
+        let memory = memory::zeroed(layout);
         let runtime = Box::new(abi::Runtime {
             grow,
             probes: empty(),
@@ -62,6 +59,8 @@ impl Instance {
             lost_probes: 0,
             recorded_bytes: 0,
             recorded_bytes_limit: u64::MAX,
+            clock: 0,
+            clock_reads_left: 0,
             free_buffers: ptr::null_mut(),
             buffers_in_use: 0,
             allocate,

@@ -59,7 +59,7 @@ impl FunctionEmitter<'_, '_> {
                 Ok(())
             }
             (Op::Now, Some(to)) => {
-                self.oracle(&to, "clock_now()", "now");
+                self.oracle(&to, "clock_now(activation->instance->runtime)", "now");
                 Ok(())
             }
             (Op::Random, Some(to)) => {

@@ -324,7 +324,8 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text += &format!(
         "    bool has_moved = true;\n\
          \x20   for (uint32_t left = {ROUNDS}; has_moved && left > 0; left--) {{\n\
-         \x20       has_moved = false;\n"
+         \x20       has_moved = false;\n\
+         \x20       graph->runtime->clock_reads_left = 0;\n"
     );
     let outputs = || {
         graph.channels.iter().enumerate().filter_map(|(at, channel)| match channel.sink {
@@ -444,7 +445,8 @@ fn dispatch(emitter: &Emitter<'_>) -> String {
     let mut text = String::from(
         "static uint32_t call(void *const memory, const uint32_t instance, const uint32_t method,\n\
          \x20                    const uint8_t *const arguments, uint8_t *const result) {\n\
-         \x20   struct graph *const graph = memory;\n    switch (instance) {\n",
+         \x20   struct graph *const graph = memory;\n\
+         \x20   graph->runtime->clock_reads_left = 0;\n    switch (instance) {\n",
     );
     for (at, instance) in emitter.program.graph.instances.iter().enumerate() {
         text += &format!(

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The clock as native code: it never goes back, and a new run or call reads it anew.
+
+use freeport_ir::text::parse;
+use freeport_native::{EndpointIo, Graph, Options, build};
+use std::time::Duration;
+
+/// Gives the time for each record; the method `time` as well.
+const CLOCK: &str = "
+element Clock {
+  in in: bits<8>
+  out out: bits<64>
+  handler {
+    entry:
+      %any = take in
+      %time = now
+      put out, %time
+      done
+  }
+  method time () -> bits<64> {
+    entry:
+      %time = now
+      ret %time
+  }
+}
+graph {
+  instance clock: Clock
+  endpoint from_host: into bits<8>
+  endpoint to_host: out_of bits<64>
+  from_host -> clock.in
+  clock.out -> to_host
+}";
+
+fn times(graph: &mut Graph, count: usize) -> Vec<u64> {
+    let mut room = vec![0; count * 8];
+    let mut io = [EndpointIo::records_in(&[0; 100][..count]), EndpointIo::records_out(&mut room)];
+    graph.run(&mut io).expect("the endpoints fit");
+    assert_eq!(io[1].done(), count);
+    room.chunks_exact(8).map(|it| u64::from_le_bytes(it.try_into().expect("8 bytes"))).collect()
+}
+
+#[test]
+fn the_clock_never_goes_back_and_each_run_and_call_reads_it() {
+    let program = parse(CLOCK).unwrap_or_else(|error| panic!("{error}"));
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
+    let options = Options { cache, ..Options::default() };
+    let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
+    let mut graph = Graph::load(&image).expect("a library just built");
+    let clock = graph.instance("clock").expect("it is there");
+    let mut last = 0;
+    for round in 0..20 {
+        let seen = times(&mut graph, 100);
+        assert!(seen.is_sorted(), "{seen:?}");
+        assert!(seen[99] > seen[0], "many records are not all from one reading");
+        let pause = Duration::from_millis(2);
+        assert!(round == 0 || seen[0] >= last + 2_000_000, "a run reads the clock");
+        std::thread::sleep(pause);
+        let called = graph.call_method(clock, "time", &[]).expect("there is one");
+        let called = called.map(|time| time.to_u64()).expect("it has a result");
+        assert!(called >= seen[99] + 2_000_000, "a call reads the clock");
+        std::thread::sleep(pause);
+        last = called;
+    }
+}
