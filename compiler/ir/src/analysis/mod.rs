@@ -5,11 +5,14 @@
 //! only have to say how many nodes there are and where each one leads ([`ControlFlow`]), and for
 //! liveness what each one uses and defines ([`DataFlow`]).
 
+mod address_slice;
 mod dominators;
 mod joins;
 mod liveness;
 mod loops;
+mod slicer;
 
+pub use address_slice::{Access, AddressSlice, Place, address_slices};
 pub use dominators::Dominators;
 pub use joins::{ShallowJoin, shallow_joins};
 pub use liveness::{BitSet, DataFlow, Liveness};

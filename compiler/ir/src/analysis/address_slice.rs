@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an element will touch in its large memory when it takes the next item of a port, as far as
+//! that can be told from the item alone.
+//!
+//! A back end runs an address slice ahead of the firing, to ask for the memory: it is straight-line
+//! code without effects that gives the index of each access. It may be wrong, since it does not ask
+//! whether control comes to the access, and computes with small state as it is now; so it must
+//! only ever be used as a hint.
+
+use super::slicer::{Facts, Slicer, tidy};
+use crate::{
+    ElementId, Function, Item, ObjectId, ObjectRef, Op, PortId, Program, TableId, Term, Type,
+    ValueId,
+};
+use std::collections::BTreeMap;
+
+/// Bytes that an element's accesses go to in all, from which on a slice is worth its work.
+const LARGE_BYTES: u64 = 64 << 10;
+
+/// Bytes of an object that is too small to be one of them.
+const SMALL_BYTES: u64 = 4 << 10;
+
+/// Most accesses of a slice. The processor itself overlaps those of one firing, and what is asked
+/// for has to stay in the nearest cache until then.
+const MAX_ACCESSES: usize = 8;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AddressSlice {
+    /// The port whose next item decides.
+    pub port: PortId,
+    /// One block of operations that are pure but for a peek at the port and loads of small state.
+    /// An index out of range gives 0 here and counts nothing.
+    pub function: Function,
+    /// What will be touched, in the order of the element's code.
+    pub accesses: Vec<Access>,
+}
+
+/// An access to large memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// Of what.
+    pub place: Place,
+    /// The index, byte offset or key, a value of the slice.
+    pub at: ValueId,
+}
+
+/// What an access goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Some bytes of the element (addressed by byte: of what follows the offset) `at`.
+    Object {
+        /// State of the element.
+        object: ObjectId,
+        /// The first byte.
+        first: u32,
+        /// The last one.
+        last: u32,
+    },
+    /// The entry of the key `at`.
+    Table(TableId),
+}
+
+/// An access as it stands in the handler.
+struct Found {
+    block: usize,
+    place: Place,
+    at: ValueId,
+}
+
+/// The slices of an element, one for each record port that decides about accesses to large memory.
+/// The program is looked at as it is: after the passes, a handler is one function without calls.
+pub fn address_slices(program: &Program, element: ElementId) -> Vec<AddressSlice> {
+    let ports = &program.element(element).inputs;
+    let is_record = |port: &PortId| matches!(ports[port.index()].item, Item::Bits(_));
+    let mut records = (0..ports.len()).map(PortId::new).filter(is_record).peekable();
+    let handler = program.function(program.element(element).handler);
+    let suspends = handler.blocks.iter().any(|it| matches!(it.term, Term::Suspend { .. }));
+    // After a suspension an item is not the one that the values so far were computed from.
+    if records.peek().is_none() || suspends {
+        return vec![];
+    }
+    let facts = Facts::of(program, handler);
+    let found = accesses(program, element, &facts);
+    records.filter_map(|port| slice(program, element, &facts, &found, port)).collect()
+}
+
+fn slice(
+    program: &Program,
+    element: ElementId,
+    facts: &Facts<'_>,
+    found: &[Found],
+    port: PortId,
+) -> Option<AddressSlice> {
+    let mut slicer = Slicer::new(facts, port);
+    let mut accesses: Vec<Access> = vec![];
+    let mut bytes = BTreeMap::new();
+    for Found { block, place, at } in found {
+        let Some(at) = slicer.copy_for(*at, *block) else { continue };
+        let known = accesses.iter().position(|it| it.at == at && it.place.is_beside(*place));
+        match known {
+            Some(known) => accesses[known].place = accesses[known].place.with(*place),
+            None if accesses.len() < MAX_ACCESSES => accesses.push(Access { place: *place, at }),
+            None => {}
+        }
+        let (key, size) = place.whole(program, element);
+        bytes.insert(key, size);
+    }
+    let mut function = slicer.finish();
+    tidy(&mut function, &mut accesses.iter_mut().map(|it| &mut it.at).collect::<Vec<_>>());
+    let insts = &function.blocks[0].insts;
+    let depends_on_item = insts.iter().any(|inst| matches!(inst.op, Op::Peek(_)));
+    let is_large = bytes.values().fold(0, |sum: u64, it| sum.saturating_add(*it)) >= LARGE_BYTES;
+    (depends_on_item && is_large).then_some(AddressSlice { port, function, accesses })
+}
+
+/// All accesses of the handler to objects that are not small, and lookups in tables.
+fn accesses(program: &Program, element: ElementId, facts: &Facts<'_>) -> Vec<Found> {
+    let function = facts.function;
+    let mut found = vec![];
+    for block in facts.dominators.order().iter().copied() {
+        for inst in &function.blocks[block].insts {
+            let width = |value: ValueId| function.type_of(value).bits().unwrap_or(1);
+            let object = |object, first, last| match object {
+                ObjectRef::State(object) => Some(Place::Object { object, first, last }),
+                ObjectRef::Local(_) => None,
+            };
+            let access = match &inst.op {
+                Op::Load { object: of, index, lo, width } => {
+                    object(*of, lo / 8, (lo + width - 1) / 8).map(|place| (place, *index))
+                }
+                Op::Store { object: of, index, lo, value, .. } => {
+                    object(*of, lo / 8, (lo + width(*value) - 1) / 8).map(|place| (place, *index))
+                }
+                Op::LoadBytes { object: of, offset, bytes } => {
+                    object(*of, 0, bytes - 1).map(|place| (place, *offset))
+                }
+                Op::StoreBytes { object: of, offset, value } => {
+                    object(*of, 0, (width(*value) - 1) / 8).map(|place| (place, *offset))
+                }
+                Op::TableLookup { table, key } => match function.type_of(*table) {
+                    Type::Handle(table) => Some((Place::Table(table), *key)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let is_large = |place: Place| place.whole(program, element).1 >= SMALL_BYTES;
+            if let Some((place, at)) = access.filter(|(place, _)| is_large(*place)) {
+                found.push(Found { block, place, at });
+            }
+        }
+    }
+    found
+}
+
+impl Place {
+    /// What it is part of, and how many bytes that has.
+    fn whole(self, program: &Program, element: ElementId) -> ((bool, u32), u64) {
+        let element = program.element(element);
+        let bytes = |bits: u32| u64::from(bits.div_ceil(8));
+        match self {
+            Place::Object { object, .. } => {
+                let found = element.state.get(object.index());
+                let size = found.map_or(0, |it| bytes(it.elem_bits).saturating_mul(it.depth));
+                ((false, object.0), size)
+            }
+            Place::Table(table) => {
+                let found = element.tables.get(table.index());
+                let size = |it: &crate::Table| bytes(it.key_bits) + bytes(it.value_bits);
+                ((true, table.0), found.map_or(0, |it| size(it).saturating_mul(it.capacity)))
+            }
+        }
+    }
+
+    /// Whether it goes to the same object.
+    fn is_beside(self, other: Place) -> bool {
+        match (self, other) {
+            (Place::Object { object: a, .. }, Place::Object { object: b, .. }) => a == b,
+            (Place::Table(a), Place::Table(b)) => a == b,
+            _ => false,
+        }
+    }
+
+    /// All from the first byte of both to the last one.
+    fn with(self, other: Place) -> Place {
+        match (self, other) {
+            (
+                Place::Object { object, first, last },
+                Place::Object { first: other_first, last: other_last, .. },
+            ) => Place::Object { object, first: first.min(other_first), last: last.max(other_last) },
+            _ => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse;
+
+    /// The slices of an element with these ports, state and handler.
+    fn slices(parts: &str) -> Vec<AddressSlice> {
+        let text = format!("program p\nelement E {{\n{parts}\n}}\ngraph {{}}\n");
+        let program = parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        address_slices(&program, ElementId(0))
+    }
+
+    const TABLE: &str = "in in: bits<64>\nin other: bits<32>\nout out: bits<64>\n\
+                         global big: bits<128>[65536]\nglobal rest: bits<8>[16384]\n\
+                         reg seed: bits<32>[1]\n";
+
+    /// The slices of a handler over `TABLE`.
+    fn of(body: &str) -> Vec<AddressSlice> {
+        slices(&format!("{TABLE}handler {{\nentry:\n%zero = const 0:1\n{body}\n}}"))
+    }
+
+    fn operations(slice: &AddressSlice) -> Vec<String> {
+        slice.function.blocks[0].insts.iter().map(|inst| format!("{:?}", inst.op)).collect()
+    }
+
+    #[test]
+    fn a_hash_of_the_item_and_a_seed_is_sliced() {
+        let found = of("%x = take in\n%low = trunc %x to 32\n%seed = load seed[%zero]\n\
+                        %i = mul %low, %seed\n%a = load big[%i][0 +: 8]\n\
+                        %b = load big[%i][96 +: 32]\n%y = add %x, %x\nput out, %y\ndone");
+        let [slice] = &found[..] else { panic!("one port: {found:?}") };
+        assert_eq!(slice.port, PortId(0));
+        let operations = operations(slice);
+        assert_eq!(operations.len(), 5, "what the address does not need is left out");
+        assert!(operations[0].starts_with("Peek") || operations[1].starts_with("Peek"));
+        let place = Place::Object { object: ObjectId(0), first: 0, last: 15 };
+        assert_eq!(slice.accesses, [Access { place, at: ValueId(4) }], "two are one place");
+    }
+
+    #[test]
+    fn memory_that_changes_and_oracles_end_a_slice() {
+        let unsteady = "%x = take in\n%low = trunc %x to 32\nstore seed[%zero], %low\n\
+                        %seed = load seed[%zero]\n%a = load big[%seed]\ndone";
+        assert_eq!(of(unsteady), []);
+        assert_eq!(of("%x = take in\n%r = random\n%i = xor %x, %r\n%a = load big[%i]\ndone"), []);
+        let second = "%x = take in\n%i = load big[%x][0 +: 32]\n%a = load rest[%i]\ndone";
+        let found = of(second);
+        assert_eq!(found[0].accesses.len(), 1, "the second stage has to wait for the first");
+    }
+
+    #[test]
+    fn each_port_has_its_own_and_two_together_have_none() {
+        let found = of("%x = take in\n%y = take other\n%a = load big[%x]\n%b = load big[%y]\n\
+                        %z = zext %y to 64\n%i = add %x, %z\n%c = load big[%i]\ndone");
+        let ports: Vec<_> = found.iter().map(|it| (it.port.0, it.accesses.len())).collect();
+        assert_eq!(ports, [(0, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn small_memory_and_constant_places_need_none() {
+        assert_eq!(of("%x = take in\n%a = load rest[%x]\ndone"), [], "16 KiB");
+        assert_eq!(of("%x = take in\n%a = load big[%zero]\ndone"), []);
+        let with_large = of("%x = take in\n%a = load rest[%x]\n%b = load big[%x]\ndone");
+        assert_eq!(with_large[0].accesses.len(), 2, "what counts is the sum");
+    }
+
+    #[test]
+    fn ways_that_part_become_a_select() {
+        let found = of("%x = take in\n%k = extract %x[0 +: 8]\n\
+                        switch %k { 6 -> tcp, 17 -> udp, else -> none }\n\
+                        tcp:\n%p = extract %x[8 +: 16]\njump join(%p)\n\
+                        udp:\n%q = extract %x[24 +: 16]\njump join(%q)\n\
+                        none:\n%n = const 0:16\njump join(%n)\n\
+                        join(%i: bits<16>):\n%a = load big[%i]\ndone");
+        let operations = operations(&found[0]);
+        let selects = operations.iter().filter(|it| it.starts_with("Select")).count();
+        assert_eq!(selects, 2, "{operations:?}");
+    }
+
+    #[test]
+    fn a_condition_that_is_not_known_ends_a_slice() {
+        let found = of("%x = take in\n%c = load big[%zero][0 +: 1]\nbr %c, one, two\n\
+                        one:\n%p = extract %x[8 +: 16]\njump join(%p)\n\
+                        two:\n%q = extract %x[24 +: 16]\njump join(%q)\n\
+                        join(%i: bits<16>):\n%a = load big[%i]\ndone");
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn of_a_loop_the_first_round_is_meant_and_nothing_after_it() {
+        let looped = |after: &str| {
+            of(&format!(
+                "%x = take in\n%k = trunc %x to 32\njump head(%k)\n\
+                 head(%i: bits<32>) loop(bound 9):\n%a = load big[%i][0 +: 1]\n\
+                 br %a, body, end\n\
+                 body:\n%one = const 1:32\n%next = add %i, %one\njump head(%next)\n\
+                 end:\n{after}\ndone"
+            ))
+        };
+        assert_eq!(looped("")[0].accesses.len(), 1);
+        let with_more = looped("%b = load rest[%i]");
+        assert_eq!(with_more[0].accesses.len(), 1, "where the loop ends is not known");
+    }
+
+    #[test]
+    fn long_computations_and_deep_chains_have_none() {
+        let chain = |count: usize| {
+            let mut body = String::from("%x = take in\n%v0 = add %x, %x\n");
+            for at in 1..count {
+                body += &format!("%v{at} = xor %v{}, %x\n", at - 1);
+            }
+            of(&(body + &format!("%a = load big[%v{}]\ndone", count - 1)))
+        };
+        assert_eq!(chain(100).len(), 1);
+        assert_eq!(chain(300), []);
+        assert_eq!(chain(20_000), []);
+    }
+
+    #[test]
+    fn lookups_in_large_tables_count() {
+        let table = |capacity: u32| {
+            slices(&format!(
+                "in in: bits<64>\ntable t: hash bits<64> -> bits<64> [{capacity}]\nhandler {{\n\
+                 entry:\n%x = take in\n%t = handle t\n%v = lookup %t, %x\ndone\n}}"
+            ))
+        };
+        assert_eq!(table(16), []);
+        let found = table(65536);
+        assert_eq!(found[0].accesses[0].place, Place::Table(TableId(0)));
+    }
+}
