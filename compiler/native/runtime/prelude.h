@@ -202,6 +202,13 @@ struct activation {
     bool did_something;
 };
 
+INLINE void count_exceptions(struct instance *instance, const struct activation *activation) {
+    if (UNLIKELY(activation->out_of_range != 0)) {
+        instance->out_of_range += activation->out_of_range;
+    }
+    if (UNLIKELY(activation->empty_reads != 0)) instance->empty_reads += activation->empty_reads;
+}
+
 struct frame { // A frame that comes in, in writable memory with writable room around it.
     uint8_t *data;
     uint64_t length;
@@ -238,6 +245,7 @@ struct flit_input {
 struct record_input {
     const uint8_t *data;
     uint64_t count, at;
+    uint64_t asked; // Records whose readers' memory was asked for.
     bool is_exposed;
 };
 
@@ -510,6 +518,24 @@ INLINE void count_flit(struct channel *channel, const struct wide_512 *flit) {
 INLINE void count_record(struct channel *channel, uint64_t bytes) {
     channel->items++;
     channel->bytes += bytes;
+}
+
+// A step counts in a copy of the channel, made at its beginning and given back at its end.
+
+INLINE struct channel channel_opened(const struct channel *channel) {
+    return (struct channel){.head = channel->head, .fill = channel->fill,
+                            .is_dropping = channel->is_dropping, .is_inside = channel->is_inside};
+}
+
+INLINE void channel_close(struct channel *channel, const struct channel *copy) {
+    channel->head = copy->head;
+    channel->fill = copy->fill;
+    channel->items += copy->items;
+    channel->packets += copy->packets;
+    channel->bytes += copy->bytes;
+    channel->drops += copy->drops;
+    channel->is_dropping = copy->is_dropping;
+    channel->is_inside = copy->is_inside;
 }
 
 // Whether the writer may fire: its item is sure to find room, one beyond the depth included.

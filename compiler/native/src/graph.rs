@@ -318,8 +318,8 @@ impl Graph {
         let mut ready = vec![0_u64; self.manifest.instances.len()];
         for (at, channel) in self.manifest.channels.iter().enumerate() {
             let fill = self.code.channel(at).fill;
-            if fill > channel.depth {
-                let (name, depth) = (channel.name.clone(), channel.depth);
+            if fill > channel.room {
+                let (name, depth) = (channel.name.clone(), channel.room);
                 stall.full.push(StalledChannel { name, fill, depth });
             }
             let host_has = |endpoint: usize| raw[endpoint].done < raw[endpoint].count;

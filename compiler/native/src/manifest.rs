@@ -158,6 +158,8 @@ pub struct ChannelInfo {
     pub item: ItemInfo,
     /// Items it holds at least.
     pub depth: u32,
+    /// Items the code lets it hold, which may be more.
+    pub room: u32,
     /// Whether a full one drops instead of holding the writer.
     pub is_lossy: bool,
     /// The instance and the input port that it leads to, if not out of the graph.
@@ -221,6 +223,7 @@ impl Manifest {
             name: channel_name(program, channel),
             item: ItemInfo::of(channel.item),
             depth: channel.depth,
+            room: channel.depth,
             is_lossy: channel.on_full == OnFull::DropCounted,
             reader: match channel.sink {
                 Sink::Port(instance, port) => Some((instance.index(), port.index())),

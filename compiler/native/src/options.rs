@@ -15,6 +15,8 @@ pub struct Options {
     /// Whether the compiler adds its checks of undefined behaviour, array bounds among them. Code
     /// that fails one ends the process with an illegal instruction.
     pub sanitize: bool,
+    /// Whether large memory is asked for as soon as the item is known that decides about it.
+    pub prefetch: bool,
     /// The passes over the intermediate representation that run before the code is emitted.
     pub passes: PassSet,
     /// A clang of version 19 or later, a path or a name to be found on `PATH`.
@@ -29,6 +31,7 @@ impl Default for Options {
             optimization: 3,
             record: false,
             sanitize: false,
+            prefetch: true,
             passes: PassSet::for_cpu(),
             compiler: env::var_os("CLANG").map_or_else(|| "clang-19".into(), PathBuf::from),
             cache: default_cache(),

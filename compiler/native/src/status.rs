@@ -34,7 +34,7 @@ pub struct StalledChannel {
     pub name: String,
     /// Items in it.
     pub fill: u32,
-    /// Its declared depth.
+    /// Items that it may hold: at least its declared depth.
     pub depth: u32,
 }
 

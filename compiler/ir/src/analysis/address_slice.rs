@@ -187,7 +187,9 @@ impl Place {
             (
                 Place::Object { object, first, last },
                 Place::Object { first: other_first, last: other_last, .. },
-            ) => Place::Object { object, first: first.min(other_first), last: last.max(other_last) },
+            ) => {
+                Place::Object { object, first: first.min(other_first), last: last.max(other_last) }
+            }
             _ => self,
         }
     }

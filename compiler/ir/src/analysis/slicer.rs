@@ -3,13 +3,13 @@
 //! the next item of one port, constants, and small state that the function never stores to.
 //!
 //! A value that depends on the way control came is a select by the branches in between. Inside of a
-//! loop the first round is meant. All else has no copy: a second port, memory that changes, oracles,
-//! what a loop leaves behind.
+//! loop the first round is meant. All else has no copy: a second port, memory that changes,
+//! oracles, what a loop leaves behind.
 
 use super::{Dominators, Loops, predecessors};
 use crate::{
-    Bits, Block, BlockId, CompareOp, Function, Inst, Loc, ObjectId, ObjectRef, Op,
-    PortId, Program, Target, Term, Type, ValueId,
+    Bits, Block, BlockId, CompareOp, Function, Inst, Loc, ObjectId, ObjectRef, Op, PortId, Program,
+    Target, Term, Type, ValueId,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -89,16 +89,7 @@ impl<'p> Facts<'p> {
             }
         }
         let predecessors = predecessors(function);
-        Self {
-            program,
-            function,
-            dominators,
-            loops,
-            predecessors,
-            definitions,
-            stored,
-            calls,
-        }
+        Self { program, function, dominators, loops, predecessors, definitions, stored, calls }
     }
 
     /// Whether loads of an object may be part of a slice.
@@ -328,22 +319,12 @@ fn leads(target: &Target, block: usize) -> bool {
 }
 
 fn is_pure(op: &Op) -> bool {
-    match op {
-        Op::Const(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Compare(..)
-        | Op::ZeroExtend(..)
-        | Op::SignExtend(..)
-        | Op::Truncate(..)
-        | Op::Extract { .. }
-        | Op::ExtractDynamic { .. }
-        | Op::Insert { .. }
-        | Op::InsertDynamic { .. }
-        | Op::Concat(_)
-        | Op::Select { .. } => true,
-        _ => false,
-    }
+    use Op::{Binary, Compare, Concat, Const, Select, SignExtend, Truncate, Unary, ZeroExtend};
+    let is_part = matches!(op, Op::Extract { .. } | Op::ExtractDynamic { .. });
+    let is_whole = matches!(op, Op::Insert { .. } | Op::InsertDynamic { .. } | Concat(_));
+    let is_resized = matches!(op, ZeroExtend(..) | SignExtend(..) | Truncate(..));
+    let is_computed = matches!(op, Const(_) | Unary(..) | Binary(..) | Compare(..));
+    is_part || is_whole || is_resized || is_computed || matches!(op, Select { .. })
 }
 
 /// Removes what no value of `wanted` needs, and numbers the rest anew, `wanted` too.

@@ -2,22 +2,26 @@
 //! Channels as C: a ring of at least one item more than the declared depth (the one more is the
 //! item that a firing has staged), and the ways around it: straight into the reader's firing where
 //! the channel is fused, straight into the host's buffer where it leads out.
+//!
+//! While an instance is stepped, the position and the counters of each channel that it and its
+//! members touch are in a copy, the turn of the instance, most of which becomes registers.
 
 use super::elements::may_do_nothing;
 use super::functions::suspends;
 use super::packets::is_packet;
 use super::plan::Plan;
-use super::types::{bytes_of, item_storage};
+use super::prefetch;
+use super::types::{assign, bytes_of, item_storage};
 use super::{Emitter, comment, has_fixed_mask, item_width};
-use freeport_ir::{Channel, ChannelId, EndpointId, InstanceId, Item, OnFull, Sink, Source};
+use freeport_ir::{Channel, ChannelId, EndpointId, InstanceId, Item, OnFull, Op, Sink, Source};
 
 /// Fields of the graph for a channel.
-pub(super) fn fields(emitter: &Emitter<'_>, id: ChannelId) -> String {
+pub(super) fn fields(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
     let mut text = format!("    struct channel channel_{};\n", id.0);
     if has_ring(channel) {
         let ty = item_storage(channel.item);
-        text += &format!("    {ty} items_{}[{}];\n", id.0, ring_slots(channel));
+        text += &format!("    {ty} items_{}[{}];\n", id.0, ring_slots(plan, id));
     }
     text
 }
@@ -28,46 +32,119 @@ pub(super) fn has_ring(channel: &Channel) -> bool {
 }
 
 /// Slots of a ring, a power of two.
-fn ring_slots(channel: &Channel) -> u32 {
-    (channel.depth + 1).next_power_of_two()
+fn ring_slots(plan: &Plan, id: ChannelId) -> u32 {
+    (plan.depths[id.index()] + 1).next_power_of_two()
 }
 
-/// The place of the next item of a ring.
-pub(super) fn front(channel: &Channel, id: ChannelId) -> String {
-    nth(channel, id, "0")
+/// The place of the next item of a ring. `turn`: where the channel's position is.
+pub(super) fn front(plan: &Plan, id: ChannelId, turn: &str) -> String {
+    nth(plan, id, turn, "0")
 }
 
 /// The place of the item that `behind` others in a ring come before.
-pub(super) fn nth(channel: &Channel, id: ChannelId, behind: &str) -> String {
-    let (at, last) = (id.0, ring_slots(channel) - 1);
-    format!("&graph->items_{at}[(graph->channel_{at}.head + {behind}) & {last}]")
+pub(super) fn nth(plan: &Plan, id: ChannelId, turn: &str, behind: &str) -> String {
+    let (at, last) = (id.0, ring_slots(plan, id) - 1);
+    format!("&graph->items_{at}[({turn}channel_{at}.head + {behind}) & {last}]")
 }
 
 /// Push and pop of a ring.
-pub(super) fn ring(emitter: &Emitter<'_>, id: ChannelId) -> String {
+pub(super) fn ring(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
     let channel = &emitter.program.graph.channels[id.index()];
-    let (at, last) = (id.0, ring_slots(channel) - 1);
+    let (at, last) = (id.0, ring_slots(plan, id) - 1);
     let ty = item_storage(channel.item);
-    format!(
-        "OUT_OF_LINE void push_{at}(struct graph *const graph, const {ty} item) {{\n\
-         \x20   struct channel *const channel = &graph->channel_{at};\n\
-         \x20   graph->items_{at}[(channel->head + channel->fill) & {last}] = item;\n\
-         \x20   channel->fill++;\n}}\n\n\
-         INLINE void pop_{at}(struct graph *const graph) {{\n\
-         \x20   graph->channel_{at}.head++;\n    graph->channel_{at}.fill--;\n}}\n\n"
-    )
+    let slot = format!("graph->items_{at}[(channel->head + channel->fill) & {last}]");
+    let pop = format!(
+        "INLINE void pop_{at}(struct channel *const channel) {{\n\
+         \x20   channel->head++;\n    channel->fill--;\n}}\n\n"
+    );
+    // An item seldom comes to a ring that there is another way around.
+    if plan.is_fused[id.index()] || matches!(channel.sink, Sink::Endpoint(_)) {
+        return format!(
+            "OUT_OF_LINE void place_{at}({ty} *const slot, const {ty} item) {{\n\
+             \x20   *slot = item;\n}}\n\n\
+             INLINE void push_{at}(struct graph *const graph, struct channel *const channel, \
+             const {ty} *const item) {{\n\
+             \x20   place_{at}(&{slot}, *item);\n\
+             \x20   channel->fill++;\n}}\n\n{pop}"
+        );
+    }
+    let copy = match channel.item {
+        Item::Packet { .. } => "*slot = *item;".to_owned(),
+        _ => assign("(*slot)", "(*item)", item_width(channel.item)),
+    };
+    let mut text = format!(
+        "INLINE void push_{at}(struct graph *const graph, struct channel *const channel, \
+         const {ty} *const item) {{\n\
+         \x20   {ty} *const slot = &{slot};\n\
+         \x20   {copy}\n    channel->fill++;\n"
+    );
+    if let Sink::Port(reader, port) = channel.sink {
+        let element = emitter.program.instance(reader).element;
+        if plan.slices.has(element, port) {
+            let state = format!("&graph->state_{}", reader.0);
+            text += &format!("    {}\n", prefetch::call(element, port, &state, "item"));
+        }
+    }
+    text + "}\n\n" + &pop
 }
 
 /// The condition under which the writer may fire as far as this channel goes.
-pub(super) fn admits(channel: &Channel, id: ChannelId) -> Option<String> {
-    let fits = format!("channel_admits(&graph->channel_{}, {})", id.0, channel.depth);
+pub(super) fn admits(plan: &Plan, channel: &Channel, id: ChannelId) -> Option<String> {
+    let fits = format!("channel_admits(&turn->channel_{}, {})", id.0, plan.depths[id.index()]);
     match (channel.on_full, channel.item) {
         (OnFull::Block, _) => Some(fits),
         // A packet that is kept is kept whole, so its later flits wait for room.
         (OnFull::DropCounted, Item::Flit) => {
-            Some(format!("(!graph->channel_{}.is_inside || {fits})", id.0))
+            Some(format!("(!turn->channel_{}.is_inside || {fits})", id.0))
         }
         (OnFull::DropCounted, _) => None,
+    }
+}
+
+/// The structure of a turn, and what opens and closes it.
+pub(super) fn turn(plan: &Plan, id: InstanceId) -> String {
+    let at = id.0;
+    let (channels, members) = (plan.channels(id), plan.members(id));
+    let mut text = format!("struct turn_{at} {{\n");
+    for channel in &channels {
+        text += &format!("    struct channel channel_{};\n", channel.0);
+    }
+    for member in &members {
+        text += &format!("    uint64_t firings_{};\n", member.0);
+    }
+    text += &format!(
+        "}};\n\nINLINE void turn_{at}_opened(const struct graph *const graph, \
+         struct turn_{at} *const turn) {{\n"
+    );
+    for channel in channels.iter().map(|channel| channel.0) {
+        let opened = format!("channel_opened(&graph->channel_{channel})");
+        text += &format!("    turn->channel_{channel} = {opened};\n");
+    }
+    for member in &members {
+        text += &format!("    turn->firings_{} = 0;\n", member.0);
+    }
+    text += &format!(
+        "}}\n\nINLINE void turn_{at}_closed(struct graph *const graph, \
+         const struct turn_{at} *const turn) {{\n"
+    );
+    for channel in channels.iter().map(|channel| channel.0) {
+        text +=
+            &format!("    channel_close(&graph->channel_{channel}, &turn->channel_{channel});\n");
+    }
+    for member in members.iter().map(|member| member.0) {
+        text += &format!("    graph->instance_{member}.firings += turn->firings_{member};\n");
+    }
+    text + "}\n\n"
+}
+
+/// The statement that counts a firing of an instance. Probes tell how many there were, so that the
+/// count cannot wait for the end of the turn where there is one.
+pub(super) fn fired(emitter: &Emitter<'_>, id: InstanceId) -> String {
+    let handler = emitter.function(emitter.program.element_of(id).handler);
+    let mut insts = handler.blocks.iter().flat_map(|block| &block.insts);
+    match insts.any(|inst| matches!(inst.op, Op::Probe { .. } | Op::Call { .. })) {
+        true => format!("graph->instance_{}.firings++;", id.0),
+        false => format!("turn->firings_{}++;", id.0),
     }
 }
 
@@ -84,11 +161,10 @@ pub(super) fn entered(emitter: &Emitter<'_>, id: ChannelId, counts: bool, record
         };
     }
     if records && emitter.records {
+        let history = format!("graph->runtime, &graph->channel_{}.history, item", id.0);
         text += &match is_packet(channel.item) {
-            true => "    record_packet(graph->runtime, &channel->history, item);\n".to_owned(),
-            false => {
-                format!("    record(graph->runtime, &channel->history, item, {bytes});\n")
-            }
+            true => format!("    record_packet({history});\n"),
+            false => format!("    record({history}, {bytes});\n"),
         };
     }
     text
@@ -101,11 +177,15 @@ pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct:
     let at = id.0;
     let suffix = if is_direct { "direct" } else { "queued" };
     let ty = item_storage(channel.item);
+    let Source::Port(writer, _) = channel.source else { return String::new() };
+    let turn = if is_direct { plan.root[writer.index()] } else { writer };
     let mut text = format!(
-        "INLINE void send_{at}_{suffix}(struct graph *const graph, const {ty} *const item) {{\n\
-         \x20   struct channel *const channel = &graph->channel_{at};\n"
+        "INLINE void send_{at}_{suffix}(struct graph *const graph, struct turn_{} *const turn,\n\
+         \x20                          const {ty} *const item) {{\n\
+         \x20   struct channel *const channel = &turn->channel_{at};\n",
+        turn.0
     );
-    text += &keep(emitter, channel);
+    text += &keep(emitter, plan, id);
     text += &entered(emitter, id, true, true);
     match channel.sink {
         Sink::Endpoint(endpoint) => text += &write_out(channel, endpoint),
@@ -114,11 +194,12 @@ pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct:
         }
         Sink::Port(..) => {}
     }
-    text + &format!("    push_{at}(graph, *item);\n}}\n\n")
+    text + &format!("    push_{at}(graph, channel, item);\n}}\n\n")
 }
 
 /// A lossy channel's decision.
-fn keep(emitter: &Emitter<'_>, channel: &Channel) -> String {
+fn keep(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
+    let channel = &emitter.program.graph.channels[id.index()];
     if channel.on_full == OnFull::Block {
         return String::new();
     }
@@ -128,10 +209,11 @@ fn keep(emitter: &Emitter<'_>, channel: &Channel) -> String {
     };
     let mut text = format!(
         "    const bool is_kept =\n        lossy_keeps(channel, {flags}, channel->fill >= {});\n",
-        channel.depth
+        plan.depths[id.index()]
     );
     if emitter.records {
-        text += "    record(graph->runtime, &channel->keep, &is_kept, 1);\n";
+        let keep = format!("&graph->channel_{}.keep", id.0);
+        text += &format!("    record(graph->runtime, {keep}, &is_kept, 1);\n");
     }
     text + match is_packet(channel.item) {
         true => "    if (!is_kept) { packet_release(graph->runtime, item); return; }\n",
@@ -197,11 +279,13 @@ fn fire_reader(emitter: &Emitter<'_>, plan: &Plan, reader: InstanceId, id: Chann
          \x20       firing.input_0 = item;\n\
          \x20       const bool did_something =\n\
          \x20           run_{element_at}(&graph->instance_{at}, &graph->state_{at}, &firing);\n\
-         \x20       if (UNLIKELY(!(firing.taken & 1))) push_{channel}(graph, *item);\n\
-         \x20       if (LIKELY(did_something)) commit_{at}_direct(graph, &firing);\n\
+         \x20       if (UNLIKELY(!(firing.taken & 1))) push_{channel}(graph, channel, item);\n\
+         \x20       if (LIKELY(did_something)) {{\n            {fired}\n\
+         \x20           commit_{at}_direct(graph, turn, &firing);\n        }}\n\
          \x20       return;\n    }}\n",
         comment(&program.instance(reader).name),
-        conditions.join(" && ")
+        conditions.join(" && "),
+        fired = fired(emitter, reader)
     )
 }
 
@@ -216,6 +300,28 @@ pub(super) fn frame_argument(emitter: &Emitter<'_>, id: InstanceId) -> String {
 /// The conditions under which the outputs of an instance allow it to fire.
 pub(super) fn room(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Vec<String> {
     let channels = plan.outputs[id.index()].iter();
-    let admits = |at: &ChannelId| admits(&emitter.program.graph.channels[at.index()], *at);
+    let admits = |at: &ChannelId| admits(plan, &emitter.program.graph.channels[at.index()], *at);
     channels.filter_map(admits).collect()
+}
+
+/// Rings that firings of `id` may fill without being held: those its members write, and lossy ones.
+/// When one becomes full it is its reader's turn, which would otherwise get a small batch, or lose
+/// items.
+pub(super) fn rings_ahead(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> Vec<ChannelId> {
+    let channels = &emitter.program.graph.channels;
+    let mut rings = vec![];
+    for member in plan.members(id) {
+        rings.extend(plan.outputs[member.index()].iter().copied().filter(|channel| {
+            let found = &channels[channel.index()];
+            !plan.is_fused[channel.index()]
+                && matches!(found.sink, Sink::Port(..))
+                && (member != id || found.on_full == OnFull::DropCounted)
+        }));
+    }
+    rings
+}
+
+/// Whether a ring cannot take one item more, or would drop it.
+pub(super) fn is_full(plan: &Plan, id: ChannelId) -> String {
+    format!("turn->channel_{}.fill >= {}", id.0, plan.depths[id.index()])
 }

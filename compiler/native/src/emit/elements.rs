@@ -55,7 +55,7 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
 
 /// Whether an object is worth beginning with a cache line, so that its elements that fit one do not
 /// lie across two.
-fn is_large(object: &Object) -> bool {
+pub(super) fn is_large(object: &Object) -> bool {
     object.depth.saturating_mul(u64::from(bytes_of(object.elem_bits))) >= 1024
 }
 
@@ -142,7 +142,7 @@ pub(super) fn may_do_nothing(program: &Program, element: &Element) -> bool {
     false
 }
 
-/// Runs the handler once and notes what it did; false if that was nothing.
+/// Runs the handler once and notes what it did; false if that was nothing. The caller counts it.
 pub(super) fn run(emitter: &Emitter<'_>, id: ElementId) -> String {
     let element = emitter.program.element(id);
     let (at, all) = (id.0, all_ports(element.inputs.len()));
@@ -174,10 +174,7 @@ pub(super) fn run(emitter: &Emitter<'_>, id: ElementId) -> String {
     if emitter.records && emitter.has_choice[id.index()] {
         text += "    record(instance->runtime, &instance->ready, &firing->ready, 8);\n";
     }
-    text += "    instance->firings++;\n\
-             \x20   instance->out_of_range += firing->activation.out_of_range;\n\
-             \x20   instance->empty_reads += firing->activation.empty_reads;\n\
-             \x20   return true;\n}\n\n";
+    text += "    count_exceptions(instance, &firing->activation);\n    return true;\n}\n\n";
     text
 }
 

@@ -4,7 +4,7 @@
 //! In the order of the file: the prelude, value types, each element's state and firing
 //! (`elements`) and its tables (`tables`), the functions of the program (`functions`, `values`,
 //! `effects`), the graph with its channels (`channels`), and the worker that fires the instances
-//! (`worker`), by a plan of what is fused (`plan`).
+//! (`worker`), by a plan of what is fused (`plan`) and what is asked for ahead (`prefetch`).
 
 mod channels;
 mod effects;
@@ -13,6 +13,7 @@ mod functions;
 mod packet_flow;
 mod packets;
 mod plan;
+mod prefetch;
 mod standalone;
 mod tables;
 mod types;
@@ -46,9 +47,10 @@ pub(crate) fn emit_program(
 ) -> Result<Emission, Error> {
     let mut manifest = Manifest::of(source, options.record);
     let mut emitter = Emitter::new(program, options.record);
-    let plan = plan::Plan::of(&emitter)?;
-    for (channel, is_fused) in manifest.channels.iter_mut().zip(&plan.is_fused) {
-        channel.is_fused = *is_fused;
+    let plan = plan::Plan::of(&emitter, options.prefetch)?;
+    for (channel, at) in manifest.channels.iter_mut().zip(0..) {
+        channel.is_fused = plan.is_fused[at];
+        channel.room = plan.depths[at];
     }
     emitter.has_choice = manifest.elements.iter().map(|element| element.has_choice).collect();
     let elements: BTreeSet<ElementId> =
@@ -69,6 +71,7 @@ pub(crate) fn emit_program(
     for id in &elements {
         text += &elements::run(&emitter, *id);
         text += &elements::call(&emitter, *id)?;
+        text += &plan.slices.functions(&emitter, *id);
     }
     text += &worker::emit(&emitter, &plan);
     manifest.traps = emitter.traps;

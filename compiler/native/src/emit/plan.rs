@@ -6,13 +6,27 @@
 //! memory. Every instance that no fused channel leads to is a root, which the worker fires from the
 //! rings of its inputs or from the host's frames. Instances are stepped in topological order as far
 //! as there is one.
+//!
+//! A channel whose items tell what the reader will touch in large memory ([`Slices`]) is not fused:
+//! the memory is asked for when the item enters the ring, and the reader fires once there are many.
+//! For that, all rings around it hold [`AHEAD`] items, whatever less was declared.
 
 use super::Emitter;
+use super::prefetch::Slices;
 use crate::Error;
-use freeport_ir::{ChannelId, EndpointId, Graph, InstanceId, PortId, Program, Sink, Source};
+use freeport_ir::{
+    Channel, ChannelId, EndpointId, Graph, InstanceId, OnFull, PortId, Program, Sink, Source,
+};
+use std::collections::BTreeSet;
 
 /// Most instances that one root's function takes in; what comes after is a root again.
 const MAX_FUSED: usize = 64;
+
+/// Items that a ring holds, one staged included, where memory is asked for ahead of the firing.
+pub(super) const AHEAD: u32 = 64;
+
+/// Declared depth from which on a lossy channel, whose depth is kept, is worth a ring.
+const MIN_LOSSY_DEPTH: u32 = 8;
 
 /// Most input ports: masks are held in a machine word.
 const MAX_INPUTS: usize = 64;
@@ -44,12 +58,19 @@ pub(super) struct Plan {
     pub is_fused: Vec<bool>,
     /// By instance: whether no fused channel leads to it.
     pub is_root: Vec<bool>,
+    /// By instance: the root whose function it is part of.
+    pub root: Vec<InstanceId>,
+    /// By channel: the items it holds before its writer is held, or drops.
+    pub depths: Vec<u32>,
+    /// What items tell of the memory that their readers touch.
+    pub slices: Slices,
     /// All instances, writers before readers where there is no cycle.
     pub order: Vec<InstanceId>,
 }
 
 impl Plan {
-    pub fn of(emitter: &Emitter<'_>) -> Result<Self, Error> {
+    /// `prefetches`: whether memory is asked for ahead.
+    pub fn of(emitter: &Emitter<'_>, prefetches: bool) -> Result<Self, Error> {
         let program = emitter.program;
         let graph = &program.graph;
         check(program)?;
@@ -61,13 +82,69 @@ impl Plan {
             outputs.push(writes);
         }
         let order = topological_order(graph);
-        let is_fused = fuse(program, &inputs, &order);
-        let is_root = inputs
-            .iter()
-            .map(|inputs: &Vec<Input>| !inputs.iter().any(|it| is_fused[it.channel().index()]))
-            .collect();
-        Ok(Self { inputs, outputs, is_fused, is_root, order })
+        let slices = if prefetches { Slices::of(emitter) } else { Slices::default() };
+        let (is_fused, root) = fuse(program, &slices, &inputs, &order);
+        let is_root = (root.iter().enumerate()).map(|(at, root)| root.index() == at).collect();
+        let depths = depths(program, &slices);
+        Ok(Self { inputs, outputs, is_fused, is_root, root, depths, slices, order })
     }
+
+    /// The instances that fire in the function of `id`: those fused into it, or it alone.
+    pub fn members(&self, id: InstanceId) -> Vec<InstanceId> {
+        match self.is_root[id.index()] {
+            true => self.order.iter().copied().filter(|at| self.root[at.index()] == id).collect(),
+            false => vec![id],
+        }
+    }
+
+    /// The channels that are read or written when `id` and its members fire.
+    pub fn channels(&self, id: InstanceId) -> Vec<ChannelId> {
+        let members = self.members(id);
+        let reads = members.iter().flat_map(|at| &self.inputs[at.index()]).map(|it| it.channel());
+        let writes = members.iter().flat_map(|at| &self.outputs[at.index()]).copied();
+        let channels: BTreeSet<ChannelId> = reads.chain(writes).collect();
+        channels.into_iter().collect()
+    }
+}
+
+/// Whether what enters a channel tells what its reader will touch.
+fn tells(program: &Program, slices: &Slices, channel: &Channel) -> bool {
+    match channel.sink {
+        Sink::Port(reader, port) => slices.has(program.instance(reader).element, port),
+        Sink::Endpoint(_) => false,
+    }
+}
+
+/// The depth of each channel. Whatever is joined to a reader whose memory is asked for ahead has to
+/// hold as much as its ring: a writer that is held earlier would make the batches smaller, above
+/// all one that feeds a second way to where both meet again. A lossy channel keeps the depth that
+/// was declared: how much it drops is for the programmer to see.
+fn depths(program: &Program, slices: &Slices) -> Vec<u32> {
+    let channels = &program.graph.channels;
+    let mut is_deep: Vec<bool> = program.graph.instances.iter().map(|_| false).collect();
+    for channel in channels.iter().filter(|channel| tells(program, slices, channel)) {
+        if let (Source::Port(writer, _), Sink::Port(reader, _)) = (channel.source, channel.sink) {
+            is_deep[writer.index()] = true;
+            is_deep[reader.index()] = true;
+        }
+    }
+    let inner = || {
+        channels.iter().filter_map(|channel| match (channel.source, channel.sink) {
+            (Source::Port(from, _), Sink::Port(to, _)) => Some((from.index(), to.index())),
+            _ => None,
+        })
+    };
+    while let Some((from, to)) = inner().find(|(from, to)| is_deep[*from] != is_deep[*to]) {
+        is_deep[from] = true;
+        is_deep[to] = true;
+    }
+    let depth = |channel: &Channel| match (channel.source, channel.sink, channel.on_full) {
+        (Source::Port(from, _), Sink::Port(..), OnFull::Block) if is_deep[from.index()] => {
+            channel.depth.max(AHEAD - 1)
+        }
+        _ => channel.depth,
+    };
+    channels.iter().map(depth).collect()
 }
 
 /// Refuses what native code does not do.
@@ -111,8 +188,13 @@ fn ports(program: &Program, id: InstanceId) -> Result<(Vec<Input>, Vec<ChannelId
     Ok((inputs, outputs))
 }
 
-/// Which channels are fused. A root takes in at most [`MAX_FUSED`] instances.
-fn fuse(program: &Program, inputs: &[Vec<Input>], order: &[InstanceId]) -> Vec<bool> {
+/// Which channels are fused, and the root of each instance. A root takes in at most [`MAX_FUSED`].
+fn fuse(
+    program: &Program,
+    slices: &Slices,
+    inputs: &[Vec<Input>],
+    order: &[InstanceId],
+) -> (Vec<bool>, Vec<InstanceId>) {
     let channels = &program.graph.channels;
     let mut is_fused = vec![false; channels.len()];
     let mut root: Vec<usize> = (0..inputs.len()).collect();
@@ -125,13 +207,18 @@ fn fuse(program: &Program, inputs: &[Vec<Input>], order: &[InstanceId]) -> Vec<b
         // A writer that comes later in the order is one that a cycle leads back from.
         let root_of_writer = root[writer.index()];
         let closes_cycle = !is_placed[writer.index()] || writer.index() == reader;
+        let found = &channels[channel.index()];
+        let is_deep = found.on_full == OnFull::Block || found.depth >= MIN_LOSSY_DEPTH;
+        if is_deep && tells(program, slices, found) {
+            continue;
+        }
         if !closes_cycle && taken_in[root_of_writer] < MAX_FUSED {
             is_fused[channel.index()] = true;
             root[reader] = root_of_writer;
             taken_in[root_of_writer] += 1;
         }
     }
-    is_fused
+    (is_fused, root.into_iter().map(InstanceId::new).collect())
 }
 
 /// Writers before readers; where a cycle leaves no such choice, the first instance left goes next.

@@ -3,13 +3,14 @@
 //! and a loop over all of them until nothing moves.
 
 use super::channels::{
-    admits, entered, fields, frame_argument, front, has_ring, has_room, nth, ring, room, send,
-    write_item,
+    admits, entered, fields, fired, frame_argument, front, has_ring, has_room, is_full, nth, ring,
+    rings_ahead, room, send, turn, write_item,
 };
 use super::elements::{has_initial, may_do_nothing};
 use super::functions::suspends;
 use super::packets::{is_packet, keep_suspended};
 use super::plan::{Input, Plan};
+use super::prefetch;
 use super::types::{bytes_of, is_wide, item_storage, ones};
 use super::{Emitter, all_ports, comment, has_fixed_mask, item_width};
 use freeport_ir::{
@@ -27,26 +28,26 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let instances = || (0..graph.instances.len()).map(InstanceId::new);
     let channels = || (0..graph.channels.len()).map(ChannelId::new);
-    let mut text = structure(emitter);
+    let mut text = structure(emitter, plan);
     for id in channels().filter(|id| has_ring(&graph.channels[id.index()])) {
-        text += &ring(emitter, id);
-    }
-    for (id, suffix) in instances().flat_map(|id| [(id, "direct"), (id, "queued")]) {
-        let element = graph.instances[id.index()].element.0;
-        text += &format!(
-            "INLINE void commit_{}_{suffix}(struct graph *const graph,\n\
-             \x20                          const struct firing_{element} *const firing);\n",
-            id.0
-        );
-    }
-    text.push('\n');
-    for id in channels().filter(|id| has_ring(&graph.channels[id.index()])) {
-        text += &send(emitter, plan, id, true);
-        text += &send(emitter, plan, id, false);
+        text += &ring(emitter, plan, id);
     }
     for id in instances() {
-        text += &commit(emitter, plan, id, "direct");
-        text += &commit(emitter, plan, id, "queued");
+        text += &turn(plan, id);
+    }
+    // What a root stages goes on into its members; a member that is stepped itself fills rings.
+    let ways =
+        |id: InstanceId| [true].into_iter().chain((!plan.is_root[id.index()]).then_some(false));
+    for (id, is_direct) in instances().flat_map(|id| ways(id).map(move |way| (id, way))) {
+        text += &format!("{};\n", commit_declaration(emitter, plan, id, is_direct));
+    }
+    text.push('\n');
+    for id in channels() {
+        let Source::Port(writer, _) = graph.channels[id.index()].source else { continue };
+        text += &ways(writer).map(|way| send(emitter, plan, id, way)).collect::<String>();
+    }
+    for id in instances() {
+        text += &ways(id).map(|way| commit(emitter, plan, id, way)).collect::<String>();
     }
     let through = channels().filter(|id| is_through(&graph.channels[id.index()]));
     text += &through.map(|id| step_through(emitter, id)).collect::<String>();
@@ -77,7 +78,7 @@ fn endpoint_type(item: Item, direction: Direction) -> &'static str {
     }
 }
 
-fn structure(emitter: &Emitter<'_>) -> String {
+fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text =
         String::from("\n// The graph.\n\nstruct graph {\n    struct runtime *runtime;\n");
@@ -96,32 +97,47 @@ fn structure(emitter: &Emitter<'_>) -> String {
         }
     }
     for at in 0..graph.channels.len() {
-        text += &fields(emitter, ChannelId::new(at));
+        text += &fields(emitter, plan, ChannelId::new(at));
     }
     text + "};\n\n"
 }
 
-/// Lets what a firing staged leave.
-fn commit(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId, suffix: &str) -> String {
+fn commit_declaration(
+    emitter: &Emitter<'_>,
+    plan: &Plan,
+    id: InstanceId,
+    is_direct: bool,
+) -> String {
     let element = emitter.program.instance(id).element.0;
-    let mut text = format!(
-        "INLINE void commit_{}_{suffix}(struct graph *const graph,\n\
-         \x20                          const struct firing_{element} *const firing) {{\n",
-        id.0
-    );
+    let (suffix, turn) = match is_direct {
+        true => ("direct", plan.root[id.index()]),
+        false => ("queued", id),
+    };
+    format!(
+        "INLINE void commit_{}_{suffix}(struct graph *const graph, struct turn_{} *const turn,\n\
+         \x20                          const struct firing_{element} *const firing)",
+        id.0, turn.0
+    )
+}
+
+/// Lets what a firing staged leave.
+fn commit(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId, is_direct: bool) -> String {
+    let suffix = if is_direct { "direct" } else { "queued" };
+    let mut text = format!("{} {{\n", commit_declaration(emitter, plan, id, is_direct));
     for (port, channel) in plan.outputs[id.index()].iter().enumerate() {
         text += &format!(
-            "    if (firing->is_staged_{port}) send_{}_{suffix}(graph, &firing->staged_{port});\n",
+            "    if (firing->is_staged_{port}) \
+             send_{}_{suffix}(graph, turn, &firing->staged_{port});\n",
             channel.0
         );
     }
     text + "}\n\n"
 }
 
-/// Whether a port has an item, in C.
-fn is_ready(emitter: &Emitter<'_>, input: Input) -> String {
+/// Whether a port has an item, in C. `turn`: where the channel's position is.
+fn is_ready(emitter: &Emitter<'_>, input: Input, turn: &str) -> String {
     match input {
-        Input::Ring(channel) => format!("graph->channel_{}.fill != 0", channel.0),
+        Input::Ring(channel) => format!("{turn}channel_{}.fill != 0", channel.0),
         Input::Host(endpoint, _) => host_is_ready(emitter, endpoint),
     }
 }
@@ -134,8 +150,18 @@ fn host_is_ready(emitter: &Emitter<'_>, endpoint: EndpointId) -> String {
     }
 }
 
-/// Statements that make the item of an endpoint in `host_<port>`.
+/// Statements that make the next item of an endpoint in `to`.
 fn build(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> String {
+    build_at(emitter, endpoint, &format!("graph->endpoint_{}.at", endpoint.0), to)
+}
+
+/// The same, of the record at `position`.
+pub(super) fn build_at(
+    emitter: &Emitter<'_>,
+    endpoint: EndpointId,
+    position: &str,
+    to: &str,
+) -> String {
     let at = endpoint.0;
     let item = emitter.program.graph.endpoints[endpoint.index()].item;
     let width = item_width(item);
@@ -146,7 +172,7 @@ fn build(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> String {
         return format!("packet_input_build(&graph->endpoint_{at}, {at}, &{to});");
     }
     let bytes = bytes_of(width);
-    let from = format!("graph->endpoint_{at}.data + graph->endpoint_{at}.at * {bytes}");
+    let from = format!("graph->endpoint_{at}.data + {position} * {bytes}");
     let mut text = format!("memcpy(&{to}, {from}, {bytes});");
     if is_wide(width) && !width.is_multiple_of(8) {
         text += &format!(" {to}.b[{}] &= {:#x};", width / 8, 0xff_u32 >> (8 - width % 8));
@@ -178,10 +204,16 @@ fn expose(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item:
     text + " }"
 }
 
-/// Counts a host's item that was taken, and goes on to the next.
-fn advance(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item: &str) -> String {
+/// Counts a host's item that was taken, in `turn`, and goes on to the next.
+fn advance(
+    emitter: &Emitter<'_>,
+    endpoint: EndpointId,
+    channel: ChannelId,
+    item: &str,
+    turn: &str,
+) -> String {
     let at = endpoint.0;
-    let mut text = format!("struct channel *const channel = &graph->channel_{};", channel.0);
+    let mut text = format!("struct channel *const channel = &{turn}channel_{};", channel.0);
     let entered = entered(emitter, channel, true, false).replace(", item", &format!(", &{item}"));
     text += &format!(" {}", entered.trim());
     match emitter.program.graph.endpoints[endpoint.index()].item {
@@ -198,19 +230,36 @@ fn advance(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item
 const RECORD_IS_FULL: &str =
     "graph->runtime->recorded_bytes >= graph->runtime->recorded_bytes_limit";
 
-/// Fires an instance as long as it can; whether it moved anything.
+/// Fires an instance as long as it can, and as long as that is no use to put off; whether it moved
+/// anything.
 fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     let program = emitter.program;
     let element = program.element_of(id);
     let (at, element_at) = (id.0, program.instance(id).element.0);
     let inputs = &plan.inputs[id.index()];
     let mut text = format!(
-        "// {}\nOUT_OF_LINE bool step_{at}(struct graph *const graph) {{\n\
-         \x20   struct instance *const instance = &graph->instance_{at};\n\
-         \x20   bool has_moved = false;\n\
-         \x20   for (uint32_t left = {BATCH}; left > 0; left--) {{\n",
+        "// {}\nOUT_OF_LINE bool step_{at}(struct graph *const graph) {{\n",
         comment(&program.instance(id).name)
     );
+    if !inputs.is_empty() {
+        let ready = inputs.iter().map(|input| is_ready(emitter, *input, "graph->"));
+        let ready = ready.collect::<Vec<_>>().join(" || ");
+        let waits = match has_fixed_mask(program, element) {
+            true => String::new(),
+            false => format!(" && graph->instance_{at}.mask != 0"),
+        };
+        text += &format!("    if (!({ready}){waits}) return false;\n");
+    }
+    text += &format!(
+        "    struct instance *const instance = &graph->instance_{at};\n\
+         \x20   struct turn_{at} copy, *const turn = &copy;\n    turn_{at}_opened(graph, turn);\n\
+         \x20   bool has_moved = false;\n"
+    );
+    let rings = rings_ahead(emitter, plan, id);
+    for ring in &rings {
+        text += &format!("    const bool was_full_{0} = {1};\n", ring.0, is_full(plan, *ring));
+    }
+    text += &format!("    for (uint32_t left = {BATCH}; left > 0; left--) {{\n");
     let mut line = |line: &str| text += &format!("        {line}\n");
     if emitter.records {
         line(&format!("if ({RECORD_IS_FULL}) break;"));
@@ -221,7 +270,7 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     }
     line("uint64_t ready = 0;");
     for (port, input) in inputs.iter().enumerate() {
-        let ready = is_ready(emitter, *input);
+        let ready = is_ready(emitter, *input, "turn->");
         line(&format!("ready |= (uint64_t)({ready}) << {port};"));
     }
     line("ready &= mask;");
@@ -234,7 +283,8 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     if !room.is_empty() {
         line(&format!("if (UNLIKELY(!({}))) {{", room.join(" && ")));
         for channel in &plan.outputs[id.index()] {
-            if let Some(admits) = admits(&program.graph.channels[channel.index()], *channel) {
+            let found = &program.graph.channels[channel.index()];
+            if let Some(admits) = admits(plan, found, *channel) {
                 line(&format!("    graph->channel_{}.stalls += !{admits};", channel.0));
             }
         }
@@ -245,36 +295,52 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     let frame = frame_argument(emitter, id);
     line(&format!("begin_{element_at}(&firing, instance, ready{frame});"));
     for (port, input) in inputs.iter().enumerate() {
-        match *input {
-            Input::Ring(channel) => {
-                let front = front(&program.graph.channels[channel.index()], channel);
-                line(&format!("firing.input_{port} = {front};"));
-            }
-            Input::Host(endpoint, channel) => {
-                let host = format!("host_{port}");
-                let ty = item_storage(program.graph.channels[channel.index()].item);
-                let (build, expose) =
-                    (build(emitter, endpoint, &host), expose(emitter, endpoint, channel, &host));
-                line(&format!("{ty} {host};"));
-                line(&format!("if (ready >> {port} & 1) {{ {build} {expose} }}"));
-                line(&format!("firing.input_{port} = &{host};"));
-            }
-        }
+        line(&begin_input(emitter, plan, id, port, *input));
     }
     line(&format!("if (!run_{element_at}(instance, &graph->state_{at}, &firing)) continue;"));
     line("has_moved = true;");
+    line(&fired(emitter, id));
     for (port, input) in inputs.iter().enumerate() {
         let leave = match *input {
-            Input::Ring(channel) => format!("pop_{}(graph);", channel.0),
+            Input::Ring(channel) => format!("pop_{0}(&turn->channel_{0});", channel.0),
             Input::Host(endpoint, channel) => {
-                advance(emitter, endpoint, channel, &format!("host_{port}"))
+                advance(emitter, endpoint, channel, &format!("host_{port}"), "turn->")
             }
         };
         line(&format!("if (firing.taken >> {port} & 1) {{ {leave} }}"));
     }
     let suffix = if plan.is_root[id.index()] { "direct" } else { "queued" };
-    line(&format!("commit_{at}_{suffix}(graph, &firing);"));
-    text + "    }\n    return has_moved;\n}\n\n"
+    line(&format!("commit_{at}_{suffix}(graph, turn, &firing);"));
+    for ring in &rings {
+        line(&format!("if (UNLIKELY({} && !was_full_{})) break;", is_full(plan, *ring), ring.0));
+    }
+    text += &format!("    }}\n    turn_{at}_closed(graph, turn);\n");
+    text + "    return has_moved;\n}\n\n"
+}
+
+/// Gives a firing the item of a port.
+fn begin_input(
+    emitter: &Emitter<'_>,
+    plan: &Plan,
+    id: InstanceId,
+    port: usize,
+    input: Input,
+) -> String {
+    let (endpoint, channel) = match input {
+        Input::Ring(channel) => {
+            return format!("firing.input_{port} = {};", front(plan, channel, "turn->"));
+        }
+        Input::Host(endpoint, channel) => (endpoint, channel),
+    };
+    let host = format!("host_{port}");
+    let ty = item_storage(emitter.program.graph.channels[channel.index()].item);
+    let (build, expose) =
+        (build(emitter, endpoint, &host), expose(emitter, endpoint, channel, &host));
+    let ask = prefetch::of_records(emitter, plan, id, port, endpoint);
+    format!(
+        "{ty} {host}; if (ready >> {port} & 1) {{ {ask}{build} {expose} }} \
+         firing.input_{port} = &{host};"
+    )
 }
 
 /// Passes items from one endpoint to another.
@@ -298,7 +364,7 @@ fn step_through(emitter: &Emitter<'_>, id: ChannelId) -> String {
     text += &format!("        {}\n", expose(emitter, from, id, "host"));
     let output = format!("&graph->endpoint_{}", to.0);
     text += &format!("        {}\n", write_item(channel.item, &output, "&host"));
-    text += &format!("        {}\n", advance(emitter, from, id, "host"));
+    text += &format!("        {}\n", advance(emitter, from, id, "host", "graph->"));
     text + "        has_moved = true;\n    }\n    return has_moved;\n}\n\n"
 }
 
@@ -317,7 +383,11 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
             Item::Bits(_) => format!(
                 "    graph->endpoint_{at}.data = io[{at}].data;\n\
                  \x20   graph->endpoint_{at}.count = io[{at}].count;\n\
-                 \x20   graph->endpoint_{at}.at = 0;\n"
+                 \x20   graph->endpoint_{at}.at = 0;\n{}",
+                match endpoint.direction {
+                    Direction::Into => format!("    graph->endpoint_{at}.asked = 0;\n"),
+                    Direction::OutOf => String::new(),
+                }
             ),
         };
     }
@@ -334,12 +404,12 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         })
     };
     for (at, channel, endpoint) in outputs() {
-        let from = front(channel, ChannelId::new(at));
+        let from = front(plan, ChannelId::new(at), "graph->");
         let output = format!("&graph->endpoint_{}", endpoint.0);
         text += &format!(
             "        while (graph->channel_{at}.fill != 0 && {}) {{\n\
-             \x20           {}\n            pop_{at}(graph);\n            has_moved = true;\n\
-             \x20       }}\n",
+             \x20           {}\n            pop_{at}(&graph->channel_{at});\n\
+             \x20           has_moved = true;\n        }}\n",
             has_room(channel.item, endpoint),
             write_item(channel.item, &output, &from)
         );
@@ -360,7 +430,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         }
         text += &format!("    io[{at}].done = graph->endpoint_{at}.at;\n");
     }
-    text += &keep_packets(emitter);
+    text += &keep_packets(emitter, plan);
     if emitter.records {
         text += &format!("    if ({RECORD_IS_FULL}) return STATUS_RECORD_FULL;\n");
     }
@@ -384,12 +454,12 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
 }
 
 /// Takes what is inside out of the host's frames, which end with the run.
-fn keep_packets(emitter: &Emitter<'_>) -> String {
+fn keep_packets(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text = String::new();
     let rings = graph.channels.iter().enumerate();
-    for (at, channel) in rings.filter(|(_, it)| has_ring(it) && is_packet(it.item)) {
-        let next = nth(channel, ChannelId::new(at), "at");
+    for (at, _) in rings.filter(|(_, it)| has_ring(it) && is_packet(it.item)) {
+        let next = nth(plan, ChannelId::new(at), "graph->", "at");
         text += &format!(
             "    for (uint32_t at = 0; at < graph->channel_{at}.fill; at++) {{\n\
              \x20       packet_keep(graph->runtime, {next});\n    }}\n"

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Asks for the memory that a firing will touch as soon as its item is known.
+//!
+//! For each element and port that has an address slice (`freeport_ir::analysis`), a C function
+//! that computes the indexes and prefetches the cache lines. It has no other effect: what is out
+//! of range is not asked for, and nothing is counted.
+
+use super::elements::is_large;
+use super::plan::{AHEAD, Plan};
+use super::types::{assign, bytes_of, integer, is_wide, storage, zero};
+use super::values::{Operand, extracted, pure};
+use super::worker::build_at;
+use super::{Emitter, comment, item_width};
+use freeport_ir::analysis::{Access, AddressSlice, Place, address_slices};
+use freeport_ir::{
+    Element, ElementId, EndpointId, Function, Inst, InstanceId, Object, ObjectRef, Op, PortId,
+    ValueId,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a cache line.
+const LINE_BYTES: u64 = 64;
+
+/// Most lines that one access asks for.
+const MAX_LINES: usize = 4;
+
+/// The slices of the program's elements.
+#[derive(Default)]
+pub(super) struct Slices {
+    by_element: BTreeMap<ElementId, Vec<AddressSlice>>,
+}
+
+impl Slices {
+    /// Those of the elements that have instances.
+    pub fn of(emitter: &Emitter<'_>) -> Self {
+        let instances = emitter.program.graph.instances.iter();
+        let elements: BTreeSet<_> = instances.map(|instance| instance.element).collect();
+        let slices = |id: ElementId| (id, address_slices(emitter.program, id));
+        Self { by_element: elements.into_iter().map(slices).collect() }
+    }
+
+    /// Whether an item for that port says what will be touched.
+    pub fn has(&self, element: ElementId, port: PortId) -> bool {
+        let slices = self.by_element.get(&element);
+        slices.is_some_and(|slices| slices.iter().any(|slice| slice.port == port))
+    }
+
+    /// The functions of an element.
+    pub fn functions(&self, emitter: &Emitter<'_>, element: ElementId) -> String {
+        let slices = self.by_element.get(&element).into_iter().flatten();
+        slices.map(|slice| function(emitter, element, slice)).collect()
+    }
+}
+
+/// The call for an item at the C pointer `item`.
+pub(super) fn call(element: ElementId, port: PortId, state: &str, item: &str) -> String {
+    format!("prefetch_{}_{}({state}, {item});", element.0, port.0)
+}
+
+/// Statements that ask for what the host's next records will touch, as far as they tell.
+pub(super) fn of_records(
+    emitter: &Emitter<'_>,
+    plan: &Plan,
+    id: InstanceId,
+    port: usize,
+    endpoint: EndpointId,
+) -> String {
+    let (element, port) = (emitter.program.instance(id).element, PortId::new(port));
+    if !plan.slices.has(element, port) {
+        return String::new();
+    }
+    let from = format!("graph->endpoint_{}", endpoint.0);
+    let ty = storage(item_width(emitter.program.element(element).inputs[port.index()].item));
+    let build = build_at(emitter, endpoint, &format!("{from}.asked"), "next");
+    let call = call(element, port, &format!("&graph->state_{}", id.0), "&next");
+    let goes_on = format!("{from}.asked < {from}.count && {from}.asked < {from}.at + {AHEAD}");
+    format!("for (; {goes_on}; {from}.asked++) {{ {ty} next; {build} {call} }} ")
+}
+
+fn function(emitter: &Emitter<'_>, id: ElementId, slice: &AddressSlice) -> String {
+    let element = emitter.program.element(id);
+    let port = &element.inputs[slice.port.index()];
+    let mut text = format!(
+        "// Asks for what an item at {} will touch.\n\
+         INLINE void prefetch_{}_{}(struct state_{1} *const state, \
+         const {} *const item) {{\n",
+        comment(&port.name),
+        id.0,
+        slice.port.0,
+        storage(item_width(port.item))
+    );
+    let function = &slice.function;
+    for inst in &function.blocks[0].insts {
+        text += &instruction(element, function, inst);
+    }
+    for access in &slice.accesses {
+        text += &ask(id, element, function, access);
+    }
+    text + "}\n\n"
+}
+
+fn operand(function: &Function, value: ValueId) -> Operand {
+    Operand { name: format!("value_{}", value.0), width: function.width_of(value) }
+}
+
+fn instruction(element: &Element, function: &Function, inst: &Inst) -> String {
+    let Some(result) = inst.result else { return String::new() };
+    let to = operand(function, result);
+    let declared = format!("    {} {};\n", storage(to.width), to.name);
+    let statements = match &inst.op {
+        Op::Peek(_) => assign(&to.name, "(*item)", to.width),
+        Op::Load { object: ObjectRef::State(at), index, lo, .. } => {
+            let object = &element.state[at.index()];
+            let (within, index) = position(&operand(function, *index), object.depth);
+            let place = format!("state->object_{}[{index}]", at.0);
+            let loaded = extracted(&to.name, &place, object.elem_bits, *lo, to.width);
+            format!("if ({within}) {{ {loaded} }} else {{ {} = {}; }}", to.name, zero(to.width))
+        }
+        Op::LoadBytes { object: ObjectRef::State(at), offset, bytes } => {
+            let depth = element.state[at.index()].depth;
+            let places = (depth + 1).saturating_sub(u64::from(*bytes));
+            let (within, offset) = position(&operand(function, *offset), places);
+            let from = format!("state->object_{} + {offset}", at.0);
+            let (name, zero) = (&to.name, zero(to.width));
+            format!("{name} = {zero}; if ({within}) memcpy(&{name}, {from}, {bytes});")
+        }
+        op => pure(function, op, &to, |value| operand(function, value)).unwrap_or_default(),
+    };
+    format!("{declared}    {statements}\n")
+}
+
+/// The condition that a position is below `depth`, and the position where it is.
+fn position(at: &Operand, depth: u64) -> (String, String) {
+    let Operand { name, width } = at;
+    let within = format!("({}) < UINT64_C({depth})", integer(name, *width));
+    match is_wide(*width) {
+        true => (within, format!("load_bytes({name}.b, 8)")),
+        false => (within, format!("(uint64_t)({name})")),
+    }
+}
+
+/// Bytes of an element of which each line that holds some of `first` to `last` has one.
+fn places(object: &Object, first: u64, last: u64) -> Vec<u64> {
+    let stride = match is_wide(object.elem_bits) {
+        true => u64::from(bytes_of(object.elem_bits)),
+        false => u64::from(bytes_of(object.elem_bits)).next_power_of_two(),
+    };
+    // Of such elements it is known where in a line they begin; others may cross a border anywhere.
+    let fits = LINE_BYTES.is_multiple_of(stride) || stride.is_multiple_of(LINE_BYTES);
+    let is_aligned = fits && is_large(object) && last < stride;
+    let start = if is_aligned { first / LINE_BYTES * LINE_BYTES } else { first };
+    let end = (!is_aligned && last > first).then_some(last);
+    (start..=last).step_by(LINE_BYTES as usize).chain(end).take(MAX_LINES).collect()
+}
+
+/// Prefetches the lines of an access.
+fn ask(id: ElementId, element: &Element, function: &Function, access: &Access) -> String {
+    let (at, first, last) = match access.place {
+        Place::Object { object, first, last } => (object, first, last),
+        Place::Table(table) => {
+            let key = operand(function, access.at).name;
+            return format!("    table_prefetch_{}_{}(state, {key});\n", id.0, table.0);
+        }
+    };
+    let object = &element.state[at.index()];
+    let (within, index) = position(&operand(function, access.at), object.depth);
+    let places = places(object, u64::from(first), u64::from(last));
+    let mut text = format!(
+        "    if ({within}) {{\n        const uint8_t *const at = \
+         (const uint8_t *)&state->object_{}[{index}];\n",
+        at.0
+    );
+    for place in places {
+        text += &format!("        __builtin_prefetch(at + {place});\n");
+    }
+    text + "    }\n"
+}
