@@ -90,6 +90,8 @@ pub struct Enum {
 pub struct Declaration {
     /// `register`, `local`, `global`, or none.
     pub place: Option<Place>,
+    /// `lru`, `lpm` or `array` before `table`.
+    pub table_kind: Option<Name>,
     /// Whether it was written `const`.
     pub is_const: bool,
     /// Type without array dimensions.
@@ -137,7 +139,7 @@ pub enum TypeKind {
     Pasted(String, Box<Expr>),
     /// A record in place.
     Record(Box<Record>),
-    /// `table<key, value, kind>`-like types are `Named` with arguments; `void` is `Named`.
+    /// `table<Key, Value>` and `packet<128>` are `Named` with arguments; `void` is `Named`.
     Bits {
         /// `int<N>` or `uint<N>`.
         signed: bool,
@@ -392,6 +394,8 @@ pub enum ExprKind {
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `f(args)`; template arguments are in the name.
     Call(Name, Vec<TemplateArg>, Vec<Expr>),
+    /// `table.lookup(args)`
+    MethodCall(Box<Expr>, Name, Vec<Expr>),
     /// `a[i]`: an element of an array, or a bit of an integer.
     Index(Box<Expr>, Box<Expr>),
     /// `v[hi:lo]`

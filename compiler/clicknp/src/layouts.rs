@@ -3,7 +3,7 @@
 //! read and write them by name, and the types of methods.
 
 use crate::types::Type;
-use freeport_ir::{ElementId, ObjectId};
+use freeport_ir::{ElementId, ObjectId, TableId};
 
 /// The layouts of all elements of a program.
 #[derive(Clone, Debug, Default)]
@@ -12,11 +12,13 @@ pub struct Layouts {
     pub elements: Vec<ElementLayout>,
 }
 
-/// The variables and methods of an element.
+/// The variables, tables and methods of an element.
 #[derive(Clone, Debug, Default)]
 pub struct ElementLayout {
     /// State variables, in order.
     pub variables: Vec<VariableLayout>,
+    /// Keyed tables, in order.
+    pub tables: Vec<TableLayout>,
     /// Methods, in order.
     pub methods: Vec<MethodLayout>,
     /// Types of the input ports, then of the output ports, as written.
@@ -34,6 +36,24 @@ pub struct VariableLayout {
     pub ty: String,
     /// The numbers in each element of the object: of a plain number, one with an empty path.
     pub fields: Vec<FieldLayout>,
+}
+
+/// A keyed table.
+#[derive(Clone, Debug)]
+pub struct TableLayout {
+    /// Its name.
+    pub name: String,
+    /// Its place in the element.
+    pub table: TableId,
+    /// The type of its keys, as written.
+    pub key_ty: String,
+    /// The numbers in a key of the IR, which has nothing between them. The key of a longest-prefix
+    /// table is one number; in the IR its bytes are in the opposite order, after the length.
+    pub key: Vec<FieldLayout>,
+    /// The type of its values, as written.
+    pub value_ty: String,
+    /// The numbers in a value.
+    pub value: Vec<FieldLayout>,
 }
 
 /// A number in a variable.
@@ -107,4 +127,51 @@ fn collect(ty: &Type, path: String, bit: u64, width: Option<u32>, found: &mut Ve
         }
         Type::Void | Type::Pointer(_) | Type::Packet(_) => {}
     }
+}
+
+/// The parts of a value of type `ty` that hold numbers: the first bit of each and how many it has.
+/// Of a union that is all of it.
+pub fn packed_runs(ty: &Type) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = vec![];
+    collect_runs(ty, 0, None, &mut runs);
+    runs
+}
+
+fn collect_runs(ty: &Type, bit: u64, width: Option<u32>, runs: &mut Vec<(u64, u64)>) {
+    match ty {
+        Type::Record(record) if !record.is_union => {
+            for field in &record.fields {
+                collect_runs(&field.ty, bit + field.bit, field.bit_field, runs);
+            }
+        }
+        Type::Array(item, count) => {
+            let stride = crate::types::layout::size_bytes(item) * 8;
+            for at in 0..*count {
+                collect_runs(item, bit + at * stride, None, runs);
+            }
+        }
+        _ => {
+            let end = bit + width.map_or(ty.value_bits(), u64::from);
+            match runs.last_mut() {
+                // The members of a flit overlap.
+                Some((first, width)) if bit <= *first + *width => {
+                    *width = (*width).max(end - *first);
+                }
+                _ if end > bit => runs.push((bit, end - bit)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The numbers in a value of type `ty` that has nothing between them, as [`packed_runs`] cuts it.
+pub fn packed_fields(ty: &Type) -> Vec<FieldLayout> {
+    let runs = packed_runs(ty);
+    let packed = |bit: u64| {
+        let before = runs.iter().take_while(|(first, _)| *first <= bit);
+        let cut: u64 = before.map(|(first, width)| (*width).min(bit - first)).sum();
+        cut
+    };
+    let fields = fields(ty).into_iter();
+    fields.map(|field| FieldLayout { bit: packed(field.bit), ..field }).collect()
 }

@@ -40,6 +40,18 @@ struct R {
     uchar e;
     uint40 f;
 };
+struct K {
+    ushort c;
+    uint40 f;
+    uchar d;
+};
+struct V {
+    ulong n;
+    uint13 odd;
+    uchar low : 3;
+    uchar high : 5;
+    ushort w[2];
+};
 ";
 
 const SOURCES: [&str; 4] = ["from_tor", "from_nic", "from_host", "from_memory"];
@@ -107,9 +119,10 @@ impl Grower {
         if joins && let Some(other) = self.take_like(kind) {
             return self.join(kind, &stream, &other);
         }
-        let choice = self.writer.random.u32(0..5);
+        let choice = self.writer.random.u32(0..7);
         let (ports, body, outputs) = match (kind, choice) {
             (Kind::Record, 0..3) => ("R in -> R out", self.map_record(), vec![kind]),
+            (Kind::Record, 5 | 6) => ("R in -> R out", self.look_up_record(), vec![kind]),
             (Kind::Record, 3) => ("R in -> R one, R two", self.route_record(), vec![kind; 2]),
             (Kind::Record, _) => ("R in -> R out", self.repeat_record(), vec![kind]),
             (Kind::Flit, 0 | 1) => ("flit in -> flit out", self.map_flit(), vec![kind]),
@@ -228,6 +241,56 @@ impl Grower {
              {scramble}            if ({cond}) set_output_port(one, r);\n            \
              if (r.a & 4) set_output_port(two, r);\n        }}\n"
         ))
+    }
+
+    /// Counts records by some of their bits in a table of few entries, which fill it, make room
+    /// and are deleted while they are pointed to.
+    fn look_up_record(&mut self) -> String {
+        let (scramble, cond) = (self.scramble_record(), self.condition());
+        let random = &mut self.writer.random;
+        let capacity = random.u32(1..=6);
+        let mask = [1, 3, 7][random.usize(0..3)];
+        let part = ["r.b", "r.c", "r.d + r.e"][random.usize(0..3)];
+        let kinds = ["", "lru ", "lpm ", "array "];
+        let kind = kinds[random.usize(0..kinds.len())];
+        let (ty, key) = match (kind, random.u32(0..3)) {
+            ("lpm ", _) => ("uint", format!("(({part}) & {mask}) * 0x10204081")),
+            ("array ", _) => ("uchar", format!("({part}) & {mask}")),
+            (_, 0) => ("K", String::new()),
+            (_, 1) => ("uint100", format!("(uint100)(({part}) & {mask}) << 70")),
+            _ => ("uint", format!("({part}) & {mask}")),
+        };
+        let key = match ty {
+            "K" => format!("K key = {{ r.c & {mask}, r.f & 1, r.d & 1 }};"),
+            ty => format!("{ty} key = {key};"),
+        };
+        let length = if kind == "lpm " { ", r.d % 34" } else { "" };
+        let body = format!(
+            "        if (test_input_port(in)) {{
+            R r = read_input_port(in);
+            {key}
+            V *v = entries.lookup(key);
+            if (v) {{
+                v->n += r.a;
+                v->odd ^= r.b;
+                v->low += 1;
+                v->w[r.e & 3] += r.c;
+                r.b ^= v->w[0] + v->high;
+            }} else {{
+                V fresh = {{ r.a, r.b }};
+                if (!entries.update(key{length}, fresh)) r.e += 1;
+            }}
+{scramble}            if ({cond}) r.d += entries.delete(key{length});
+            if (v && v->n != 7) {{ v->n += 1; v->high = r.c; }}
+            V *again = entries.lookup(key);
+            if (again != 0) r.a += again->n;
+            else r.c += 1;
+            set_output_port(out, r);
+        }}
+"
+        );
+        state(&format!("        {kind}table<{ty}, V> entries[{capacity}];\n"))
+            + &handler_only(&body)
     }
 
     /// Sends each record several times, by firings that wait for nothing.

@@ -80,6 +80,10 @@ impl Substitution {
                 let args = args.iter().map(|arg| self.arg(arg)).collect();
                 ExprKind::Call(name.clone(), args, values.iter().map(|v| self.expr(v)).collect())
             }
+            ExprKind::MethodCall(of, name, values) => {
+                let values = values.iter().map(|value| self.expr(value)).collect();
+                ExprKind::MethodCall(boxed(of), name.clone(), values)
+            }
             ExprKind::Index(of, index) => ExprKind::Index(boxed(of), boxed(index)),
             ExprKind::Slice(of, high, low) => ExprKind::Slice(boxed(of), boxed(high), boxed(low)),
             ExprKind::Cast(ty, inner) => ExprKind::Cast(self.type_expr(ty), boxed(inner)),

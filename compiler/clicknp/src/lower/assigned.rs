@@ -152,6 +152,10 @@ impl Names {
                     self.expr(arg);
                 }
             }
+            ExprKind::MethodCall(of, _, args) => {
+                self.expr(of);
+                args.iter().for_each(|arg| self.expr(arg));
+            }
             ExprKind::Index(of, at) => {
                 if let ExprKind::Name(index, _) = &at.kind {
                     self.indexed.push((of.as_ref().clone(), index.clone()));

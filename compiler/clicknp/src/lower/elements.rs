@@ -343,6 +343,9 @@ impl<'a> Body<'_, 'a> {
         variables: &mut Vec<VariableLayout>,
     ) -> Lowered<()> {
         let Some(name) = &one.name else { return Ok(()) };
+        if super::tables::is_table(one) {
+            return self.declare_table(one, name, id);
+        }
         if one.is_const {
             let binding = self.constant_binding(one)?;
             self.declare(name, binding);

@@ -51,6 +51,7 @@ impl<'a> Body<'_, 'a> {
             }
             ExprKind::Conditional(cond, yes, no) => self.conditional(cond, yes, no, expr.span),
             ExprKind::Call(name, template, args) => self.call(name, template, args, expr.span),
+            ExprKind::MethodCall(of, method, args) => self.method_call(of, method, args, expr.span),
             ExprKind::Index(of, at) => self.index(of, at, expr.span),
             ExprKind::Slice(of, high, low) => self.slice(of, high, low, expr.span),
             ExprKind::Member { of, member, through_pointer } => {
@@ -157,6 +158,7 @@ impl<'a> Body<'_, 'a> {
                 let place = Place::whole(object, &table.ty);
                 Ok(Operand::Place(Place { is_const: true, ..place }))
             }
+            Some(Binding::Keyed(_)) => Err(self.table_as_value(name, span)),
             Some(Binding::Port(side, at)) => self.port_bits(side, at, span),
             Some(Binding::Type(_) | Binding::Function(_)) => {
                 let message = format!("`{name}` is not a variable");
@@ -257,7 +259,10 @@ impl<'a> Body<'_, 'a> {
                 Ok(Operand::Pointer(place))
             }
             _ => {
-                let value = self.number(of)?;
+                let value = match op {
+                    UnaryOperator::Not => self.condition(of)?,
+                    _ => self.number(of)?,
+                };
                 Ok(Operand::Value(self.unary_value(op, &value)))
             }
         }

@@ -392,6 +392,7 @@ impl<'a> Body<'_, 'a> {
         };
         if let (Type::Pointer(target), []) = (&base, param.dimensions.as_slice()) {
             let Some(first) = first else { return Err(self.not_a_pointer(span)) };
+            self.check_pointed(&first, target, span)?;
             return self.declare_pointer(name, target, Some(first.part(0, target)));
         }
         let given = match &operand {

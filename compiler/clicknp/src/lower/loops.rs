@@ -58,7 +58,7 @@ impl<'a> Body<'_, 'a> {
         let again = (is_do || is_branching).then(|| self.new_temporary(&Type::Bool, one.span));
         if let Some(again) = &again {
             let first = match &one.cond {
-                Some(cond) if !is_do => self.number(cond)?,
+                Some(cond) if !is_do => self.condition(cond)?,
                 _ => Value::known(Constant::flag(true)),
             };
             let first = self.converted(&first, &Type::Bool);
@@ -70,7 +70,7 @@ impl<'a> Body<'_, 'a> {
         self.builder.switch_to(header);
         let cond = match (&again, &one.cond) {
             (Some(again), _) => Some(self.load(again, one.span)?),
-            (None, Some(cond)) => Some(self.number(cond)?),
+            (None, Some(cond)) => Some(self.condition(cond)?),
             (None, None) => None,
         };
         self.at(one.span);
@@ -89,7 +89,7 @@ impl<'a> Body<'_, 'a> {
             outcome = outcome.and(self.operand(step).map(|_| ()));
         }
         if let (Some(again), Some(cond)) = (&again, &one.cond) {
-            let cond = self.number(cond)?;
+            let cond = self.condition(cond)?;
             let cond = self.converted(&cond, &Type::Bool);
             self.store(again, &cond, one.span)?;
         }
@@ -176,7 +176,7 @@ impl<'a> Body<'_, 'a> {
         match &cond.kind {
             _ if self.is_harmless(cond) => false,
             ExprKind::Binary(BinaryOperator::And | BinaryOperator::Or, ..) => true,
-            ExprKind::Conditional(..) | ExprKind::Call(..) => true,
+            ExprKind::Conditional(..) | ExprKind::Call(..) | ExprKind::MethodCall(..) => true,
             ExprKind::Binary(_, left, right) | ExprKind::Comma(left, right) => {
                 self.branches(left) || self.branches(right)
             }

@@ -28,6 +28,7 @@ mod ports;
 mod statements;
 mod subscripts;
 mod switches;
+mod tables;
 mod templates;
 mod values;
 

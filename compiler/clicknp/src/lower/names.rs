@@ -6,6 +6,7 @@ use super::constants::Constant;
 use super::packets::PacketVariable;
 use super::places::Place;
 use super::pointers::PointerId;
+use super::tables::KeyedTable;
 use super::{Lowered, Side};
 use crate::ast::{self, Expr, Name, TemplateArg, TypeExpr, TypeKind};
 use crate::diagnostic::Diagnostic;
@@ -31,6 +32,8 @@ pub enum Binding<'a> {
     Constant(Constant),
     /// An array of numbers known at compile time.
     Table(Arc<ConstantTable>),
+    /// A keyed table of the element.
+    Keyed(Arc<KeyedTable>),
     /// A type.
     Type(Type),
     /// A port, or an array of them: its place in the element's list of that side.
@@ -81,7 +84,7 @@ impl<'a> Body<'_, 'a> {
         let mut resolved = match &ty.kind {
             TypeKind::Named(name, args) => {
                 if name == "table" {
-                    return Err(self.not_in_this_version(name, ty.span));
+                    return Err(self.table_elsewhere(ty));
                 }
                 if name == "packet" {
                     return self.packet_type(args, ty.pointers, ty.span);
@@ -303,15 +306,6 @@ impl<'a> Body<'_, 'a> {
             Diagnostic::error("E0210", span, format!("an integer of {bits} bits"))
                 .label(format!("integers have 1 to {MAX_INTEGER_BITS} bits"))
                 .help("use an array for larger things"),
-        )
-    }
-
-    fn not_in_this_version(&mut self, name: &str, span: Span) -> super::Reported {
-        let help = "use an array in `.state`, and search it in the handler";
-        self.report(
-            Diagnostic::error("E0401", span, format!("`{name}` types are not in this version"))
-                .label("not available")
-                .help(help),
         )
     }
 }

@@ -6,7 +6,7 @@ use super::assigned;
 use super::body::Body;
 use super::constants::{Constant, Operand as Side, Operation, plan};
 use super::expressions::Operand;
-use super::places::Place;
+use super::places::{Base, Place};
 use super::values::Value;
 use crate::ast::{BinaryOperator, Expr, UnaryOperator};
 use crate::diagnostic::Diagnostic;
@@ -27,6 +27,11 @@ impl<'a> Body<'_, 'a> {
         }
         let first = self.decayed(left)?;
         if let Operand::Pointer(place) = first {
+            let compares = matches!(op, BinaryOperator::Eq | BinaryOperator::Ne);
+            if let (Base::TableValue(found), true) = (place.base, compares) {
+                let is_equal = op == BinaryOperator::Eq;
+                return self.compared_with_nothing(found, is_equal, right, span);
+            }
             return self.pointer_sum(op, &place, right, span);
         }
         let first = self.value_of(first, left.span)?;
@@ -175,12 +180,12 @@ impl<'a> Body<'_, 'a> {
         right: &'a Expr,
         span: Span,
     ) -> Lowered<Operand> {
-        let first = self.number(left)?;
+        let first = self.condition(left)?;
         if let Some(constant) = first.as_constant() {
             if constant.truth() != is_and {
                 return Ok(Operand::Value(Value::known(Constant::flag(!is_and))));
             }
-            let second = self.number(right)?;
+            let second = self.condition(right)?;
             if let Some(constant) = second.as_constant() {
                 let result = Constant::flag(constant.truth());
                 return Ok(Operand::Value(Value::known(result)));
@@ -190,7 +195,7 @@ impl<'a> Body<'_, 'a> {
         self.at(span);
         let first = self.truth(&first);
         if self.is_harmless(right) {
-            let second = self.number(right)?;
+            let second = self.condition(right)?;
             let second = self.truth(&second);
             self.at(span);
             let op = if is_and { BinaryOp::And } else { BinaryOp::Or };
@@ -202,7 +207,7 @@ impl<'a> Body<'_, 'a> {
         let (if_true, if_false) = if is_and { (more, exit) } else { (exit, more) };
         self.builder.branch(first, if_true, if_false);
         self.builder.switch_to(more);
-        let second = self.number(right)?;
+        let second = self.condition(right)?;
         let second = Value::computed(Type::Bool, self.truth(&second));
         self.store(&result, &second, span)?;
         self.builder.jump(exit);
@@ -233,7 +238,7 @@ impl<'a> Body<'_, 'a> {
         no: &'a Expr,
         span: Span,
     ) -> Lowered<Operand> {
-        let cond = self.number(cond)?;
+        let cond = self.condition(cond)?;
         if let Some(constant) = cond.as_constant() {
             let (taken, other) = if constant.truth() { (yes, no) } else { (no, yes) };
             let value = self.value(taken)?;

@@ -283,8 +283,9 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// Forgets what an arm of a switch declared that only its own blocks compute: packets and
-    /// pointers into them. The names stay, and a later arm that uses them is told why it cannot.
+    /// Forgets what an arm of a switch declared that only its own blocks compute: packets,
+    /// pointers into them and into values of tables. The names stay, and a later arm that uses
+    /// them is told why it cannot.
     pub(super) fn leave_arm(&mut self) {
         let pointers = &self.pointers;
         let Some(scope) = self.scopes.last_mut() else { return };
@@ -296,10 +297,9 @@ impl<'a> Body<'_, 'a> {
         for (binding, _) in scope.values_mut() {
             let is_gone = match binding {
                 Binding::Packet(_) => true,
-                Binding::Pointer(id) => {
-                    let place = pointers[*id].place.as_ref();
-                    place.is_some_and(|place| packets.contains(&place.base))
-                }
+                Binding::Pointer(id) => pointers[*id].place.as_ref().is_some_and(|place| {
+                    matches!(place.base, Base::TableValue(_)) || packets.contains(&place.base)
+                }),
                 _ => false,
             };
             if is_gone {
@@ -316,13 +316,13 @@ impl<'a> Body<'_, 'a> {
                 format!("`{name}` belongs to another arm of the switch"),
             )
             .label("not set here")
-            .help("read the packet before the `switch`, or put braces around each arm"),
+            .help("declare it before the `switch`, or put braces around each arm"),
         )
     }
 }
 
 /// The first byte that `width` bits at a place touch, not counting computed ones, and how many.
-fn covering(place: &Place, width: u32) -> (i64, u32) {
+pub(super) fn covering(place: &Place, width: u32) -> (i64, u32) {
     let lo = place.bit.rem_euclid(8) as u32;
     (place.bit.div_euclid(8), (lo + width).div_ceil(8))
 }

@@ -21,6 +21,8 @@ pub enum Base {
     Object(ObjectRef),
     /// The bytes of a packet.
     Packet(ValueId),
+    /// The value of a table's entry, or nothing.
+    TableValue(ValueId),
 }
 
 /// A part of an object or a packet.
@@ -94,7 +96,8 @@ impl Place {
     /// Whether a pointer can point to it: not to bits inside of bytes.
     pub fn has_address(&self) -> bool {
         let is_in_byte = self.bit.rem_euclid(8) != 0 || self.dynamic_bit.is_some();
-        self.bit_field.is_none() && !(is_in_byte && matches!(self.base, Base::Packet(_)))
+        let is_object = matches!(self.base, Base::Object(_));
+        self.bit_field.is_none() && (is_object || !is_in_byte)
     }
 
     fn bit_in_element(&self) -> u64 {
@@ -176,6 +179,7 @@ impl Body<'_, '_> {
         let object = match place.base {
             Base::Object(object) => object,
             Base::Packet(packet) => return self.load_packet(packet, place, width, span),
+            Base::TableValue(value) => return Ok(self.load_table_value(value, place, width)),
         };
         let mut parts = vec![];
         for piece in self.pieces(object, place, width, span)? {
@@ -212,6 +216,10 @@ impl Body<'_, '_> {
         let object = match place.base {
             Base::Object(object) => object,
             Base::Packet(packet) => return self.store_packet(packet, place, id, span),
+            Base::TableValue(value) => {
+                self.store_table_value(value, place, id);
+                return Ok(());
+            }
         };
         let mut done = 0;
         for piece in self.pieces(object, place, width, span)? {
@@ -232,7 +240,7 @@ impl Body<'_, '_> {
         let held = match place.base {
             Base::Object(object) => u64::from(self.object(object).elem_bits),
             // The computed bit is within a byte.
-            Base::Packet(_) => (place.width() + 7).next_multiple_of(8),
+            Base::Packet(_) | Base::TableValue(_) => (place.width() + 7).next_multiple_of(8),
         };
         let (start, width) = match place.window {
             Some((start, width)) if start <= place.bit && (place.bit - start) < width as i64 => {
@@ -299,7 +307,7 @@ impl Body<'_, '_> {
     pub(super) fn outside(&mut self, place: &Place, span: Span) -> Reported {
         let object = match place.base {
             Base::Object(object) => self.object(object),
-            Base::Packet(_) => return self.before_packet(span),
+            Base::Packet(_) | Base::TableValue(_) => return self.before_packet(span),
         };
         let name = object.name.clone();
         let bytes = object.depth * place.stride / 8;
@@ -380,7 +388,7 @@ impl Body<'_, '_> {
     pub(super) fn has_elements(&self, base: Base) -> bool {
         match base {
             Base::Object(object) => self.object(object).depth > 1,
-            Base::Packet(_) => true,
+            Base::Packet(_) | Base::TableValue(_) => true,
         }
     }
 
@@ -388,7 +396,7 @@ impl Body<'_, '_> {
     pub(super) fn base_name(&self, base: Base) -> String {
         match base {
             Base::Object(object) => self.object(object).name.clone(),
-            Base::Packet(packet) => {
+            Base::Packet(packet) | Base::TableValue(packet) => {
                 let name = &self.builder.function().values[packet.index()].name;
                 name.clone().unwrap_or_else(|| "packet".into())
             }

@@ -58,6 +58,11 @@ impl Body<'_, '_> {
         });
         self.declare(name, super::names::Binding::Pointer(id));
         match place {
+            Some(place) if matches!(place.base, Base::TableValue(_)) => {
+                self.pointers[id].place =
+                    Some(Place { ty: target.clone(), bit_field: None, ..place });
+                Ok(())
+            }
             Some(place) => self.assign_pointer(id, &place, name.span),
             None => Ok(()),
         }
@@ -91,6 +96,15 @@ impl Body<'_, '_> {
             Place { ty: self.pointers[id].target.clone(), bit_field: None, ..place.clone() };
         if let (Base::Packet(packet), None) = (place.base, &self.pointers[id].place) {
             self.check_pointer_into(packet, self.pointers[id].depth, span)?;
+        }
+        let before = self.pointers[id].place.as_ref().map(|place| place.base);
+        let is_found = |base: Base| matches!(base, Base::TableValue(_));
+        if is_found(place.base) || before.is_some_and(is_found) {
+            let variable = &mut self.pointers[id];
+            let name = variable.name.clone();
+            // So that its uses are not errors too.
+            variable.place.get_or_insert(place);
+            return Err(self.table_pointer_moves(&name, span));
         }
         if !self.pointers[id].moves {
             self.pointers[id].place = Some(place);

@@ -82,7 +82,7 @@ impl<'a> Body<'_, 'a> {
         otherwise: Option<&'a Statement>,
     ) -> Lowered<()> {
         let cond_span = cond.span;
-        let cond = self.number(cond);
+        let cond = self.condition(cond);
         let constant = cond.as_ref().ok().and_then(Value::as_constant);
         if let Some(constant) = constant {
             // Of a condition that templates decide, the other side is not even checked.
@@ -254,7 +254,10 @@ impl<'a> Body<'_, 'a> {
         if let Type::Pointer(target) = &ty {
             let place = match &one.init {
                 Some(init) => match self.decayed(init)? {
-                    super::expressions::Operand::Pointer(place) => Some(place),
+                    super::expressions::Operand::Pointer(place) => {
+                        self.check_pointed(&place, target, init.span)?;
+                        Some(place)
+                    }
                     _ => return Err(self.not_a_pointer(init.span)),
                 },
                 None => None,
@@ -308,7 +311,7 @@ impl<'a> Body<'_, 'a> {
     /// Warns of a local variable that hides one of the element.
     fn check_shadowing(&mut self, name: &ast::Name) {
         let Some(element) = self.element.clone() else { return };
-        if let Some((Binding::Variable(_) | Binding::Port(..), before)) =
+        if let Some((Binding::Variable(_) | Binding::Port(..) | Binding::Keyed(_), before)) =
             element.scope.get(&name.text)
         {
             let message = format!("`{}` hides what the element calls so", name.text);

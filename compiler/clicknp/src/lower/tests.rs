@@ -4,6 +4,7 @@
 mod elements;
 mod functions;
 mod packets;
+mod tables;
 mod wide;
 
 use super::Lowering;

@@ -192,7 +192,11 @@ impl Parser<'_> {
                 "." | "->" => {
                     self.advance();
                     let member = self.name("the name of a member")?;
-                    ExprKind::Member { of, member, through_pointer: mark == "->" }
+                    self.height = 0;
+                    match mark == "." && self.eat("(") {
+                        true => ExprKind::MethodCall(of, member, self.arguments()?),
+                        false => ExprKind::Member { of, member, through_pointer: mark == "->" },
+                    }
                 }
                 "++" | "--" => {
                     self.advance();
@@ -200,7 +204,7 @@ impl Parser<'_> {
                 }
                 _ => return Ok(*of),
             };
-            if !matches!(kind, ExprKind::Index(..) | ExprKind::Slice(..)) {
+            if matches!(kind, ExprKind::Step { .. }) {
                 self.height = 0;
             }
             let span = self.span_from(start);
@@ -268,6 +272,14 @@ impl Parser<'_> {
             return Ok(Expr { kind: ExprKind::Name(name.text, args), span });
         }
         self.advance();
+        let values = self.arguments()?;
+        let span = self.span_from(name.span);
+        self.grow(self.height, span)?;
+        Ok(Expr { kind: ExprKind::Call(name, args, values), span })
+    }
+
+    /// The arguments of a call, behind its `(`; leaves the height of the tallest.
+    fn arguments(&mut self) -> Parsed<Vec<Expr>> {
         let mut height = 0;
         let values = self.outside_angles(|parser| {
             parser.list(")", "after the arguments", |parser| {
@@ -276,9 +288,8 @@ impl Parser<'_> {
                 Ok(value)
             })
         })?;
-        let span = self.span_from(name.span);
-        self.grow(height, span)?;
-        Ok(Expr { kind: ExprKind::Call(name, args, values), span })
+        self.height = height;
+        Ok(values)
     }
 
     /// Whether the `<` after `name` begins template arguments: the name is a known template, or a

@@ -23,7 +23,8 @@ impl Parser<'_> {
     /// Whether a type certainly begins here.
     pub(super) fn at_type(&self) -> bool {
         let words = ["struct", "union", "enum", "const", "float", "double"];
-        self.token().name().is_some_and(|name| words.contains(&name) || self.is_type_name(name))
+        self.at_table_kind()
+            || self.token().name().is_some_and(|it| words.contains(&it) || self.is_type_name(it))
     }
 
     /// A type with its pointers, without array dimensions.
@@ -171,6 +172,10 @@ impl Parser<'_> {
     pub(super) fn declarations(&mut self, what: &str) -> Parsed<Vec<Declaration>> {
         let start = self.span();
         let (place, is_const) = self.qualifiers();
+        let table_kind = match self.at_table_kind() {
+            true => Some(self.name("the kind of a table")?),
+            false => None,
+        };
         let base = self.type_without_pointers()?;
         let is_const = self.eat_word("const") || is_const;
         let is_record = matches!(base.kind, TypeKind::Record(_));
@@ -181,7 +186,8 @@ impl Parser<'_> {
         } else {
             loop {
                 let declaration = self.declarator(&base, what)?;
-                all.push(Declaration { place, is_const, ..declaration });
+                let table_kind = table_kind.clone();
+                all.push(Declaration { place, is_const, table_kind, ..declaration });
                 if !self.eat(",") {
                     break;
                 }
@@ -189,6 +195,12 @@ impl Parser<'_> {
         }
         self.expect(";", "after a declaration")?;
         Ok(all)
+    }
+
+    /// Whether the kind of a table stands here, before the word `table`.
+    fn at_table_kind(&self) -> bool {
+        let is_kind = ["lru", "lpm", "array"].iter().any(|kind| self.at_word(kind));
+        is_kind && self.ahead(1).name() == Some("table") && self.ahead(2).is_mark("<")
     }
 
     /// `register`, `local`, `global`, `const`, `static` in any order.
@@ -354,6 +366,7 @@ impl Parser<'_> {
 pub(super) fn plain(ty: TypeExpr, name: Option<Name>, span: Span) -> Declaration {
     Declaration {
         place: None,
+        table_kind: None,
         is_const: false,
         ty,
         name,
