@@ -6,7 +6,6 @@ use crate::repository;
 use freeport_clicknp::{Options as SourceOptions, compile_text};
 use freeport_ir::{Bits, InstanceId};
 use freeport_native::{EndpointIo, Graph, Options, RunStatus, build};
-use std::time::Instant;
 
 /// `Tuple` of `elements/records.cnp`, as far as tables look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -32,6 +31,20 @@ pub struct Match {
     pub action: u32,
     /// Of the best rule; 0 without one.
     pub priority: u16,
+}
+
+/// What methods answer, as in `elements/match/status.cnp`.
+pub mod status {
+    /// New, or removed.
+    pub const DONE: u64 = 0;
+    /// There was one.
+    pub const REPLACED: u64 = 1;
+    /// Full.
+    pub const NO_ROOM: u64 = 2;
+    /// There was none.
+    pub const ABSENT: u64 = 3;
+    /// Every sub-table has another mask.
+    pub const NO_MASK: u64 = 5;
 }
 
 /// Bytes of a `Match`.
@@ -78,6 +91,19 @@ impl Tuple {
 }
 
 impl Match {
+    /// A match of that tuple, which in half of all cases has matched something before.
+    pub fn random(random: &mut fastrand::Rng, tuple: Tuple) -> Self {
+        match random.u16(..) {
+            priority if priority & 1 == 0 => Self { tuple, ..Self::default() },
+            priority => Self { tuple, action: random.u32(..), priority },
+        }
+    }
+
+    /// This match, or that of a rule with a larger priority.
+    pub fn or(&self, (action, priority): (u32, u16)) -> Self {
+        if priority > self.priority { Self { action, priority, ..*self } } else { *self }
+    }
+
     /// The bytes of the record.
     pub fn bytes(&self) -> [u8; MATCH_BYTES] {
         let mut bytes = [0; MATCH_BYTES];
@@ -115,6 +141,19 @@ impl Table {
         result.expect("arguments as it takes them").expect("it has a result")
     }
 
+    /// Inserts the rule with an action and a priority behind what `key` says; the status.
+    pub fn insert(&mut self, key: &[Bits], (action, priority): (u32, u16)) -> u64 {
+        let mut arguments = key.to_vec();
+        arguments.push(Bits::from_u64(32, action.into()));
+        arguments.push(Bits::from_u64(16, priority.into()));
+        self.call("insert", &arguments).to_u64()
+    }
+
+    /// Removes the rule that `key` says; the status.
+    pub fn remove(&mut self, key: &[Bits]) -> u64 {
+        self.call("remove", key).to_u64()
+    }
+
     /// Element `index` of a variable.
     pub fn read(&self, variable: &str, index: u64) -> Bits {
         self.graph.read_variable(self.instance, variable, index).expect("it is there")
@@ -134,19 +173,6 @@ impl Table {
                 Match { tuple: record.tuple, action, priority }
             })
             .collect()
-    }
-
-    /// Nanoseconds for each of some matches, the least of a few rounds.
-    pub fn nanoseconds_each(&mut self, records: &[Match]) -> f64 {
-        let bytes: Vec<u8> = records.iter().flat_map(Match::bytes).collect();
-        let mut room = vec![0xee; bytes.len()];
-        let mut least = f64::INFINITY;
-        for _ in 0..10 {
-            let begin = Instant::now();
-            self.pass_bytes(&bytes, &mut room);
-            least = least.min(begin.elapsed().as_secs_f64());
-        }
-        least * 1e9 / records.len() as f64
     }
 
     fn pass_bytes(&mut self, mut records: &[u8], mut room: &mut [u8]) {

@@ -1,46 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! CuckooHash against a map of the standard library, at its full size.
 
-use freeport_ir::Bits;
+use freeport_tests::tables::status::{ABSENT, DONE, NO_ROOM, REPLACED};
 use freeport_tests::tables::{Match, Table, Tuple};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Answers, as in `elements/match/status.cnp`.
-const DONE: u64 = 0;
-const REPLACED: u64 = 1;
-const NO_ROOM: u64 = 2;
-const ABSENT: u64 = 3;
-
 type Rules = HashMap<Tuple, (u32, u16)>;
-
-fn insert(table: &mut Table, tuple: Tuple, (action, priority): (u32, u16)) -> u64 {
-    let priority = Bits::from_u64(16, priority.into());
-    table.call("insert", &[tuple.bits(), Bits::from_u64(32, action.into()), priority]).to_u64()
-}
-
-fn remove(table: &mut Table, tuple: Tuple) -> u64 {
-    table.call("remove", &[tuple.bits()]).to_u64()
-}
 
 fn rule(random: &mut fastrand::Rng) -> (u32, u16) {
     (random.u32(..), random.u16(1..))
 }
 
-/// What the rules make of a match.
-fn expected(rules: &Rules, of: &Match) -> Match {
-    match rules.get(&of.tuple) {
-        Some((action, priority)) if *priority > of.priority => {
-            Match { action: *action, priority: *priority, ..*of }
-        }
-        _ => *of,
-    }
-}
-
 fn check(table: &mut Table, rules: &Rules, matches: &[Match]) {
     let passed = table.pass(matches);
     for (sent, got) in matches.iter().zip(passed) {
-        assert_eq!(got, expected(rules, sent));
+        assert_eq!(got, rules.get(&sent.tuple).map_or(*sent, |rule| sent.or(*rule)));
     }
     assert_eq!(table.read("rules", 0).to_u64(), rules.len() as u64);
 }
@@ -51,9 +26,7 @@ fn matches(random: &mut fastrand::Rng, rules: &Rules, others: usize) -> Vec<Matc
     let others = (0..others).map(|_| Tuple::random(random)).collect::<Vec<_>>();
     let mut found = vec![];
     for tuple in tuples.into_iter().chain(others) {
-        let priority = if random.bool() { 0 } else { random.u16(..) };
-        let action = if priority == 0 { 0 } else { random.u32(..) };
-        found.push(Match { tuple, action, priority });
+        found.push(Match::random(random, tuple));
     }
     random.shuffle(&mut found);
     found
@@ -66,7 +39,7 @@ fn it_holds_what_it_says_and_more_and_loses_nothing_when_full() {
     let mut rules = Rules::new();
     let refused = loop {
         let (tuple, rule) = (Tuple::random(&mut random), rule(&mut random));
-        match insert(&mut table, tuple, rule) {
+        match table.insert(&[tuple.bits()], rule) {
             DONE => assert_eq!(rules.insert(tuple, rule), None),
             status => break (tuple, status),
         }
@@ -83,13 +56,13 @@ fn it_holds_what_it_says_and_more_and_loses_nothing_when_full() {
     // Half of them go, and as many come again.
     let tuples: Vec<Tuple> = rules.keys().copied().collect();
     for tuple in &tuples[..held / 2] {
-        assert_eq!(remove(&mut table, *tuple), DONE);
+        assert_eq!(table.remove(&[tuple.bits()]), DONE);
         rules.remove(tuple);
     }
     check(&mut table, &rules, &matches(&mut random, &rules, 10_000));
     while rules.len() < held * 99 / 100 {
         let (tuple, rule) = (Tuple::random(&mut random), rule(&mut random));
-        assert_eq!(insert(&mut table, tuple, rule), DONE, "at {}", rules.len());
+        assert_eq!(table.insert(&[tuple.bits()], rule), DONE, "at {}", rules.len());
         rules.insert(tuple, rule);
     }
     check(&mut table, &rules, &matches(&mut random, &rules, 10_000));
@@ -113,7 +86,7 @@ fn it_does_what_a_map_does() {
         let tuple = tuple(&mut random);
         if random.u8(..100) < 55 {
             let rule = rule(&mut random);
-            match (insert(&mut table, tuple, rule), rules.entry(tuple)) {
+            match (table.insert(&[tuple.bits()], rule), rules.entry(tuple)) {
                 (DONE, Entry::Vacant(place)) => drop(place.insert(rule)),
                 (REPLACED, Entry::Occupied(mut place)) => drop(place.insert(rule)),
                 (NO_ROOM, Entry::Vacant(_)) => full += 1,
@@ -121,7 +94,7 @@ fn it_does_what_a_map_does() {
             }
         } else {
             let wanted = if rules.remove(&tuple).is_some() { DONE } else { ABSENT };
-            assert_eq!(remove(&mut table, tuple), wanted, "round {round}");
+            assert_eq!(table.remove(&[tuple.bits()]), wanted, "round {round}");
         }
         if round % 5_000 == 0 {
             check(&mut table, &rules, &matches(&mut random, &rules, 1_000));
