@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Elements that look into packets, against what Rust makes of the same bytes: whole packets, cut
+//! at every length, and changed at random. Nothing they do reads beyond a packet.
+
+use fastrand::Rng;
+use freeport_clicknp::{Options, compile_text};
+use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
+use freeport_ir::{Bits, Item};
+use freeport_nic::packet::checksum;
+use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::repository;
+use std::collections::BTreeMap;
+
+const ETHERNET: usize = 14;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const GRE: u8 = 47;
+
+/// What an element made of its input: what left each end, and its counters.
+struct Outcomes {
+    out: BTreeMap<&'static str, Vec<Vec<u8>>>,
+    counters: BTreeMap<String, u64>,
+}
+
+/// Runs one instance `dut` in the interpreter, and looks that it read nothing beyond a packet.
+fn run(text: &str, input: &[(&str, &[Vec<u8>])]) -> Outcomes {
+    let library = Options { library: vec![repository().join("elements")] };
+    let compiled = compile_text("alone.cnp", text, &library);
+    let program = compiled.unwrap_or_else(|failure| panic!("{text}\n{failure}")).program;
+    let mut interpreter = Interpreter::new(&program, &Running::default()).unwrap();
+    for (name, packets) in input {
+        let endpoint = interpreter.endpoint(name).unwrap();
+        for packet in *packets {
+            match program.graph.endpoints[endpoint.index()].item {
+                Item::Bits(width) => {
+                    interpreter.feed_item(endpoint, Bits::from_le_bytes(width, packet)).unwrap();
+                }
+                _ => interpreter.feed_packet(endpoint, packet).unwrap(),
+            }
+        }
+    }
+    assert_eq!(interpreter.run(u64::MAX), Ok(Outcome::Idle));
+    let instance = interpreter.instance("dut").unwrap();
+    assert_eq!(interpreter.counters(instance).out_of_range, 0, "a read beyond a packet");
+    let mut out = BTreeMap::new();
+    for name in ["to_tor", "to_nic", "to_host"] {
+        let Some(endpoint) = interpreter.endpoint(name) else { continue };
+        let items = match program.graph.endpoints[endpoint.index()].item {
+            Item::Bits(_) => {
+                let items = interpreter.take_items(endpoint).unwrap();
+                items.iter().map(Bits::to_le_bytes).collect()
+            }
+            _ => interpreter.take_packets(endpoint).unwrap(),
+        };
+        out.insert(name, items);
+    }
+    let mut counters = BTreeMap::new();
+    for object in program.element_of(instance).state.iter().filter(|object| object.depth == 1) {
+        let value = interpreter.read_variable(instance, &object.name, 0).unwrap();
+        counters.insert(object.name.clone(), value.to_u64());
+    }
+    Outcomes { out, counters }
+}
+
+/// Counts, by name.
+#[derive(Default)]
+struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    fn add(&mut self, name: &str) {
+        *self.0.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// Looks that the counters are these, and the others 0.
+    fn check(&self, counters: &BTreeMap<String, u64>) {
+        for (name, value) in counters {
+            assert_eq!(*value, self.0.get(name).copied().unwrap_or(0), "{name}");
+        }
+        let unknown = self.0.keys().find(|name| !counters.contains_key(*name));
+        assert_eq!(unknown, None);
+    }
+}
+
+/// A frame, mostly right: tags, options, fragments, transports and padding as they come.
+fn frame(random: &mut Rng) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..12).map(|_| random.u8(..)).collect();
+    for _ in 0..[0, 0, 0, 0, 1, 2, 3][random.usize(..7)] {
+        bytes.extend([[0x81, 0x00], [0x88, 0xa8]][random.usize(..2)]);
+        bytes.extend([random.u8(..), random.u8(..)]);
+    }
+    let types: [u16; 6] = [0x0800, 0x0800, 0x0800, 0x0800, 0x0806, 0x86dd];
+    bytes.extend(types[random.usize(..6)].to_be_bytes());
+    let protocol = [TCP, TCP, UDP, UDP, GRE, 1, 0][random.usize(..7)];
+    let options = if random.bool() { 0 } else { 4 * random.usize(..11) };
+    let payload = random.usize(..60);
+    let header = 20 + options;
+    let mut ip = vec![0x40 | (header / 4) as u8, random.u8(..)];
+    ip.extend(((header + payload) as u16).to_be_bytes());
+    ip.extend([random.u8(..), random.u8(..)]);
+    let fragments: [u16; 6] = [0, 0, 0x4000, 0x8000, 0x2000, 0x0001];
+    ip.extend(fragments[random.usize(..6)].to_be_bytes());
+    ip.extend([random.u8(..5), protocol, 0, 0]);
+    ip.extend((0..8 + options).map(|_| random.u8(..)));
+    let sum = checksum::of(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    bytes.extend(ip);
+    bytes.extend((0..payload + random.usize(..3) * random.usize(..20)).map(|_| random.u8(..)));
+    bytes
+}
+
+/// Frames cut at every length, and frames some of whose header bytes were changed.
+fn frames(random: &mut Rng) -> Vec<Vec<u8>> {
+    let mut all = vec![];
+    for _ in 0..if is_long() { 2_000 } else { 40 } {
+        let whole = frame(random);
+        all.extend((1..=whole.len()).map(|length| whole[..length].to_vec()));
+        for _ in 0..20 {
+            let mut changed = frame(random);
+            let at = random.usize(12..48.min(changed.len()));
+            changed[at] =
+                if random.bool() { random.u8(..) } else { changed[at] ^ 1 << random.u8(..8) };
+            all.push(changed);
+        }
+    }
+    all
+}
+
+fn be16(bytes: &[u8], at: usize) -> usize {
+    usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
+}
+
+/// Where the IPv4 header begins, or the name of the counter that says why not.
+fn ipv4_at(frame: &[u8]) -> Result<usize, &'static str> {
+    let mut at = 12;
+    for tags in 0.. {
+        if frame.len() < at + 2 {
+            return Err("cut");
+        }
+        match (be16(frame, at), tags) {
+            (0x8100 | 0x88a8, 0 | 1) => at += 4,
+            (0x0800, _) if frame.len() < at + 22 => return Err("cut"),
+            (0x0800, _) => return Ok(at + 2),
+            _ => return Err("others"),
+        }
+    }
+    unreachable!()
+}
+
+/// The header's length and the payload of an IPv4 packet whose lengths can be.
+fn ipv4_parts(ip: &[u8]) -> Option<(usize, &[u8])> {
+    let (header, total) = (usize::from(ip[0] & 15) * 4, be16(ip, 2));
+    let can_be = ip[0] >> 4 == 4 && header >= 20 && header <= total && total <= ip.len();
+    can_be.then(|| (header, &ip[header..total]))
+}
+
+/// The 16 bytes of a tuple, and the counter of the packet.
+fn tuple(frame: &[u8]) -> (Vec<u8>, &'static str) {
+    let record = |source: &[u8], target: &[u8], ports: [usize; 2], protocol: u8, flags: u8| {
+        let mut bytes: Vec<u8> = source.iter().rev().copied().collect();
+        bytes.extend(target.iter().rev());
+        ports.iter().for_each(|port| bytes.extend((*port as u16).to_le_bytes()));
+        bytes.extend([protocol, flags]);
+        bytes.extend((frame.len() as u16).to_le_bytes());
+        bytes
+    };
+    let none = |why| (record(&[0; 4], &[0; 4], [0, 0], 0, 0), why);
+    let ip = match ipv4_at(frame) {
+        Ok(at) => &frame[at..],
+        Err(why) => return none(why),
+    };
+    let Some((_, payload)) = ipv4_parts(ip) else { return none("bad_headers") };
+    let (protocol, is_fragment) = (ip[9], be16(ip, 6) & 0x3fff != 0);
+    let least = match protocol {
+        0 => return none("others"),
+        TCP => 20,
+        UDP => 8,
+        _ => 0,
+    };
+    let (source, target) = (&ip[12..16], &ip[16..20]);
+    if is_fragment {
+        return (record(source, target, [0, 0], protocol, 0), "fragments");
+    }
+    if payload.len() < least {
+        return none("cut_inside");
+    }
+    let ports = if least > 0 { [be16(payload, 0), be16(payload, 2)] } else { [0, 0] };
+    let flags = if protocol == TCP { payload[13] } else { 0 };
+    (record(source, target, ports, protocol, flags), "whole")
+}
+
+#[test]
+fn parsers_find_what_is_there_and_read_no_further() {
+    let frames = frames(&mut Rng::with_seed(seed(11)));
+    let mut counts = Counts::default();
+    let expected: Vec<_> = frames.iter().map(|frame| tuple(frame)).collect();
+    expected.iter().for_each(|(_, counter)| counts.add(counter));
+    assert_eq!(counts.0.len(), 6, "every reason occurs");
+    for (element, port, spare) in [("Parse", "match", 8), ("ParseTuple", "tuple", 0)] {
+        let text = format!(
+            "{element} :: dut\nfrom_tor -> dut\ndut [out] -> to_tor\ndut [{port}] -> to_nic"
+        );
+        let found = run(&text, &[("from_tor", &frames)]);
+        assert_eq!(found.out["to_tor"], frames);
+        for ((frame, found), (tuple, _)) in frames.iter().zip(&found.out["to_nic"]).zip(&expected) {
+            let record = [tuple.clone(), vec![0; spare]].concat();
+            assert_eq!(*found, record, "{element}: {frame:02x?}");
+        }
+        assert_eq!(found.out["to_nic"].len(), frames.len());
+        counts.check(&found.counters);
+    }
+}
+
+#[test]
+fn checked_headers_are_right() {
+    let frames = frames(&mut Rng::with_seed(seed(12)));
+    for least in [0, 2] {
+        let (mut good, mut bad, mut counts) = (vec![], vec![], Counts::default());
+        for frame in &frames {
+            let counter = ipv4_at(frame).map_or_else(
+                |why| why,
+                |at| match ipv4_parts(&frame[at..]) {
+                    None => "bad_headers",
+                    Some((header, _)) if checksum::of(&frame[at..at + header]) != 0 => {
+                        "bad_checksums"
+                    }
+                    Some(_) if frame[at + 8] < least => "expired",
+                    Some(_) => "good",
+                },
+            );
+            counts.add(counter);
+            if counter == "good" { &mut good } else { &mut bad }.push(frame.clone());
+        }
+        assert_eq!(counts.0.len(), if least == 0 { 5 } else { 6 }, "every reason occurs");
+        let text = format!(
+            "CheckIpv4<{least}> :: dut\nfrom_tor -> dut\ndut [out] -> to_tor\ndut [bad] -> to_nic"
+        );
+        let found = run(&text, &[("from_tor", &frames)]);
+        assert_eq!((&found.out["to_tor"], &found.out["to_nic"]), (&good, &bad));
+        counts.check(&found.counters);
+    }
+}
+
+#[test]
+fn forwarded_packets_have_new_addresses_and_a_right_checksum() {
+    let mut random = Rng::with_seed(seed(13));
+    let frames = frames(&mut random);
+    let (mut routes, mut good, mut bad) = (vec![], vec![], vec![]);
+    let mut counts = Counts::default();
+    for frame in &frames {
+        let is_there = random.u8(..5) > 0;
+        let route: Vec<u8> = (0..24).map(|_| random.u8(..)).collect();
+        let mut route = [&route[..6], &[0; 2], &route[8..14], &[0; 10]].concat();
+        route[16] = u8::from(is_there);
+        let is_ipv4 = frame.len() >= 34 && frame[12..14] == [8, 0];
+        let counter = match (is_ipv4, is_there) {
+            (false, _) => "others",
+            (true, false) => "unrouted",
+            (true, true) if frame[22] < 2 => "expired",
+            (true, true) => "sent",
+        };
+        counts.add(counter);
+        let mut changed = frame.clone();
+        if counter == "sent" {
+            changed[..6].copy_from_slice(&route[..6]);
+            changed[6..12].copy_from_slice(&route[8..14]);
+            changed[22] -= 1;
+            let end = ETHERNET + usize::from(frame[14] & 15) * 4;
+            let is_right = |frame: &[u8]| {
+                end >= 34 && frame.get(14..end).is_some_and(|header| checksum::of(header) == 0)
+            };
+            if is_right(frame) {
+                changed[24..26].fill(0);
+                let sum = checksum::of(&changed[14..end]);
+                changed[24..26].copy_from_slice(&sum.to_be_bytes());
+            } else {
+                // By the same difference, carried around the end.
+                let old = !be16(frame, 24) & 0xffff;
+                let sum = old + 0xfeff;
+                let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+                changed[24..26].copy_from_slice(&sum.to_be_bytes());
+            }
+            good.push(changed);
+        } else {
+            bad.push(changed);
+        }
+        routes.push(route);
+    }
+    assert_eq!(counts.0.len(), 4, "every reason occurs");
+    let text = "Forward :: dut\nfrom_tor -> [in] dut\nfrom_nic -> [route] dut
+        dut [out] -> to_tor\ndut [bad] -> to_nic";
+    let found = run(text, &[("from_tor", &frames), ("from_nic", &routes)]);
+    assert_eq!((&found.out["to_tor"], &found.out["to_nic"]), (&good, &bad));
+    counts.check(&found.counters);
+}
+
+/// The frame in a tunnel that the 32 bytes of a record describe.
+fn outside(frame: &[u8], tunnel: &[u8]) -> Vec<u8> {
+    let back = |range: std::ops::Range<usize>| tunnel[range].iter().rev().copied();
+    let mut bytes = [&tunnel[..6], &tunnel[8..14], &[8, 0]].concat();
+    let mut ip = vec![0x45, 0];
+    ip.extend((frame.len() as u16 + 28).to_be_bytes());
+    ip.extend([0, 0, 0x40, 0, 64, GRE, 0, 0]);
+    ip.extend(back(16..20));
+    ip.extend(back(20..24));
+    let sum = checksum::of(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    bytes.extend(ip);
+    bytes.extend([0x20, 0, 0x65, 0x58]);
+    bytes.extend(back(24..28));
+    bytes.extend(frame);
+    bytes
+}
+
+#[test]
+fn tunnels_carry_frames_without_tags() {
+    let mut random = Rng::with_seed(seed(14));
+    let frames = frames(&mut random);
+    let (mut tunnels, mut sent, mut counts) = (vec![], vec![], Counts::default());
+    for frame in &frames {
+        let mut tunnel: Vec<u8> = (0..32).map(|_| random.u8(..)).collect();
+        tunnel[6..8].fill(0);
+        tunnel[14..16].fill(0);
+        tunnel[28..].fill(0);
+        tunnel[28] = u8::from(random.u8(..8) > 0);
+        let can_be = frame.len() >= 14 && ![0x8100, 0x88a8].contains(&be16(frame, 12));
+        let counter = match (tunnel[28], can_be) {
+            (0, _) => "unrouted",
+            (_, false) => "refused",
+            (_, true) => "sent",
+        };
+        counts.add(counter);
+        if counter == "sent" {
+            sent.push(outside(frame, &tunnel));
+        }
+        tunnels.push(tunnel);
+    }
+    let text = "NvgreEncap :: dut\nfrom_tor -> [in] dut\nfrom_nic -> [tunnel] dut\ndut -> to_tor";
+    let found = run(text, &[("from_tor", &frames), ("from_nic", &tunnels)]);
+    for (found, sent) in found.out["to_tor"].iter().zip(&sent) {
+        assert_eq!(found, sent);
+    }
+    assert_eq!(found.out["to_tor"].len(), sent.len());
+    counts.check(&found.counters);
+}
+
+/// What is in an NVGRE frame: the key and the inner frame, or the counter that says why not.
+fn inside(frame: &[u8]) -> Result<(Vec<u8>, Vec<u8>), &'static str> {
+    if frame.len() < 34 || frame[12..14] != [8, 0] || frame[23] != GRE {
+        return Err("others");
+    }
+    let header = usize::from(frame[14] & 15) * 4;
+    let gre = frame.get(14 + header..14 + header + 8).unwrap_or_default();
+    if be16(frame, 20) & 0x3fff != 0 || header < 20 || !gre.starts_with(&[0x20, 0, 0x65, 0x58]) {
+        return Err("others");
+    }
+    let Some((_, payload)) = ipv4_parts(&frame[14..]) else { return Err("malformed") };
+    match payload.get(8..).filter(|inner| inner.len() >= 14) {
+        Some(inner) if ![0x8100, 0x88a8].contains(&be16(inner, 12)) => {
+            Ok((gre[4..].iter().rev().copied().collect(), inner.to_vec()))
+        }
+        _ => Err("malformed"),
+    }
+}
+
+#[test]
+fn what_comes_out_of_a_tunnel_is_what_went_in() {
+    let mut random = Rng::with_seed(seed(15));
+    let mut frames = frames(&mut random);
+    for at in 0..frames.len() {
+        let tunnel: Vec<u8> = (0..32).map(|_| random.u8(..)).collect();
+        let mut tunnelled = outside(&frames[at], &tunnel);
+        match random.u8(..8) {
+            0 => tunnelled.truncate(random.usize(1..=tunnelled.len())),
+            1 => {
+                let at = random.usize(12..42);
+                tunnelled[at] ^= 1 << random.u8(..8);
+            }
+            2 => tunnelled.extend((0..random.usize(..30)).map(|_| random.u8(..))),
+            3 => {
+                // Options.
+                tunnelled[14] += 1;
+                let total = be16(&tunnelled, 16) as u16 + 4;
+                tunnelled[16..18].copy_from_slice(&total.to_be_bytes());
+                tunnelled.splice(34..34, [1; 4]);
+            }
+            4 => continue,
+            _ => {}
+        }
+        frames[at] = tunnelled;
+    }
+    let (mut inner, mut keys, mut others, mut counts) = (vec![], vec![], vec![], Counts::default());
+    for frame in &frames {
+        match inside(frame) {
+            Ok((key, frame)) => {
+                counts.add("received");
+                keys.push(key);
+                inner.push(frame);
+            }
+            Err(why) => {
+                counts.add(why);
+                if why == "others" {
+                    others.push(frame.clone());
+                }
+            }
+        }
+    }
+    assert_eq!(counts.0.len(), 3, "every reason occurs");
+    let text = "NvgreDecap :: dut\nfrom_tor -> dut\ndut [out] -> to_tor\ndut [key] -> to_nic
+        dut [other] -> to_host";
+    let found = run(text, &[("from_tor", &frames)]);
+    for (found, inner) in found.out["to_tor"].iter().zip(&inner) {
+        assert_eq!(found, inner);
+    }
+    assert_eq!(found.out["to_tor"].len(), inner.len());
+    assert_eq!((&found.out["to_nic"], &found.out["to_host"]), (&keys, &others));
+    counts.check(&found.counters);
+}
