@@ -74,8 +74,8 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
 /// Packets, or records of which some bytes are any and most are 0 or 1.
 fn traffic(random: &mut Rng, item: Item) -> Traffic {
     match item {
-        Item::Flit => packets(random),
-        Item::Packet { .. } => panic!("native code refuses packets"),
+        Item::Flit => packets(random, 200),
+        Item::Packet { .. } => packets(random, 1_100),
         Item::Bits(width) => {
             let byte = |random: &mut Rng| match random.u8(..4) {
                 0 => random.u8(..),
@@ -88,11 +88,10 @@ fn traffic(random: &mut Rng, item: Item) -> Traffic {
     }
 }
 
-fn packets(random: &mut Rng) -> Traffic {
+fn packets(random: &mut Rng, frames: usize) -> Traffic {
     let sizes = [Sizes::Uniform(64..=9_000), Sizes::InternetMix][random.usize(0..2)].clone();
     let (bad_checksum_permille, truncated_permille) = (200, 200);
     let seed = random.u64(..);
-    let frames = 200;
     let trace = Trace {
         seed,
         frames,
