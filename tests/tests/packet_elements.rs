@@ -366,9 +366,9 @@ fn inside(frame: &[u8]) -> Result<(Vec<u8>, Vec<u8>), &'static str> {
 fn what_comes_out_of_a_tunnel_is_what_went_in() {
     let mut random = Rng::with_seed(seed(15));
     let mut frames = frames(&mut random);
-    for at in 0..frames.len() {
+    for frame in &mut frames {
         let tunnel: Vec<u8> = (0..32).map(|_| random.u8(..)).collect();
-        let mut tunnelled = outside(&frames[at], &tunnel);
+        let mut tunnelled = outside(frame, &tunnel);
         match random.u8(..8) {
             0 => tunnelled.truncate(random.usize(1..=tunnelled.len())),
             1 => {
@@ -386,7 +386,7 @@ fn what_comes_out_of_a_tunnel_is_what_went_in() {
             4 => continue,
             _ => {}
         }
-        frames[at] = tunnelled;
+        *frame = tunnelled;
     }
     let (mut inner, mut keys, mut others, mut counts) = (vec![], vec![], vec![], Counts::default());
     for frame in &frames {
