@@ -281,6 +281,14 @@ fn measure_rates_with_and_without() {
             &matches,
             24,
         ),
+        ("pass, kinds", FLOWS, "Pass :: a\nKinds :: table\nfrom_memory -> a -> table", &keys, 16),
+        (
+            "pass, kinds, pass",
+            FLOWS,
+            "Pass :: a\nKinds :: table\nPass :: b\nfrom_memory -> a -> table -> b",
+            &keys,
+            16,
+        ),
         ("flows", FLOWS, "Flows :: table\nfrom_memory -> table", &keys, 16),
         ("pass, flows", FLOWS, "Pass :: a\nFlows :: table\nfrom_memory -> a -> table", &keys, 16),
     ] {
