@@ -51,6 +51,8 @@ struct ChannelReport {
     channel: String,
     item: ItemInfo,
     depth: u32,
+    room: u32,
+    asked: Vec<String>,
     is_lossy: bool,
     is_fused: bool,
 }
@@ -76,6 +78,8 @@ impl Report {
             channel: channel.name.clone(),
             item: channel.item,
             depth: channel.depth,
+            room: channel.room,
+            asked: channel.asked.clone(),
             is_lossy: channel.is_lossy,
             is_fused: channel.is_fused,
         });
@@ -186,13 +190,20 @@ impl fmt::Display for Report {
                 writeln!(f, "  loop at {file}:{line}: at most {bound} rounds, {decision}")?;
             }
         }
-        for ChannelReport { channel, item, depth, is_lossy, is_fused } in &self.channels {
+        for found in &self.channels {
+            let ChannelReport { channel, item, depth, room, asked, is_lossy, is_fused } = found;
             match item {
                 ItemInfo::Flit => write!(f, "channel {channel}: flits, depth {depth}")?,
                 ItemInfo::Packet => write!(f, "channel {channel}: packets, depth {depth}")?,
                 ItemInfo::Record(width) => {
                     write!(f, "channel {channel}: records of {width} bits, depth {depth}")?;
                 }
+            }
+            if room > depth && !is_fused {
+                write!(f, ", room for {room}")?;
+            }
+            if !asked.is_empty() {
+                write!(f, ", asks ahead for {}", asked.join(", "))?;
             }
             let lossy = if *is_lossy { ", drops when full" } else { "" };
             writeln!(f, "{lossy}{}", if *is_fused { ", fused" } else { "" })?;

@@ -28,7 +28,8 @@ const LOSSY: &str = "Split :: split\nLearn :: learn\nfrom_memory -> split\n\
 const FED: &str = "Learn :: learn\nfrom_memory -> learn -> to_memory\n";
 
 fn program(elements: &str, graph: &str) -> Program {
-    match compile_text("prefetch.cnp", &format!("{elements}{graph}"), &Options::default()) {
+    let options = Options { library: vec![freeport_tests::repository().join("elements")] };
+    match compile_text("prefetch.cnp", &format!("{elements}{graph}"), &options) {
         Ok(compiled) => compiled.program,
         Err(failure) => panic!("{}", failure.render()),
     }
@@ -204,6 +205,8 @@ fn places_of_keys_in_tables_are_asked_for() {
     assert!(asked, "each table's place is told by the item");
     let image = image(&program, options);
     assert_eq!(rings(&image), [("step.out -> look.in", 63)]);
+    let told = image.manifest.channels.iter().find(|it| it.name == "step.out -> look.in");
+    assert_eq!(told.expect("a channel").asked, ["hosts", "recent", "slots", "routes"]);
     let mut random = fastrand::Rng::with_seed(5);
     let record = |_| Bits::from_u64(64, random.u64(..) & 0x1f00_0fff_03ff);
     let records = (0..3_000).map(record).collect();
@@ -281,6 +284,14 @@ fn measure_rates_with_and_without() {
             &matches,
             24,
         ),
+        ("cuckoo hash", "", "CuckooHash :: table\nfrom_memory -> table", &matches, 24),
+        (
+            "cuckoo hash, twice",
+            "",
+            "CuckooHash :: table\nCuckooHash :: b\nfrom_memory -> table -> b",
+            &matches,
+            24,
+        ),
         ("pass, kinds", FLOWS, "Pass :: a\nKinds :: table\nfrom_memory -> a -> table", &keys, 16),
         (
             "pass, kinds, pass",
@@ -297,11 +308,11 @@ fn measure_rates_with_and_without() {
             let image =
                 image(&program, freeport_native::Options { prefetch, ..Default::default() });
             let mut graph = Graph::load(&image).expect("a library just built");
-            if let Some(table) = graph.instance("table").filter(|_| elements == EXACT) {
+            if let Some(table) = graph.instance("table").filter(|_| elements != FLOWS) {
                 for (at, tuple) in tuples.iter().enumerate() {
                     let tuple = Bits::from_le_bytes(128, &bytes(tuple));
                     let (priority, action) = (Bits::from_u64(16, 1), Bits::from_u64(32, at as u64));
-                    let arguments = [tuple, priority, action];
+                    let arguments = [tuple, action, priority];
                     graph.call_method(table, "insert", &arguments).expect("it has the method");
                 }
             }

@@ -160,6 +160,9 @@ pub struct ChannelInfo {
     pub depth: u32,
     /// Items the code lets it hold, which may be more.
     pub room: u32,
+    /// Variables and tables of the reader that are asked for ahead of its firing, because an item
+    /// tells where in them it will look.
+    pub asked: Vec<String>,
     /// Whether a full one drops instead of holding the writer.
     pub is_lossy: bool,
     /// The instance and the input port that it leads to, if not out of the graph.
@@ -224,6 +227,7 @@ impl Manifest {
             item: ItemInfo::of(channel.item),
             depth: channel.depth,
             room: channel.depth,
+            asked: vec![],
             is_lossy: channel.on_full == OnFull::DropCounted,
             reader: match channel.sink {
                 Sink::Port(instance, port) => Some((instance.index(), port.index())),

@@ -23,7 +23,8 @@ mod worker;
 use crate::manifest::{Manifest, ProbeInfo, TrapInfo};
 use crate::{Error, Options};
 use freeport_ir::{
-    Element, ElementId, Function, FunctionId, Item, Loc, ObjectRef, Op, PortId, Program, Type,
+    ChannelId, Element, ElementId, Function, FunctionId, Item, Loc, ObjectRef, Op, PortId, Program,
+    Type,
 };
 use functions::FunctionEmitter;
 use std::collections::BTreeSet;
@@ -51,6 +52,7 @@ pub(crate) fn emit_program(
     for (channel, at) in manifest.channels.iter_mut().zip(0..) {
         channel.is_fused = plan.is_fused[at];
         channel.room = plan.depths[at];
+        channel.asked = plan.asked(program, ChannelId::new(at));
     }
     emitter.has_choice = manifest.elements.iter().map(|element| element.has_choice).collect();
     let elements: BTreeSet<ElementId> =

@@ -89,6 +89,16 @@ impl Plan {
         Ok(Self { inputs, outputs, is_fused, is_root, root, depths, slices, order })
     }
 
+    /// Names of what is asked for when an item enters a channel.
+    pub fn asked(&self, program: &Program, id: ChannelId) -> Vec<String> {
+        match program.graph.channels[id.index()].sink {
+            Sink::Port(reader, port) => {
+                self.slices.names(program, program.instance(reader).element, port)
+            }
+            Sink::Endpoint(_) => vec![],
+        }
+    }
+
     /// The instances that fire in the function of `id`: those fused into it, or it alone.
     pub fn members(&self, id: InstanceId) -> Vec<InstanceId> {
         match self.is_root[id.index()] {

@@ -14,7 +14,7 @@ use super::{Emitter, comment, item_width};
 use freeport_ir::analysis::{Access, AddressSlice, Place, address_slices};
 use freeport_ir::{
     Element, ElementId, EndpointId, Function, Inst, InstanceId, Object, ObjectRef, Op, PortId,
-    ValueId,
+    Program, ValueId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,10 +39,25 @@ impl Slices {
         Self { by_element: elements.into_iter().map(slices).collect() }
     }
 
+    fn of_port(&self, element: ElementId, port: PortId) -> Option<&AddressSlice> {
+        self.by_element.get(&element)?.iter().find(|slice| slice.port == port)
+    }
+
     /// Whether an item for that port says what will be touched.
     pub fn has(&self, element: ElementId, port: PortId) -> bool {
-        let slices = self.by_element.get(&element);
-        slices.is_some_and(|slices| slices.iter().any(|slice| slice.port == port))
+        self.of_port(element, port).is_some()
+    }
+
+    /// Names of the variables and tables that an item for that port says the places of.
+    pub fn names(&self, program: &Program, id: ElementId, port: PortId) -> Vec<String> {
+        let element = program.element(id);
+        let accesses = self.of_port(id, port).into_iter().flat_map(|slice| &slice.accesses);
+        let names = accesses.map(|access| match access.place {
+            Place::Object { object, .. } => element.state[object.index()].name.clone(),
+            Place::Table(table) => element.tables[table.index()].name.clone(),
+        });
+        let mut is_new = BTreeSet::new();
+        names.filter(|name| is_new.insert(name.clone())).collect()
     }
 
     /// The functions of an element.
