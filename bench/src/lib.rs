@@ -4,6 +4,7 @@
 pub mod harness;
 pub mod kernel;
 pub mod machine;
+mod namespace;
 pub mod nf;
 pub mod plot;
 pub mod report;

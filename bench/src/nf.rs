@@ -11,6 +11,7 @@ mod firewall;
 pub mod flows;
 mod forward;
 pub mod kernel;
+pub mod network;
 pub mod ours;
 mod route;
 mod subjects;
@@ -49,6 +50,9 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=MOST_FLOWS)
     )]
     pub flows: Option<u32>,
+    /// Leave out peers that need a network namespace
+    #[arg(long)]
+    pub no_network: bool,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -129,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
 }
 
 fn measure(case: &dyn case::Case, frame_bytes: usize, arguments: &Arguments) -> Result<CaseResult> {
-    let peers = subjects::Peers::default();
+    let peers = subjects::Peers { has_network: !arguments.no_network };
     let ours = case.ours()?;
     let mut prepared = subjects::prepare(case, ours.as_ref(), frame_bytes, &peers)?;
     let measurements = alternate(&mut prepared.subjects, arguments.rounds as usize)?;

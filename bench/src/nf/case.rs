@@ -3,6 +3,7 @@
 //! is measured gets the same frames and is compared with the same model.
 
 use super::flows::Tuple;
+use super::network::Likeness;
 use anyhow::{Context, Result};
 use freeport_ir::{Bits, Program};
 use freeport_nic::device::Device;
@@ -94,6 +95,8 @@ pub struct NetworkJob {
     pub addresses: String,
     /// A ruleset for `nft -f`, likewise.
     pub rules: String,
+    /// How much of a frame it leaves as the model does.
+    pub likeness: Likeness,
     /// Frames of a round: as many as take about a second.
     pub frames: u32,
 }

@@ -3,6 +3,7 @@
 
 use super::case::{Case, KernelJob, Model, NetworkJob, Ours};
 use super::flows::{SEED, Tuple, different_tuples};
+use super::network::Likeness;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -107,8 +108,13 @@ impl Case for Firewall {
         let addresses = "addr add 10.1.0.1/24 dev OUT\n\
                          neigh add 10.1.0.2 lladdr 02:00:02:00:00:01 dev OUT\n\
                          route add default via 10.1.0.2\n";
-        let name = "nftables, forwarding";
-        Ok(NetworkJob { name, addresses: addresses.into(), rules, frames: 1_500_000 })
+        Ok(NetworkJob {
+            name: "nftables",
+            addresses: addresses.into(),
+            rules,
+            likeness: Likeness::Tuple,
+            frames: 1_500_000,
+        })
     }
 
     fn open_flow(&self) -> Result<String, &'static str> {

@@ -4,6 +4,7 @@
 
 use super::case::{Case, KernelJob, Model, NetworkJob, Ours};
 use super::flows::{SEED, Tuple, different_tuples, is_header_sum_right};
+use super::network::Likeness;
 use anyhow::Result;
 use freeport_nic::packet::checksum;
 use std::collections::{BTreeMap, HashMap};
@@ -190,8 +191,13 @@ impl Case for Route {
         }
         // Without it the kernel would answer each lost packet.
         addresses += "route add blackhole default\n";
-        let name = "kernel IPv4 forwarding";
-        Ok(NetworkJob { name, addresses, rules: String::new(), frames: 1_500_000 })
+        Ok(NetworkJob {
+            name: "kernel IPv4 forwarding",
+            addresses,
+            rules: String::new(),
+            likeness: Likeness::Whole,
+            frames: 1_500_000,
+        })
     }
 
     fn click(&self) -> Result<String, &'static str> {

@@ -6,17 +6,17 @@ use super::case::{Case, Ours};
 use super::flows::Flows;
 use super::forward::{CopyFloor, Forward};
 use super::kernel;
+use super::network::NetworkSubject;
 use super::ours::{DeviceSubject, StampingAlone, cycles_of_a_round};
 use crate::harness::{Measurement, Subject};
 use anyhow::Result;
 use freeport_nic::cpu::CpuDevice;
-use std::path::PathBuf;
 
 /// Which peers take part, beside the kernel's XDP.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Peers {
-    /// A Click.
-    pub click: Option<PathBuf>,
+    /// Those between two interfaces, which need a network namespace.
+    pub has_network: bool,
 }
 
 /// Subjects ready to be measured, and what to say about them.
@@ -46,7 +46,7 @@ pub fn prepare<'p>(
     case: &dyn Case,
     ours: Option<&'p Ours<'_>>,
     frame_bytes: usize,
-    _peers: &Peers,
+    peers: &Peers,
 ) -> Result<Prepared<'p>> {
     let flows = flows_of(case, frame_bytes);
     let mut prepared = Prepared { notes: vec![case.about()], ..Prepared::default() };
@@ -55,6 +55,9 @@ pub fn prepare<'p>(
         None => prepared.notes.push("freeport is left out: it has no program for this yet".into()),
     }
     add_kernel(&mut prepared, case, &flows);
+    if peers.has_network && !flows.stamps.is_empty() {
+        add_network(&mut prepared, case, &flows);
+    }
     add_limits(&mut prepared, &flows)?;
     prepared.notes.push("frame sizes are without the frame check sequence".into());
     Ok(prepared)
@@ -104,6 +107,27 @@ fn add_kernel(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
             ));
         }
         Err(error) => prepared.notes.push(format!("kernel XDP is left out: {error:#}")),
+    }
+}
+
+fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
+    let stack = case.network().map_err(anyhow::Error::msg);
+    let stack = stack.and_then(|job| NetworkSubject::stack(&job, case, flows));
+    for (name, subject) in
+        [("kernel XDP on veth", NetworkSubject::xdp(case, flows)), ("the kernel's stack", stack)]
+    {
+        match subject {
+            Ok(subject) => {
+                prepared.notes.push(format!(
+                    "{}: between virtual interfaces in a namespace of its own; the time has the \
+                     making of the frames by the kernel, two or four passes through an interface, \
+                     and counting at the end, all on this core; lost frames do not count",
+                    subject.name()
+                ));
+                prepared.subjects.push(Box::new(subject));
+            }
+            Err(error) => prepared.notes.push(format!("{name} is left out: {error:#}")),
+        }
     }
 }
 

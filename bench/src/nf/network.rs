@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Peers that live between two interfaces: the kernel's network stack, and XDP on an interface.
+//!
+//! In a namespace of the bench's own, the kernel sends frames through a pair of virtual interfaces
+//! to the peer, which sends them on through another pair, where a program counts and drops them.
+//! Everything happens on the core that sends. So the time has the making of the frames and the
+//! passing through virtual interfaces as well, which frames in memory do not have.
+
+use super::case::{Case, NetworkJob};
+use super::flows::Flows;
+use super::ours::{frames_of_a_cycle, hexadecimal};
+use crate::harness::{Subject, Work};
+use crate::kernel::{Attachment, XdpObject};
+use crate::namespace::{Namespace, interface, run, set};
+use anyhow::{Context, Result, ensure};
+use std::time::{Duration, Instant};
+
+const GENERATOR: &str = include_str!("../../../programs/generator.bpf.c");
+
+/// Frames that the generator makes at a time.
+const BATCH: u32 = 64;
+/// Frames that are compared before anything is measured, at most: as many as the program keeps.
+const CHECKED_FRAMES: usize = 4_096;
+/// Bytes of them that are compared.
+const KEPT_BYTES: usize = 56;
+/// How long the last frames may be on their way.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Frames of a round through XDP on an interface, at least.
+const XDP_FRAMES: usize = 4_000_000;
+
+/// A peer between two interfaces.
+pub struct NetworkSubject {
+    name: String,
+    // Programs leave their interfaces before the namespace goes.
+    _programs: Vec<Attachment>,
+    _peer: Option<XdpObject>,
+    traffic: Traffic,
+    /// Frames of a round, and how many of them have to arrive.
+    frames: u32,
+    passed: u64,
+}
+
+/// How much of a frame has to be as the model says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Likeness {
+    /// All of it.
+    Whole,
+    /// Protocol, addresses and ports: the peer also routes it.
+    Tuple,
+}
+
+/// A namespace with a generator and a counter.
+struct Traffic {
+    namespace: Namespace,
+    generator: XdpObject,
+    frame: Vec<u8>,
+}
+
+impl NetworkSubject {
+    /// The kernel's network stack between `in1` and `out0`, as a case sets it up.
+    ///
+    /// # Errors
+    /// What is not there, not permitted, or not as the model says.
+    pub fn stack(job: &NetworkJob, case: &dyn Case, flows: &Flows) -> Result<Self> {
+        let traffic = Traffic::new(flows)?;
+        let place = |text: &str| text.replace("IN", "in1").replace("OUT", "out0");
+        traffic.namespace.with(|| {
+            set("ipv4/ip_forward", "1")?;
+            for name in ["all", "in1"] {
+                set(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
+            }
+            run("ip", &["-batch", "-"], &place(&job.addresses))?;
+            if !job.rules.is_empty() {
+                run("nft", &["-f", "-"], &place(&job.rules))?;
+            }
+            Ok(())
+        })?;
+        // Frames that are sent to an interface of this kind need a program at the other end.
+        let entry = traffic.attach("xdp.pass", "in1")?;
+        traffic.check("out1", case, flows, job.likeness)?;
+        let exit = traffic.attach("xdp.count", "out1")?;
+        let round = job.frames as usize;
+        Self::new(job.name.into(), vec![entry, exit], None, traffic, case, flows, round)
+    }
+
+    /// The case's XDP program on `in1`, which sends frames back to where they came from.
+    ///
+    /// # Errors
+    /// What is not permitted, or not as the model says.
+    pub fn xdp(case: &dyn Case, flows: &Flows) -> Result<Self> {
+        let traffic = Traffic::new(flows)?;
+        let job = case.kernel();
+        let peer = XdpObject::compile(job.source, &job.entries)?;
+        for (map, key, value) in &job.contents {
+            peer.map(map)?.update(key, value)?;
+        }
+        let entry = traffic.namespace.with(|| peer.program("xdp")?.attach(interface("in1")?))?;
+        traffic.check("in0", case, flows, Likeness::Whole)?;
+        let exit = traffic.attach("xdp.count", "in0")?;
+        let (name, programs) = ("kernel XDP on veth".into(), vec![entry, exit]);
+        Self::new(name, programs, Some(peer), traffic, case, flows, XDP_FRAMES)
+    }
+
+    fn new(
+        name: String,
+        programs: Vec<Attachment>,
+        peer: Option<XdpObject>,
+        traffic: Traffic,
+        case: &dyn Case,
+        flows: &Flows,
+        round: usize,
+    ) -> Result<Self> {
+        let cycle = frames_of_a_cycle(flows);
+        let cycles = round.div_ceil(cycle);
+        let mut model = case.model();
+        let passed = flows.frames().take(cycle).filter(|frame| model(frame).is_some()).count();
+        let passed = (passed * cycles) as u64;
+        let frames = u32::try_from(cycle * cycles)?;
+        traffic.rewind(flows)?;
+        Ok(Self { name, _programs: programs, _peer: peer, traffic, frames, passed })
+    }
+}
+
+impl Traffic {
+    /// Two pairs of interfaces, `in0` to `in1` and `out0` to `out1`, all up, and a generator that
+    /// sends to `in0`.
+    fn new(flows: &Flows) -> Result<Self> {
+        ensure!(!flows.stamps.is_empty(), "its frames carry no flows");
+        let namespace = Namespace::new()?;
+        let frame = flows.ring[0].bytes.clone();
+        let generator = XdpObject::compile(GENERATOR, &[("stamps", flows.stamps.len())])?;
+        let number = namespace.with(|| {
+            // Nothing but the frames of the trace is to be on the way.
+            drop(set("ipv6/conf/default/disable_ipv6", "1"));
+            let address = frame[..6].iter().map(|byte| format!("{byte:02x}"));
+            let address = address.collect::<Vec<_>>().join(":");
+            let links = format!(
+                "link add in0 type veth peer in1\nlink add out0 type veth peer out1\n\
+                 link set in1 address {address}\nlink set out0 address 02:00:03:00:00:01\n\
+                 link set lo up\nlink set in0 up\nlink set in1 up\nlink set out0 up\n\
+                 link set out1 up\n"
+            );
+            run("ip", &["-batch", "-"], &links)?;
+            interface("in0")
+        })?;
+        for (number, stamp) in (0_u32..).zip(&flows.stamps) {
+            generator.map("stamps")?.update(&number.to_le_bytes(), stamp)?;
+        }
+        let settings = [&number.to_le_bytes()[..], &frame[..12]].concat();
+        generator.map("settings")?.update(&[0; 4], &settings)?;
+        let traffic = Self { namespace, generator, frame };
+        traffic.rewind(flows)?;
+        Ok(traffic)
+    }
+
+    /// Starts with the first flow, and counts from 0.
+    fn rewind(&self, flows: &Flows) -> Result<()> {
+        let mut state = [0; 16];
+        state[4..8].copy_from_slice(&u32::try_from(flows.stamps.len())?.to_le_bytes());
+        self.generator.map("states")?.update(&[0; 4], &state)?;
+        self.generator.map("counts")?.update(&[0; 4], &[0; 8])
+    }
+
+    fn attach(&self, section: &str, name: &str) -> Result<Attachment> {
+        self.namespace.with(|| self.generator.program(section)?.attach(interface(name)?))
+    }
+
+    /// Sends frames, and waits until `expected` were counted in all, or no more come.
+    fn send(&self, frames: u32, expected: u64) -> Result<(u64, Duration)> {
+        let before = self.count()?;
+        let program = self.generator.program("xdp.send")?;
+        let begin = Instant::now();
+        self.namespace.with(|| program.send_live(&self.frame, frames, BATCH))?;
+        let mut elapsed = begin.elapsed();
+        let end = Instant::now();
+        let mut arrived = self.count()? - before;
+        while arrived < expected && end.elapsed() < PATIENCE {
+            let more = self.count()? - before;
+            if more > arrived {
+                (arrived, elapsed) = (more, begin.elapsed());
+            }
+        }
+        Ok((arrived, elapsed))
+    }
+
+    fn count(&self) -> Result<u64> {
+        let value = self.generator.map("counts")?.lookup(&[0; 4])?;
+        Ok(u64::from_le_bytes(value.try_into().ok().context("a count of 8 bytes")?))
+    }
+
+    /// Sends the first flows and compares what arrives at an interface with the model.
+    fn check(&self, at: &str, case: &dyn Case, flows: &Flows, likeness: Likeness) -> Result<()> {
+        let keeper = self.attach("xdp.keep", at)?;
+        let count = CHECKED_FRAMES.min(flows.stamps.len());
+        let (mut model, mut expected) = (case.model(), vec![]);
+        // The generator always sends the first frame of the ring.
+        let alone = Flows { ring: vec![flows.ring[0].clone()], ..flows.clone() };
+        expected.extend(alone.frames().take(count).filter_map(|frame| model(&frame)));
+        let (arrived, _) = self.send(count as u32, expected.len() as u64)?;
+        drop(keeper);
+        let wanted = expected.len() as u64;
+        ensure!(arrived == wanted, "{arrived} of {count} frames arrived, not {wanted}");
+        for (number, expected) in (0_u32..).zip(&expected) {
+            let kept = self.generator.map("kept")?.lookup(&number.to_le_bytes())?;
+            ensure!(
+                is_like(&kept, expected, likeness),
+                "frame {number} of those that arrive is {} and has to be {}",
+                hexadecimal(&kept),
+                hexadecimal(expected)
+            );
+        }
+        Ok(())
+    }
+}
+
+fn is_like(kept: &[u8], expected: &[u8], likeness: Likeness) -> bool {
+    match likeness {
+        Likeness::Whole => kept == &expected[..KEPT_BYTES],
+        Likeness::Tuple => kept[23] == expected[23] && kept[26..38] == expected[26..38],
+    }
+}
+
+impl Subject for NetworkSubject {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Frames that were lost on the way do not count as done.
+    fn run(&mut self) -> Result<Work> {
+        let (arrived, elapsed) = self.traffic.send(self.frames, self.passed)?;
+        ensure!(arrived <= self.passed, "{arrived} frames arrived, not {}", self.passed);
+        let part = arrived as f64 / self.passed.max(1) as f64;
+        Ok(Work { frames: f64::from(self.frames) * part, elapsed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nf::CaseName;
+    use crate::nf::subjects::flows_of;
+
+    fn may_make_namespaces() -> bool {
+        let may = Namespace::new().is_ok();
+        if !may {
+            eprintln!("skipped: this process may not make network namespaces");
+        }
+        may
+    }
+
+    #[test]
+    fn the_kernel_routes_as_the_model_does() {
+        if !may_make_namespaces() {
+            return;
+        }
+        let case = CaseName::Route.make(Some(500));
+        let flows = flows_of(case.as_ref(), 64);
+        let mut job = case.network().expect("the kernel routes");
+        job.frames = 5_000;
+        let mut subject = NetworkSubject::stack(&job, case.as_ref(), &flows).expect("it routes");
+        let work = subject.run().expect("it runs");
+        assert!((1.0..=5_000.0).contains(&work.frames), "{}", work.frames);
+        // Without routes, nothing arrives.
+        let is_kept = |line: &&str| !line.contains(" via ");
+        let kept: Vec<&str> = job.addresses.lines().filter(is_kept).collect();
+        job.addresses = kept.join("\n");
+        let refused = NetworkSubject::stack(&job, case.as_ref(), &flows).err().expect("no route");
+        assert!(refused.to_string().contains("0 of 500 frames arrived"), "{refused}");
+    }
+}
