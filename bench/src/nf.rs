@@ -7,6 +7,7 @@
 
 mod balancer;
 pub mod case;
+pub mod click;
 mod firewall;
 pub mod flows;
 mod forward;
@@ -53,6 +54,9 @@ pub struct Arguments {
     /// Leave out peers that need a network namespace
     #[arg(long)]
     pub no_network: bool,
+    /// A FastClick to measure beside the others [default: $FREEPORT_CLICK]
+    #[arg(long, value_name = "PROGRAM")]
+    pub click: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -133,7 +137,9 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
 }
 
 fn measure(case: &dyn case::Case, frame_bytes: usize, arguments: &Arguments) -> Result<CaseResult> {
-    let peers = subjects::Peers { has_network: !arguments.no_network };
+    let click = arguments.click.clone();
+    let click = click.or_else(|| std::env::var_os("FREEPORT_CLICK").map(PathBuf::from));
+    let peers = subjects::Peers { has_network: !arguments.no_network, click };
     let ours = case.ours()?;
     let mut prepared = subjects::prepare(case, ours.as_ref(), frame_bytes, &peers)?;
     let measurements = alternate(&mut prepared.subjects, arguments.rounds as usize)?;

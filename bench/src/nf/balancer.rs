@@ -2,7 +2,7 @@
 //! The case `balancer`: 1,048,576 flows to one virtual address; a new flow gets the next of 256
 //! backends, an old one its own, and the frame goes there in an NVGRE tunnel (RFC 7637).
 
-use super::case::{Case, KernelJob, Model, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, Ours};
 use super::flows::{SEED, Tuple, different_tuples};
 use anyhow::Result;
 use freeport_nic::packet::{ethernet, ipv4};
@@ -135,6 +135,10 @@ impl Case for Balancer {
             contents,
             growth: TUNNEL_BYTES,
         }
+    }
+
+    fn click(&self) -> Result<ClickJob, &'static str> {
+        Err("no element of Click makes NVGRE")
     }
 
     fn published(&self, frame_bytes: usize) -> Option<f64> {

@@ -45,11 +45,8 @@ pub trait Case {
         Err("OpenFlow rules do not do this")
     }
 
-    /// How Click is made to do it, or why it cannot be: what stands between its input and its
-    /// output.
-    fn click(&self) -> Result<String, &'static str> {
-        Err("no element of Click does this")
-    }
+    /// How FastClick is made to do it, or why it cannot be.
+    fn click(&self) -> Result<ClickJob, &'static str>;
 
     /// Packets a second that a publication reports for the same, on frames of that size.
     fn published(&self, _frame_bytes: usize) -> Option<f64> {
@@ -99,6 +96,14 @@ pub struct NetworkJob {
     pub likeness: Likeness,
     /// Frames of a round: as many as take about a second.
     pub frames: u32,
+}
+
+/// FastClick.
+pub struct ClickJob {
+    /// What stands between the elements `in` and `out`.
+    pub elements: String,
+    /// Frames of a round: as many as take about a second.
+    pub frames: usize,
 }
 
 /// Calls a method of an instance that is known by its name.

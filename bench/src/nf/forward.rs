@@ -2,7 +2,7 @@
 //! The case `forward`: every frame goes back where it came from, its Ethernet addresses exchanged.
 //! A bare copy of the frames stands beside it, which is what the memory alone allows.
 
-use super::case::{Case, KernelJob, Model, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, Ours};
 use super::flows::{Flows, RING_FRAMES, Tuple};
 use crate::harness::{Subject, Work};
 use anyhow::Result;
@@ -71,8 +71,8 @@ impl Case for Forward {
         }
     }
 
-    fn click(&self) -> Result<String, &'static str> {
-        Ok("in -> EtherMirror -> out;\n".into())
+    fn click(&self) -> Result<ClickJob, &'static str> {
+        Ok(ClickJob { elements: "in -> EtherMirror -> out;\n".into(), frames: 8_000_000 })
     }
 }
 

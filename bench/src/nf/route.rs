@@ -2,7 +2,7 @@
 //! The case `route`: the longest of 16,384 prefixes says whereto a packet goes; its time to live is
 //! counted down, its checksum kept right, and the addresses of the next hop are written.
 
-use super::case::{Case, KernelJob, Model, NetworkJob, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours};
 use super::flows::{SEED, Tuple, different_tuples, is_header_sum_right};
 use super::network::Likeness;
 use anyhow::Result;
@@ -200,24 +200,25 @@ impl Case for Route {
         })
     }
 
-    fn click(&self) -> Result<String, &'static str> {
-        let routes: Vec<String> = self
+    fn click(&self) -> Result<ClickJob, &'static str> {
+        let routes = self
             .routes()
-            .map(|(length, address, hop)| format!("{}/{length} {hop}", Ipv4Addr::from(address)))
-            .collect();
+            .map(|(length, address, hop)| format!("{}/{length} {hop}", Ipv4Addr::from(address)));
+        let routes: Vec<String> = routes.collect();
         // Every next hop has an output of its own, as in Click's routers.
-        let mut text = format!("routes :: DirectIPLookup({});\n", routes.join(", "));
-        text += "in -> CheckIPHeader(14) -> GetIPAddress(30) -> Strip(14) -> routes;\n";
-        text += "routes[0] -> Discard;\n";
+        let mut elements =
+            format!("routes :: DirectIPLookup(0.0.0.0/0 0,\n{});\n", routes.join(",\n"));
+        elements += "in -> CheckIPHeader(OFFSET 14) -> GetIPAddress(30) -> Strip(14) -> routes;\n";
+        elements += "routes[0] -> Discard;\n";
+        let address = |bytes: [u8; 6]| bytes.map(|byte| format!("{byte:02X}")).join("-");
         for hop in 1..=NEXT_HOPS {
-            let mac = |address: [u8; 6]| address.map(|byte| format!("{byte:02X}")).join("-");
-            let (own, next) = (mac(OWN_ADDRESS), mac(hop_address(hop)));
+            let (own, next) = (address(OWN_ADDRESS), address(hop_address(hop)));
             let _ = writeln!(
-                text,
+                elements,
                 "routes[{hop}] -> DecIPTTL -> EtherEncap(0x0800, {own}, {next}) -> out;"
             );
         }
-        Ok(text)
+        Ok(ClickJob { elements, frames: 4_000_000 })
     }
 }
 

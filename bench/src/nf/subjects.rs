@@ -3,20 +3,24 @@
 //! with what each figure includes and who could not run and why.
 
 use super::case::{Case, Ours};
+use super::click::ClickSubject;
 use super::flows::Flows;
 use super::forward::{CopyFloor, Forward};
 use super::kernel;
 use super::network::NetworkSubject;
 use super::ours::{DeviceSubject, StampingAlone, cycles_of_a_round};
 use crate::harness::{Measurement, Subject};
-use anyhow::Result;
+use anyhow::{Error, Result};
 use freeport_nic::cpu::CpuDevice;
+use std::path::{Path, PathBuf};
 
 /// Which peers take part, beside the kernel's XDP.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Peers {
     /// Those between two interfaces, which need a network namespace.
     pub has_network: bool,
+    /// A FastClick.
+    pub click: Option<PathBuf>,
 }
 
 /// Subjects ready to be measured, and what to say about them.
@@ -57,6 +61,9 @@ pub fn prepare<'p>(
     add_kernel(&mut prepared, case, &flows);
     if peers.has_network && !flows.stamps.is_empty() {
         add_network(&mut prepared, case, &flows);
+    }
+    if let Some(click) = &peers.click {
+        add_click(&mut prepared, click, case, &flows);
     }
     add_limits(&mut prepared, &flows)?;
     prepared.notes.push("frame sizes are without the frame check sequence".into());
@@ -111,7 +118,7 @@ fn add_kernel(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
 }
 
 fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
-    let stack = case.network().map_err(anyhow::Error::msg);
+    let stack = case.network().map_err(Error::msg);
     let stack = stack.and_then(|job| NetworkSubject::stack(&job, case, flows));
     for (name, subject) in
         [("kernel XDP on veth", NetworkSubject::xdp(case, flows)), ("the kernel's stack", stack)]
@@ -128,6 +135,22 @@ fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
             }
             Err(error) => prepared.notes.push(format!("{name} is left out: {error:#}")),
         }
+    }
+}
+
+fn add_click(prepared: &mut Prepared<'_>, click: &Path, case: &dyn Case, flows: &Flows) {
+    let subject = case.click().map_err(Error::msg);
+    match subject.and_then(|job| ClickSubject::new(click, &job, case, flows)) {
+        Ok(subject) => {
+            prepared.subjects.push(Box::new(subject));
+            prepared.notes.push(
+                "FastClick: its own elements between 4,096 packets that it replays from memory \
+                 and a counter, by the rate that it tells; not more flows than packets, and an \
+                 element that changes a packet copies it first"
+                    .into(),
+            );
+        }
+        Err(error) => prepared.notes.push(format!("FastClick is left out: {error:#}")),
     }
 }
 

@@ -2,7 +2,7 @@
 //! The case `firewall-wildcard`: 16,384 rules under 16 masks. Rules overlap, and the one of the
 //! highest priority counts, wherever it is: no order of the masks tells which.
 
-use super::case::{Case, KernelJob, Model, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, Ours};
 use super::firewall::{DENY, PERMIT};
 use super::flows::{SEED, Tuple};
 use anyhow::Result;
@@ -201,6 +201,33 @@ impl Case for Wildcard {
 
     fn network(&self) -> Result<super::case::NetworkJob, &'static str> {
         Err("nftables finds rules that overlap, with priorities in no order, only one by one")
+    }
+
+    fn click(&self) -> Result<ClickJob, &'static str> {
+        let mut elements =
+            String::from("in -> Strip(14) -> CheckIPHeader -> filter :: IPFilter(\n");
+        // The first rule that fits counts.
+        for rule in self.rules.iter().rev() {
+            let (mask, key) = (masks()[rule.mask], rule.key);
+            let net = |address: u32, mask: u32| {
+                format!("{}/{}", Ipv4Addr::from(address), mask.leading_ones())
+            };
+            let verb = if rule.action == PERMIT { "allow" } else { "deny" };
+            let (source, target) = (net(key.source, mask.source), net(key.target, mask.target));
+            let _ = write!(elements, "{verb} src net {source} && dst net {target}");
+            if mask.protocol != 0 {
+                let _ = write!(elements, " && ip proto {}", key.protocol);
+            }
+            if mask.source_port != 0 {
+                let _ = write!(elements, " && src port {}", key.source_port);
+            }
+            if mask.target_port != 0 {
+                let _ = write!(elements, " && dst port {}", key.target_port);
+            }
+            elements += ",\n";
+        }
+        elements += "deny all);\nfilter -> Unstrip(14) -> out;\n";
+        Ok(ClickJob { elements, frames: 8_192 })
     }
 
     fn open_flow(&self) -> Result<String, &'static str> {
