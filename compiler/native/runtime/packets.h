@@ -66,14 +66,23 @@ OUT_OF_LINE void pool_give(struct runtime *runtime, uint8_t *data, uint64_t byte
     runtime->free_buffers = buffer;
 }
 
-// A copy in a buffer. By value both ways: a structure whose address leaves the function that has
-// it could not be a set of registers there.
 OUT_OF_LINE struct packet packet_in_pool(struct runtime *runtime, struct packet from) {
     const uint64_t extent = from.head_room + from.length + from.tail_room;
     uint8_t *const data = pool_take(runtime, extent) + from.head_room;
     memcpy(data, from.data, from.length);
     return (struct packet){data,           from.length,    from.head_room, from.tail_room,
                            from.head_room, from.tail_room, OWNER_POOL};
+}
+
+// A copy in a buffer. By value both ways, and of a structure of its own: one whose address leaves
+// the function that has it could not be a set of registers there, and a call by value takes the
+// address of what it is given.
+INLINE void packet_to_pool(struct runtime *runtime, struct packet *to,
+                           const struct packet *from) {
+    struct packet given;
+    packet_assign(&given, from);
+    const struct packet made = packet_in_pool(runtime, given);
+    packet_assign(to, &made);
 }
 
 INLINE void packet_release(struct runtime *runtime, const struct packet *packet) {
@@ -91,8 +100,7 @@ INLINE void packet_end(struct runtime *runtime, struct packet *packet) {
 // Makes a packet outlive the host's frames.
 INLINE void packet_keep(struct runtime *runtime, struct packet *packet) {
     if (packet->owner < OWNER_HOST) return;
-    const struct packet kept = packet_in_pool(runtime, *packet);
-    packet_assign(packet, &kept);
+    packet_to_pool(runtime, packet, packet);
 }
 
 // Items in and out of a firing.
@@ -116,8 +124,7 @@ INLINE void packet_view(struct packet *to, const struct packet *from) {
 
 INLINE void packet_copy(struct runtime *runtime, struct packet *to, const struct packet *from) {
     packet_release(runtime, to);
-    const struct packet copy = packet_in_pool(runtime, *from);
-    packet_assign(to, &copy);
+    packet_to_pool(runtime, to, from);
 }
 
 // Stages a packet that the firing uses no more; `staged` holds what is put already.
@@ -132,8 +139,7 @@ INLINE void packet_move(struct runtime *runtime, struct packet *staged, bool is_
 INLINE void packet_put(struct runtime *runtime, struct packet *staged, bool is_staged,
                        const struct packet *from) {
     if (is_staged) packet_release(runtime, staged);
-    const struct packet copy = packet_in_pool(runtime, *from);
-    packet_assign(staged, &copy);
+    packet_to_pool(runtime, staged, from);
 }
 
 // Operations.
@@ -155,10 +161,7 @@ INLINE bool packet_adjust_head(struct runtime *runtime, struct packet *packet, i
     }
     const uint64_t count = -(uint64_t)by;
     if (count > packet->head_room) return false;
-    if (UNLIKELY(count > packet->head_space)) {
-        const struct packet moved = packet_in_pool(runtime, *packet);
-        packet_assign(packet, &moved);
-    }
+    if (UNLIKELY(count > packet->head_space)) packet_to_pool(runtime, packet, packet);
     packet->data -= count;
     packet->length += count;
     packet->head_room -= (uint32_t)count;
@@ -178,10 +181,7 @@ INLINE bool packet_adjust_tail(struct runtime *runtime, struct packet *packet, i
     }
     const uint64_t count = (uint64_t)by;
     if (count > packet->tail_room) return false;
-    if (UNLIKELY(count > packet->tail_space)) {
-        const struct packet moved = packet_in_pool(runtime, *packet);
-        packet_assign(packet, &moved);
-    }
+    if (UNLIKELY(count > packet->tail_space)) packet_to_pool(runtime, packet, packet);
     memset(packet->data + packet->length, 0, count);
     packet->length += count;
     packet->tail_room -= (uint32_t)count;

@@ -53,6 +53,8 @@ struct Waiting {
     stretches: Vec<Stretch>,
     /// Frames that have left.
     gone: usize,
+    /// Of these, packets without bytes, which went nowhere.
+    dropped: u64,
 }
 
 /// Frames of an output that lie in the same memory.
@@ -70,6 +72,8 @@ enum Place {
     Own,
     /// That of the batch of this endpoint.
     Batch(EndpointId),
+    /// It has no bytes, and no port takes it.
+    Nowhere,
 }
 
 /// A batch that the graph has before it.
@@ -325,6 +329,9 @@ impl Device for CpuDevice<'_> {
         for (endpoint, output) in endpoints.iter_mut().zip(&counted.outputs) {
             endpoint.dropped += output.too_long + output.malformed;
         }
+        for (endpoint, output) in endpoints.iter_mut().zip(&self.outputs) {
+            endpoint.dropped += output.waiting.dropped;
+        }
         let channel = |it: &freeport_native::ChannelCounters| ChannelCounters {
             items: it.items,
             dropped: it.drops,
@@ -375,6 +382,11 @@ impl Output {
             }
             let memory = match place {
                 Place::Own => &memory[..],
+                Place::Nowhere => {
+                    waiting.dropped += (*end - waiting.gone) as u64;
+                    waiting.gone = *end;
+                    continue;
+                }
                 Place::Batch(endpoint) => memory_of(lent, *endpoint),
             };
             let frames = Frames::new(memory, &waiting.frames[waiting.gone..*end])?;
@@ -430,6 +442,9 @@ impl Waiting {
     fn add(&mut self, produced: &[Buffer<'_>], given: &[&[Frame]], timestamp_ns: u64) {
         for (slot, buffer) in produced.iter().enumerate() {
             let (place, start, length) = match buffer.placed() {
+                Placed::Own { length: 0 } | Placed::Input { length: 0, .. } => {
+                    (Place::Nowhere, 0, 0)
+                }
                 Placed::Own { length } => (Place::Own, slot * SLOT_BYTES + HEADROOM, length),
                 Placed::Input { endpoint, frame, start, length } => {
                     let from = given[endpoint][frame].start;
@@ -450,14 +465,41 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::device_conformance;
-    use crate::programs::mac_swap;
+    use crate::port::{Generator, Sink};
+    use crate::programs::{mac_swap, mac_swap_of_packets, swapped};
+    use crate::trace::TraceFrame;
 
     #[test]
     fn it_conforms() {
-        let program = mac_swap();
         let cache = tempfile::tempdir().expect("a folder");
         let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
-        let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
-        device_conformance::check(|| CpuDevice::of_image(&program, &image, 0).expect("it loads"));
+        for program in [mac_swap(), mac_swap_of_packets()] {
+            let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
+            let load = || CpuDevice::of_image(&program, &image, 0).expect("it loads");
+            device_conformance::check(load);
+        }
+    }
+
+    #[test]
+    fn a_packet_without_bytes_is_dropped_and_counted() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
+        let program = mac_swap_of_packets();
+        let mut device = CpuDevice::load(&program, &options).expect("clang-19 is needed");
+        let frames: Vec<Vec<u8>> =
+            (0..40).map(|at: u8| vec![if at.is_multiple_of(3) { 0xff } else { at }; 60]).collect();
+        let left = frames.iter().filter(|frame| frame[0] != 0xff).map(Vec::as_slice);
+        let mut sink = Sink::checking(left.map(swapped).collect()).with_room(0);
+        let trace: Vec<TraceFrame> = frames.iter().cloned().map(TraceFrame::of).collect();
+        let mut source = Generator::once(&trace).expect("good");
+        for room in [5, 100] {
+            sink.make_room(room);
+            let mut ports =
+                Ports::new().with_input("from_tor", &mut source).with_output("to_tor", &mut sink);
+            device.run(&mut ports).expect("nothing fails");
+        }
+        assert!(sink.is_as_expected(), "{:?}", sink.first_mismatch());
+        let counters = device.counters().endpoints[1];
+        assert_eq!((counters.frames, counters.dropped), (26, 14));
     }
 }

@@ -246,16 +246,17 @@ mod tests {
     use super::*;
     use crate::device_conformance;
     use crate::port::{Generator, Sink};
-    use crate::programs::{mac_swap, mac_swap_with_breakpoint};
+    use crate::programs::{mac_swap, mac_swap_of_packets, mac_swap_with_breakpoint};
     use crate::trace::Trace;
     use freeport_ir::interp::ProbeKind;
 
     #[test]
     fn it_conforms() {
-        let program = mac_swap();
-        device_conformance::check(|| {
-            InterpreterDevice::load(&program, &Options::default()).expect("a good program")
-        });
+        for program in [mac_swap(), mac_swap_of_packets()] {
+            device_conformance::check(|| {
+                InterpreterDevice::load(&program, &Options::default()).expect("a good program")
+            });
+        }
     }
 
     #[test]

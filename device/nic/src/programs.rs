@@ -56,6 +56,19 @@ pub fn mac_swap() -> Program {
     program
 }
 
+/// The same on whole packets; one that begins with 0xff becomes one without bytes.
+#[cfg(test)]
+pub fn mac_swap_of_packets() -> Program {
+    let mut program = mac_swap();
+    let item = Item::Packet { window_bytes: 64 };
+    let element = &mut program.elements[0];
+    element.inputs.iter_mut().chain(&mut element.outputs).for_each(|port| port.item = item);
+    program.graph.endpoints.iter_mut().for_each(|endpoint| endpoint.item = item);
+    program.graph.channels.iter_mut().for_each(|channel| channel.item = item);
+    program.functions[0] = packet_handler(ElementId::new(0));
+    program
+}
+
 /// The same with a breakpoint at the start of each packet.
 pub fn mac_swap_with_breakpoint() -> Program {
     let mut program = mac_swap();
@@ -100,6 +113,40 @@ fn handler(element: ElementId) -> Function {
     build.end(Term::Jump(Target { block: at_end, args: vec![swapped] }));
     build.switch_to(at_end);
     build.push_effect(Op::Put { port: PortId::new(0), value: out });
+    build.end(Term::Done { mask: None });
+    build.finish()
+}
+
+#[cfg(test)]
+fn packet_handler(element: ElementId) -> Function {
+    let mut build = Builder::new(Function::new("MacSwap.handler", Some(element), Loc::default()));
+    let packet = build.push(Op::Take(PortId::new(0)), Type::Packet);
+    // A packet that is too short for two addresses has zeros behind it for a while.
+    let [more, less, none] = [12, 0xf4, 0].map(|by| build.number(8, by));
+    let grows = build.push(Op::PacketAdjustTail { packet, delta: more }, Type::Bits(1));
+    let back = Op::Select { cond: grows, if_true: less, if_false: none };
+    let back = build.push(back, Type::Bits(8));
+    let [target_at, source_at] = [0, 6].map(|at| build.number(8, at));
+    let [target, source] = [target_at, source_at]
+        .map(|offset| build.push(Op::PacketLoad { packet, offset, bytes: 6 }, Type::Bits(48)));
+    build.push_effect(Op::PacketStore { packet, offset: target_at, value: source });
+    build.push_effect(Op::PacketStore { packet, offset: source_at, value: target });
+    build.push(Op::PacketAdjustTail { packet, delta: back }, Type::Bits(1));
+    let (count, zero) = (ObjectRef::State(ObjectId::new(0)), build.number(1, 0));
+    let old = build.load(count, zero, 0, 64);
+    let one = build.number(64, 1);
+    let new = build.binary(BinaryOp::Add, old, one);
+    build.store(count, zero, 0, new);
+    let (emptying, end) = (build.new_block(), build.new_block());
+    let first = build.extract(target, 0, 8);
+    let is_marked = build.unary(UnaryOp::ReduceAnd, first);
+    build.branch(is_marked, emptying, end);
+    build.switch_to(emptying);
+    let length = build.push(Op::PacketLength(packet), Type::Bits(32));
+    build.push(Op::PacketAdjustHead { packet, delta: length }, Type::Bits(1));
+    build.jump(end);
+    build.switch_to(end);
+    build.push_effect(Op::Put { port: PortId::new(0), value: packet });
     build.end(Term::Done { mask: None });
     build.finish()
 }

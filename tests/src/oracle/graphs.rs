@@ -6,6 +6,8 @@
 //! takes one or two of the streams that are still open and gives up to two new ones, until what is
 //! left goes to the endpoints that end it. So every graph is connected and has no cycle.
 
+mod packets;
+
 use super::writer::{Integer, Writer};
 use std::fmt::Write;
 
@@ -16,6 +18,8 @@ pub enum Kind {
     Flit,
     /// Records of the struct `R`, 24 bytes.
     Record,
+    /// Packets as they are.
+    Packet,
 }
 
 /// A program text and its endpoints.
@@ -99,7 +103,7 @@ struct Grower {
 
 impl Grower {
     fn kind(&mut self) -> Kind {
-        if self.writer.random.bool() { Kind::Flit } else { Kind::Record }
+        [Kind::Flit, Kind::Record, Kind::Packet][self.writer.random.usize(..3)]
     }
 
     fn take(&mut self) -> (String, Kind) {
@@ -119,6 +123,9 @@ impl Grower {
         if joins && let Some(other) = self.take_like(kind) {
             return self.join(kind, &stream, &other);
         }
+        if kind == Kind::Packet {
+            return self.grow_packets(&stream);
+        }
         let choice = self.writer.random.u32(0..7);
         let (ports, body, outputs) = match (kind, choice) {
             (Kind::Record, 0..3) => ("R in -> R out", self.map_record(), vec![kind]),
@@ -131,6 +138,7 @@ impl Grower {
                 let outputs = vec![Kind::Flit, Kind::Record];
                 ("flit in -> flit one, R two", self.summarise_flit(), outputs)
             }
+            (Kind::Packet, _) => return self.grow_packets(&stream),
         };
         self.add(ports, &body, &[&stream], &outputs);
     }
@@ -140,10 +148,16 @@ impl Grower {
         match self.take_like(kind) {
             Some(other) => self.join(kind, &stream, &other),
             None => {
-                let ty = if kind == Kind::Flit { "flit" } else { "R" };
-                let body = "    .state { ulong seen; }\n    .handler {\n        \
-                            if (test_input_port(in)) { read_input_port(in); seen += 1; }\n    }\n";
-                self.add(&format!("{ty} in ->"), body, &[&stream], &[]);
+                let (ty, read) = match kind {
+                    Kind::Flit => ("flit", "read_input_port(in);"),
+                    Kind::Record => ("R", "read_input_port(in);"),
+                    Kind::Packet => ("packet", "packet p = read_input_port(in); seen ^= p.length;"),
+                };
+                let body = format!(
+                    "    .state {{ ulong seen; }}\n    .handler {{\n        \
+                     if (test_input_port(in)) {{ {read} seen += 1; }}\n    }}\n"
+                );
+                self.add(&format!("{ty} in ->"), &body, &[&stream], &[]);
             }
         }
     }
@@ -151,6 +165,7 @@ impl Grower {
     fn join(&mut self, kind: Kind, first: &str, second: &str) {
         let (ports, body) = match (kind, self.writer.random.u32(0..3)) {
             (Kind::Flit, _) => ("flit a, flit b -> flit out", MERGE_FLITS.to_string()),
+            (Kind::Packet, _) => ("packet a, packet b -> packet out", self.merge_packets()),
             (Kind::Record, 0) => ("R a, R b -> R out", self.merge_records()),
             (Kind::Record, 1) => ("R a, R b -> R out", self.alternate_records()),
             _ => ("R a, R b -> R out) await all (", self.pair_records()),

@@ -56,6 +56,8 @@ pub struct Driver {
     pub graph: Graph,
     left: Vec<Traffic>,
     pub out: Vec<Traffic>,
+    /// Memory of frames of runs that are over.
+    spent: Vec<Vec<u8>>,
     /// Packets that suspended handlers may keep.
     pub suspended: u64,
 }
@@ -64,7 +66,7 @@ impl Driver {
     pub fn new(image: &Image, input: Vec<Traffic>) -> Self {
         let out = vec![Traffic::default(); image.manifest.endpoints.len()];
         let graph = Graph::load(image).expect("a library just built");
-        Self { graph, left: input, out, suspended: 0 }
+        Self { graph, left: input, out, spent: vec![], suspended: 0 }
     }
 
     /// One run on at most `most` packets or records of each input, and with room for `room` at each
@@ -118,6 +120,9 @@ impl Driver {
                 }
             }
         }
+        // A graph that still looks into frames of this run would be found out.
+        given.iter_mut().flatten().for_each(|lent| lent.memory.fill(0x99));
+        self.spent.extend(given.into_iter().flatten().map(|lent| lent.memory));
         for (left, used) in self.left.iter_mut().zip(used) {
             left.packets.drain(..used.min(left.packets.len()));
             left.records.drain(..used.min(left.records.len()));
