@@ -3,19 +3,25 @@
 //! what the manager wants, a tree of members and elements.
 
 use freeport_clicknp::layouts::{
-    FieldLayout, Layouts as FrontEndLayouts, MethodLayout as FrontEndMethod, VariableLayout,
+    FieldLayout, Layouts as FrontEndLayouts, MethodLayout as FrontEndMethod,
+    TableLayout as FrontEndTable, VariableLayout,
 };
-use freeport_ir::{Element, Function, Program, Type};
+use freeport_ir::{Element, Function, Program, Table, TableKind, Type};
 use freeport_nic::layout::{Layout, Member};
-use freeport_nic::layouts::{Layouts, MethodLayout};
+use freeport_nic::layouts::{Layouts, MethodLayout, TableLayout};
 
-/// The layouts of all variables and methods of a compiled program.
+/// The layouts of all variables, tables and methods of a compiled program.
 pub fn of(program: &Program, known: &FrontEndLayouts) -> Layouts {
     let mut layouts = Layouts::default();
     for (element, layout) in program.elements.iter().zip(&known.elements) {
         for variable in &layout.variables {
             let key = (element.name.clone(), variable.name.clone());
             layouts.variables.insert(key, of_variable(element, variable));
+        }
+        for table in &layout.tables {
+            let found = &element.tables[table.table.index()];
+            let key = (element.name.clone(), table.name.clone());
+            layouts.tables.insert(key, of_table(found, table));
         }
         for method in &layout.methods {
             let Some(found) = element.methods.iter().find(|it| it.name == method.name) else {
@@ -31,6 +37,17 @@ pub fn of(program: &Program, known: &FrontEndLayouts) -> Layouts {
 
 fn of_variable(element: &Element, variable: &VariableLayout) -> Layout {
     of_fields(element.state[variable.object.index()].elem_bits, &variable.fields)
+}
+
+fn of_table(table: &Table, known: &FrontEndTable) -> TableLayout {
+    let length_bits = if table.kind == TableKind::LongestPrefix { 32 } else { 0 };
+    TableLayout {
+        key: of_fields(table.key_bits - length_bits, &known.key),
+        value: match known.value.as_slice() {
+            [only] if only.path.is_empty() => number(only.is_signed, only.width),
+            fields => of_fields(table.value_bits, fields),
+        },
+    }
 }
 
 fn of_method(function: &Function, method: &FrontEndMethod) -> MethodLayout {
@@ -179,6 +196,26 @@ mod tests {
         assert_eq!(method("swap").result.as_ref().unwrap().show(&bits), rule);
         assert_eq!(*by, Layout::Signed(32));
         assert_eq!(*method("clear"), MethodLayout::default());
+    }
+
+    #[test]
+    fn keys_of_tables_are_packed_and_values_are_as_in_memory() {
+        let text = PROGRAM.replace(
+            ".state {",
+            ".state { table<rule, int13> marks[4]; lpm table<uint, table_entry> routes[4];",
+        );
+        let compiled = compile_text("keep.cnp", &text, &Options::default());
+        let compiled = compiled.unwrap_or_else(|failure| panic!("{failure}"));
+        let layouts = of(&compiled.program, &compiled.layouts);
+        let table = |name: &str| &layouts.tables[&("Keep".to_owned(), name.to_owned())];
+        let rule = json!({"address": 9, "ports": [80, 443], "priority": -3, "mark": 5});
+        let bits = table("marks").key.parse(&rule).unwrap();
+        assert_eq!(bits.width(), 32 + 2 * 16 + 4 + 3);
+        assert_eq!(bits.extract(48, 16).to_u64(), 443);
+        assert_eq!(table("marks").key.show(&bits), rule);
+        assert_eq!(table("marks").value, Layout::Signed(13));
+        assert_eq!(table("routes").key, Layout::Unsigned(32));
+        assert_eq!(table("routes").value, layout("entries"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Calls of methods by name and with values as people write them:
+//! Calls of methods, also of those of [tables](crate::tables), by name and with values as people
+//! write them:
 //! `exact.insert({source: 10.0.0.1, source_port: 80}, 1, 5)`.
 //!
 //! An argument is a number in any form that [`Layout`](crate::layout::Layout) knows, an object
@@ -9,6 +10,7 @@ use crate::device::Device;
 use crate::layout::Layout;
 use crate::layouts::MethodLayout;
 use crate::manager::{Manager, ManagerError};
+use crate::tables::TableCall;
 use freeport_ir::{Bits, InstanceId, Program, Type};
 use serde_json::{Map, Value};
 use std::str::FromStr;
@@ -145,6 +147,8 @@ pub(crate) struct Prepared {
     pub method: String,
     pub arguments: Vec<Bits>,
     pub result: Option<Layout>,
+    /// Of a table's method.
+    pub table: Option<TableCall>,
 }
 
 impl<D: Device> Manager<D> {
@@ -174,6 +178,9 @@ impl<D: Device> Manager<D> {
         let instance = program.instance(id);
         let methods = &program.element(instance.element).methods;
         if !methods.iter().any(|it| it.name == method) {
+            if let Some(prepared) = self.prepare_table(id, method, call)? {
+                return Ok(prepared);
+            }
             let known = methods.iter().map(|it| it.name.clone()).collect();
             return Err(ManagerError::Unknown { what: "method", name: call.path.clone(), known });
         }
@@ -191,10 +198,14 @@ impl<D: Device> Manager<D> {
             let bits = layout.parse(value);
             arguments.push(bits.map_err(|source| ManagerError::Value { path, source })?);
         }
-        Ok(Prepared { instance: id, method: method.to_owned(), arguments, result: shape.result })
+        let (method, result) = (method.to_owned(), shape.result);
+        Ok(Prepared { instance: id, method, arguments, result, table: None })
     }
 
     pub(crate) fn call_prepared(&mut self, call: &Prepared) -> Result<Value, ManagerError> {
+        if let Some(table) = &call.table {
+            return self.act_on_table(call, table);
+        }
         let device = self.device_mut();
         let result = device.call_method(call.instance, &call.method, &call.arguments)?;
         Ok(match (&call.result, result) {

@@ -14,6 +14,7 @@ use crate::device::{
 use crate::port::{
     BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, Pages, PortError, Sent, Transmit,
 };
+use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
 use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, Placed, RunStatus};
 
@@ -321,6 +322,42 @@ impl Device for CpuDevice<'_> {
         value: &Bits,
     ) -> Result<(), DeviceError> {
         Ok(self.graph.write_variable(instance, variable, index, value.clone())?)
+    }
+
+    fn table_lookup(
+        &self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<Option<Bits>, DeviceError> {
+        Ok(self.graph.table_lookup(instance, table, key)?)
+    }
+
+    fn table_update(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+        value: &Bits,
+    ) -> Result<bool, DeviceError> {
+        Ok(self.graph.table_update(instance, table, key.clone(), value.clone())?)
+    }
+
+    fn table_delete(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<bool, DeviceError> {
+        Ok(self.graph.table_delete(instance, table, key.clone())?)
+    }
+
+    fn table_entries(
+        &self,
+        instance: InstanceId,
+        table: &str,
+    ) -> Result<TableEntries, DeviceError> {
+        Ok(self.graph.table_entries(instance, table)?)
     }
 
     fn counters(&self) -> DeviceCounters {

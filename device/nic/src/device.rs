@@ -10,7 +10,7 @@
 //! goes on with them. So nothing is lost, and a caller is never stuck in a run.
 
 use crate::port::{PortError, Receive, Transmit};
-use freeport_ir::oracle::InstanceCounters;
+use freeport_ir::oracle::{InstanceCounters, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
 
 /// A loaded program, ready to run.
@@ -66,6 +66,47 @@ pub trait Device {
         value: &Bits,
     ) -> Result<(), DeviceError>;
 
+    /// The value that a key matches in a table. It is no use of the entry.
+    ///
+    /// # Errors
+    /// No such table, or a key of another width.
+    fn table_lookup(
+        &self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<Option<Bits>, DeviceError>;
+
+    /// Sets the value under a key, between two firings; whether there was room.
+    ///
+    /// # Errors
+    /// No such table, or a key or value of another width.
+    fn table_update(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+        value: &Bits,
+    ) -> Result<bool, DeviceError>;
+
+    /// Removes the entry under a key, between two firings; whether there was one.
+    ///
+    /// # Errors
+    /// No such table, or a key of another width.
+    fn table_delete(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<bool, DeviceError>;
+
+    /// All entries of a table.
+    ///
+    /// # Errors
+    /// No such table.
+    fn table_entries(&self, instance: InstanceId, table: &str)
+    -> Result<TableEntries, DeviceError>;
+
     /// What was counted since the program was loaded.
     fn counters(&self) -> DeviceCounters;
 
@@ -116,6 +157,42 @@ impl<D: Device + ?Sized> Device for Box<D> {
         value: &Bits,
     ) -> Result<(), DeviceError> {
         (**self).write_variable(instance, variable, index, value)
+    }
+
+    fn table_lookup(
+        &self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<Option<Bits>, DeviceError> {
+        (**self).table_lookup(instance, table, key)
+    }
+
+    fn table_update(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+        value: &Bits,
+    ) -> Result<bool, DeviceError> {
+        (**self).table_update(instance, table, key, value)
+    }
+
+    fn table_delete(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<bool, DeviceError> {
+        (**self).table_delete(instance, table, key)
+    }
+
+    fn table_entries(
+        &self,
+        instance: InstanceId,
+        table: &str,
+    ) -> Result<TableEntries, DeviceError> {
+        (**self).table_entries(instance, table)
     }
 
     fn counters(&self) -> DeviceCounters {

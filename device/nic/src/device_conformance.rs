@@ -15,6 +15,7 @@ pub fn check<D: Device>(make: impl Fn() -> D) {
     a_full_output_loses_nothing(make());
     counters_tell_what_happened(make());
     signals_and_variables_reach_the_instance(make());
+    tables_belong_to_the_host_too(make());
     what_does_not_exist_is_refused(make());
     ports_that_do_not_fit_are_refused(make());
 }
@@ -104,6 +105,27 @@ fn signals_and_variables_reach_the_instance<D: Device>(mut device: D) {
     assert_eq!(device.read_variable(SWAP, "count", 0).expect("there"), number((1 << 40) + 4));
     let marks = [0, 1, 2, 3].map(|at| device.read_variable(SWAP, "marks", at).expect("there"));
     assert_eq!(marks, [1, 2, 0, 9].map(mark));
+}
+
+fn tables_belong_to_the_host_too<D: Device>(mut device: D) {
+    let bits = |width, value| Bits::from_u64(width, value);
+    let (key, value) = (|at| bits(48, at), |at| bits(16, at));
+    for at in [1, 2] {
+        assert!(device.table_update(SWAP, "hosts", &key(at), &value(at)).expect("it fits"));
+    }
+    // A lookup is no use: the first entry still makes room.
+    let found = device.table_lookup(SWAP, "hosts", &key(1)).expect("it fits");
+    assert_eq!(found, Some(value(1)));
+    assert!(device.table_update(SWAP, "hosts", &key(3), &value(3)).expect("it fits"));
+    let entries = device.table_entries(SWAP, "hosts").expect("it is there");
+    assert_eq!(entries, [(key(2), value(2)), (key(3), value(3))]);
+    assert!(device.table_delete(SWAP, "hosts", &key(2)).expect("it fits"));
+    assert!(!device.table_delete(SWAP, "hosts", &key(2)).expect("it fits"));
+    assert_eq!(device.table_lookup(SWAP, "hosts", &key(2)).expect("it fits"), None);
+    assert!(device.table_lookup(SWAP, "nothing", &key(2)).is_err());
+    assert!(device.table_entries(SWAP, "nothing").is_err());
+    assert!(device.table_update(SWAP, "hosts", &key(2), &bits(17, 0)).is_err());
+    assert!(device.table_delete(SWAP, "hosts", &bits(47, 0)).is_err());
 }
 
 fn what_does_not_exist_is_refused<D: Device>(mut device: D) {

@@ -9,7 +9,7 @@ use crate::device::{
 };
 use crate::port::{FrameQueue, MAX_FRAME};
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
-use freeport_ir::oracle::{Execution, Oracles};
+use freeport_ir::oracle::{Execution, Oracles, TableEntries};
 use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program};
 
 /// Firings between two looks at the ports.
@@ -213,6 +213,42 @@ impl Device for InterpreterDevice<'_> {
         value: &Bits,
     ) -> Result<(), DeviceError> {
         Ok(self.interpreter.write_variable(instance, variable, index, value.clone())?)
+    }
+
+    fn table_lookup(
+        &self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<Option<Bits>, DeviceError> {
+        Ok(self.interpreter.table_lookup(instance, table, key)?)
+    }
+
+    fn table_update(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+        value: &Bits,
+    ) -> Result<bool, DeviceError> {
+        Ok(self.interpreter.table_update(instance, table, key.clone(), value.clone())?)
+    }
+
+    fn table_delete(
+        &mut self,
+        instance: InstanceId,
+        table: &str,
+        key: &Bits,
+    ) -> Result<bool, DeviceError> {
+        Ok(self.interpreter.table_delete(instance, table, key.clone())?)
+    }
+
+    fn table_entries(
+        &self,
+        instance: InstanceId,
+        table: &str,
+    ) -> Result<TableEntries, DeviceError> {
+        Ok(self.interpreter.table_entries(instance, table)?)
     }
 
     fn counters(&self) -> DeviceCounters {

@@ -9,8 +9,19 @@ use std::collections::BTreeMap;
 pub struct Layouts {
     /// By element type and variable: the layout of one element of it.
     pub variables: BTreeMap<(String, String), Layout>,
+    /// By element type and table.
+    pub tables: BTreeMap<(String, String), TableLayout>,
     /// By element type and method.
     pub methods: BTreeMap<(String, String), MethodLayout>,
+}
+
+/// What a table holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableLayout {
+    /// A key; of a longest-prefix table the number that prefixes are of.
+    pub key: Layout,
+    /// A value.
+    pub value: Layout,
 }
 
 /// What a method takes and gives.

@@ -17,4 +17,5 @@ pub mod port;
 mod programs;
 pub mod signal;
 pub mod stats;
+mod tables;
 pub mod trace;

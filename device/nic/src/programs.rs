@@ -7,7 +7,8 @@ use freeport_ir::*;
 /// `from_tor -> swap -> to_tor`: exchanges the Ethernet addresses and counts packets in `count`.
 /// A signal answers with `count` and adds its first parameter to it; so does the method
 /// `add(uint64) -> uint64`. `marks` is an array of four
-/// 16-bit numbers that starts as 1, 2.
+/// 16-bit numbers that starts as 1, 2. `hosts` and `routes` are tables of two entries, which only
+/// the host uses.
 pub fn mac_swap() -> Program {
     let mut program = Program { name: "mac_swap".into(), ..Program::default() };
     let element = ElementId::new(0);
@@ -20,7 +21,10 @@ pub fn mac_swap() -> Program {
             object("count", 64, 1, vec![]),
             object("marks", 16, 4, vec![Bits::from_u64(16, 1), Bits::from_u64(16, 2)]),
         ],
-        tables: vec![],
+        tables: vec![
+            table("hosts", TableKind::LruHash, 48, 16),
+            table("routes", TableKind::LongestPrefix, 64, 32),
+        ],
         init: None,
         handler: FunctionId::new(0),
         signal: Some(FunctionId::new(1)),
@@ -176,6 +180,10 @@ fn add(element: ElementId) -> Function {
     build.store(count, zero, 0, new);
     build.end(Term::Return { value: Some(old) });
     build.finish()
+}
+
+fn table(name: &str, kind: TableKind, key_bits: u32, value_bits: u32) -> Table {
+    Table { name: name.into(), kind, key_bits, value_bits, capacity: 2, loc: Loc::default() }
 }
 
 fn port(name: &str, item: Item) -> Port {
