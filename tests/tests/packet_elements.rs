@@ -5,8 +5,11 @@
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
-use freeport_ir::{Bits, Item};
+use freeport_ir::{Bits, Item, Program};
 use freeport_nic::packet::checksum;
+use freeport_tests::golden::Variable;
+use freeport_tests::golden::native::Native;
+use freeport_tests::golden::run::Machine;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
 use std::collections::BTreeMap;
@@ -22,7 +25,8 @@ struct Outcomes {
     counters: BTreeMap<String, u64>,
 }
 
-/// Runs one instance `dut` in the interpreter, and looks that it read nothing beyond a packet.
+/// Runs one instance `dut` in the interpreter, and looks that it read nothing beyond a packet; then
+/// as native code, which must do the same.
 fn run(text: &str, input: &[(&str, &[Vec<u8>])]) -> Outcomes {
     let library = Options { library: vec![repository().join("elements")] };
     let compiled = compile_text("alone.cnp", text, &library);
@@ -59,7 +63,32 @@ fn run(text: &str, input: &[(&str, &[Vec<u8>])]) -> Outcomes {
         let value = interpreter.read_variable(instance, &object.name, 0).unwrap();
         counters.insert(object.name.clone(), value.to_u64());
     }
-    Outcomes { out, counters }
+    let outcomes = Outcomes { out, counters };
+    check_native(&program, input, &outcomes);
+    outcomes
+}
+
+/// Runs the program as native code, with input and room in random pieces.
+fn check_native(program: &Program, input: &[(&str, &[Vec<u8>])], expected: &Outcomes) {
+    let cache = tempfile::tempdir().unwrap();
+    let options = freeport_native::Options {
+        optimization: 1,
+        cache: cache.path().to_owned(),
+        ..freeport_native::Options::default()
+    };
+    let image = freeport_native::build(program, &options).unwrap();
+    let mut native = Native::new(&image, 1).unwrap();
+    for (name, packets) in input {
+        packets.iter().for_each(|packet| native.feed(name, packet).unwrap());
+    }
+    native.settle().unwrap();
+    for (name, packets) in &expected.out {
+        assert!(native.take(name).unwrap() == *packets, "native code gives others at {name}");
+    }
+    for (name, value) in &expected.counters {
+        let variable = Variable { name: name.clone(), index: 0 };
+        assert_eq!(native.read(&variable), Ok(*value), "{name}");
+    }
 }
 
 /// Counts, by name.
