@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The load balancer of `examples/balancer.cnp`, with small tables, against a model: flows that
+//! begin, end and pause at random while backends come and go. Each packet has to come out in the
+//! tunnel to the backend of its flow, and inside as it went in.
+
+#[path = "balancer/model.rs"]
+mod model;
+
+use fastrand::Rng;
+use freeport_clicknp::{Options, compile_text};
+use freeport_ir::{Bits, Program, interp};
+use freeport_native::Options as NativeOptions;
+use freeport_nic::cpu::CpuDevice;
+use freeport_nic::device::{Device, Ports};
+use freeport_nic::interpreter::InterpreterDevice;
+use freeport_nic::packet::{ethernet, ipv4};
+use freeport_nic::port::{Generator, Sink};
+use freeport_nic::trace::TraceFrame;
+use freeport_tests::golden::packet;
+use freeport_tests::oracle::is_long;
+use freeport_tests::repository;
+use model::{Expected, Key, Model};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+const GRE: u8 = 47;
+const OUTER_BYTES: usize = 42;
+const NETWORK: u32 = 0x123456;
+const THIS_END: u32 = 0xc000_0201;
+/// Flows that may go on at a time.
+const FLOWS: usize = 250;
+
+/// The example, with a cache of 32 lines and a table of 1,024 buckets.
+fn program() -> Program {
+    let example = repository().join("examples/balancer.cnp");
+    let text = std::fs::read_to_string(example).expect("the example is there");
+    let small = text
+        .replace("FlowCache :: cache", "FlowCache<3> :: cache")
+        .replace("FlowTable<20>", "FlowTable<10>");
+    let library = Options { library: vec![repository().join("elements")] };
+    let compiled = compile_text("balancer.cnp", &small, &library);
+    compiled.unwrap_or_else(|failure| panic!("{failure}")).program
+}
+
+/// A flow of the test and the packets that it sends.
+struct Flow {
+    key: Key,
+    frame: Vec<u8>,
+    ending: Vec<u8>,
+}
+
+impl Flow {
+    fn new(random: &mut Rng) -> Self {
+        let source = 0x0a00_0000 + random.u32(..4);
+        let (port, is_tcp) = (random.u16(1000..1100), random.bool());
+        let address = Ipv4Addr::from(source);
+        let end = if random.bool() { "fin" } else { "rst" };
+        let length = random.u32(60..200);
+        let describe = |flags: &str| match is_tcp {
+            true => format!("tcp {address}:{port} > 10.9.9.9:80 len {length} flags {flags}"),
+            false => format!("udp {address}:{port} > 10.9.9.9:80 len {length}"),
+        };
+        let build = |flags: &str| packet::build(&describe(flags), &BTreeMap::new());
+        let key = (source, 0x0a09_0909, port, 80, if is_tcp { ipv4::TCP } else { ipv4::UDP });
+        let frame = build("ack").expect("well described");
+        Self { key, frame, ending: build(end).expect("well described") }
+    }
+}
+
+/// A device with its model.
+struct Balancer<'p> {
+    device: Box<dyn Device + 'p>,
+    model: Model,
+    random: Rng,
+    flows: Vec<Flow>,
+    packets: u64,
+    next_dip: u32,
+}
+
+impl Balancer<'_> {
+    fn call(&mut self, instance: &str, method: &str, arguments: &[(u32, u64)]) -> u64 {
+        let arguments: Vec<Bits> =
+            arguments.iter().map(|(width, value)| Bits::from_u64(*width, *value)).collect();
+        let id = self.instance(instance);
+        let result = self.device.call_method(id, method, &arguments).expect("it takes these");
+        result.expect("it has a result").to_u64()
+    }
+
+    fn instance(&self, name: &str) -> freeport_ir::InstanceId {
+        let instances = &self.device.program().graph.instances;
+        let at = instances.iter().position(|it| it.name == name).expect("it is in the example");
+        freeport_ir::InstanceId::new(at)
+    }
+
+    fn read(&self, instance: &str, variable: &str) -> u64 {
+        let read = self.device.read_variable(self.instance(instance), variable, 0);
+        read.expect("it is there").to_u64()
+    }
+
+    fn add_backend(&mut self) {
+        self.next_dip += 1;
+        let (dip, weight) = (self.next_dip, self.random.u32(1..4));
+        let number = self.model.add(dip, weight);
+        let arguments = [(32, dip.into()), (32, NETWORK.into()), (32, weight.into())];
+        assert_eq!(self.call("allocator", "add", &arguments), u64::from(number));
+        // The other end of its tunnel is at its own address; so is the next hop.
+        let mac = 0x0200_0000_0000 | u64::from(dip);
+        let ends = [(32, number.into()), (32, NETWORK.into()), (32, THIS_END.into())];
+        let arguments = [&ends[..], &[(32, dip.into()), (48, 0x0200_0000_0001), (48, mac)]];
+        assert_eq!(self.call("tunnels", "set", &arguments.concat()), 1);
+    }
+
+    fn change_backends(&mut self) {
+        let active = self.model.active();
+        if active.len() < 12 && self.random.bool() {
+            self.add_backend();
+        } else if let Some(number) = self.random.choice(&active) {
+            self.model.remove(*number);
+            let dip = self.model.dip(*number);
+            let arguments = [(32, dip.into()), (32, NETWORK.into())];
+            assert_eq!(self.call("allocator", "remove", &arguments), 1);
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let ticks = if self.random.u8(..8) == 0 { 300_000 } else { 30_000 };
+        self.model.tick += ticks;
+        for name in ["cache", "flows"] {
+            let (id, time) = (self.instance(name), Bits::from_u64(32, self.model.tick));
+            self.device.write_variable(id, "time_shift", 0, &time).expect("it is there");
+        }
+    }
+
+    /// Forgets flows that have ended; then all sizes are known, and numbers without flows can be
+    /// given anew.
+    fn sweep(&mut self) {
+        let Some(size) = self.model.certain_size() else { return };
+        self.call("flows", "expire", &[(32, 1024)]);
+        assert_eq!(self.call("flows", "size", &[]), size);
+        for number in self.model.removed() {
+            let flows = self.model.flows_of(number);
+            assert_eq!(self.call("flows", "size_of", &[(16, number.into())]), flows);
+            if flows == 0 {
+                assert_eq!(self.call("allocator", "release", &[(16, number.into())]), 1);
+                self.model.release(number);
+            }
+        }
+    }
+
+    /// Some packets of some flows, in bursts and mixed.
+    fn send(&mut self) {
+        let mut sent = vec![];
+        let mut frames = vec![];
+        for _ in 0..self.random.usize(1..60) {
+            let at = self.random.usize(..self.flows.len());
+            if !self.model.is_certain(self.flows[at].key) {
+                continue;
+            }
+            for _ in 0..self.random.usize(1..4) {
+                let flow = &self.flows[at];
+                let ends = flow.key.4 == ipv4::TCP && self.random.u8(..8) == 0;
+                let bytes = if ends { flow.ending.clone() } else { flow.frame.clone() };
+                let original_length = bytes.len();
+                sent.push((bytes.clone(), self.model.packet(flow.key, ends)));
+                let frame =
+                    TraceFrame { bytes, original_length, timestamp_ns: 0, flow: 0, flaw: None };
+                frames.push(frame);
+            }
+        }
+        if frames.is_empty() {
+            return;
+        }
+        self.packets += frames.len() as u64;
+        let mut input = Generator::once(&frames).expect("frames of a good length");
+        let mut output = Sink::keeping();
+        let mut ports =
+            Ports::new().with_input("from_tor", &mut input).with_output("to_tor", &mut output);
+        self.device.run(&mut ports).expect("the ports fit");
+        let mut out = output.kept().iter();
+        for (inner, expected) in &sent {
+            if *expected != Expected::Drop {
+                let frame = out.next().expect("it is not dropped");
+                self.check(&frame.bytes, inner, *expected);
+            }
+        }
+        assert!(out.next().is_none(), "it is dropped");
+    }
+
+    fn check(&self, outer: &[u8], inner: &[u8], expected: Expected) {
+        assert_eq!(&outer[OUTER_BYTES..], inner, "the frame inside is as it was");
+        let frame = ethernet::View::new(outer).expect("whole");
+        assert_eq!(frame.ether_type(), ethernet::IPV4);
+        let ip = ipv4::View::new(frame.payload()).expect("whole");
+        assert!(ip.is_checksum_right());
+        assert_eq!((ip.protocol(), ip.source()), (GRE, THIS_END));
+        assert_eq!(ip.total_length(), outer.len() - ethernet::HEADER_BYTES);
+        let target = ip.target();
+        assert_eq!(frame.source(), ethernet::Address([2, 0, 0, 0, 0, 1]));
+        assert_eq!(frame.target().0[2..], target.to_be_bytes());
+        let gre = ip.payload();
+        assert_eq!(gre[..4], [0x20, 0, 0x65, 0x58]);
+        assert_eq!(gre[4..7], NETWORK.to_be_bytes()[1..]);
+        match expected {
+            Expected::Backend(number) => {
+                assert_eq!(target, self.model.dip(number), "packet {}", self.packets);
+            }
+            Expected::Any => {
+                let active = self.model.active();
+                assert!(active.iter().any(|number| self.model.dip(*number) == target));
+            }
+            Expected::Drop => panic!("it is not dropped"),
+        }
+    }
+}
+
+/// What a run has met, for the test to see that it met everything.
+fn run(device: Box<dyn Device + '_>, seed: u64, rounds: u32) {
+    let mut random = Rng::with_seed(seed);
+    let flows = (0..FLOWS).map(|_| Flow::new(&mut random)).collect();
+    let next_dip = 0x0a01_0000;
+    let mut it = Balancer { device, model: Model::new(), random, flows, packets: 0, next_dip };
+    for round in 0..rounds {
+        if round > 2 && it.random.u8(..3) == 0 {
+            it.change_backends();
+        } else if round == 2 {
+            (0..4).for_each(|_| it.add_backend());
+        }
+        if it.random.bool() {
+            it.pass_time();
+        }
+        it.sweep();
+        it.send();
+    }
+    assert_eq!(it.read("flows", "opened"), it.model.opened, "new connections");
+    assert_eq!(it.read("flows", "unstored"), 0);
+    for (instance, variable) in [
+        ("cache", "hits"),
+        ("cache", "misses"),
+        ("flows", "opened"),
+        ("flows", "closed"),
+        ("flows", "expired"),
+        ("flows", "unserved"),
+        ("encap", "unrouted"),
+    ] {
+        let count = it.read(instance, variable);
+        assert!(count > 0, "{instance}.{variable} is 0 of {} packets", it.packets);
+    }
+}
+
+#[test]
+fn the_interpreter_balances_as_the_model_does() {
+    let program = program();
+    for seed in 0..if is_long() { 50 } else { 2 } {
+        let schedule = interp::Schedule::Random { seed };
+        let options = interp::Options { schedule, keep_histories: false, ..Default::default() };
+        let device = InterpreterDevice::load(&program, &options).expect("it is whole");
+        run(Box::new(device), seed, 60);
+    }
+}
+
+#[test]
+fn native_code_balances_as_the_model_does() {
+    let program = program();
+    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let options =
+        NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
+    for seed in 0..if is_long() { 500 } else { 20 } {
+        let device = CpuDevice::load(&program, &options).expect("it can be built");
+        run(Box::new(device), seed, 300);
+    }
+}
