@@ -57,26 +57,29 @@ pub(super) fn ring(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String 
         "INLINE void pop_{at}(struct channel *const channel) {{\n\
          \x20   channel->head++;\n    channel->fill--;\n}}\n\n"
     );
-    // An item seldom comes to a ring that there is another way around.
+    let copy = |to: &str| match channel.item {
+        Item::Packet { .. } => format!("packet_assign(&{to}, item);"),
+        _ => assign(to, "(*item)", item_width(channel.item)),
+    };
+    // An item seldom comes to a ring that there is another way around. What the call is given has
+    // its address taken, so it is a copy: the item itself is to stay in registers.
     if plan.is_fused[id.index()] || matches!(channel.sink, Sink::Endpoint(_)) {
         return format!(
             "OUT_OF_LINE void place_{at}({ty} *const slot, const {ty} item) {{\n\
              \x20   *slot = item;\n}}\n\n\
              INLINE void push_{at}(struct graph *const graph, struct channel *const channel, \
              const {ty} *const item) {{\n\
-             \x20   place_{at}(&{slot}, *item);\n\
-             \x20   channel->fill++;\n}}\n\n{pop}"
+             \x20   {ty} given;\n    {}\n    place_{at}(&{slot}, given);\n\
+             \x20   channel->fill++;\n}}\n\n{pop}",
+            copy("given")
         );
     }
-    let copy = match channel.item {
-        Item::Packet { .. } => "*slot = *item;".to_owned(),
-        _ => assign("(*slot)", "(*item)", item_width(channel.item)),
-    };
     let mut text = format!(
         "INLINE void push_{at}(struct graph *const graph, struct channel *const channel, \
          const {ty} *const item) {{\n\
          \x20   {ty} *const slot = &{slot};\n\
-         \x20   {copy}\n    channel->fill++;\n"
+         \x20   {}\n    channel->fill++;\n",
+        copy("(*slot)")
     );
     if let Sink::Port(reader, port) = channel.sink {
         let element = emitter.program.instance(reader).element;
