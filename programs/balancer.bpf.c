@@ -7,7 +7,7 @@
 
 struct backend {
 	__u32 address;		/* where the tunnel ends */
-	__u32 key;		/* virtual subnet and flow, as they are in the packet */
+	__u32 key;		/* virtual subnet, as it is in the packet */
 	__u8 target[ETH_ALEN];	/* of the next hop */
 	__u16 spare;
 };
@@ -50,6 +50,17 @@ INLINE __u32 choose(const struct tuple *tuple, struct settings *own)
 	own->next = number + 1 >= own->backends ? 0 : number + 1;
 	map_update(&flows, tuple, &number, BPF_ANY);
 	return number;
+}
+
+/* 8 bits of the flow for the end of the key, by which switches spread flows over paths. */
+INLINE __u32 path_of(const struct tuple *tuple)
+{
+	__u32 ports = (__u32)tuple->target_port | (__u32)tuple->source_port << 16;
+	__u32 mixed = __builtin_bswap32(tuple->source ^ tuple->target ^ ports);
+
+	/* Ports are in the order of the network: target first, once they are swapped as one word. */
+	mixed ^= mixed >> 16;
+	return (mixed ^ mixed >> 8) << 24;
 }
 
 /* The checksum of a header that is built here, word by word. */
@@ -106,10 +117,11 @@ INLINE int job(struct xdp_md *context)
 		.saddr = own->source,
 		.daddr = backend->address,
 	};
+	network->frag_off = __builtin_bswap16(0x4000);
 	network->check = sum_of(network);
 	gre->flags = __builtin_bswap16(0x2000);
 	gre->protocol = __builtin_bswap16(0x6558);
-	gre->key = backend->key;
+	gre->key = backend->key | path_of(&tuple);
 	return XDP_TX;
 }
 

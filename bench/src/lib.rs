@@ -10,6 +10,7 @@ pub mod plot;
 pub mod report;
 
 use anyhow::Result;
+use std::path::PathBuf;
 
 /// Measure Freeport beside its peers
 #[derive(Clone, Debug, clap::Args)]
@@ -34,12 +35,12 @@ pub struct Output {
     pub notes: String,
 }
 
-/// Measures what the command line asks for.
+/// Measures what the command line asks for; Freeport's elements are in the folders of the library.
 ///
 /// # Errors
 /// What kept Freeport from running.
-pub fn run(arguments: &Arguments) -> Result<Output> {
+pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     match &arguments.bench {
-        Bench::Nf(arguments) => nf::run(arguments),
+        Bench::Nf(arguments) => nf::run(arguments, library),
     }
 }

@@ -104,11 +104,11 @@ impl CaseName {
     }
 }
 
-/// Measures.
+/// Measures; Freeport's elements are in the folders of the library.
 ///
 /// # Errors
 /// What kept Freeport from running. A peer that cannot run is named, with the reason, and left out.
-pub fn run(arguments: &Arguments) -> Result<Output> {
+pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     let names = match arguments.cases.as_slice() {
         [] => &CaseName::ALL[..],
         names => names,
@@ -120,11 +120,11 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     let mut results = vec![];
     for name in names {
         let case = name.make(flows);
-        if arguments.cases.is_empty() && case.ours()?.is_none() {
+        if arguments.cases.is_empty() && case.ours(library)?.is_none() {
             continue;
         }
         for frame_bytes in &arguments.frame_bytes {
-            let mut result = measure(case.as_ref(), usize::from(*frame_bytes), arguments)
+            let mut result = measure(case.as_ref(), usize::from(*frame_bytes), arguments, library)
                 .with_context(|| format!("case {}", case.name()))?;
             result.notes.push(pinned(core));
             results.push(result);
@@ -136,11 +136,16 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
     print(&results, &machine, arguments.json)
 }
 
-fn measure(case: &dyn case::Case, frame_bytes: usize, arguments: &Arguments) -> Result<CaseResult> {
+fn measure(
+    case: &dyn case::Case,
+    frame_bytes: usize,
+    arguments: &Arguments,
+    library: &[PathBuf],
+) -> Result<CaseResult> {
     let click = arguments.click.clone();
     let click = click.or_else(|| std::env::var_os("FREEPORT_CLICK").map(PathBuf::from));
     let peers = subjects::Peers { has_network: !arguments.no_network, click };
-    let ours = case.ours()?;
+    let ours = case.ours(library)?;
     let mut prepared = subjects::prepare(case, ours.as_ref(), frame_bytes, &peers)?;
     let measurements = alternate(&mut prepared.subjects, arguments.rounds as usize)?;
     let mut notes = prepared.notes;

@@ -5,8 +5,9 @@
 use super::case::{Case, ClickJob, KernelJob, Model, Ours};
 use super::flows::{SEED, Tuple, different_tuples};
 use anyhow::Result;
-use freeport_nic::packet::{ethernet, ipv4};
+use freeport_nic::packet::{checksum, ethernet, ipv4};
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 /// Flows, unless told otherwise.
 pub const FLOWS: usize = 1 << 20;
@@ -62,8 +63,16 @@ impl Balancer {
     }
 }
 
+/// 8 bits by which switches spread flows over paths; they go into the key.
+fn path_of(tuple: &Tuple) -> u32 {
+    let ports = u32::from(tuple.target_port) << 16 | u32::from(tuple.source_port);
+    let mixed = tuple.source ^ tuple.target ^ ports;
+    let mixed = mixed ^ mixed >> 16;
+    (mixed ^ mixed >> 8) & 0xff
+}
+
 /// A frame in the tunnel to a backend.
-fn tunnelled(frame: &[u8], to: Backend) -> Vec<u8> {
+fn tunnelled(frame: &[u8], to: Backend, path: u32) -> Vec<u8> {
     let mut made = vec![0; TUNNEL_BYTES];
     let link = ethernet::Header {
         target: ethernet::Address(to.link),
@@ -79,11 +88,17 @@ fn tunnelled(frame: &[u8], to: Backend) -> Vec<u8> {
         payload_length: 8 + frame.len(),
         ..ipv4::Header::default()
     };
-    network.emit(&mut made[ethernet::HEADER_BYTES..]);
+    let packet = &mut made[ethernet::HEADER_BYTES..][..ipv4::HEADER_BYTES];
+    network.emit(packet);
+    // Tunnels are not fragmented.
+    packet[ipv4::field::FRAGMENT.start] = 0x40;
+    packet[ipv4::field::CHECKSUM].fill(0);
+    let sum = checksum::of(packet);
+    packet[ipv4::field::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
     let gre = &mut made[ethernet::HEADER_BYTES + ipv4::HEADER_BYTES..];
     // A key is there, and the frame is a bridged Ethernet frame.
     gre[..4].copy_from_slice(&[0x20, 0, 0x65, 0x58]);
-    gre[4..].copy_from_slice(&(to.subnet << 8).to_be_bytes());
+    gre[4..].copy_from_slice(&(to.subnet << 8 | path).to_be_bytes());
     made.extend(frame);
     made
 }
@@ -111,11 +126,11 @@ impl Case for Balancer {
             let tuple = Tuple::of(frame)?;
             let turn = flows.len() as u32 % BACKENDS;
             let number = *flows.entry(tuple).or_insert(turn);
-            Some(tunnelled(frame, backend(number)))
+            Some(tunnelled(frame, backend(number), path_of(&tuple)))
         })
     }
 
-    fn ours(&self) -> Result<Option<Ours<'_>>> {
+    fn ours(&self, _library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
         Ok(None)
     }
 

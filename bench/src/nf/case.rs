@@ -4,9 +4,10 @@
 
 use super::flows::Tuple;
 use super::network::Likeness;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use freeport_ir::{Bits, Program};
 use freeport_nic::device::Device;
+use std::path::PathBuf;
 
 /// What has to become of the next frame: its bytes, or none if it is dropped. It may keep state.
 pub type Model<'c> = Box<dyn FnMut(&[u8]) -> Option<Vec<u8>> + 'c>;
@@ -25,11 +26,11 @@ pub trait Case {
     /// The job, written for clarity.
     fn model(&self) -> Model<'_>;
 
-    /// Freeport's program; none if there is none yet.
+    /// Freeport's program, of elements in these folders; none if there is none yet.
     ///
     /// # Errors
     /// A program that does not compile.
-    fn ours(&self) -> Result<Option<Ours<'_>>>;
+    fn ours(&self, library: &[PathBuf]) -> Result<Option<Ours<'_>>>;
 
     /// The kernel's program.
     fn kernel(&self) -> KernelJob;
@@ -104,6 +105,35 @@ pub struct ClickJob {
     pub elements: String,
     /// Frames of a round: as many as take about a second.
     pub frames: usize,
+}
+
+impl<'c> Ours<'c> {
+    /// A graph of library elements from `from_tor` to `to_tor`.
+    ///
+    /// # Errors
+    /// What is wrong with it, or missing in the library.
+    pub fn compile(name: &str, text: &str, library: &[PathBuf], set_up: SetUp<'c>) -> Result<Self> {
+        let options = freeport_clicknp::Options { library: library.to_vec() };
+        let compiled = freeport_clicknp::compile_text(name, text, &options);
+        let compiled = compiled.map_err(|failure| anyhow::anyhow!("{}", failure.render()))?;
+        let program = Program { name: name.into(), ..compiled.program };
+        Ok(Self { program, input: "from_tor", output: "to_tor", set_up })
+    }
+}
+
+/// Calls a method of an instance that changes its tables, and answers 0 if it could.
+///
+/// # Errors
+/// No such instance, what the device says, or another answer.
+pub fn insert(
+    device: &mut dyn Device,
+    instance: &str,
+    method: &str,
+    arguments: &[Bits],
+) -> Result<()> {
+    let answer = call(device, instance, method, arguments)?.map_or(0, |answer| answer.to_u64());
+    ensure!(answer == 0, "{instance}.{method} answers {answer}");
+    Ok(())
 }
 
 /// Calls a method of an instance that is known by its name.

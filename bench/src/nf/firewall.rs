@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The case `firewall`: 131,072 exact rules on the five-tuple; most let their flow pass.
 
-use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, insert};
 use super::flows::{SEED, Tuple, different_tuples};
 use super::network::Likeness;
 use anyhow::Result;
+use freeport_ir::Bits;
+use freeport_nic::device::Device;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 /// Rules, of which each flow meets one.
 pub const RULES: usize = 131_072;
@@ -18,6 +21,15 @@ const RULES_TO_A_DENIAL: usize = 16;
 pub const PERMIT: u32 = 0;
 /// What others say.
 pub const DENY: u32 = 255;
+
+/// The graph that is measured.
+const CONFIGURATION: &str = "
+    Parse :: parse
+    CuckooHash :: exact
+    PacketBuffer<1> :: buffer
+    from_tor -> parse [out] ->{depth = 64} [in] buffer -> to_tor
+    parse [match] -> exact -> [verdict] buffer
+";
 
 /// The rules and the flows.
 pub struct Firewall {
@@ -69,8 +81,16 @@ impl Case for Firewall {
         })
     }
 
-    fn ours(&self) -> Result<Option<Ours<'_>>> {
-        Ok(None)
+    fn ours(&self, library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
+        let set_up = |device: &mut dyn Device| {
+            for (tuple, action) in &self.rules {
+                let verdict = [Bits::from_u64(32, (*action).into()), Bits::from_u64(16, 1)];
+                let [action, priority] = verdict;
+                insert(device, "exact", "insert", &[tuple.record(), action, priority])?;
+            }
+            Ok(())
+        };
+        Ours::compile("firewall", CONFIGURATION, library, Box::new(set_up)).map(Some)
     }
 
     fn kernel(&self) -> KernelJob {

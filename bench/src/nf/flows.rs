@@ -5,6 +5,7 @@
 //! All frames are IPv4 without options; their header checksum is right. They carry UDP without a
 //! checksum, or TCP, whose checksum is not kept right: nobody here looks at it.
 
+use freeport_ir::Bits;
 use freeport_nic::packet::{checksum, ethernet, ipv4};
 use freeport_nic::port::STAMP_BYTES;
 use freeport_nic::trace::TraceFrame;
@@ -49,6 +50,14 @@ impl Tuple {
             target_port: u16::from_be_bytes([ports[2], ports[3]]),
             protocol: view.protocol(),
         })
+    }
+
+    /// The library's record `Tuple`, with 0 in what no rule is about.
+    pub fn record(&self) -> Bits {
+        let mut bytes = [self.source.to_le_bytes(), self.target.to_le_bytes()].concat();
+        bytes.extend([self.source_port.to_le_bytes(), self.target_port.to_le_bytes()].concat());
+        bytes.extend([self.protocol, 0, 0, 0]);
+        Bits::from_le_bytes(128, &bytes)
     }
 
     /// The key of the kernel's maps: as in the packet, the protocol in a word of its own.

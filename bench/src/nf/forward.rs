@@ -10,6 +10,7 @@ use freeport_ir::Program;
 use freeport_nic::port::DEFAULT_STRIDE_BYTES;
 use freeport_nic::trace::{Sizes, Trace};
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Times that each round of the copy goes through the frames.
@@ -56,7 +57,7 @@ impl Case for Forward {
         Box::new(|frame| Some([&frame[6..12], &frame[..6], &frame[12..]].concat()))
     }
 
-    fn ours(&self) -> Result<Option<Ours<'_>>> {
+    fn ours(&self, _library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
         let program = compile(&format!("{ELEMENT}{CONFIGURATION}"))?;
         let set_up = Box::new(|_: &mut dyn freeport_nic::device::Device| Ok(()));
         Ok(Some(Ours { program, input: "from_tor", output: "to_tor", set_up }))
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_subject_forwards_and_says_how_much() {
-        let ours = Forward.ours().expect("the text is right").expect("there is a program");
+        let ours = Forward.ours(&[]).expect("the text is right").expect("there is a program");
         let options = Options::default();
         let flows = Forward::flows(64);
         let device = InterpreterDevice::load(&ours.program, &options).expect("a good program");
@@ -140,7 +141,7 @@ mod tests {
         assert_ne!(wrong, ELEMENT);
         let program = compile(&format!("{wrong}{CONFIGURATION}")).expect("the text is right");
         let options = Options::default();
-        let ours = Ours { program, ..Forward.ours().expect("right").expect("there is one") };
+        let ours = Ours { program, ..Forward.ours(&[]).expect("right").expect("there is one") };
         let flows = Forward::flows(64);
         let device = InterpreterDevice::load(&ours.program, &options).expect("a good program");
         let subject = DeviceSubject::new("x", device, &ours, &flows, Forward.model(), 1);

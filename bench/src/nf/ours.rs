@@ -197,3 +197,48 @@ impl Subject for StampingAlone {
         Ok(Work { frames: sink.frame_count() as f64, elapsed: begin.elapsed() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nf::CaseName;
+    use crate::nf::subjects::flows_of;
+    use freeport_nic::cpu::CpuDevice;
+    use freeport_nic::trace::TraceFrame;
+    use std::path::Path;
+
+    /// The native code of every program does what its model does, on many flows.
+    #[test]
+    fn freeport_does_every_case_as_the_model_does() {
+        let library = [Path::new(env!("CARGO_MANIFEST_DIR")).join("../elements")];
+        for name in CaseName::ALL {
+            let case = name.make(Some(3_000));
+            let Some(ours) = case.ours(&library).expect("it compiles") else { continue };
+            for frame_bytes in [64, 1_500] {
+                let flows = flows_of(case.as_ref(), frame_bytes);
+                let options = freeport_native::Options::default();
+                let device = CpuDevice::load(&ours.program, &options).expect("native code");
+                let subject = DeviceSubject::new("x", device, &ours, &flows, case.model(), 2);
+                let mut subject = subject.unwrap_or_else(|error| {
+                    panic!("{} of {frame_bytes} B: {error:#}", case.name())
+                });
+                let frames = subject.run().expect("as many come out in a round").frames;
+                assert_eq!(frames, 2.0 * frames_of_a_cycle(&flows) as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_and_an_extra_frame_are_found() {
+        let flows = Flows::fixed(vec![TraceFrame::of(vec![1; 60])], 60);
+        let sink = || ModelSink::new(&flows, 2, Box::new(|frame| Some(frame.to_vec())));
+        for (sent, is_right) in [(1, false), (2, true), (3, false)] {
+            let mut sink = sink();
+            for _ in 0..sent {
+                let mut port = Generator::once(&flows.ring).expect("it fits");
+                sink.transmit(port.receive(1).expect("a frame").as_frames()).expect("it takes it");
+            }
+            assert_eq!(sink.finish().is_ok(), is_right, "{sent} frames");
+        }
+    }
+}

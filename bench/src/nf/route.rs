@@ -2,14 +2,17 @@
 //! The case `route`: the longest of 16,384 prefixes says whereto a packet goes; its time to live is
 //! counted down, its checksum kept right, and the addresses of the next hop are written.
 
-use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, call, insert};
 use super::flows::{SEED, Tuple, different_tuples, is_header_sum_right};
 use super::network::Likeness;
 use anyhow::Result;
+use freeport_ir::Bits;
+use freeport_nic::device::Device;
 use freeport_nic::packet::checksum;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 /// Routes.
 pub const PREFIXES: usize = 16_384;
@@ -72,6 +75,25 @@ impl Route {
     pub fn routes(&self) -> impl Iterator<Item = (u32, u32, u32)> + '_ {
         self.routes.iter().map(|((length, address), hop)| (*length, *address, *hop))
     }
+}
+
+/// The graph that is measured: what cannot go on leaves at ends to which nothing is joined.
+const CONFIGURATION: &str = "
+    CheckIpv4 :: check
+    Parse :: parse
+    LpmTree :: routes
+    NextHop :: hops
+    Forward :: forward
+    from_tor -> check [out] -> parse [out] ->{depth = 64} [in] forward [out] -> to_tor
+    parse [match] -> routes -> hops -> [route] forward
+    check [bad] -> to_host
+    forward [bad] -> to_nic
+";
+
+/// An Ethernet address as a number: the byte that is written first is the highest.
+fn written(address: [u8; 6]) -> Bits {
+    let value = address.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    Bits::from_u64(48, value)
 }
 
 /// The Ethernet address of a next hop.
@@ -161,8 +183,22 @@ impl Case for Route {
         })
     }
 
-    fn ours(&self) -> Result<Option<Ours<'_>>> {
-        Ok(None)
+    fn ours(&self, library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
+        let number = |width, value: u32| Bits::from_u64(width, value.into());
+        let set_up = move |device: &mut dyn Device| {
+            for (length, address, hop) in self.routes() {
+                let place = [number(32, address), number(8, length)];
+                let verdict = [number(32, hop), number(16, 1)];
+                insert(device, "routes", "insert", &[place, verdict].concat())?;
+            }
+            for hop in 1..=NEXT_HOPS {
+                let addresses = [hop_address(hop), OWN_ADDRESS].map(written);
+                let [target, source] = addresses;
+                call(device, "hops", "set", &[number(32, hop), target, source])?;
+            }
+            Ok(())
+        };
+        Ours::compile("route", CONFIGURATION, library, Box::new(set_up)).map(Some)
     }
 
     fn kernel(&self) -> KernelJob {

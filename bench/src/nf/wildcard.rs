@@ -2,14 +2,17 @@
 //! The case `firewall-wildcard`: 16,384 rules under 16 masks. Rules overlap, and the one of the
 //! highest priority counts, wherever it is: no order of the masks tells which.
 
-use super::case::{Case, ClickJob, KernelJob, Model, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, Ours, insert};
 use super::firewall::{DENY, PERMIT};
 use super::flows::{SEED, Tuple};
 use anyhow::Result;
+use freeport_ir::Bits;
+use freeport_nic::device::Device;
 use freeport_nic::packet::ipv4;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 /// Rules.
 pub const RULES: usize = 16_384;
@@ -41,6 +44,15 @@ const MASKS: [(u32, u32, bool, bool, bool); 16] = [
     (0, 32, true, false, true),
     (0, 32, false, false, false),
 ];
+
+/// The graph that is measured.
+const CONFIGURATION: &str = "
+    Parse :: parse
+    HashTcam :: wildcard
+    PacketBuffer<1> :: buffer
+    from_tor -> parse [out] ->{depth = 64} [in] buffer -> to_tor
+    parse [match] -> wildcard -> [verdict] buffer
+";
 
 /// A rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,8 +189,17 @@ impl Case for Wildcard {
         })
     }
 
-    fn ours(&self) -> Result<Option<Ours<'_>>> {
-        Ok(None)
+    fn ours(&self, library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
+        let set_up = |device: &mut dyn Device| {
+            for rule in &self.rules {
+                let action = Bits::from_u64(32, rule.action.into());
+                let priority = Bits::from_u64(16, rule.priority.into());
+                let (key, mask) = (rule.key.record(), masks()[rule.mask].record());
+                insert(device, "wildcard", "insert", &[key, mask, action, priority])?;
+            }
+            Ok(())
+        };
+        Ours::compile("firewall-wildcard", CONFIGURATION, library, Box::new(set_up)).map(Some)
     }
 
     fn kernel(&self) -> KernelJob {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport bench`: measures Freeport beside its peers.
 
+use crate::library::LibraryArguments;
 use clap::Args;
 use std::process::ExitCode;
 
@@ -10,6 +11,8 @@ use std::process::ExitCode;
 pub struct Arguments {
     #[command(flatten)]
     bench: freeport_bench::Arguments,
+    #[command(flatten)]
+    library: LibraryArguments,
 }
 
 /// Measures and prints.
@@ -18,7 +21,7 @@ pub struct Arguments {
 /// What kept Freeport from running.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     eprintln!("measuring; this takes a while");
-    let output = freeport_bench::run(&arguments.bench)?;
+    let output = freeport_bench::run(&arguments.bench, &arguments.library.folders())?;
     eprint!("{}", output.notes);
     print!("{}", output.text);
     Ok(ExitCode::SUCCESS)
