@@ -8,7 +8,7 @@ mod replay;
 
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, Program};
-use freeport_native::{EndpointIo, Graph, Image, RunStatus};
+use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
 use replay::{Driver, Traffic};
 use std::path::Path;
 use std::time::Instant;
@@ -319,5 +319,58 @@ fn measure_rates_with_and_without() {
             let rate = rate(&mut graph, records, record_bytes, 5) / 1e6;
             println!("{name}, asked ahead {prefetch}: {rate:.1} M/s, {:.1} ns", 1e3 / rate);
         }
+    }
+}
+
+/// The firewall of the library, all of whose packets a rule of its own lets pass.
+const FIREWALL: &str = "Parse :: parse\nCuckooHash :: table\nPacketBuffer<1> :: buffer\n\
+                        from_tor -> parse [out] -> [in] buffer -> to_tor\n\
+                        parse [match] -> table -> [verdict] buffer\n";
+
+/// A UDP packet of 64 bytes from `source` to port 53 of 10.0.0.1.
+fn packet(source: u32) -> [u8; 64] {
+    let mut packet = [0; 64];
+    packet[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17]);
+    packet[26..30].copy_from_slice(&source.to_be_bytes());
+    packet[30..34].copy_from_slice(&[10, 0, 0, 1]);
+    packet[34..40].copy_from_slice(&[4, 0, 0, 53, 0, 30]);
+    packet
+}
+
+#[test]
+#[ignore = "a measurement, of some seconds"]
+fn measure_a_firewall_with_and_without() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let sources: Vec<u32> = (0..128 << 10).map(|_| random.u32(..)).collect();
+    for prefetch in [false, true] {
+        let program = program("", FIREWALL);
+        let image = image(&program, freeport_native::Options { prefetch, ..Default::default() });
+        let mut graph = Graph::load(&image).expect("a library just built");
+        let table = graph.instance("table").expect("an instance of the program");
+        for source in &sources {
+            let tuple = Bits::from_u64(128, 0x0a00_0001 << 32 | u64::from(*source))
+                .insert(64, &Bits::from_u64(40, 17 << 32 | 53 << 16 | 1024));
+            let arguments = [tuple, Bits::from_u64(32, 0), Bits::from_u64(16, 1)];
+            graph.call_method(table, "insert", &arguments).expect("it has the method");
+        }
+        let mut memory: Vec<[u8; 64]> = sources.iter().map(|source| packet(*source)).collect();
+        let mut room = vec![[0; 64]; 256];
+        let mut best = f64::MAX;
+        for _ in 0..9 {
+            let mut spent = 0.0;
+            for chunk in memory.chunks_mut(256) {
+                let mut frames: Vec<_> = chunk.iter_mut().map(|it| Frame::new(it)).collect();
+                let mut buffers: Vec<_> = room.iter_mut().map(|it| Buffer::new(it)).collect();
+                let mut io =
+                    [EndpointIo::frames_in(&mut frames), EndpointIo::frames_out(&mut buffers)];
+                let start = Instant::now();
+                let status = graph.run(&mut io).expect("an io for each endpoint");
+                spent += start.elapsed().as_secs_f64();
+                assert_eq!((status, io[1].done()), (RunStatus::Idle, 256));
+            }
+            best = best.min(spent);
+        }
+        let rate = memory.len() as f64 / best / 1e6;
+        println!("firewall, asked ahead {prefetch}: {rate:.1} M/s, {:.1} ns", 1e3 / rate);
     }
 }
