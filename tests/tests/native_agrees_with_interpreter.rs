@@ -11,6 +11,7 @@ mod replay;
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
+use freeport_ir::analysis::LargeMemory;
 use freeport_ir::{Bits, Direction, Item, Program, verify};
 use freeport_tests::oracle::graphs::{self, RECORD_BYTES};
 use freeport_tests::oracle::{batch, is_long, seed};
@@ -35,8 +36,13 @@ fn check_programs(first: u64, batches: u64, optimization: u8) {
     let cache = tempfile::tempdir().expect("a temporary folder can be made");
     let options =
         freeport_native::Options { optimization, sanitize: false, ..replay::options(cache.path()) };
+    // In every second batch, whatever an item says the place of is asked for ahead.
+    let any_memory = LargeMemory { all_bytes: 0, each_bytes: 0 };
+    let asking = freeport_native::Options { large_memory: any_memory, ..options.clone() };
     let batches = (0..batches).map(|batch| first + batch * BATCH);
-    let fired: u64 = batches.clone().map(|first| check_batch(first, &options)).sum();
+    let options = [&options, &asking].into_iter().cycle();
+    let checked = batches.clone().zip(options).map(|(first, options)| check_batch(first, options));
+    let fired: u64 = checked.sum();
     let programs = batches.count() as u64 * BATCH;
     assert!(fired > 20 * programs, "only {fired} firings: the programs do too little");
 }
@@ -46,6 +52,8 @@ fn check_batch(first: u64, options: &freeport_native::Options) -> u64 {
     let program = batch::merge((first..first + BATCH).map(compile));
     verify(&program).unwrap_or_else(|errors| panic!("seed {first}: {errors:?}"));
     let image = replay::image(&program, options);
+    let asks = image.manifest.channels.iter().any(|channel| !channel.asked.is_empty());
+    assert_eq!(asks, options.large_memory.all_bytes == 0, "seed {first}: state is small");
     let mut random = Rng::with_seed(first);
     let input = program.graph.endpoints.iter().map(|endpoint| match endpoint.direction {
         Direction::Into => traffic(&mut random, endpoint.item),

@@ -7,7 +7,7 @@
 mod replay;
 
 use freeport_clicknp::{Options, compile_text};
-use freeport_ir::{Bits, Program};
+use freeport_ir::{Bits, InstanceId, Program};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
 use replay::{Driver, Traffic};
 use std::path::Path;
@@ -327,6 +327,37 @@ const FIREWALL: &str = "Parse :: parse\nCuckooHash :: table\nPacketBuffer<1> :: 
                         from_tor -> parse [out] -> [in] buffer -> to_tor\n\
                         parse [match] -> table -> [verdict] buffer\n";
 
+#[test]
+fn packets_wait_for_their_verdicts() {
+    let program = program("", &FIREWALL.replace("CuckooHash", "CuckooHash<8192>"));
+    let image = image(&program, replay::options(Path::new("")));
+    let deep = ["parse.match -> table.in", "parse.out -> buffer.in", "table.out -> buffer.verdict"];
+    let mut rings = rings(&image);
+    rings.sort_unstable();
+    assert_eq!(rings, deep.map(|name| (name, 63)));
+    let mut random = fastrand::Rng::with_seed(9);
+    let packets = (0..500).map(|_| packet(random.u32(0..64)).to_vec()).collect();
+    let input = vec![Traffic { packets, records: vec![] }, Traffic::default()];
+    let mut driver = Driver::new(&image, input);
+    let table = driver.graph.instance("table").expect("an instance of the program");
+    for source in 0..32 {
+        insert(&mut driver.graph, table, source);
+    }
+    assert_eq!(driver.run_in_pieces(&mut random, 20), RunStatus::Idle);
+    let (oracles, execution) = driver.graph.take_recording();
+    assert_eq!(driver.out, replay::check(&program, oracles, &execution));
+    let passed = driver.out[1].packets.len();
+    assert!((150..350).contains(&passed), "half of the sources have a rule: {passed}");
+}
+
+/// Lets pass what `packet` makes for a source.
+fn insert(graph: &mut Graph, table: InstanceId, source: u32) {
+    let tuple = Bits::from_u64(128, 0x0a00_0001 << 32 | u64::from(source))
+        .insert(64, &Bits::from_u64(40, 17 << 32 | 53 << 16 | 1024));
+    let arguments = [tuple, Bits::from_u64(32, 0), Bits::from_u64(16, 1)];
+    graph.call_method(table, "insert", &arguments).expect("it has the method");
+}
+
 /// A UDP packet of 64 bytes from `source` to port 53 of 10.0.0.1.
 fn packet(source: u32) -> [u8; 64] {
     let mut packet = [0; 64];
@@ -348,10 +379,7 @@ fn measure_a_firewall_with_and_without() {
         let mut graph = Graph::load(&image).expect("a library just built");
         let table = graph.instance("table").expect("an instance of the program");
         for source in &sources {
-            let tuple = Bits::from_u64(128, 0x0a00_0001 << 32 | u64::from(*source))
-                .insert(64, &Bits::from_u64(40, 17 << 32 | 53 << 16 | 1024));
-            let arguments = [tuple, Bits::from_u64(32, 0), Bits::from_u64(16, 1)];
-            graph.call_method(table, "insert", &arguments).expect("it has the method");
+            insert(&mut graph, table, *source);
         }
         let mut memory: Vec<[u8; 64]> = sources.iter().map(|source| packet(*source)).collect();
         let mut room = vec![[0; 64]; 256];

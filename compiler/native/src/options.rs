@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How a program becomes native code.
 
+use freeport_ir::analysis::LargeMemory;
 use freeport_ir::passes::PassSet;
 use std::env;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ pub struct Options {
     pub sanitize: bool,
     /// Whether large memory is asked for as soon as the item is known that decides about it.
     pub prefetch: bool,
+    /// What is large memory.
+    pub large_memory: LargeMemory,
     /// The passes over the intermediate representation that run before the code is emitted.
     pub passes: PassSet,
     /// A clang of version 19 or later, a path or a name to be found on `PATH`.
@@ -32,6 +35,7 @@ impl Default for Options {
             record: false,
             sanitize: false,
             prefetch: true,
+            large_memory: LargeMemory::default(),
             passes: PassSet::for_cpu(),
             compiler: env::var_os("CLANG").map_or_else(|| "clang-19".into(), PathBuf::from),
             cache: default_cache(),

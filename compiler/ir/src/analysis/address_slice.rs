@@ -14,15 +14,25 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Bytes that an element's accesses go to in all, from which on a slice is worth its work.
-const LARGE_BYTES: u64 = 64 << 10;
-
-/// Bytes of an object that is too small to be one of them.
-const SMALL_BYTES: u64 = 4 << 10;
-
 /// Most accesses of a slice. The processor itself overlaps those of one firing, and what is asked
 /// for has to stay in the nearest cache until then.
 const MAX_ACCESSES: usize = 8;
+
+/// From which size on memory is worth a slice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LargeMemory {
+    /// Bytes of what an element's accesses go to in all.
+    pub all_bytes: u64,
+    /// Bytes of each object or table; a smaller one is not asked for.
+    pub each_bytes: u64,
+}
+
+/// What does not stay in the nearest caches by itself.
+impl Default for LargeMemory {
+    fn default() -> Self {
+        Self { all_bytes: 64 << 10, each_bytes: 4 << 10 }
+    }
+}
 
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,7 +80,11 @@ struct Found {
 
 /// The slices of an element, one for each record port that decides about accesses to large memory.
 /// The program is looked at as it is: after the passes, a handler is one function without calls.
-pub fn address_slices(program: &Program, element: ElementId) -> Vec<AddressSlice> {
+pub fn address_slices(
+    program: &Program,
+    element: ElementId,
+    large: LargeMemory,
+) -> Vec<AddressSlice> {
     let ports = &program.element(element).inputs;
     let is_record = |port: &PortId| matches!(ports[port.index()].item, Item::Bits(_));
     let mut records = (0..ports.len()).map(PortId::new).filter(is_record).peekable();
@@ -81,8 +95,9 @@ pub fn address_slices(program: &Program, element: ElementId) -> Vec<AddressSlice
         return vec![];
     }
     let facts = Facts::of(program, handler);
-    let found = accesses(program, element, &facts);
-    records.filter_map(|port| slice(program, element, &facts, &found, port)).collect()
+    let found = accesses(program, element, &facts, large.each_bytes);
+    let slice = |port| slice(program, element, &facts, &found, port, large.all_bytes);
+    records.filter_map(slice).collect()
 }
 
 fn slice(
@@ -91,6 +106,7 @@ fn slice(
     facts: &Facts<'_>,
     found: &[Found],
     port: PortId,
+    large_bytes: u64,
 ) -> Option<AddressSlice> {
     let mut slicer = Slicer::new(facts, port);
     let mut accesses: Vec<Access> = vec![];
@@ -110,12 +126,17 @@ fn slice(
     tidy(&mut function, &mut accesses.iter_mut().map(|it| &mut it.at).collect::<Vec<_>>());
     let insts = &function.blocks[0].insts;
     let depends_on_item = insts.iter().any(|inst| matches!(inst.op, Op::Peek(_)));
-    let is_large = bytes.values().fold(0, |sum: u64, it| sum.saturating_add(*it)) >= LARGE_BYTES;
+    let is_large = bytes.values().fold(0, |sum: u64, it| sum.saturating_add(*it)) >= large_bytes;
     (depends_on_item && is_large).then_some(AddressSlice { port, function, accesses })
 }
 
 /// All accesses of the handler to objects that are not small, and lookups in tables.
-fn accesses(program: &Program, element: ElementId, facts: &Facts<'_>) -> Vec<Found> {
+fn accesses(
+    program: &Program,
+    element: ElementId,
+    facts: &Facts<'_>,
+    least_bytes: u64,
+) -> Vec<Found> {
     let function = facts.function;
     let mut found = vec![];
     for block in facts.dominators.order().iter().copied() {
@@ -144,7 +165,7 @@ fn accesses(program: &Program, element: ElementId, facts: &Facts<'_>) -> Vec<Fou
                 },
                 _ => None,
             };
-            let is_large = |place: Place| place.whole(program, element).1 >= SMALL_BYTES;
+            let is_large = |place: Place| place.whole(program, element).1 >= least_bytes;
             if let Some((place, at)) = access.filter(|(place, _)| is_large(*place)) {
                 found.push(Found { block, place, at });
             }
@@ -204,7 +225,7 @@ mod tests {
     fn slices(parts: &str) -> Vec<AddressSlice> {
         let text = format!("program p\nelement E {{\n{parts}\n}}\ngraph {{}}\n");
         let program = parse(&text).unwrap_or_else(|error| panic!("{error}"));
-        address_slices(&program, ElementId(0))
+        address_slices(&program, ElementId(0), LargeMemory::default())
     }
 
     const TABLE: &str = "in in: bits<64>\nin other: bits<32>\nout out: bits<64>\n\

@@ -12,7 +12,7 @@ mod liveness;
 mod loops;
 mod slicer;
 
-pub use address_slice::{Access, AddressSlice, Place, address_slices};
+pub use address_slice::{Access, AddressSlice, LargeMemory, Place, address_slices};
 pub use dominators::Dominators;
 pub use joins::{ShallowJoin, shallow_joins};
 pub use liveness::{BitSet, DataFlow, Liveness};

@@ -48,7 +48,7 @@ pub(crate) fn emit_program(
 ) -> Result<Emission, Error> {
     let mut manifest = Manifest::of(source, options.record);
     let mut emitter = Emitter::new(program, options.record);
-    let plan = plan::Plan::of(&emitter, options.prefetch)?;
+    let plan = plan::Plan::of(&emitter, options)?;
     for (channel, at) in manifest.channels.iter_mut().zip(0..) {
         channel.is_fused = plan.is_fused[at];
         channel.room = plan.depths[at];

@@ -13,7 +13,7 @@
 
 use super::Emitter;
 use super::prefetch::Slices;
-use crate::Error;
+use crate::{Error, Options};
 use freeport_ir::{
     Channel, ChannelId, EndpointId, Graph, InstanceId, OnFull, PortId, Program, Sink, Source,
 };
@@ -69,8 +69,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `prefetches`: whether memory is asked for ahead.
-    pub fn of(emitter: &Emitter<'_>, prefetches: bool) -> Result<Self, Error> {
+    pub fn of(emitter: &Emitter<'_>, options: &Options) -> Result<Self, Error> {
         let program = emitter.program;
         let graph = &program.graph;
         check(program)?;
@@ -82,7 +81,10 @@ impl Plan {
             outputs.push(writes);
         }
         let order = topological_order(graph);
-        let slices = if prefetches { Slices::of(emitter) } else { Slices::default() };
+        let slices = match options.prefetch {
+            true => Slices::of(emitter, options.large_memory),
+            false => Slices::default(),
+        };
         let (is_fused, root) = fuse(program, &slices, &inputs, &order);
         let is_root = (root.iter().enumerate()).map(|(at, root)| root.index() == at).collect();
         let depths = depths(program, &slices);

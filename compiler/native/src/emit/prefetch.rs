@@ -11,7 +11,7 @@ use super::types::{assign, bytes_of, integer, is_wide, storage, zero};
 use super::values::{Operand, extracted, pure};
 use super::worker::build_at;
 use super::{Emitter, comment, item_width};
-use freeport_ir::analysis::{Access, AddressSlice, Place, address_slices};
+use freeport_ir::analysis::{Access, AddressSlice, LargeMemory, Place, address_slices};
 use freeport_ir::{
     Element, ElementId, EndpointId, Function, Inst, InstanceId, Object, ObjectRef, Op, PortId,
     Program, ValueId,
@@ -32,10 +32,10 @@ pub(super) struct Slices {
 
 impl Slices {
     /// Those of the elements that have instances.
-    pub fn of(emitter: &Emitter<'_>) -> Self {
+    pub fn of(emitter: &Emitter<'_>, large: LargeMemory) -> Self {
         let instances = emitter.program.graph.instances.iter();
         let elements: BTreeSet<_> = instances.map(|instance| instance.element).collect();
-        let slices = |id: ElementId| (id, address_slices(emitter.program, id));
+        let slices = |id: ElementId| (id, address_slices(emitter.program, id, large));
         Self { by_element: elements.into_iter().map(slices).collect() }
     }
 
