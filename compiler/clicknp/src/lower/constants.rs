@@ -228,7 +228,8 @@ impl Body<'_, '_> {
             }
             ExprKind::SizeofType(ty) => {
                 let ty = self.quietly(|body| body.resolve(ty))?;
-                Some(Constant::of(ULONG, layout::size_bytes(&ty)))
+                let has_size = !matches!(ty, Type::Packet(_));
+                has_size.then(|| Constant::of(ULONG, layout::size_bytes(&ty)))
             }
             ExprKind::Slice(value, high, low) => {
                 let value = self.try_constant(value)?;

@@ -63,6 +63,9 @@ impl<'a> Body<'_, 'a> {
             }
             ExprKind::SizeofExpr(value) => {
                 let ty = self.type_of(value)?;
+                if let Type::Packet(_) = ty {
+                    return Err(self.packet_kept(expr.span));
+                }
                 let size = Constant::of(ULONG, layout::size_bytes(&ty));
                 Ok(Operand::Value(Value::known(size)))
             }
