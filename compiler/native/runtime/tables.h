@@ -12,21 +12,24 @@
 // entries share two lines of 64 bytes with their chunk's word; of large ones a lookup touches the
 // word's line and the entry's.
 //
-// Longest prefix is exact match of (length, data cut to it), tried for each length in use, the
-// longest first: a probe for each such length that the key could match.
+// Longest prefix is exact match of (length, data cut to it). An array of roots, by the first bits
+// of the data, knows the longest entry that is no longer than those bits, and which longer lengths
+// there are behind them: a probe for each of these, the longest first, and none where there are
+// none. An entry of n bits fewer than the root's costs 2^n writes to place and to delete.
 
 struct table_shape {
     uint32_t kind;
     uint32_t key_bytes, value_bytes, data_bits; // Data of a longest-prefix key, in bits.
     uint32_t ways, entry_bytes, chunk_bytes;
-    uint64_t first; // Of the chunks, or of an array's values, in the table's memory.
+    uint32_t root_bits;    // First bits of the data of a longest-prefix key that have a root.
+    uint64_t roots, first; // Of the roots, and of the chunks or an array's values, in its memory.
     uint64_t chunks, capacity;
 };
 
 enum { TABLE_HASH, TABLE_LRU, TABLE_ARRAY, TABLE_PREFIX };
 
 // What a table's memory begins with. Longest-prefix tables have after it a bitmap of the lengths in
-// use, and how many entries have each.
+// use, how many entries have each, and the roots.
 struct table {
     uint64_t count, seed;
     uint32_t newest, oldest; // LRU: offsets of values from the first chunk; 0: no entry.
@@ -261,13 +264,14 @@ INLINE void prefix_key(const struct table_shape *shape, uint8_t *to, const uint8
     }
 }
 
-INLINE uint8_t *prefix_find(const struct table_shape *shape, uint8_t *memory, const uint8_t *key) {
-    const uint32_t asked = load_word(key);
-    const uint32_t most = asked < shape->data_bits ? asked : shape->data_bits;
+// The entry under one of the lengths `most` to `least` that `key` matches, the longest first.
+INLINE uint8_t *prefix_search(const struct table_shape *shape, uint8_t *memory, const uint8_t *key,
+                              const uint32_t most, const uint32_t least) {
     uint64_t bits = prefix_bitmap(memory)[most / 64] & (~UINT64_C(0) >> (63 - most % 64));
     for (uint32_t word = most / 64;;) {
         while (bits != 0) {
             const uint32_t bit = 63 - (uint32_t)__builtin_clzll(bits);
+            if (word * 64 + bit < least) return NULL;
             uint8_t shorter[WIDEST_PREFIX_KEY_BYTES];
             prefix_key(shape, shorter, key, word * 64 + bit);
             uint8_t *const found = table_find(shape, memory, shorter);
@@ -276,6 +280,89 @@ INLINE uint8_t *prefix_find(const struct table_shape *shape, uint8_t *memory, co
         }
         if (word == 0) return NULL;
         bits = prefix_bitmap(memory)[--word];
+    }
+}
+
+// What is known of all keys that begin with the same bits.
+struct prefix_root {
+    uint64_t longer;  // Bit i: some entry has i + 1 bits more than the root, or had once.
+    uint32_t shorter; // The longest entry of no more bits: its value's offset from the first chunk.
+    uint32_t unused;
+};
+
+// The highest bit stands for all lengths from there on.
+#define LONGEST_KNOWN 63
+
+INLINE struct prefix_root *prefix_roots(const struct table_shape *shape, uint8_t *memory) {
+    return (struct prefix_root *)(memory + shape->roots);
+}
+
+INLINE uint64_t prefix_root_of(const struct table_shape *shape, const uint8_t *key) {
+    const uint32_t data_bytes = shape->key_bytes - PREFIX_LENGTH_BYTES;
+    const uint64_t data = load_bytes(key + PREFIX_LENGTH_BYTES, data_bytes < 8 ? data_bytes : 8);
+    return __builtin_bswap64(data) >> (64 - shape->root_bits);
+}
+
+INLINE uint8_t *prefix_find(const struct table_shape *shape, uint8_t *memory, const uint8_t *key) {
+    const uint32_t asked = load_word(key), root_bits = shape->root_bits;
+    const uint32_t most = asked < shape->data_bits ? asked : shape->data_bits;
+    if (UNLIKELY(most < root_bits)) return prefix_search(shape, memory, key, most, 0);
+    const struct prefix_root *const root =
+        &prefix_roots(shape, memory)[prefix_root_of(shape, key)];
+    const uint32_t more = most - root_bits;
+    uint64_t longer = root->longer;
+    if (more <= LONGEST_KNOWN) longer &= (UINT64_C(1) << more) - 1;
+    if (shape->data_bits > root_bits + LONGEST_KNOWN && longer >> LONGEST_KNOWN != 0) {
+        const uint32_t least = root_bits + LONGEST_KNOWN + 1;
+        uint8_t *const found = prefix_search(shape, memory, key, most, least);
+        if (found != NULL) return found;
+        longer &= ~UINT64_C(0) >> 1;
+    }
+    while (longer != 0) {
+        const uint32_t bit = 63 - (uint32_t)__builtin_clzll(longer);
+        const uint32_t length = root_bits + bit + 1;
+        longer &= ~(UINT64_C(1) << bit);
+        if ((prefix_bitmap(memory)[length / 64] >> length % 64 & 1) == 0) continue;
+        uint8_t shorter[WIDEST_PREFIX_KEY_BYTES];
+        prefix_key(shape, shorter, key, length);
+        uint8_t *const found = table_find(shape, memory, shorter);
+        if (found != NULL) return found;
+    }
+    return root->shorter == 0 ? NULL : memory + shape->first + root->shorter;
+}
+
+// Tells the roots of a new entry.
+INLINE void prefix_tell(const struct table_shape *shape, uint8_t *memory, const uint8_t *cut,
+                        const uint8_t *value) {
+    const uint32_t length = load_word(cut), root_bits = shape->root_bits;
+    uint8_t *const values = memory + shape->first;
+    struct prefix_root *root = &prefix_roots(shape, memory)[prefix_root_of(shape, cut)];
+    if (length > root_bits) {
+        const uint32_t bit = length - root_bits - 1;
+        root->longer |= UINT64_C(1) << (bit < LONGEST_KNOWN ? bit : LONGEST_KNOWN);
+        return;
+    }
+    for (uint64_t left = UINT64_C(1) << (root_bits - length); left > 0; left--, root++) {
+        const uint8_t *const key = values + root->shorter - table_value_at(shape);
+        if (root->shorter == 0 || load_word(key) < length) {
+            root->shorter = (uint32_t)(value - values);
+        }
+    }
+}
+
+// Tells the roots that an entry has gone, whose length is not counted any more.
+INLINE void prefix_forget(const struct table_shape *shape, uint8_t *memory, const uint8_t *cut,
+                          const uint8_t *value) {
+    const uint32_t length = load_word(cut);
+    uint8_t *const values = memory + shape->first;
+    if (length > shape->root_bits) return;
+    const uint8_t *const next =
+        length == 0 ? NULL : prefix_search(shape, memory, cut, length - 1, 0);
+    const uint32_t gone = (uint32_t)(value - values);
+    const uint32_t shorter = next == NULL ? 0 : (uint32_t)(next - values);
+    struct prefix_root *root = &prefix_roots(shape, memory)[prefix_root_of(shape, cut)];
+    for (uint64_t left = UINT64_C(1) << (shape->root_bits - length); left > 0; left--, root++) {
+        if (root->shorter == gone) root->shorter = shorter;
     }
 }
 
@@ -297,7 +384,10 @@ INLINE bool prefix_update(const struct table_shape *shape, uint8_t *memory, cons
     const uint64_t count = table_head(memory)->count;
     uint8_t *const place = table_place(shape, memory, cut);
     if (place == NULL) return false;
-    prefix_count(shape, memory, length, (uint32_t)(table_head(memory)->count - count));
+    if (table_head(memory)->count != count) {
+        prefix_count(shape, memory, length, 1);
+        prefix_tell(shape, memory, cut, place);
+    }
     memcpy(place, value, shape->value_bytes);
     return true;
 }
@@ -311,6 +401,7 @@ INLINE bool prefix_delete(const struct table_shape *shape, uint8_t *memory, cons
     if (found == NULL) return false;
     table_remove(shape, memory, found);
     prefix_count(shape, memory, length, ~UINT32_C(0));
+    prefix_forget(shape, memory, cut, found);
     return true;
 }
 
@@ -366,8 +457,8 @@ INLINE bool table_delete(const struct table_shape *shape, uint8_t *memory, const
     return true;
 }
 
-// Asks for the memory that a lookup of `key` will touch: all of a small chunk. A large chunk's
-// entry is known only once its head is there: then `table_prefetch_entry` asks for that.
+// Asks for the memory that a lookup of `key` will touch first: a value of an array, a root, all of
+// a small chunk. Which entry of a large chunk it is, is known only once the chunk's head is there.
 
 INLINE void table_prefetch_chunk(const struct table_shape *shape, uint8_t *memory,
                                  const uint8_t *key) {
@@ -377,38 +468,15 @@ INLINE void table_prefetch_chunk(const struct table_shape *shape, uint8_t *memor
     if (shape->chunk_bytes == 128) __builtin_prefetch(chunk + 64, 1);
 }
 
-// Lengths whose chunks are asked for, the longest first.
-#define PREFETCHED_LENGTHS 4
-
 INLINE void table_prefetch(const struct table_shape *shape, uint8_t *memory, const uint8_t *key) {
     if (shape->kind == TABLE_ARRAY) {
         const uint8_t *const value = array_find(shape, memory, key);
         if (value != NULL) __builtin_prefetch(value, 1);
     } else if (shape->kind == TABLE_PREFIX) {
-        const uint32_t asked = load_word(key);
-        const uint32_t most = asked < shape->data_bits ? asked : shape->data_bits;
-        uint32_t left = PREFETCHED_LENGTHS;
-        for (uint32_t length = most + 1; length-- > 0 && left > 0;) {
-            if ((prefix_bitmap(memory)[length / 64] >> length % 64 & 1) == 0) continue;
-            uint8_t shorter[WIDEST_PREFIX_KEY_BYTES];
-            prefix_key(shape, shorter, key, length);
-            table_prefetch_chunk(shape, memory, shorter);
-            left--;
-        }
+        __builtin_prefetch(&prefix_roots(shape, memory)[prefix_root_of(shape, key)], 0);
     } else {
         table_prefetch_chunk(shape, memory, key);
     }
-}
-
-INLINE void table_prefetch_entry(const struct table_shape *shape, uint8_t *memory,
-                                 const uint8_t *key) {
-    if (shape->kind > TABLE_LRU || shape->chunk_bytes <= 128) return;
-    const uint64_t hash = table_hash(key, shape->key_bytes, table_head(memory)->seed);
-    const uint8_t *const chunk = table_chunk(shape, memory, table_home(shape, hash));
-    const uint64_t matches = table_matches(load_bytes(chunk, 8), table_tag(hash), shape->ways);
-    if (matches == 0) return;
-    const uint32_t way = (uint32_t)__builtin_ctzll(matches) / 8;
-    __builtin_prefetch(chunk + CHUNK_HEAD_BYTES + way * shape->entry_bytes, 1);
 }
 
 // What the host does with a table. Its lookups are no uses.

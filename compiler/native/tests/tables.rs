@@ -114,6 +114,7 @@ impl Shape {
         let data_bits = self.key_bits - 32;
         let length = match random.u32(0..20) {
             0 => data_bits + 1,
+            1 | 2 => data_bits - random.u32(0..3),
             _ => random.u32(0..=data_bits.min(20)),
         };
         let data = Bits::from_u64(data_bits, number & 0xff | (number & 3) << 12);

@@ -26,6 +26,10 @@ const LINE_BYTES: u64 = 64;
 const WAYS_MAX: u64 = 7;
 const CHUNK_HEAD_BYTES: u64 = 8;
 
+/// Bytes of a root of a longest-prefix table, and the most bits that have roots.
+const ROOT_BYTES: u64 = 16;
+const ROOT_BITS_MAX: u32 = 16;
+
 /// The widest longest-prefix key, as the runtime has it.
 const PREFIX_KEY_BYTES_MAX: u32 = 4096;
 
@@ -35,6 +39,8 @@ struct Shape {
     ways: u64,
     entry_bytes: u64,
     chunk_bytes: u64,
+    root_bits: u32,
+    roots: u64,
     first: u64,
     chunks: u64,
     capacity: u64,
@@ -73,20 +79,50 @@ impl Shape {
             }
             _ => HEAD_BYTES,
         };
-        let first = head.next_multiple_of(LINE_BYTES);
+        let roots = head.next_multiple_of(LINE_BYTES);
+        let (root_bits, root_bytes) = match table.kind {
+            TableKind::LongestPrefix => {
+                let bits = root_bits(table.capacity, data_bits);
+                (bits, ROOT_BYTES << bits)
+            }
+            _ => (0, 0),
+        };
+        let first = (roots + root_bytes).next_multiple_of(LINE_BYTES);
         let bytes = u128::from(first) + chunks * u128::from(chunk_bytes);
         if bytes > BYTES_MAX {
             return None;
         }
         let (chunks, capacity) = (chunks as u64, table.capacity);
         let bytes = bytes as u64;
-        Some(Self { data_bits, ways, entry_bytes, chunk_bytes, first, chunks, capacity, bytes })
+        Some(Self {
+            data_bits,
+            ways,
+            entry_bytes,
+            chunk_bytes,
+            root_bits,
+            roots,
+            first,
+            chunks,
+            capacity,
+            bytes,
+        })
     }
 
     fn default() -> Self {
-        let (data_bits, first, capacity, bytes) = (0, 0, 0, 0);
+        let (data_bits, root_bits, roots, first, capacity, bytes) = (0, 0, 0, 0, 0, 0);
         let (ways, entry_bytes, chunk_bytes, chunks) = (1, 1, LINE_BYTES, 1);
-        Self { data_bits, ways, entry_bytes, chunk_bytes, first, chunks, capacity, bytes }
+        Self {
+            data_bits,
+            ways,
+            entry_bytes,
+            chunk_bytes,
+            root_bits,
+            roots,
+            first,
+            chunks,
+            capacity,
+            bytes,
+        }
     }
 }
 
@@ -100,6 +136,13 @@ fn chunk(entry_bytes: u64) -> (u64, u64) {
         }
     }
     (WAYS_MAX, (CHUNK_HEAD_BYTES + WAYS_MAX * entry_bytes).next_multiple_of(LINE_BYTES))
+}
+
+/// First bits of the data that a longest-prefix table has roots for: at least as many roots as
+/// entries, as far as that is a small table.
+fn root_bits(capacity: u64, data_bits: u32) -> u32 {
+    let enough = capacity.checked_next_power_of_two().map_or(ROOT_BITS_MAX, u64::trailing_zeros);
+    enough.clamp(1, ROOT_BITS_MAX).min(data_bits)
 }
 
 fn kind(kind: TableKind) -> &'static str {
@@ -166,11 +209,12 @@ fn definition(id: ElementId, at: usize, table: &Table) -> String {
     let (key, value) = (storage(table.key_bits), storage(table.value_bits));
     let (key_bytes, value_bytes) = (bytes_of(table.key_bits), bytes_of(table.value_bits));
     let Shape { data_bits, ways, entry_bytes, chunk_bytes, first, chunks, capacity, .. } = shape;
+    let Shape { root_bits, roots, .. } = shape;
     let kind = kind(table.kind);
     let mut text = format!(
         "// Table {name}.\nstatic const struct table_shape shape_{element}_{at} = {{\n    \
          {kind}, {key_bytes}, {value_bytes}, {data_bits}, {ways}, {entry_bytes}, {chunk_bytes}, \
-         {first}, UINT64_C({chunks}), UINT64_C({capacity}),\n}};\n\n"
+         {root_bits}, {roots}, {first}, UINT64_C({chunks}), UINT64_C({capacity}),\n}};\n\n"
     );
     let state = format!("struct state_{element} *const state");
     let place = format!("&shape_{element}_{at}, state->table_{at}");
@@ -196,8 +240,6 @@ fn definition(id: ElementId, at: usize, table: &Table) -> String {
     let delete = format!("return table_delete({place}, {given});");
     function("OUT_OF_LINE bool", "delete", "", &delete);
     function("INLINE void", "prefetch", "", &format!("table_prefetch({place}, {given});"));
-    let entry = format!("table_prefetch_entry({place}, {given});");
-    function("INLINE void", "prefetch_entry", "", &entry);
     text
 }
 
