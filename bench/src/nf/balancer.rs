@@ -2,9 +2,11 @@
 //! The case `balancer`: 1,048,576 flows to one virtual address; a new flow gets the next of 256
 //! backends, an old one its own, and the frame goes there in an NVGRE tunnel (RFC 7637).
 
-use super::case::{Case, ClickJob, KernelJob, Model, Ours};
+use super::case::{Case, ClickJob, KernelJob, Model, Ours, call, written};
 use super::flows::{SEED, Tuple, different_tuples};
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use freeport_ir::Bits;
+use freeport_nic::device::Device;
 use freeport_nic::packet::{checksum, ethernet, ipv4};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,6 +15,9 @@ use std::path::PathBuf;
 pub const FLOWS: usize = 1 << 20;
 /// Backends.
 pub const BACKENDS: u32 = 256;
+
+/// The graph that is measured, but for the size of its flow table.
+const CONFIGURATION: &str = include_str!("../../../examples/balancer.cnp");
 
 const VIRTUAL_ADDRESS: u32 = 0x0a0a_0a0a;
 const VIRTUAL_PORT: u16 = 80;
@@ -130,8 +135,29 @@ impl Case for Balancer {
         })
     }
 
-    fn ours(&self, _library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
-        Ok(None)
+    fn ours(&self, library: &[PathBuf]) -> Result<Option<Ours<'_>>> {
+        let number = |value: u32| Bits::from_u64(32, value.into());
+        let set_up = move |device: &mut dyn Device| {
+            for at in 0..BACKENDS {
+                let it = backend(at);
+                let named = [number(it.address), number(it.subnet)];
+                let [address, subnet] = named.clone();
+                let given = call(device, "allocator", "add", &[address, subnet, number(1)])?;
+                let is_next = given.is_some_and(|given| given.to_u64() == u64::from(at));
+                ensure!(is_next, "the allocator does not count backends from 0");
+                let [address, subnet] = named;
+                let links = [OWN_LINK, it.link].map(written);
+                let ends = [number(at), subnet, number(OWN_ADDRESS), address];
+                let is_set = call(device, "tunnels", "set", &[&ends[..], &links].concat())?;
+                ensure!(is_set.is_some_and(|is_set| !is_set.is_zero()), "no tunnel {at}");
+            }
+            Ok(())
+        };
+        // In four times as many buckets as there are flows, none of these has to go without a
+        // place.
+        let text = CONFIGURATION.replace("FlowTable<20>", "FlowTable<22>");
+        ensure!(text != CONFIGURATION, "the example has another flow table");
+        Ours::compile("balancer", &text, library, Box::new(set_up)).map(Some)
     }
 
     fn kernel(&self) -> KernelJob {

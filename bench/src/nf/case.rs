@@ -121,6 +121,12 @@ impl<'c> Ours<'c> {
     }
 }
 
+/// An Ethernet address as a number: the byte that is written first is the highest.
+pub fn written(address: [u8; 6]) -> Bits {
+    let value = address.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    Bits::from_u64(48, value)
+}
+
 /// Calls a method of an instance that changes its tables, and answers 0 if it could.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //! The case `route`: the longest of 16,384 prefixes says whereto a packet goes; its time to live is
 //! counted down, its checksum kept right, and the addresses of the next hop are written.
 
-use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, call, insert};
+use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, call, insert, written};
 use super::flows::{SEED, Tuple, different_tuples, is_header_sum_right};
 use super::network::Likeness;
 use anyhow::Result;
@@ -89,12 +89,6 @@ const CONFIGURATION: &str = "
     check [bad] -> to_host
     forward [bad] -> to_nic
 ";
-
-/// An Ethernet address as a number: the byte that is written first is the highest.
-fn written(address: [u8; 6]) -> Bits {
-    let value = address.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    Bits::from_u64(48, value)
-}
 
 /// The Ethernet address of a next hop.
 pub fn hop_address(hop: u32) -> [u8; 6] {
