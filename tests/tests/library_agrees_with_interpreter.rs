@@ -64,6 +64,7 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
     let mut driver = Driver::new(&image, input.collect());
     driver.run_in_pieces(random, 100);
     let (oracles, execution) = driver.graph.take_recording();
+    driver.check_entered(&program, &execution);
     let out = replay::check(&program, oracles, &execution);
     let place = path.display();
     assert_eq!(driver.out, out, "{place}: what the host got is not what was sent");

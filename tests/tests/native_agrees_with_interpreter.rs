@@ -62,6 +62,7 @@ fn check_batch(first: u64, options: &freeport_native::Options) -> u64 {
     let mut driver = Driver::new(&image, input.collect());
     driver.run_in_pieces(&mut random, 30);
     let (oracles, execution) = driver.graph.take_recording();
+    driver.check_entered(&program, &execution);
     let out = replay::check(&program, oracles, &execution);
     assert_eq!(driver.out, out, "first seed {first}: what the host got is not what was sent");
     execution.counters.iter().map(|counters| counters.firings).sum()

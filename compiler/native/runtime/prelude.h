@@ -233,34 +233,11 @@ struct endpoint_io {
     uint64_t done;  // Of these, consumed or produced.
 };
 
-// Reads frames flit by flit.
-struct flit_input {
-    const struct frame *frames;
-    uint64_t count, at;
-    const uint8_t *data;
-    uint64_t length, offset; // Of the frame being read; length 0: none is left.
-    bool is_exposed;         // Recorded as having entered.
-};
-
 struct record_input {
     const uint8_t *data;
     uint64_t count, at;
     uint64_t asked; // Records whose readers' memory was asked for.
     bool is_exposed;
-};
-
-// A frame that began in one run and ends in another waits here.
-#define MAX_FRAME_BYTES 16384
-
-// Writes frames flit by flit.
-struct flit_output {
-    struct buffer *buffers;
-    uint64_t count, at;
-    uint8_t *data;
-    uint64_t capacity, used; // Of the buffer being written.
-    bool is_inside, is_too_long;
-    uint64_t too_long, malformed;
-    uint8_t begun[MAX_FRAME_BYTES];
 };
 
 struct record_output {
@@ -362,158 +339,7 @@ OUT_OF_LINE void tell(struct instance *instance, uint32_t probe, const uint8_t *
     append_slowly(runtime, &runtime->probes, operands, count);
 }
 
-// Flits: bytes 0 to 31 are the payload; bytes 32 and 33 hold sop, eop and pad.
-
-#define PAYLOAD_BYTES 32
-
-INLINE uint32_t flit_header(const struct wide_512 *flit) {
-    return (uint32_t)load_bytes(flit->b + PAYLOAD_BYTES, 2);
-}
-
-INLINE bool flit_sop(const struct wide_512 *flit) { return flit_header(flit) & 1; }
-INLINE bool flit_eop(const struct wide_512 *flit) { return flit_header(flit) >> 1 & 1; }
-INLINE uint32_t flit_pad(const struct wide_512 *flit) { return flit_header(flit) >> 2 & 0xff; }
-
-// Frames ahead of the one in use whose memory is asked for: what comes from a device is cold.
-#define FRAMES_AHEAD 6
-
-INLINE void flit_input_next_frame(struct flit_input *input) {
-    const uint64_t ahead = input->at + FRAMES_AHEAD;
-    if (ahead < input->count) __builtin_prefetch(input->frames[ahead].data, 0);
-    while (input->at < input->count && input->frames[input->at].length == 0) input->at++;
-    const bool is_there = input->at < input->count;
-    input->data = is_there ? input->frames[input->at].data : NULL;
-    input->length = is_there ? input->frames[input->at].length : 0;
-}
-
-// The host repeats a frame of which only some flits were taken, sooner or later, so `offset` is
-// kept.
-INLINE void flit_input_attach(struct flit_input *input, const struct endpoint_io *io) {
-    input->frames = io->data;
-    input->count = io->count;
-    input->at = 0;
-    flit_input_next_frame(input);
-    if (input->length != 0 && input->offset >= input->length) input->offset = 0;
-}
-
-INLINE bool flit_input_ready(const struct flit_input *input) { return input->length != 0; }
-
-OUT_OF_LINE void copy_slowly(uint8_t *to, const uint8_t *from, uint64_t count) {
-    memcpy(to, from, count);
-}
-
-INLINE void flit_input_build(const struct flit_input *input, struct wide_512 *flit) {
-    const uint64_t left = input->length - input->offset;
-    uint32_t header = input->offset == 0;
-    if (LIKELY(left >= PAYLOAD_BYTES)) {
-        copy_half(flit->b, input->data + input->offset);
-        header |= (uint32_t)(left == PAYLOAD_BYTES) << 1;
-    } else {
-        uint8_t last[PAYLOAD_BYTES] = {0};
-        copy_slowly(last, input->data + input->offset, left);
-        copy_half(flit->b, last);
-        header |= 2 | (uint32_t)(PAYLOAD_BYTES - left) << 2;
-    }
-    store_bytes(flit->b + PAYLOAD_BYTES, header, 8);
-    store_bytes(flit->b + PAYLOAD_BYTES + 8, 0, 8);
-    store_bytes(flit->b + PAYLOAD_BYTES + 16, 0, 8);
-    store_bytes(flit->b + PAYLOAD_BYTES + 24, 0, 8);
-}
-
-INLINE void flit_input_advance(struct flit_input *input) {
-    input->is_exposed = false;
-    input->offset += PAYLOAD_BYTES;
-    if (input->offset >= input->length) {
-        input->offset = 0;
-        input->at++;
-        flit_input_next_frame(input);
-    }
-}
-
-INLINE void flit_output_next_buffer(struct flit_output *output) {
-    const uint64_t ahead = output->at + FRAMES_AHEAD;
-    if (ahead < output->count) __builtin_prefetch(output->buffers[ahead].data, 1);
-    const bool is_there = output->at < output->count;
-    output->data = is_there ? output->buffers[output->at].data : NULL;
-    output->capacity = is_there ? output->buffers[output->at].capacity : 0;
-}
-
-INLINE void flit_output_attach(struct flit_output *output, struct endpoint_io *io) {
-    output->buffers = io->data;
-    output->count = io->count;
-    output->at = 0;
-    flit_output_next_buffer(output);
-    if (output->used == 0 || output->count == 0) return;
-    if (output->used <= output->capacity) {
-        memcpy(output->data, output->begun, output->used);
-    } else {
-        output->is_too_long = true;
-    }
-}
-
-// Keeps what was written of a frame that has not ended.
-INLINE void flit_output_detach(struct flit_output *output) {
-    if (output->used == 0 || output->count == 0 || output->is_too_long) return;
-    if (output->used <= MAX_FRAME_BYTES) {
-        memcpy(output->begun, output->data, output->used);
-    } else {
-        output->is_too_long = true;
-    }
-}
-
-INLINE bool flit_output_has_room(const struct flit_output *output) {
-    return output->at < output->count;
-}
-
-OUT_OF_LINE void flit_output_last_bytes(struct flit_output *output, struct wide_512 flit,
-                                        uint32_t count) {
-    if (output->used + count <= output->capacity) {
-        memcpy(output->data + output->used, flit.b, count);
-    } else {
-        output->is_too_long = true;
-    }
-}
-
-// A frame whose framing is broken, or that is longer than its buffer, is dropped and counted.
-INLINE void flit_output_write(struct flit_output *output, const struct wide_512 *flit) {
-    const bool is_first = flit_sop(flit), is_last = flit_eop(flit);
-    const uint32_t pad = flit_pad(flit);
-    const bool is_broken = is_first == output->is_inside || pad >= PAYLOAD_BYTES ||
-                           (pad != 0 && !is_last);
-    if (UNLIKELY(is_broken)) {
-        output->malformed++;
-        output->is_inside = output->is_too_long = false;
-        output->used = 0;
-        return;
-    }
-    const uint32_t count = PAYLOAD_BYTES - pad;
-    if (LIKELY(output->used + PAYLOAD_BYTES <= output->capacity)) {
-        copy_half(output->data + output->used, flit->b);
-    } else {
-        flit_output_last_bytes(output, *flit, count);
-    }
-    output->used += count;
-    output->is_inside = !is_last;
-    if (!is_last) return;
-    if (UNLIKELY(output->is_too_long)) {
-        output->too_long++;
-    } else {
-        output->buffers[output->at].length = output->used;
-        output->buffers[output->at].origin = OWN_MEMORY;
-        output->at++;
-        flit_output_next_buffer(output);
-    }
-    output->used = 0;
-    output->is_too_long = false;
-}
-
 // Channels.
-
-INLINE void count_flit(struct channel *channel, const struct wide_512 *flit) {
-    channel->items++;
-    channel->packets += flit_eop(flit);
-    channel->bytes += PAYLOAD_BYTES - (flit_pad(flit) & (PAYLOAD_BYTES - 1));
-}
 
 INLINE void count_record(struct channel *channel, uint64_t bytes) {
     channel->items++;

@@ -19,6 +19,7 @@ mod options;
 mod recording;
 mod status;
 mod tables;
+mod transparency;
 
 pub use compile::{Image, build, build_functions, emit};
 pub use error::Error;

@@ -31,6 +31,7 @@ fn agrees(generated: &Generated, options: &Options, seed: u64) -> [bool; 3] {
         driver.graph.signal(freeport_ir::InstanceId(0), signal.clone()).expect("it takes them");
     }
     let (oracles, execution) = driver.graph.take_recording();
+    driver.check_entered(program, &execution);
     let out = check(program, oracles, &execution);
     assert_eq!(driver.out, out);
     let counters = &execution.counters[0];

@@ -34,6 +34,7 @@ fn replay_rounds(
             let mut driver = Driver::new(&image, input(&mut random));
             let status = driver.run_in_pieces(&mut random, 20);
             let (oracles, execution) = driver.graph.take_recording();
+            driver.check_entered(program, &execution);
             let out = check(program, oracles, &execution);
             assert_eq!(driver.out, out, "what the host got is what entered the last channels");
             (driver, status)

@@ -10,7 +10,7 @@ use replay::{Driver, Traffic, check, image, options};
 use std::fmt::Write;
 
 /// Each costs a run of the C compiler.
-const SEEDS: u64 = 16;
+const SEEDS: u64 = 24;
 
 /// The text of a graph with two inputs, and its number of endpoints.
 fn random_graph(random: &mut fastrand::Rng) -> (String, usize) {
@@ -23,16 +23,19 @@ fn random_graph(random: &mut fastrand::Rng) -> (String, usize) {
     };
     for at in 0..random.usize(2..9) {
         let from = ends.swap_remove(random.usize(0..ends.len()));
-        let kind = match random.u32(0..6) {
+        let kind = match random.u32(0..10) {
             0 | 1 => "MacSwap",
             2 => "Count",
-            3 if ends.len() < 5 => "Tee",
+            3 | 4 if ends.len() < 5 => ["Tee", "Route"][random.usize(0..2)],
+            5 => "Drop",
+            6 => "Hold",
+            7 => "Grow",
             _ if !ends.is_empty() => ["Join", "Alternate"][random.usize(0..2)],
             _ => "Count",
         };
         writeln!(instances, "  instance i{at}: {kind}").expect("memory for the text");
         match kind {
-            "Tee" => {
+            "Tee" | "Route" => {
                 join(random, from, &format!("i{at}.in"));
                 ends.extend([format!("i{at}.left"), format!("i{at}.right")]);
             }
@@ -60,14 +63,14 @@ fn random_graph(random: &mut fastrand::Rng) -> (String, usize) {
 
 fn packets(random: &mut fastrand::Rng) -> Traffic {
     let packet =
-        |random: &mut fastrand::Rng| (0..random.usize(1..=200)).map(|_| random.u8(..)).collect();
+        |random: &mut fastrand::Rng| (0..random.usize(1..=400)).map(|_| random.u8(..)).collect();
     Traffic { packets: (0..20).map(|_| packet(random)).collect(), records: vec![] }
 }
 
 #[test]
 fn random_graphs_replay() {
     let cache = tempfile::tempdir().expect("a directory");
-    let (mut stalled, mut dropped) = (0, 0);
+    let (mut stalled, mut dropped, mut by_reference) = (0, 0, 0);
     for seed in 0..SEEDS {
         let mut random = fastrand::Rng::with_seed(seed);
         let (graph, endpoints) = random_graph(&mut random);
@@ -83,10 +86,13 @@ fn random_graphs_replay() {
             stalled += u32::from(matches!(status, RunStatus::Stalled(_)));
             let channels = driver.graph.counters().channels;
             dropped += channels.iter().map(|channel| channel.drops).sum::<u64>();
+            by_reference += driver.by_reference;
             let (oracles, execution) = driver.graph.take_recording();
+            driver.check_entered(&program, &execution);
             let out = check(&program, oracles, &execution);
             assert_eq!(driver.out, out, "seed {seed}\n{graph}");
         }
     }
     assert!(stalled > 0 && dropped > 0, "{stalled} deadlocks, {dropped} drops");
+    assert!(by_reference > 100, "{by_reference} frames lay in the memory of others");
 }

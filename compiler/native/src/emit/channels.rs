@@ -176,7 +176,8 @@ pub(super) fn entered(emitter: &Emitter<'_>, id: ChannelId, counts: bool, record
 /// Sends an item into a channel that a port writes. `is_direct`: into the reader's firing, where
 /// the channel is fused.
 pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct: bool) -> String {
-    let channel = &emitter.program.graph.channels[id.index()];
+    let program = emitter.program;
+    let channel = &program.graph.channels[id.index()];
     let at = id.0;
     let suffix = if is_direct { "direct" } else { "queued" };
     let ty = item_storage(channel.item);
@@ -191,7 +192,9 @@ pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct:
     text += &keep(emitter, plan, id);
     text += &entered(emitter, id, true, true);
     match channel.sink {
-        Sink::Endpoint(endpoint) => text += &write_out(channel, endpoint),
+        Sink::Endpoint(endpoint) => {
+            text += &write_out(channel, endpoint, plan.source(program, id));
+        }
         Sink::Port(reader, _) if is_direct && plan.is_fused[id.index()] => {
             text += &fire_reader(emitter, plan, reader, id);
         }
@@ -225,13 +228,13 @@ fn keep(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
 }
 
 /// Writes to the host's buffer if nothing waits before.
-fn write_out(channel: &Channel, endpoint: EndpointId) -> String {
+fn write_out(channel: &Channel, endpoint: EndpointId, source: Option<String>) -> String {
     let output = format!("&graph->endpoint_{}", endpoint.0);
     let has_room = has_room(channel.item, endpoint);
     format!(
         "    if (LIKELY(channel->fill == 0 && {has_room})) {{\n\
          \x20       {}\n        return;\n    }}\n",
-        write_item(channel.item, &output, "item")
+        write_item(channel.item, &output, "item", source)
     )
 }
 
@@ -243,10 +246,14 @@ pub(super) fn has_room(item: Item, endpoint: EndpointId) -> String {
     }
 }
 
-/// The statement that writes an item out.
-pub(super) fn write_item(item: Item, output: &str, from: &str) -> String {
+/// The statement that writes an item out. `source`: the input that a flit may have come from, in
+/// C, if it did in the same step.
+pub(super) fn write_item(item: Item, output: &str, from: &str, source: Option<String>) -> String {
     match item {
-        Item::Flit => format!("flit_output_write({output}, {from});"),
+        Item::Flit => {
+            let source = source.as_deref().unwrap_or("NULL");
+            format!("flit_output_write({output}, {source}, {from});")
+        }
         Item::Packet { .. } => {
             format!("packet_output_write(graph->runtime, {output}, {from});")
         }

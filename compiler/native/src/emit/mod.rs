@@ -3,9 +3,11 @@
 //!
 //! In the order of the file: the prelude, value types, each element's state and firing
 //! (`elements`) and its tables (`tables`), the functions of the program (`functions`, `values`,
-//! `effects`), the graph with its channels (`channels`), and the worker that fires the instances
-//! (`worker`), by a plan of what is fused (`plan`) and what is asked for ahead (`prefetch`).
+//! `effects`), the graph with its channels (`channels`) and what passes them at once (`body`), and
+//! the worker that fires the instances (`worker`), by a plan of what is fused (`plan`) and what is
+//! asked for ahead (`prefetch`).
 
+mod body;
 mod channels;
 mod effects;
 mod elements;
@@ -33,6 +35,9 @@ pub(crate) use standalone::emit_functions;
 
 /// The text of `runtime/prelude.h`.
 const PRELUDE: &str = include_str!("../../runtime/prelude.h");
+
+/// The text of `runtime/flits.h`.
+const FLITS: &str = include_str!("../../runtime/flits.h");
 
 /// Emitted code, and what it has to be loaded by.
 pub(crate) struct Emission {
@@ -185,7 +190,7 @@ impl<'p> Emitter<'p> {
     fn opening(&self) -> String {
         let (name, version) = (comment(&self.program.name), env!("CARGO_PKG_VERSION"));
         format!(
-            "// {name}, made by freeport {version}. Do not edit.\n\n{PRELUDE}\n{}\n{}\n",
+            "// {name}, made by freeport {version}. Do not edit.\n\n{PRELUDE}\n{FLITS}\n{}\n{}\n",
             packets::RUNTIME,
             tables::RUNTIME
         )

@@ -13,9 +13,11 @@
 
 use super::Emitter;
 use super::prefetch::Slices;
+use crate::transparency::{Transparency, transparency};
 use crate::{Error, Options};
 use freeport_ir::{
-    Channel, ChannelId, EndpointId, Graph, InstanceId, OnFull, PortId, Program, Sink, Source,
+    Channel, ChannelId, ElementId, EndpointId, Graph, InstanceId, Item, OnFull, PortId, Program,
+    Sink, Source,
 };
 use std::collections::BTreeSet;
 
@@ -66,6 +68,8 @@ pub(super) struct Plan {
     pub slices: Slices,
     /// All instances, writers before readers where there is no cycle.
     pub order: Vec<InstanceId>,
+    /// By element.
+    transparency: Vec<Transparency>,
 }
 
 impl Plan {
@@ -88,7 +92,36 @@ impl Plan {
         let (is_fused, root) = fuse(program, &slices, &inputs, &order);
         let is_root = (root.iter().enumerate()).map(|(at, root)| root.index() == at).collect();
         let depths = depths(program, &slices);
-        Ok(Self { inputs, outputs, is_fused, is_root, root, depths, slices, order })
+        let elements = (0..program.elements.len()).map(ElementId::new);
+        let transparency = elements.map(|id| transparency(program, id)).collect();
+        Ok(Self { inputs, outputs, is_fused, is_root, root, depths, slices, order, transparency })
+    }
+
+    /// What an instance does with the bodies of packets.
+    pub fn transparency(&self, program: &Program, id: InstanceId) -> Transparency {
+        self.transparency[program.instance(id).element.index()]
+    }
+
+    /// The inputs of the host's frames that an instance reads.
+    pub fn host_flits(&self, program: &Program, id: InstanceId) -> Vec<EndpointId> {
+        let inputs = self.inputs[id.index()].iter().filter_map(|input| match input {
+            Input::Host(endpoint, _) => Some(*endpoint),
+            Input::Ring(_) => None,
+        });
+        let is_flit = |id: &EndpointId| program.graph.endpoints[id.index()].item == Item::Flit;
+        inputs.filter(is_flit).collect()
+    }
+
+    /// In C, the input whose flits may be what enters this channel in a step of the writer's root.
+    pub fn source(&self, program: &Program, id: ChannelId) -> Option<String> {
+        let Source::Port(writer, _) = program.graph.channels[id.index()].source else {
+            return None;
+        };
+        match self.host_flits(program, self.root[writer.index()])[..] {
+            [] => None,
+            [one] => Some(format!("&graph->endpoint_{}", one.0)),
+            _ => Some("graph->newest".to_owned()),
+        }
     }
 
     /// Names of what is asked for when an item enters a channel.

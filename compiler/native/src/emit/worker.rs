@@ -12,7 +12,7 @@ use super::packets::{is_packet, keep_suspended};
 use super::plan::{Input, Plan};
 use super::prefetch;
 use super::types::{bytes_of, is_wide, item_storage, ones};
-use super::{Emitter, all_ports, comment, has_fixed_mask, item_width};
+use super::{Emitter, all_ports, body, comment, has_fixed_mask, item_width};
 use freeport_ir::{
     Channel, ChannelId, Direction, EndpointId, InstanceId, Item, OnFull, Sink, Source,
 };
@@ -49,6 +49,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     for id in instances() {
         text += &ways(id).map(|way| commit(emitter, plan, id, way)).collect::<String>();
     }
+    text += &body::emit(emitter, plan);
     let through = channels().filter(|id| is_through(&graph.channels[id.index()]));
     text += &through.map(|id| step_through(emitter, id)).collect::<String>();
     for id in &plan.order {
@@ -82,6 +83,7 @@ fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text =
         String::from("\n// The graph.\n\nstruct graph {\n    struct runtime *runtime;\n");
+    text += "    struct flit_input *newest; // Which was read last, by an instance with several.\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
         text += &format!("    struct {ty} endpoint_{at}; // {}\n", comment(&endpoint.name));
@@ -217,7 +219,7 @@ fn advance(
     let entered = entered(emitter, channel, true, false).replace(", item", &format!(", &{item}"));
     text += &format!(" {}", entered.trim());
     match emitter.program.graph.endpoints[endpoint.index()].item {
-        Item::Flit => text += &format!(" flit_input_advance(&graph->endpoint_{at});"),
+        Item::Flit => text += &format!(" flit_input_advance(&graph->endpoint_{at}, 1);"),
         Item::Packet { .. } => text += &format!(" packet_input_advance(&graph->endpoint_{at});"),
         _ => {
             text +=
@@ -264,6 +266,9 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     if emitter.records {
         line(&format!("if ({RECORD_IS_FULL}) break;"));
     }
+    if let Some(attempt) = body::attempt(emitter, plan, id) {
+        line(&attempt);
+    }
     match has_fixed_mask(program, element) {
         true => line(&format!("const uint64_t mask = {};", all_ports(inputs.len()))),
         false => line("const uint64_t mask = instance->mask;"),
@@ -300,11 +305,17 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     line(&format!("if (!run_{element_at}(instance, &graph->state_{at}, &firing)) continue;"));
     line("has_moved = true;");
     line(&fired(emitter, id));
+    let host_flits = plan.host_flits(program, id);
     for (port, input) in inputs.iter().enumerate() {
         let leave = match *input {
             Input::Ring(channel) => format!("pop_{0}(&turn->channel_{0});", channel.0),
             Input::Host(endpoint, channel) => {
-                advance(emitter, endpoint, channel, &format!("host_{port}"), "turn->")
+                let host = format!("host_{port}");
+                let mut text = advance(emitter, endpoint, channel, &host, "turn->");
+                if host_flits.len() > 1 && host_flits.contains(&endpoint) {
+                    text += &format!(" graph->newest = &graph->endpoint_{};", endpoint.0);
+                }
+                text
             }
         };
         line(&format!("if (firing.taken >> {port} & 1) {{ {leave} }}"));
@@ -359,12 +370,14 @@ fn step_through(emitter: &Emitter<'_>, id: ChannelId) -> String {
     if emitter.records {
         text += &format!("        if ({RECORD_IS_FULL}) break;\n");
     }
+    text += &body::attempt_through(emitter, id, from, to);
     text += &format!("        {} host;\n", item_storage(channel.item));
     text += &format!("        {}\n", build(emitter, from, "host"));
     text += &format!("        {}\n", expose(emitter, from, id, "host"));
     let output = format!("&graph->endpoint_{}", to.0);
-    text += &format!("        {}\n", write_item(channel.item, &output, "&host"));
+    let source = format!("&graph->endpoint_{}", from.0);
     text += &format!("        {}\n", advance(emitter, from, id, "host", "graph->"));
+    text += &format!("        {}\n", write_item(channel.item, &output, "&host", Some(source)));
     text + "        has_moved = true;\n    }\n    return has_moved;\n}\n\n"
 }
 
@@ -377,6 +390,9 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
         text += &match endpoint.item {
+            Item::Flit if endpoint.direction == Direction::Into => {
+                format!("    {ty}_attach(&graph->endpoint_{at}, &io[{at}], {at});\n")
+            }
             Item::Flit | Item::Packet { .. } => {
                 format!("    {ty}_attach(&graph->endpoint_{at}, &io[{at}]);\n")
             }
@@ -411,7 +427,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
              \x20           {}\n            pop_{at}(&graph->channel_{at});\n\
              \x20           has_moved = true;\n        }}\n",
             has_room(channel.item, endpoint),
-            write_item(channel.item, &output, &from)
+            write_item(channel.item, &output, &from, None)
         );
     }
     for (at, _) in graph.channels.iter().enumerate().filter(|(_, it)| is_through(it)) {

@@ -6,7 +6,7 @@ use freeport_ir::interp::{Interpreter, Options as ReplayOptions};
 use freeport_ir::oracle::{Execution, Oracles};
 use freeport_ir::{Bits, InstanceId, Item, Program, Sink, Source};
 use freeport_native::manifest::ItemInfo;
-use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, RunStatus, build};
+use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, Options, Placed, RunStatus, build};
 use std::ops::Range;
 use std::path::Path;
 
@@ -32,22 +32,52 @@ pub fn image(program: &Program, options: &Options) -> Image {
     build(program, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A frame with room around it, of a size that differs from frame to frame.
+/// Bytes on both sides of memory that is lent.
+const GUARD_BYTES: usize = 96;
+const GUARD: u8 = 0xc3;
+
+/// Memory to lend, between bytes that must not change. A frame in it has room around it, of a size
+/// that differs from frame to frame.
 struct Lent {
     memory: Vec<u8>,
     range: Range<usize>,
 }
 
 impl Lent {
-    fn new(bytes: &[u8]) -> Self {
+    fn frame_of(bytes: &[u8]) -> Self {
         let [head, tail] = [bytes.len() % 5 * 16, bytes.len() % 3 * 20];
-        let mut memory = vec![0xdd; head + bytes.len() + tail];
-        memory[head..head + bytes.len()].copy_from_slice(bytes);
-        Self { memory, range: head..head + bytes.len() }
+        let mut this = Self::room(head + bytes.len() + tail);
+        this.range = head..head + bytes.len();
+        this.lend()[head..head + bytes.len()].copy_from_slice(bytes);
+        this
+    }
+
+    fn room(bytes: usize) -> Self {
+        let mut this = Self { memory: vec![GUARD; bytes + 2 * GUARD_BYTES], range: 0..0 };
+        this.lend().fill(0xdd);
+        this
+    }
+
+    fn lend(&mut self) -> &mut [u8] {
+        let end = self.memory.len() - GUARD_BYTES;
+        &mut self.memory[GUARD_BYTES..end]
     }
 
     fn frame(&mut self) -> Frame<'_> {
-        Frame::within(&mut self.memory, self.range.clone())
+        let range = self.range.clone();
+        Frame::within(self.lend(), range)
+    }
+
+    /// The frame, as the run has left it.
+    fn bytes(&mut self) -> Vec<u8> {
+        let range = self.range.clone();
+        self.lend()[range].to_vec()
+    }
+
+    fn is_whole(&self) -> bool {
+        let end = self.memory.len() - GUARD_BYTES;
+        let mut around = self.memory[..GUARD_BYTES].iter().chain(&self.memory[end..]);
+        around.all(|byte| *byte == GUARD)
     }
 }
 
@@ -55,18 +85,38 @@ impl Lent {
 pub struct Driver {
     pub graph: Graph,
     left: Vec<Traffic>,
+    /// All there was at first.
+    input: Vec<Traffic>,
     pub out: Vec<Traffic>,
     /// Memory of frames of runs that are over.
     spent: Vec<Vec<u8>>,
     /// Packets that suspended handlers may keep.
     pub suspended: u64,
+    /// Frames that came out in the memory of ones that went in.
+    #[allow(dead_code, reason = "not every test asks")]
+    pub by_reference: usize,
 }
 
 impl Driver {
     pub fn new(image: &Image, input: Vec<Traffic>) -> Self {
         let out = vec![Traffic::default(); image.manifest.endpoints.len()];
         let graph = Graph::load(image).expect("a library just built");
-        Self { graph, left: input, out, spent: vec![], suspended: 0 }
+        let left = input.clone();
+        Self { graph, left, input, out, spent: vec![], suspended: 0, by_reference: 0 }
+    }
+
+    /// Checks that the flits recorded as having come in are those there were, from the first on.
+    #[allow(dead_code, reason = "not every test asks")]
+    pub fn check_entered(&self, program: &Program, execution: &Execution) {
+        for (channel, history) in program.graph.channels.iter().zip(&execution.histories) {
+            let Source::Endpoint(endpoint) = channel.source else { continue };
+            if channel.item != freeport_ir::Item::Flit {
+                continue;
+            }
+            let packets = self.input[endpoint.index()].packets.iter();
+            let flits: Vec<Bits> = packets.flat_map(|it| freeport_ir::flit::cut(it)).collect();
+            assert!(flits.starts_with(history), "{}: what was read is not what came", program.name);
+        }
     }
 
     /// One run on at most `most` packets or records of each input, and with room for `room` at each
@@ -74,7 +124,9 @@ impl Driver {
     pub fn run(&mut self, most: &[usize], room: &[usize]) -> RunStatus {
         let endpoints = self.graph.manifest().endpoints.clone();
         let mut given: Vec<Vec<Lent>> = (self.left.iter().zip(most))
-            .map(|(left, most)| left.packets.iter().take(*most).map(|it| Lent::new(it)).collect())
+            .map(|(left, most)| {
+                left.packets.iter().take(*most).map(|it| Lent::frame_of(it)).collect()
+            })
             .collect();
         let mut frames: Vec<Vec<Frame<'_>>> =
             given.iter_mut().map(|given| given.iter_mut().map(Lent::frame).collect()).collect();
@@ -83,10 +135,11 @@ impl Driver {
                 left.records.iter().take(*most).flat_map(Bits::to_le_bytes).collect()
             })
             .collect();
-        let mut memory: Vec<Vec<Vec<u8>>> =
-            room.iter().map(|room| vec![vec![0xee; FRAME_BYTES_MAX]; *room]).collect();
+        let mut memory: Vec<Vec<Lent>> = (room.iter())
+            .map(|room| (0..*room).map(|_| Lent::room(FRAME_BYTES_MAX)).collect())
+            .collect();
         let mut buffers: Vec<Vec<Buffer<'_>>> = (memory.iter_mut())
-            .map(|memory| memory.iter_mut().map(|it| Buffer::new(it)).collect())
+            .map(|memory| memory.iter_mut().map(|it| Buffer::new(it.lend())).collect())
             .collect();
         let record_bytes = |item: ItemInfo| item.bits().map_or(1, |bits| bits.div_ceil(8) as usize);
         let mut room_for_records: Vec<Vec<u8>> = (endpoints.iter().zip(room))
@@ -109,7 +162,9 @@ impl Driver {
             let done = used[at];
             match end {
                 EndpointIo::FramesIn { .. } | EndpointIo::RecordsIn { .. } => {}
-                EndpointIo::FramesOut { .. } => {
+                EndpointIo::FramesOut { buffers, .. } => {
+                    let is_input = |it: &&Buffer<'_>| matches!(it.placed(), Placed::Input { .. });
+                    self.by_reference += buffers[..done].iter().filter(is_input).count();
                     let written = EndpointIo::produced(&io, at).map(<[u8]>::to_vec);
                     self.out[at].packets.extend(written);
                 }
@@ -120,13 +175,21 @@ impl Driver {
                 }
             }
         }
-        // A graph that still looks into frames of this run would be found out.
-        given.iter_mut().flatten().for_each(|lent| lent.memory.fill(0x99));
-        self.spent.extend(given.into_iter().flatten().map(|lent| lent.memory));
-        for (left, used) in self.left.iter_mut().zip(used) {
+        assert!(
+            given.iter().chain(&memory).flatten().all(Lent::is_whole),
+            "nothing else is written"
+        );
+        for ((left, given), used) in self.left.iter_mut().zip(&mut given).zip(used) {
+            // What is not consumed comes again as it was left: all that is unread must be there.
+            for (packet, lent) in left.packets.iter_mut().zip(given) {
+                *packet = lent.bytes();
+            }
             left.packets.drain(..used.min(left.packets.len()));
             left.records.drain(..used.min(left.records.len()));
         }
+        // A graph that still looks into frames of this run would be found out.
+        given.iter_mut().flatten().for_each(|lent| lent.memory.fill(0x99));
+        self.spent.extend(given.into_iter().flatten().map(|lent| lent.memory));
         status
     }
 
