@@ -7,10 +7,10 @@ CARGO ?= cargo
 .PHONY: help tools demo test test-long bench fmt lint clean
 
 help:
-	@echo "make demo       build, run a capture program on a trace, draw it, forward in memory"
+	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
 	@echo "make test       unit tests, goldens, tidy, both back ends against each other"
 	@echo "make test-long  the same with many more generated programs and seeds"
-	@echo "make bench      measure network functions; results go to out/bench"
+	@echo "make bench      measure network functions and peers; results go to out/bench"
 	@echo "make fmt        format every Rust source"
 	@echo "make lint       clippy, warnings are errors"
 	@echo "make clean      remove target/ and out/"

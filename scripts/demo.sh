@@ -44,7 +44,31 @@ count_of() {
 }
 
 echo
-echo "3. frames through memory as native code, without elements and with the three above; a"
+echo "3. three applications on the same trace, their tables filled from the files beside them; what"
+echo "   they let out is compared with what the reference interpreter lets out"
+for application in firewall router balancer; do
+    for machine in native interpreter; do
+        "$freeport" run "examples/$application.cnp" --init "examples/$application.json" \
+            --on "$machine" --in from_tor=examples/traces/sample.pcap \
+            --out to_tor="$out/$application.$machine.pcap" --stats json \
+            >"$out/$application.$machine.json" 2>/dev/null
+    done
+    cmp "$out/$application.native.pcap" "$out/$application.interpreter.pcap"
+    "$freeport" graph "examples/$application.cnp" -o "$out/$application.svg"
+    sent=$(grep -o '"endpoint":"to_tor"[^{}]*' "$out/$application.native.json" |
+        grep -o '"frames":[0-9]*' | grep -o '[0-9]*$')
+    printf '%-10s 100 frames in, %3s out: %s\n' "$application" "$sent" \
+        "$out/$application.native.pcap, the same from both; $out/$application.svg"
+done
+echo "a rule more, given on the command line, lets two more packets through the firewall:"
+"$freeport" run examples/firewall.cnp --init examples/firewall.json \
+    --call 'exact.insert({source: 10.0.0.8, target: 192.168.95.182, source_port: 26568,
+                          target_port: 4789, protocol: 17}, 0, 100)' \
+    --in from_tor=examples/traces/sample.pcap --out to_tor="$out/more.pcap" \
+    --get buffer.sent --get buffer.unmatched 2>/dev/null
+
+echo
+echo "4. frames through memory as native code, without elements and with those of capture.cnp; a"
 echo "   generator and a counting port are part of it, a driver is not"
 printf '%-24s %6s %10s %10s %8s %12s\n' elements bytes packets sent drops packets/s
 packets=1000000
@@ -60,6 +84,7 @@ for program in wire capture; do
 done
 
 echo
-echo "4. forwarding with the addresses exchanged, beside the kernel's XDP and a bare copy of the"
-echo "   frames (three rounds only; 'make bench' measures properly)"
-"$freeport" bench nf --case forward --rounds 3 --out "$out/bench" 2>"$out/bench.notes"
+echo "5. five network functions in memory, beside the kernel's XDP doing the same (three rounds and"
+echo "   64-byte frames only; 'make bench' measures properly)"
+"$freeport" bench nf --no-network --frame-bytes 64 --rounds 3 --out "$out/bench" \
+    2>"$out/bench.notes"
