@@ -57,6 +57,18 @@ fn generated_programs_do_something() {
 }
 
 #[test]
+fn generated_programs_have_branches_to_convert() {
+    let set = PassSet::only(&["inlining", "ssa", "if_conversion"]).expect("names of the list");
+    let converted = (0..SEEDS).filter(|seed| {
+        let mut program = generate(*seed, &Limits::default()).program;
+        let report = passes::run(&mut program, &set);
+        report.of("if_conversion").counts.contains_key("branches")
+    });
+    let converted = converted.count() as u64;
+    assert!(converted > SEEDS / 20, "{converted}");
+}
+
+#[test]
 fn each_pass_alone_preserves_execution() {
     for name in passes::NAMES {
         check(&PassSet::only(&[name]).expect("a name of the list"), name);

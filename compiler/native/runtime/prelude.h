@@ -17,6 +17,7 @@
 #define OUT_OF_LINE static __attribute__((noinline))
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define UNPREDICTABLE(condition) __builtin_unpredictable(!!(condition))
 
 typedef unsigned __int128 uint128;
 typedef __int128 int128;

@@ -10,6 +10,7 @@ mod dominators;
 mod joins;
 mod liveness;
 mod loops;
+mod range;
 mod slicer;
 
 pub use address_slice::{Access, AddressSlice, LargeMemory, Place, address_slices};
@@ -17,6 +18,7 @@ pub use dominators::Dominators;
 pub use joins::{ShallowJoin, shallow_joins};
 pub use liveness::{BitSet, DataFlow, Liveness};
 pub use loops::{Loop, Loops};
+pub use range::{definitions, is_in_range, upper_bound};
 
 use crate::Function;
 

@@ -9,12 +9,11 @@
 //! control goes on from the header into the loop.
 
 use super::edit::{
-    Replacements, compact_values, definitions, edges_into, object_of, remove_params,
-    remove_redundant_params, remove_unreachable_blocks, remove_unused_locals, retain_blocks,
+    Replacements, compact_values, edges_into, object_of, remove_params, remove_redundant_params,
+    remove_unreachable_blocks, remove_unused_locals, retain_blocks,
 };
-use super::range::is_in_range;
 use super::{Changes, Options};
-use crate::analysis::{ControlFlow, Dominators, Loops};
+use crate::analysis::{ControlFlow, Dominators, Loops, definitions, is_in_range};
 use crate::{Block, BlockId, Function, ObjectRef, Op, Program, TableKind, Target, Term, ValueId};
 use std::collections::HashMap;
 
@@ -130,7 +129,7 @@ fn onward_jumps(function: &Function) -> Vec<Option<(Vec<ValueId>, Target)>> {
 }
 
 /// Joins each block with the one it jumps to, where no other goes there.
-fn merge_blocks(function: &mut Function) -> u64 {
+pub(super) fn merge_blocks(function: &mut Function) -> u64 {
     let mut entries: Vec<usize> = edges_into(function).iter().map(Vec::len).collect();
     entries[function.entry()] += 1;
     let mut is_kept = vec![true; function.blocks.len()];

@@ -235,17 +235,6 @@ pub(super) fn constants(function: &Function) -> Vec<Option<Bits>> {
     found
 }
 
-/// By value: the operation that defines it; none for parameters.
-pub(super) fn definitions(function: &Function) -> Vec<Option<&Op>> {
-    let mut found = vec![None; function.values.len()];
-    for inst in function.blocks.iter().flat_map(|block| &block.insts) {
-        if let Some(result) = inst.result {
-            found[result.index()] = Some(&inst.op);
-        }
-    }
-    found
-}
-
 /// The object that an operation loads from or stores to.
 pub(super) fn object_of(op: &Op) -> Option<ObjectRef> {
     match op {

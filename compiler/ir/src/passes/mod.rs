@@ -14,10 +14,10 @@ mod constant_folding;
 mod construct;
 mod dead_code;
 mod edit;
+mod if_conversion;
 mod inlining;
 mod loop_bound;
 mod promote;
-mod range;
 mod ssa;
 mod unroll;
 
@@ -41,7 +41,7 @@ const fn step(pass: &'static str, reason: &'static str) -> Step {
 }
 
 /// The order in which passes run.
-pub const ORDER: [Step; 18] = [
+pub const ORDER: [Step; 19] = [
     step("async_extraction", "first: slow paths must leave while they are still calls"),
     step("inlining", "before all others: they look at one function at a time"),
     step("constant_folding", "indexes become constants, which single assignment asks for"),
@@ -56,6 +56,7 @@ pub const ORDER: [Step; 18] = [
     step("ssa", "arrays indexed by iterators now have constant indexes (ClickNP 4.8, 4.10)"),
     step("constant_folding", "what was stored in one copy is seen in the next"),
     step("dead_code", "parameters and inserts that folding left behind"),
+    step("if_conversion", "what is left to branch around, and how little, is known now"),
     step("constant_folding", "merged blocks show more"),
     step("dead_code", "what that left behind"),
     step("promote", "last: accesses with a moving index may have gone (ClickNP 4.3)"),
@@ -67,19 +68,20 @@ struct Pass {
     run: fn(&mut Program, &Options, &mut Changes),
 }
 
-const PASSES: [Pass; 7] = [
+const PASSES: [Pass; 8] = [
     Pass { name: "async_extraction", run: async_extraction::run },
     Pass { name: "inlining", run: inlining::run },
     Pass { name: "constant_folding", run: constant_folding::run },
     Pass { name: "ssa", run: ssa::run },
     Pass { name: "dead_code", run: dead_code::run },
     Pass { name: "unroll", run: unroll::run },
+    Pass { name: "if_conversion", run: if_conversion::run },
     Pass { name: "promote", run: promote::run },
 ];
 
 /// The names of all passes.
-pub const NAMES: [&str; 7] = {
-    let mut names = [""; 7];
+pub const NAMES: [&str; 8] = {
+    let mut names = [""; 8];
     let mut at = 0;
     while at < names.len() {
         names[at] = PASSES[at].name;
@@ -98,13 +100,22 @@ pub struct Options {
     pub unroll_limit: u64,
     /// Most operations that any loop may become; one that asks for more stays, which is reported.
     pub unroll_most: u64,
+    /// Most that a side of a branch may cost to be computed in vain: about as many operations of
+    /// 64 bits.
+    pub if_limit: u64,
     /// Most elements of an array that becomes registers.
     pub promote_limit: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { inline_every_call: false, unroll_limit: 512, unroll_most: 65_536, promote_limit: 64 }
+        Self {
+            inline_every_call: false,
+            unroll_limit: 512,
+            unroll_most: 65_536,
+            if_limit: 16,
+            promote_limit: 64,
+        }
     }
 }
 

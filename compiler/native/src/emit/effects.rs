@@ -98,11 +98,8 @@ impl FunctionEmitter<'_, '_> {
     /// The condition under which an index is below `depth`: none where it always is.
     fn within(&self, index: ValueId, depth: u64) -> Option<String> {
         let Operand { name, width } = self.operand(index);
-        let is_always = match self.constant(index) {
-            Some(bits) => bits.checked_u64().is_some_and(|index| index < depth),
-            None => width < 64 && 1 << width <= depth,
-        };
-        (!is_always).then(|| format!("({}) < UINT64_C({depth})", integer(&name, width)))
+        (self.upper_bound(index) >= depth)
+            .then(|| format!("({}) < UINT64_C({depth})", integer(&name, width)))
     }
 
     fn load(

@@ -13,7 +13,7 @@ use super::values::{Operand, pure};
 use super::{Emitter, comment};
 use crate::Error;
 use crate::manifest::{ProbeInfo, TrapInfo};
-use freeport_ir::analysis::{Dominators, Loops, reverse_post_order};
+use freeport_ir::analysis::{Dominators, Loops, definitions, reverse_post_order, upper_bound};
 use freeport_ir::{
     Bits, BlockId, Function, FunctionId, Inst, Loc, Object, Op, PortId, Target, Term, TrapCode,
     ValueId,
@@ -30,6 +30,7 @@ pub(super) struct FunctionEmitter<'e, 'p> {
     is_handler: bool,
     bounds: Vec<Option<Bound>>,
     constants: HashMap<ValueId, &'p Bits>,
+    definitions: Vec<Option<&'p Op>>,
     pub packets: PacketFlow,
 }
 
@@ -109,8 +110,18 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         let constants = constants.collect();
         let packets = PacketFlow::of(emitter, id)?;
         let text = String::new();
-        let mut this =
-            Self { emitter, function, text, suspends, is_handler, bounds, constants, packets };
+        let definitions = definitions(function);
+        let mut this = Self {
+            emitter,
+            function,
+            text,
+            suspends,
+            is_handler,
+            bounds,
+            constants,
+            definitions,
+            packets,
+        };
         this.definition(id)?;
         Ok(this.text)
     }
@@ -236,6 +247,11 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
     /// The constant that a value is, if it is one.
     pub fn constant(&self, value: ValueId) -> Option<&'p Bits> {
         self.constants.get(&value).copied()
+    }
+
+    /// How great a value can be at most, as far as that is seen.
+    pub fn upper_bound(&self, value: ValueId) -> u64 {
+        upper_bound(self.function, &self.definitions, value)
     }
 
     /// Appends a line of code.

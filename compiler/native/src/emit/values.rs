@@ -31,7 +31,10 @@ pub(super) fn pure(
             function.type_of(*if_true).bits()?;
             let [cond, if_true, if_false] = [cond, if_true, if_false].map(|at| operand(*at).name);
             let [if_true, if_false] = [if_true, if_false].map(|from| assign(to, &from, *width));
-            return Some(format!("if ({cond}) {{ {if_true} }} else {{ {if_false} }}"));
+            // Else the compiler may well make branches of them again.
+            return Some(format!(
+                "if (UNPREDICTABLE({cond})) {{ {if_true} }} else {{ {if_false} }}"
+            ));
         }
         Op::ZeroExtend(from, _) | Op::Truncate(from, _) => {
             let from = operand(*from);

@@ -2,9 +2,8 @@
 //! How often a loop runs, found by running what decides it: the parameters of the header that start
 //! as constants and that every way back sets by pure operations on themselves.
 
-use crate::analysis::Loop;
+use crate::analysis::{Loop, definitions};
 use crate::interp::eval_pure;
-use crate::passes::edit::definitions;
 use crate::{Bits, BlockId, Function, Op, Target, Term, ValueId};
 use std::collections::HashMap;
 

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How great a value can be, by a short look at its definition: enough to see that an index cannot
-//! leave its object, so that an access may go although accesses out of range are counted.
+//! leave its object, so that an access may go or come, and needs no check, although accesses out
+//! of range are counted.
 
 use crate::{Addressing, BinaryOp, Function, ObjectRef, Op, Program, ValueId};
 
 /// Definitions looked at, one inside the other.
 const DEPTH: u32 = 8;
 
+/// By value: the operation that defines it; none for parameters.
+pub fn definitions(function: &Function) -> Vec<Option<&Op>> {
+    let mut found = vec![None; function.values.len()];
+    for inst in function.blocks.iter().flat_map(|block| &block.insts) {
+        if let Some(result) = inst.result {
+            found[result.index()] = Some(&inst.op);
+        }
+    }
+    found
+}
+
 /// An upper bound of an unsigned value; `u64::MAX` where nothing better is known.
-pub(super) fn upper_bound(function: &Function, definitions: &[Option<&Op>], value: ValueId) -> u64 {
+pub fn upper_bound(function: &Function, definitions: &[Option<&Op>], value: ValueId) -> u64 {
     bound(function, definitions, value, DEPTH)
 }
 
@@ -21,10 +33,15 @@ fn bound(function: &Function, definitions: &[Option<&Op>], value: ValueId, depth
         Some(Op::Const(bits)) => bits.checked_u64(),
         _ => None,
     };
+    // Of a wider value, the greatest bound may stand for far more than that.
+    let shift = |value: ValueId, by: u64| match of(value) {
+        u64::MAX if function.width_of(value) > 64 => u64::MAX,
+        bound => u32::try_from(by).ok().and_then(|by| bound.checked_shr(by)).unwrap_or(0),
+    };
     let found = match op {
         Op::Const(bits) => bits.saturating_u64(),
         Op::ZeroExtend(value, _) | Op::Truncate(value, _) => of(*value),
-        Op::Extract { value, lo, .. } => shift_right(of(*value), u64::from(*lo)),
+        Op::Extract { value, lo, .. } => shift(*value, u64::from(*lo)),
         Op::Select { if_true, if_false, .. } => of(*if_true).max(of(*if_false)),
         Op::Binary(BinaryOp::And, left, right) => of(*left).min(of(*right)),
         Op::Binary(BinaryOp::Or | BinaryOp::Xor, left, right) => {
@@ -33,29 +50,22 @@ fn bound(function: &Function, definitions: &[Option<&Op>], value: ValueId, depth
             })
         }
         Op::Binary(BinaryOp::Add, left, right) => of(*left).saturating_add(of(*right)),
+        Op::Binary(BinaryOp::Mul, left, right) => of(*left).saturating_mul(of(*right)),
         Op::Binary(BinaryOp::URem, left, right) => match constant(*right) {
             Some(by) if by > 0 => (by - 1).min(of(*left)),
             _ => of(*left),
         },
         Op::Binary(BinaryOp::UDiv, left, _) => of(*left),
         Op::Binary(BinaryOp::LShr, left, right) => {
-            constant(*right).map_or(of(*left), |by| shift_right(of(*left), by))
+            constant(*right).map_or(of(*left), |by| shift(*left, by))
         }
         _ => by_width,
     };
     found.min(by_width)
 }
 
-/// The bound of a value shifted right; `u64::MAX` may stand for far more than that.
-fn shift_right(bound: u64, by: u64) -> u64 {
-    if bound == u64::MAX {
-        return bound;
-    }
-    u32::try_from(by).ok().and_then(|by| bound.checked_shr(by)).unwrap_or(0)
-}
-
 /// Whether the access that `op` makes of an object can never be out of range.
-pub(super) fn is_in_range(
+pub fn is_in_range(
     program: &Program,
     function: &Function,
     definitions: &[Option<&Op>],
