@@ -76,15 +76,22 @@ pub fn interface(name: &str) -> Result<u32> {
     Ok(number)
 }
 
+/// A program, found also where administrators' tools are, which are often not in the path of
+/// others.
+pub fn tool(program: &str) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut command = Command::new(program);
+    command.env("PATH", path);
+    command
+}
+
 /// Runs a program, whose input is `input`, in the thread's namespace; gives what it printed.
 ///
 /// # Errors
 /// It is not there, or it failed: with the first line of what it said.
 pub fn run(program: &str, arguments: &[&str], input: &str) -> Result<String> {
-    // Administrators' tools are often not in the path of others.
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let mut command = Command::new(program);
-    command.args(arguments).env("PATH", path);
+    let mut command = tool(program);
+    command.args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{program} cannot be run"))?;
     let mut pipe = child.stdin.take().context("a pipe was asked for")?;

@@ -16,6 +16,7 @@ pub mod network;
 pub mod ours;
 mod route;
 mod subjects;
+mod vswitch;
 mod wildcard;
 
 use crate::Output;

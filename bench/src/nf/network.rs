@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that live between two interfaces: the kernel's network stack, and XDP on an interface.
+//! Peers that live between two interfaces: the kernel's network stack, XDP on an interface, and Open
+//! vSwitch.
 //!
 //! In a namespace of the bench's own, the kernel sends frames through a pair of virtual interfaces
 //! to the peer, which sends them on through another pair, where a program counts and drops them.
@@ -9,6 +10,7 @@
 use super::case::{Case, NetworkJob};
 use super::flows::Flows;
 use super::ours::{frames_of_a_cycle, hexadecimal};
+use super::vswitch::Switch;
 use crate::harness::{Subject, Work};
 use crate::kernel::{Attachment, XdpObject};
 use crate::namespace::{Namespace, interface, run, set};
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const GENERATOR: &str = include_str!("../../../programs/generator.bpf.c");
 
-/// Frames that the generator makes at a time.
+/// Frames that the generator makes at a time, unless a peer cannot take as many.
 const BATCH: u32 = 64;
 /// Frames that are compared before anything is measured, at most: as many as the program keeps.
 const CHECKED_FRAMES: usize = 4_096;
@@ -27,6 +29,12 @@ const KEPT_BYTES: usize = 56;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Frames of a round through XDP on an interface, at least.
 const XDP_FRAMES: usize = 4_000_000;
+/// Frames of a round through Open vSwitch, at least.
+const VSWITCH_FRAMES: usize = 250_000;
+/// Frames that are sent to Open vSwitch at a time: more do not fit a socket of the default size.
+const VSWITCH_BATCH: u32 = 32;
+/// Frames that are on their way at a time while they are compared.
+const CHECKED_AT_ONCE: usize = 32;
 
 /// A peer between two interfaces.
 pub struct NetworkSubject {
@@ -34,6 +42,7 @@ pub struct NetworkSubject {
     // Programs leave their interfaces before the namespace goes.
     _programs: Vec<Attachment>,
     _peer: Option<XdpObject>,
+    switch: Option<Switch>,
     traffic: Traffic,
     /// Frames of a round, and how many of them have to arrive.
     frames: u32,
@@ -45,6 +54,8 @@ pub struct NetworkSubject {
 pub enum Likeness {
     /// All of it.
     Whole,
+    /// All of it, but frames of different flows may overtake each other.
+    AnyOrder,
     /// Protocol, addresses and ports: the peer also routes it.
     Tuple,
 }
@@ -54,6 +65,8 @@ struct Traffic {
     namespace: Namespace,
     generator: XdpObject,
     frame: Vec<u8>,
+    /// Frames that the generator makes at a time.
+    batch: u32,
 }
 
 impl NetworkSubject {
@@ -101,6 +114,28 @@ impl NetworkSubject {
         Self::new(name, programs, Some(peer), traffic, case, flows, XDP_FRAMES)
     }
 
+    /// Open vSwitch between `in1` and `out0`, with a case's OpenFlow rules.
+    ///
+    /// # Errors
+    /// What is not there, not permitted, or not as the model says.
+    pub fn vswitch(rules: &str, case: &dyn Case, flows: &Flows) -> Result<Self> {
+        let mut traffic = Traffic::new(flows)?;
+        traffic.batch = VSWITCH_BATCH;
+        let switch = traffic.namespace.with(|| {
+            // The kernel's stack sees the frames as well: so they are for somebody else.
+            run("ip", &["link", "set", "in1", "address", "02:00:03:00:00:02"], "")?;
+            Switch::start("in1", "out0", rules)
+        })?;
+        let entry = traffic.attach("xdp.pass", "in1")?;
+        // It sends on first what it has no flow for, then the rest of a batch by flow.
+        traffic.check("out1", case, flows, Likeness::AnyOrder)?;
+        let exit = traffic.attach("xdp.count", "out1")?;
+        let (name, programs) = ("Open vSwitch".into(), vec![entry, exit]);
+        let mut subject = Self::new(name, programs, None, traffic, case, flows, VSWITCH_FRAMES)?;
+        subject.switch.insert(switch).pause()?;
+        Ok(subject)
+    }
+
     fn new(
         name: String,
         programs: Vec<Attachment>,
@@ -117,7 +152,8 @@ impl NetworkSubject {
         let passed = (passed * cycles) as u64;
         let frames = u32::try_from(cycle * cycles)?;
         traffic.rewind(flows)?;
-        Ok(Self { name, _programs: programs, _peer: peer, traffic, frames, passed })
+        let (_programs, _peer, switch) = (programs, peer, None);
+        Ok(Self { name, _programs, _peer, switch, traffic, frames, passed })
     }
 }
 
@@ -148,7 +184,7 @@ impl Traffic {
         }
         let settings = [&number.to_le_bytes()[..], &frame[..12]].concat();
         generator.map("settings")?.update(&[0; 4], &settings)?;
-        let traffic = Self { namespace, generator, frame };
+        let traffic = Self { namespace, generator, frame, batch: BATCH };
         traffic.rewind(flows)?;
         Ok(traffic)
     }
@@ -170,7 +206,7 @@ impl Traffic {
         let before = self.count()?;
         let program = self.generator.program("xdp.send")?;
         let begin = Instant::now();
-        self.namespace.with(|| program.send_live(&self.frame, frames, BATCH))?;
+        self.namespace.with(|| program.send_live(&self.frame, frames, self.batch))?;
         let mut elapsed = begin.elapsed();
         let end = Instant::now();
         let mut arrived = self.count()? - before;
@@ -192,20 +228,33 @@ impl Traffic {
     fn check(&self, at: &str, case: &dyn Case, flows: &Flows, likeness: Likeness) -> Result<()> {
         let keeper = self.attach("xdp.keep", at)?;
         let count = CHECKED_FRAMES.min(flows.stamps.len());
-        let (mut model, mut expected) = (case.model(), vec![]);
+        let mut model = case.model();
         // The generator always sends the first frame of the ring.
         let alone = Flows { ring: vec![flows.ring[0].clone()], ..flows.clone() };
-        expected.extend(alone.frames().take(count).filter_map(|frame| model(&frame)));
-        let (arrived, _) = self.send(count as u32, expected.len() as u64)?;
+        let results: Vec<_> = alone.frames().take(count).map(|frame| model(&frame)).collect();
+        let before = self.count()?;
+        for part in results.chunks(CHECKED_AT_ONCE) {
+            let passed = part.iter().flatten().count() as u64;
+            if self.send(part.len() as u32, passed)?.0 != passed {
+                break;
+            }
+        }
+        let arrived = self.count()? - before;
         drop(keeper);
+        let mut expected: Vec<Vec<u8>> = results.into_iter().flatten().collect();
         let wanted = expected.len() as u64;
         ensure!(arrived == wanted, "{arrived} of {count} frames arrived, not {wanted}");
-        for (number, expected) in (0_u32..).zip(&expected) {
-            let kept = self.generator.map("kept")?.lookup(&number.to_le_bytes())?;
+        let place = |number: u32| self.generator.map("kept")?.lookup(&number.to_le_bytes());
+        let mut kept = (0..wanted as u32).map(place).collect::<Result<Vec<_>>>()?;
+        if likeness == Likeness::AnyOrder {
+            kept.sort_unstable();
+            expected.sort_unstable();
+        }
+        for (number, (kept, expected)) in kept.iter().zip(&expected).enumerate() {
             ensure!(
-                is_like(&kept, expected, likeness),
+                is_like(kept, expected, likeness),
                 "frame {number} of those that arrive is {} and has to be {}",
-                hexadecimal(&kept),
+                hexadecimal(kept),
                 hexadecimal(expected)
             );
         }
@@ -215,7 +264,7 @@ impl Traffic {
 
 fn is_like(kept: &[u8], expected: &[u8], likeness: Likeness) -> bool {
     match likeness {
-        Likeness::Whole => kept == &expected[..KEPT_BYTES],
+        Likeness::Whole | Likeness::AnyOrder => kept == &expected[..KEPT_BYTES],
         Likeness::Tuple => kept[23] == expected[23] && kept[26..38] == expected[26..38],
     }
 }
@@ -227,7 +276,14 @@ impl Subject for NetworkSubject {
 
     /// Frames that were lost on the way do not count as done.
     fn run(&mut self) -> Result<Work> {
-        let (arrived, elapsed) = self.traffic.send(self.frames, self.passed)?;
+        if let Some(switch) = &mut self.switch {
+            switch.go_on()?;
+        }
+        let sent = self.traffic.send(self.frames, self.passed);
+        if let Some(switch) = &mut self.switch {
+            switch.pause()?;
+        }
+        let (arrived, elapsed) = sent?;
         ensure!(arrived <= self.passed, "{arrived} frames arrived, not {}", self.passed);
         let part = arrived as f64 / self.passed.max(1) as f64;
         Ok(Work { frames: f64::from(self.frames) * part, elapsed })
@@ -265,6 +321,31 @@ mod tests {
         let kept: Vec<&str> = job.addresses.lines().filter(is_kept).collect();
         job.addresses = kept.join("\n");
         let refused = NetworkSubject::stack(&job, case.as_ref(), &flows).err().expect("no route");
+        assert!(refused.to_string().contains("0 of 500 frames arrived"), "{refused}");
+    }
+
+    #[test]
+    fn open_vswitch_does_as_the_rules_say() {
+        if !may_make_namespaces() {
+            return;
+        }
+        if run("ovs-vswitchd", &["--version"], "").is_err() {
+            eprintln!("skipped: Open vSwitch is not installed");
+            return;
+        }
+        let case = CaseName::FirewallWildcard.make(Some(500));
+        let flows = flows_of(case.as_ref(), 64);
+        let rules = case.open_flow().expect("it has rules");
+        let begin = |rules: &str| NetworkSubject::vswitch(rules, case.as_ref(), &flows);
+        let mut subject = begin(&rules).expect("it does the job");
+        let rounds_in_one = u64::from(subject.frames / 5_000);
+        subject.frames = 5_000;
+        subject.passed /= rounds_in_one;
+        let work = subject.run().expect("it runs");
+        assert!((1.0..=5_000.0).contains(&work.frames), "{}", work.frames);
+        drop(subject);
+        // Without rules, nothing arrives.
+        let refused = begin("priority=0,actions=drop\n").err().expect("no rule");
         assert!(refused.to_string().contains("0 of 500 frames arrived"), "{refused}");
     }
 }

@@ -120,9 +120,13 @@ fn add_kernel(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
 fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
     let stack = case.network().map_err(Error::msg);
     let stack = stack.and_then(|job| NetworkSubject::stack(&job, case, flows));
-    for (name, subject) in
-        [("kernel XDP on veth", NetworkSubject::xdp(case, flows)), ("the kernel's stack", stack)]
-    {
+    let switch = case.open_flow().map_err(Error::msg);
+    let switch = switch.and_then(|rules| NetworkSubject::vswitch(&rules, case, flows));
+    for (name, subject) in [
+        ("kernel XDP on veth", NetworkSubject::xdp(case, flows)),
+        ("the kernel's stack", stack),
+        ("Open vSwitch", switch),
+    ] {
         match subject {
             Ok(subject) => {
                 prepared.notes.push(format!(
