@@ -10,6 +10,7 @@
 use super::case::{Case, NetworkJob};
 use super::flows::Flows;
 use super::ours::{frames_of_a_cycle, hexadecimal};
+use super::subjects::VSWITCH;
 use super::vswitch::Switch;
 use crate::harness::{Subject, Work};
 use crate::kernel::{Attachment, XdpObject};
@@ -130,7 +131,7 @@ impl NetworkSubject {
         // It sends on first what it has no flow for, then the rest of a batch by flow.
         traffic.check("out1", case, flows, Likeness::AnyOrder)?;
         let exit = traffic.attach("xdp.count", "out1")?;
-        let (name, programs) = ("Open vSwitch".into(), vec![entry, exit]);
+        let (name, programs) = (VSWITCH.into(), vec![entry, exit]);
         let mut subject = Self::new(name, programs, None, traffic, case, flows, VSWITCH_FRAMES)?;
         subject.switch.insert(switch).pause()?;
         Ok(subject)
@@ -344,7 +345,7 @@ mod tests {
         let work = subject.run().expect("it runs");
         assert!((1.0..=5_000.0).contains(&work.frames), "{}", work.frames);
         drop(subject);
-        // Without rules, nothing arrives.
+        // Without rules that permit, nothing arrives.
         let refused = begin("priority=0,actions=drop\n").err().expect("no rule");
         assert!(refused.to_string().contains("0 of 500 frames arrived"), "{refused}");
     }

@@ -125,7 +125,7 @@ fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
     for (name, subject) in [
         ("kernel XDP on veth", NetworkSubject::xdp(case, flows)),
         ("the kernel's stack", stack),
-        ("Open vSwitch", switch),
+        (VSWITCH, switch),
     ] {
         match subject {
             Ok(subject) => {
@@ -135,6 +135,9 @@ fn add_network(prepared: &mut Prepared<'_>, case: &dyn Case, flows: &Flows) {
                      and counting at the end, all on this core; lost frames do not count",
                     subject.name()
                 ));
+                if name == VSWITCH {
+                    prepared.notes.push(VSWITCH_NOTE.into());
+                }
                 prepared.subjects.push(Box::new(subject));
             }
             Err(error) => prepared.notes.push(format!("{name} is left out: {error:#}")),
@@ -179,6 +182,14 @@ fn add_limits(prepared: &mut Prepared<'_>, flows: &Flows) -> Result<()> {
 
 /// What to call Freeport.
 const OURS: &str = "freeport native";
+
+/// What to call Open vSwitch.
+pub const VSWITCH: &str = "Open vSwitch";
+
+/// What else there is to know of it.
+const VSWITCH_NOTE: &str = "Open vSwitch: its data path in user space, with AF_PACKET sockets, so \
+    each frame is copied out of the kernel and back, which is in the time; it does not look \
+    through its flows while it is measured, and frames that it loses cost the time to make them";
 
 /// The rates less what stamping takes, as far as both were measured. The parts of a run overlap in
 /// a processor, so this is a guess at what the job alone reaches, and no measurement.

@@ -19,7 +19,7 @@ const SCHEMAS: [&str; 2] =
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same for one order to the switch, in its tools' way.
 const ORDER_LIMIT: &str = "--timeout=10";
-/// How long all the rules may take.
+/// How long all the rules may take: on a core that others use too, 128 K take some 20 s.
 const RULES_LIMIT: &str = "--timeout=60";
 /// Flows that the data path may keep; at first it would be 10,000, and a thousand more now and
 /// then.
@@ -62,8 +62,8 @@ impl Switch {
         run("ovs-vsctl", &order.split_whitespace().collect::<Vec<_>>(), "")?;
         this.load(rules)?;
         this.order(&["upcall/set-flow-limit", FLOW_LIMIT])?;
-        // Nobody changes the rules any more. It would also work between this peer's rounds, and
-        // forget flows that have not come for a while.
+        // Nobody changes the rules any more. It would take time to look through the flows, and
+        // forget those that have not come for a while: others are measured between its rounds.
         this.order(&["revalidator/pause"])?;
         Ok(this)
     }
@@ -71,7 +71,7 @@ impl Switch {
     fn load(&self, rules: &str) -> Result<()> {
         let bridge = file(self.folder.path(), "fp.mgmt");
         let rules = rules.replace("IN", "1").replace("OUT", "2");
-        run("ovs-ofctl", &[RULES_LIMIT, "add-flows", &bridge, "-"], &rules)
+        run("ovs-ofctl", &[RULES_LIMIT, "--bundle", "add-flows", &bridge, "-"], &rules)
             .context("the rules were not loaded")?;
         Ok(())
     }
