@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that live between two interfaces: the kernel's network stack, XDP on an interface, and Open
-//! vSwitch.
+//! Peers that live between two interfaces: the kernel's network stack, XDP on an interface, and
+//! Open vSwitch.
 //!
 //! In a namespace of the bench's own, the kernel sends frames through a pair of virtual interfaces
 //! to the peer, which sends them on through another pair, where a program counts and drops them.
