@@ -34,6 +34,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Panics
     /// If the range is not within the memory.
+    #[inline]
     pub fn within(memory: &'a mut [u8], range: Range<usize>) -> Self {
         let tail = memory.len() - range.end;
         let bytes = &memory[range.clone()];
@@ -41,7 +42,7 @@ impl<'a> Frame<'a> {
         // The pointer is made from the whole memory, because all of it may be written.
         let data = memory.as_mut_ptr().wrapping_add(range.start);
         let [head_room, tail_room] =
-            [range.start, tail].map(|room| u32::try_from(room).unwrap_or(u32::MAX));
+            [range.start, tail].map(|room| room.min(u32::MAX as usize) as u32);
         Self { data, length, head_room, tail_room, memory: PhantomData }
     }
 
@@ -107,6 +108,7 @@ pub enum Placed {
 
 impl<'a> Buffer<'a> {
     /// A buffer of this room, which need not be cleared.
+    #[inline]
     pub fn new(room: &'a mut [u8]) -> Self {
         let capacity = room.len() as u64;
         let data = room.as_mut_ptr();
@@ -114,6 +116,7 @@ impl<'a> Buffer<'a> {
     }
 
     /// Where the frame is that the last run produced with this buffer.
+    #[inline]
     pub fn placed(&self) -> Placed {
         let length = self.length as usize;
         match self.origin {
@@ -197,6 +200,7 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
     }
 
     /// Frames or records that the last run has consumed or produced.
+    #[inline]
     pub fn done(&self) -> usize {
         match self {
             Self::FramesIn { consumed: done, .. }

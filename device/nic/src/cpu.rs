@@ -7,6 +7,9 @@
 //! output port holds up, and what the graph has not taken yet, is copied, so that it outlives the
 //! batch it came in.
 
+#[cfg(test)]
+mod tests;
+
 use crate::device::{
     Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
     RunEnd, Told, port_error,
@@ -37,6 +40,30 @@ pub struct CpuDevice<'p> {
     counters: Vec<EndpointCounters>,
     /// When the newest frame was received: what leaves now is given this time.
     clock_ns: u64,
+    spare: Spare,
+}
+
+/// Vectors of a turn, empty in between, so that a turn allocates nothing.
+#[derive(Default)]
+struct Spare {
+    queues: Vec<FrameQueue>,
+    lent: Vec<Lent<'static>>,
+    sides: Vec<Side<'static>>,
+    io: Vec<EndpointIo<'static, 'static>>,
+    done: Vec<usize>,
+}
+
+/// What a run of the graph is given at an endpoint.
+#[derive(Default)]
+struct Side<'r> {
+    frames: Vec<freeport_native::Frame<'r>>,
+    /// Where these frames are in the memory of their batch.
+    given: &'r [Frame],
+    buffers: Vec<Buffer<'r>>,
+    /// For records.
+    room: &'r mut [u8],
+    /// What the run produces in the buffers is to be added here.
+    waiting: Option<&'r mut Waiting>,
 }
 
 /// The buffers of an endpoint out of the graph, and what waits there.
@@ -71,8 +98,8 @@ struct Stretch {
 enum Place {
     /// The output's own.
     Own,
-    /// That of the batch of this endpoint.
-    Batch(EndpointId),
+    /// That of the batch of the endpoint of this number.
+    Batch(usize),
     /// It has no bytes, and no port takes it.
     Nowhere,
 }
@@ -124,30 +151,37 @@ impl<'p> CpuDevice<'p> {
             outputs: endpoints.iter().map(|it| Output::new(it.direction, it.item)).collect(),
             counters: vec![EndpointCounters::default(); endpoints.len()],
             clock_ns: 0,
+            spare: Spare::default(),
         })
     }
 
     /// Takes in a batch of each input and runs the graph on it.
     fn turn(&mut self, bound: &mut Bound<'_>, run: &mut Run) -> Result<RunStatus, DeviceError> {
         self.send(&mut bound.outputs, &[], run)?;
-        let mut queues: Vec<FrameQueue> =
-            bound.inputs.iter().map(|(id, _)| std::mem::take(&mut self.held[id.index()])).collect();
-        let mut lent: Vec<Lent<'_>> = Vec::with_capacity(queues.len());
+        let mut queues = std::mem::take(&mut self.spare.queues);
+        queues
+            .extend(bound.inputs.iter().map(|(id, _)| std::mem::take(&mut self.held[id.index()])));
+        let mut lent = emptied(std::mem::take(&mut self.spare.lent));
         let is_blocked = self.is_blocked();
         for ((id, port), queue) in bound.inputs.iter_mut().zip(&mut queues) {
-            let batch = if queue.waiting() > 0 || is_blocked {
-                queue.lend(BATCH)
-            } else {
+            let is_new = queue.waiting() == 0 && !is_blocked;
+            let batch = if is_new {
                 let batch = port.receive(BATCH);
-                let batch = batch.map_err(|source| port_error(self.program, *id, source))?;
+                batch.map_err(|source| port_error(self.program, *id, source))?
+            } else {
+                queue.lend(BATCH)
+            };
+            let mut bytes = 0;
+            for frame in batch.frames() {
+                bytes += frame.length as u64;
+                self.clock_ns = self.clock_ns.max(frame.timestamp_ns);
+            }
+            if is_new {
                 let counters = &mut self.counters[id.index()];
                 counters.frames += batch.len() as u64;
-                counters.bytes += batch.as_frames().byte_count();
+                counters.bytes += bytes;
                 run.received += batch.len() as u64;
-                batch
-            };
-            let times = batch.frames().iter().map(|frame| frame.timestamp_ns);
-            self.clock_ns = times.fold(self.clock_ns, u64::max);
+            }
             lent.push(Lent { endpoint: *id, batch, consumed: 0 });
         }
         let status = loop {
@@ -159,6 +193,9 @@ impl<'p> CpuDevice<'p> {
         };
         self.outputs.iter_mut().for_each(|output| output.keep(&lent));
         lent.iter().try_for_each(|lent| self.hold(lent))?;
+        self.spare.lent = emptied(lent);
+        queues.clear();
+        self.spare.queues = queues;
         Ok(status)
     }
 
@@ -180,47 +217,43 @@ impl<'p> CpuDevice<'p> {
     /// Runs the graph on the frames before it, with as much room as the outputs have.
     fn run_graph(&mut self, lent: &mut [Lent<'_>]) -> Result<RunStatus, DeviceError> {
         let endpoints = &self.program.graph.endpoints;
-        let mut frames: Vec<Vec<freeport_native::Frame<'_>>> = vec![];
-        frames.resize_with(endpoints.len(), Vec::new);
-        // Where the frames are that the run is given.
-        let mut places: Vec<&[Frame]> = vec![&[]; endpoints.len()];
+        let sides = std::mem::take(&mut self.spare.sides);
+        let mut sides: Vec<Side<'_>> = sides.into_iter().map(Side::emptied).collect();
+        sides.resize_with(endpoints.len(), Side::default);
         for Lent { endpoint, batch, consumed } in lent.iter_mut() {
-            places[endpoint.index()] = &batch.frames()[*consumed..];
-            let frames = &mut frames[endpoint.index()];
-            frames.reserve(batch.len());
-            batch.split(*consumed, frames, freeport_native::Frame::within);
+            let side = &mut sides[endpoint.index()];
+            side.given = &batch.frames()[*consumed..];
+            batch.split(*consumed, &mut side.frames, freeport_native::Frame::within);
         }
-        let mut buffers: Vec<Vec<Buffer<'_>>> = Vec::with_capacity(endpoints.len());
-        let mut rooms: Vec<&mut [u8]> = Vec::with_capacity(endpoints.len());
-        let mut waiting: Vec<&mut Waiting> = Vec::with_capacity(endpoints.len());
-        for output in &mut self.outputs {
-            let (slots, room, queue) = output.room();
-            buffers.push(slots);
-            rooms.push(room);
-            waiting.push(queue);
+        for (output, side) in self.outputs.iter_mut().zip(&mut sides) {
+            output.make_room(side);
         }
-        let mut io = Vec::with_capacity(endpoints.len());
-        let memory = frames.iter_mut().zip(buffers.iter_mut().zip(rooms));
-        for (endpoint, (frames, (buffers, room))) in endpoints.iter().zip(memory) {
-            io.push(match (endpoint.direction, endpoint.item) {
+        let mut io = emptied(std::mem::take(&mut self.spare.io));
+        io.extend(endpoints.iter().zip(&mut sides).map(|(endpoint, side)| {
+            match (endpoint.direction, endpoint.item) {
                 (Direction::Into, Item::Bits(_)) => EndpointIo::records_in(&[]),
-                (Direction::OutOf, Item::Bits(_)) => EndpointIo::records_out(room),
-                (Direction::Into, _) => EndpointIo::frames_in(frames),
-                (Direction::OutOf, _) => EndpointIo::frames_out(buffers),
-            });
-        }
+                (Direction::OutOf, Item::Bits(_)) => EndpointIo::records_out(side.room),
+                (Direction::Into, _) => EndpointIo::frames_in(&mut side.frames),
+                (Direction::OutOf, _) => EndpointIo::frames_out(&mut side.buffers),
+            }
+        }));
         let status = self.graph.run(&mut io)?;
-        let done: Vec<usize> = io.iter().map(EndpointIo::done).collect();
-        for (at, ((buffers, done), waiting)) in buffers.iter().zip(&done).zip(waiting).enumerate() {
-            let clock_ns = self.clock_ns;
+        self.spare.done.clear();
+        self.spare.done.extend(io.iter().map(EndpointIo::done));
+        self.spare.io = emptied(io);
+        for (at, done) in self.spare.done.iter().enumerate() {
             match (endpoints[at].direction, endpoints[at].item) {
                 (Direction::Into, _) => {}
                 (Direction::OutOf, Item::Bits(_)) => self.counters[at].dropped += *done as u64,
-                (Direction::OutOf, _) => waiting.add(&buffers[..*done], &places, clock_ns),
+                (Direction::OutOf, _) => {
+                    let Some(waiting) = sides[at].waiting.take() else { continue };
+                    waiting.add(&sides[at].buffers[..*done], &sides, self.clock_ns);
+                }
             }
         }
+        self.spare.sides = sides.into_iter().map(Side::emptied).collect();
         for lent in lent {
-            lent.consumed += done[lent.endpoint.index()];
+            lent.consumed += self.spare.done[lent.endpoint.index()];
         }
         Ok(status)
     }
@@ -394,19 +427,19 @@ impl Output {
         Self { memory: Pages::new(bytes), waiting: Waiting::default() }
     }
 
-    /// Buffers for frames, or room for records; none while frames wait in them. What the run
-    /// produces is to be added to the third.
-    fn room(&mut self) -> (Vec<Buffer<'_>>, &mut [u8], &mut Waiting) {
+    /// Gives the run buffers for frames, or room for records; none while frames wait in them.
+    fn make_room<'r>(&'r mut self, side: &mut Side<'r>) {
         let Self { memory, waiting } = self;
-        if waiting.count() > 0 {
-            return (vec![], &mut [], waiting);
+        if waiting.count() == 0 {
+            waiting.clear();
+            if memory.len() == RECORD_ROOM_BYTES {
+                side.room = memory;
+            } else {
+                let slots = memory.chunks_exact_mut(SLOT_BYTES);
+                side.buffers.extend(slots.map(|slot| Buffer::new(&mut slot[HEADROOM..])));
+            }
         }
-        waiting.clear();
-        if memory.len() == RECORD_ROOM_BYTES {
-            return (vec![], memory, waiting);
-        }
-        let slots = memory.chunks_exact_mut(SLOT_BYTES);
-        (slots.map(|slot| Buffer::new(&mut slot[HEADROOM..])).collect(), &mut [], waiting)
+        side.waiting = Some(waiting);
     }
 
     /// Hands what waits to `port`, as far as it has room, from wherever it lies.
@@ -426,14 +459,15 @@ impl Output {
                 }
                 Place::Batch(endpoint) => memory_of(lent, *endpoint),
             };
-            let frames = Frames::new(memory, &waiting.frames[waiting.gone..*end])?;
+            let (frames, bytes) = Frames::counted(memory, &waiting.frames[waiting.gone..*end])?;
             let sent = port.transmit(frames)?;
             all.frames += sent;
-            all.bytes += frames.first(sent).byte_count();
             waiting.gone += sent;
             if sent < frames.len() {
+                all.bytes += frames.first(sent).byte_count();
                 break;
             }
+            all.bytes += bytes;
         }
         Ok(all)
     }
@@ -458,8 +492,8 @@ impl Output {
 }
 
 /// The memory of the batch of an endpoint.
-fn memory_of<'l>(lent: &'l [Lent<'_>], endpoint: EndpointId) -> &'l [u8] {
-    let lent = lent.iter().find(|lent| lent.endpoint == endpoint);
+fn memory_of<'l>(lent: &'l [Lent<'_>], endpoint: usize) -> &'l [u8] {
+    let lent = lent.iter().find(|lent| lent.endpoint.index() == endpoint);
     lent.map_or(&[], |lent| lent.batch.memory())
 }
 
@@ -474,69 +508,55 @@ impl Waiting {
         self.gone = 0;
     }
 
-    /// Notes the frames that a run has produced with the first buffers. `given` is where the frames
-    /// of each endpoint are that the run was given.
-    fn add(&mut self, produced: &[Buffer<'_>], given: &[&[Frame]], timestamp_ns: u64) {
-        for (slot, buffer) in produced.iter().enumerate() {
+    /// Notes the frames that a run has produced with the first buffers, when nothing waits. `sides`
+    /// is what that run was given at each endpoint.
+    fn add(&mut self, produced: &[Buffer<'_>], sides: &[Side<'_>], timestamp_ns: u64) {
+        if produced.is_empty() {
+            // Something may wait, and its stretches end where they end.
+            return;
+        }
+        let Self { frames, stretches, .. } = self;
+        let mut last = None;
+        frames.extend(produced.iter().enumerate().map(|(slot, buffer)| {
             let (place, start, length) = match buffer.placed() {
                 Placed::Own { length: 0 } | Placed::Input { length: 0, .. } => {
                     (Place::Nowhere, 0, 0)
                 }
                 Placed::Own { length } => (Place::Own, slot * SLOT_BYTES + HEADROOM, length),
                 Placed::Input { endpoint, frame, start, length } => {
-                    let from = given[endpoint][frame].start;
-                    let start = from.wrapping_add_signed(start as isize);
-                    (Place::Batch(EndpointId::new(endpoint)), start, length)
+                    let from = sides[endpoint].given[frame].start;
+                    (Place::Batch(endpoint), from.wrapping_add_signed(start as isize), length)
                 }
             };
-            self.frames.push(Frame { start, length, original_length: length, timestamp_ns });
-            match self.stretches.last_mut() {
-                Some(last) if last.place == place => last.end = slot + 1,
-                _ => self.stretches.push(Stretch { place, end: slot + 1 }),
+            if last != Some(place) {
+                last = Some(place);
+                end_last(stretches, slot);
+                stretches.push(Stretch { place, end: slot });
             }
-        }
+            Frame { start, length, original_length: length, timestamp_ns }
+        }));
+        end_last(stretches, produced.len());
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device_conformance;
-    use crate::port::{Generator, Sink};
-    use crate::programs::{mac_swap, mac_swap_of_packets, swapped};
-    use crate::trace::TraceFrame;
-
-    #[test]
-    fn it_conforms() {
-        let cache = tempfile::tempdir().expect("a folder");
-        let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
-        for program in [mac_swap(), mac_swap_of_packets()] {
-            let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
-            let load = || CpuDevice::of_image(&program, &image, 0).expect("it loads");
-            device_conformance::check(load);
-        }
+/// The last stretch, if there is one, ends at frame `end`.
+fn end_last(stretches: &mut [Stretch], end: usize) {
+    if let Some(stretch) = stretches.last_mut() {
+        stretch.end = end;
     }
+}
 
-    #[test]
-    fn a_packet_without_bytes_is_dropped_and_counted() {
-        let cache = tempfile::tempdir().expect("a folder");
-        let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
-        let program = mac_swap_of_packets();
-        let mut device = CpuDevice::load(&program, &options).expect("clang-19 is needed");
-        let frames: Vec<Vec<u8>> =
-            (0..40).map(|at: u8| vec![if at.is_multiple_of(3) { 0xff } else { at }; 60]).collect();
-        let left = frames.iter().filter(|frame| frame[0] != 0xff).map(Vec::as_slice);
-        let mut sink = Sink::checking(left.map(swapped).collect()).with_room(0);
-        let trace: Vec<TraceFrame> = frames.iter().cloned().map(TraceFrame::of).collect();
-        let mut source = Generator::once(&trace).expect("good");
-        for room in [5, 100] {
-            sink.make_room(room);
-            let mut ports =
-                Ports::new().with_input("from_tor", &mut source).with_output("to_tor", &mut sink);
-            device.run(&mut ports).expect("nothing fails");
-        }
-        assert!(sink.is_as_expected(), "{:?}", sink.first_mismatch());
-        let counters = device.counters().endpoints[1];
-        assert_eq!((counters.frames, counters.dropped), (26, 14));
+impl Side<'_> {
+    /// The same vectors, empty, for another run.
+    fn emptied<'r>(self) -> Side<'r> {
+        let (frames, buffers) = (emptied(self.frames), emptied(self.buffers));
+        Side { frames, buffers, ..Side::default() }
     }
+}
+
+/// The same vector, empty. `U` is `T` with other lifetimes, so that the standard library collects
+/// in place: the memory stays.
+fn emptied<T, U>(mut vector: Vec<T>) -> Vec<U> {
+    vector.clear();
+    vector.into_iter().map(|_| unreachable!("it is empty")).collect()
 }

@@ -212,16 +212,26 @@ impl<'a> Batch<'a> {
         make: impl Fn(&'s mut [u8], Range<usize>) -> T,
     ) {
         let frames = &self.frames[first.min(self.frames.len())..];
+        let Some((last, others)) = frames.split_last() else { return };
+        let mut left = Left { memory: self.memory, before: 0 };
+        made.reserve(frames.len());
         if frames.is_sorted_by_key(|frame| frame.start) {
-            pieces(self.memory, frames.iter(), |_, memory, range| made.push(make(memory, range)));
+            made.extend(others.iter().zip(&frames[1..]).map(|(frame, next)| {
+                let (memory, range) = left.piece(frame, next.start - HEADROOM);
+                make(memory, range)
+            }));
+            let (memory, range) = left.piece(last, last.start + last.length);
+            made.push(make(memory, range));
             return;
         }
         let mut sorted: Vec<(usize, &Frame)> = frames.iter().enumerate().collect();
         sorted.sort_by_key(|(_, frame)| frame.start);
         let mut parts = vec![];
-        pieces(self.memory, sorted.iter().map(|(_, frame)| *frame), |at, memory, range| {
-            parts.push((sorted[at].0, make(memory, range)));
-        });
+        for (place, (at, frame)) in sorted.iter().enumerate() {
+            let next = sorted.get(place + 1).map(|(_, next)| next.start - HEADROOM);
+            let (memory, range) = left.piece(frame, next.unwrap_or(frame.start + frame.length));
+            parts.push((*at, make(memory, range)));
+        }
         parts.sort_by_key(|(at, _)| *at);
         made.extend(parts.into_iter().map(|(_, part)| part));
     }
@@ -242,24 +252,26 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Cuts the memory of frames that lie in it in that order into what each has for itself.
-fn pieces<'s, 'f>(
-    mut memory: &'s mut [u8],
-    frames: impl Iterator<Item = &'f Frame>,
-    mut give: impl FnMut(usize, &'s mut [u8], Range<usize>),
-) {
-    // Bytes of the batch's memory in front of what is left of it.
-    let mut before = 0;
-    let mut frames = frames.enumerate().peekable();
-    while let Some((at, frame)) = frames.next() {
+/// What is left of the memory of a batch while its frames get theirs, in the order of their places.
+struct Left<'s> {
+    memory: &'s mut [u8],
+    /// Bytes of the batch's memory in front of it.
+    before: usize,
+}
+
+impl<'s> Left<'s> {
+    /// Cuts off what the frame has for itself, up to byte `limit` of the batch's memory: behind the
+    /// last frame there may be frames of other batches.
+    #[inline(always)]
+    fn piece(&mut self, frame: &Frame, limit: usize) -> (&'s mut [u8], Range<usize>) {
         let (start, end) = (frame.start - HEADROOM, frame.start + frame.length);
-        // Behind the last frame there may be frames of other batches.
-        let limit = frames.peek().map_or(end, |(_, next)| next.start - HEADROOM);
-        assert!(before <= start && end <= limit, "a port lends frames that share no memory");
-        let (_, rest) = memory.split_at_mut(start - before);
-        let (piece, rest) = rest.split_at_mut(limit - start);
-        give(at, piece, HEADROOM..end - start);
-        (memory, before) = (rest, limit);
+        let is_alone = self.before <= start && end <= limit;
+        assert!(is_alone, "a port lends frames that share no memory");
+        let memory = std::mem::take(&mut self.memory);
+        let (piece, rest) = memory.split_at_mut(limit - self.before);
+        let piece = &mut piece[start - self.before..];
+        (self.memory, self.before) = (rest, limit);
+        (piece, HEADROOM..end - start)
     }
 }
 
@@ -269,14 +281,26 @@ impl<'a> Frames<'a> {
     /// # Errors
     /// A frame that is empty, too long, or not within the memory.
     pub fn new(memory: &'a [u8], frames: &'a [Frame]) -> Result<Self, PortError> {
-        let is_good = |frame: &&Frame| {
+        Ok(Self::counted(memory, frames)?.0)
+    }
+
+    /// As [`new`](Self::new), with the bytes of all frames together.
+    ///
+    /// # Errors
+    /// As for `new`.
+    pub fn counted(memory: &'a [u8], frames: &'a [Frame]) -> Result<(Self, u64), PortError> {
+        let is_good = |frame: &Frame| {
             let end = frame.start.checked_add(frame.length);
             (1..=MAX_FRAME).contains(&frame.length) && end.is_some_and(|end| end <= memory.len())
         };
-        match frames.iter().find(|frame| !is_good(frame)) {
-            Some(frame) => Err(PortError::FrameLength(frame.length)),
-            None => Ok(Self { memory, frames }),
+        let mut bytes = 0;
+        for frame in frames {
+            if !is_good(frame) {
+                return Err(PortError::FrameLength(frame.length));
+            }
+            bytes += frame.length as u64;
         }
+        Ok((Self { memory, frames }, bytes))
     }
 
     /// How many frames there are.
