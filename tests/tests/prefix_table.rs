@@ -98,6 +98,7 @@ fn change(element: &str, rounds: usize) -> u64 {
 fn the_longest_prefix_is_found_after_changes_in_any_order() {
     assert_eq!(change("LpmTree<2048, 2048>", 10_000), 0);
     assert_eq!(change("LpmTree<2048, 2048, ROOT = 20>", 1_000), 0);
+    assert_eq!(change("LpmTree<2048, 2048, ROOT = 24>", 100), 0);
 }
 
 #[test]

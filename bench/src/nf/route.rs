@@ -81,7 +81,7 @@ impl Route {
 const CONFIGURATION: &str = "
     CheckIpv4 :: check
     Parse :: parse
-    LpmTree<ROOT = 20> :: routes
+    LpmTree<ROOT = 24> :: routes
     NextHop :: hops
     Forward :: forward
     from_tor -> check [out] -> parse [out] ->{depth = 64} [in] forward [out] -> to_tor
