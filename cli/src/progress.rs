@@ -3,6 +3,7 @@
 
 use freeport_nic::port::{Batch, PortError, Receive};
 use std::io::{IsTerminal, Write};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 const QUIET_FOR: Duration = Duration::from_secs(2);
@@ -50,6 +51,10 @@ impl<P: Receive> Receive for Progress<P> {
 
     fn is_ended(&self) -> bool {
         self.inner.is_ended()
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
     }
 }
 

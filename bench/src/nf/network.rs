@@ -14,7 +14,7 @@ use super::subjects::VSWITCH;
 use super::vswitch::Switch;
 use crate::harness::{Subject, Work};
 use crate::kernel::{Attachment, XdpObject};
-use crate::namespace::{Namespace, interface, run, set};
+use crate::namespace::{Namespace, create, interface, run, set, within};
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ impl NetworkSubject {
     pub fn stack(job: &NetworkJob, case: &dyn Case, flows: &Flows) -> Result<Self> {
         let traffic = Traffic::new(flows)?;
         let place = |text: &str| text.replace("IN", "in1").replace("OUT", "out0");
-        traffic.namespace.with(|| {
+        within(&traffic.namespace, || {
             set("ipv4/ip_forward", "1")?;
             for name in ["all", "in1"] {
                 set(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
@@ -108,7 +108,7 @@ impl NetworkSubject {
         for (map, key, value) in &job.contents {
             peer.map(map)?.update(key, value)?;
         }
-        let entry = traffic.namespace.with(|| peer.program("xdp")?.attach(interface("in1")?))?;
+        let entry = within(&traffic.namespace, || peer.program("xdp")?.attach(interface("in1")?))?;
         traffic.check("in0", case, flows, Likeness::Whole)?;
         let exit = traffic.attach("xdp.count", "in0")?;
         let (name, programs) = ("kernel XDP on veth".into(), vec![entry, exit]);
@@ -122,7 +122,7 @@ impl NetworkSubject {
     pub fn vswitch(rules: &str, case: &dyn Case, flows: &Flows) -> Result<Self> {
         let mut traffic = Traffic::new(flows)?;
         traffic.batch = VSWITCH_BATCH;
-        let switch = traffic.namespace.with(|| {
+        let switch = within(&traffic.namespace, || {
             // The kernel's stack sees the frames as well: so they are for somebody else.
             run("ip", &["link", "set", "in1", "address", "02:00:03:00:00:02"], "")?;
             Switch::start("in1", "out0", rules)
@@ -163,10 +163,10 @@ impl Traffic {
     /// sends to `in0`.
     fn new(flows: &Flows) -> Result<Self> {
         ensure!(!flows.stamps.is_empty(), "its frames carry no flows");
-        let namespace = Namespace::new()?;
+        let namespace = create()?;
         let frame = flows.ring[0].bytes.clone();
         let generator = XdpObject::compile(GENERATOR, &[("stamps", flows.stamps.len())])?;
-        let number = namespace.with(|| {
+        let number = within(&namespace, || {
             // Nothing but the frames of the trace is to be on the way.
             drop(set("ipv6/conf/default/disable_ipv6", "1"));
             let address = frame[..6].iter().map(|byte| format!("{byte:02x}"));
@@ -178,7 +178,7 @@ impl Traffic {
                  link set out1 up\n"
             );
             run("ip", &["-batch", "-"], &links)?;
-            interface("in0")
+            Ok(interface("in0")?)
         })?;
         for (number, stamp) in (0_u32..).zip(&flows.stamps) {
             generator.map("stamps")?.update(&number.to_le_bytes(), stamp)?;
@@ -199,7 +199,7 @@ impl Traffic {
     }
 
     fn attach(&self, section: &str, name: &str) -> Result<Attachment> {
-        self.namespace.with(|| self.generator.program(section)?.attach(interface(name)?))
+        within(&self.namespace, || self.generator.program(section)?.attach(interface(name)?))
     }
 
     /// Sends frames, and waits until `expected` were counted in all, or no more come.
@@ -207,7 +207,7 @@ impl Traffic {
         let before = self.count()?;
         let program = self.generator.program("xdp.send")?;
         let begin = Instant::now();
-        self.namespace.with(|| program.send_live(&self.frame, frames, self.batch))?;
+        within(&self.namespace, || program.send_live(&self.frame, frames, self.batch))?;
         let mut elapsed = begin.elapsed();
         let end = Instant::now();
         let mut arrived = self.count()? - before;

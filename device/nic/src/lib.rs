@@ -11,6 +11,7 @@ pub mod interpreter;
 pub mod layout;
 pub mod layouts;
 pub mod manager;
+pub mod namespace;
 pub mod packet;
 pub mod port;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::{Batch, FileFormat, Frames, MAX_FRAME};
 use super::{PcapTransmitter, PortError, Receive, Transmit};
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 /// A port whose frames are recorded.
@@ -68,6 +69,10 @@ impl<P: Receive, W: Write> Receive for Capture<P, W> {
     fn is_ended(&self) -> bool {
         self.inner.is_ended()
     }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
+    }
 }
 
 impl<P: Transmit, W: Write> Transmit for Capture<P, W> {
@@ -80,6 +85,10 @@ impl<P: Transmit, W: Write> Transmit for Capture<P, W> {
     fn flush(&mut self) -> Result<bool, PortError> {
         self.record.flush()?;
         self.inner.flush()
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
     }
 }
 

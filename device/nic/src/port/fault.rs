@@ -7,6 +7,7 @@
 //! the source ends, or when the port is flushed, leaves then: only a drop loses a frame.
 
 use super::{Batch, Frame, FrameQueue, Frames, PortError, Receive, Transmit};
+use std::os::fd::BorrowedFd;
 
 /// How often each fault happens, in frames of a million.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -101,6 +102,10 @@ impl<P: Receive> Receive for Fault<P> {
     fn is_ended(&self) -> bool {
         self.inner.is_ended() && self.ready.waiting() == 0 && self.model.held.is_empty()
     }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
+    }
 }
 
 impl<P: Transmit> Transmit for Fault<P> {
@@ -122,6 +127,10 @@ impl<P: Transmit> Transmit for Fault<P> {
         self.ready.send_to(&mut self.inner)?;
         let is_empty_below = self.inner.flush()?;
         Ok(is_empty_below && self.ready.waiting() == 0)
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
     }
 }
 

@@ -41,6 +41,7 @@ pub use rate::{Rate, Traffic};
 pub use stamp::STAMP_BYTES;
 
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 /// Bytes in front of every received frame that are the frame's own.
@@ -87,6 +88,12 @@ pub trait Receive {
 
     /// Whether no frame will ever come again.
     fn is_ended(&self) -> bool;
+
+    /// A descriptor that `poll` finds readable when there may be frames; none where a port has
+    /// nothing to wait for.
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// The sending side of a port.
@@ -102,6 +109,12 @@ pub trait Transmit {
     /// # Errors
     /// What went wrong with the target.
     fn flush(&mut self) -> Result<bool, PortError>;
+
+    /// A descriptor that `poll` finds writable when a full port may have room again; none where a
+    /// port never has to be waited for.
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// What can go wrong at a port.
@@ -354,6 +367,10 @@ impl<P: Receive + ?Sized> Receive for Box<P> {
     fn is_ended(&self) -> bool {
         (**self).is_ended()
     }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readiness()
+    }
 }
 
 impl<P: Transmit + ?Sized> Transmit for Box<P> {
@@ -363,6 +380,10 @@ impl<P: Transmit + ?Sized> Transmit for Box<P> {
 
     fn flush(&mut self) -> Result<bool, PortError> {
         (**self).flush()
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readiness()
     }
 }
 

@@ -2,6 +2,7 @@
 //! A decorator that counts frames and bytes and tells their rates.
 
 use super::{Batch, Frames, PortError, Receive, Transmit};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// What passed a port.
@@ -81,6 +82,10 @@ impl<P: Receive> Receive for Rate<P> {
     fn is_ended(&self) -> bool {
         self.inner.is_ended()
     }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
+    }
 }
 
 impl<P: Transmit> Transmit for Rate<P> {
@@ -93,6 +98,10 @@ impl<P: Transmit> Transmit for Rate<P> {
 
     fn flush(&mut self) -> Result<bool, PortError> {
         self.inner.flush()
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
     }
 }
 
