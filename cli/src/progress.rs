@@ -56,6 +56,10 @@ impl<P: Receive> Receive for Progress<P> {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.inner.readiness()
     }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
+    }
 }
 
 impl<P> Drop for Progress<P> {

@@ -73,6 +73,10 @@ impl<P: Receive, W: Write> Receive for Capture<P, W> {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.inner.readiness()
     }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
+    }
 }
 
 impl<P: Transmit, W: Write> Transmit for Capture<P, W> {
@@ -89,6 +93,10 @@ impl<P: Transmit, W: Write> Transmit for Capture<P, W> {
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.inner.readiness()
+    }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
     }
 }
 

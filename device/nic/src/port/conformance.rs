@@ -14,11 +14,12 @@ pub fn plain(frames: &[Vec<u8>]) -> Vec<TraceFrame> {
     (0..).zip(frames).map(item).collect()
 }
 
-/// Frames of every awkward length, each with contents of its own.
-fn lengths() -> Vec<Vec<u8>> {
+/// Frames of every awkward length from `shortest` on, each with contents of its own.
+fn lengths(shortest: usize) -> Vec<Vec<u8>> {
     let lengths = [1, 13, 14, 59, 60, 64, 65, 1_500, 1_514, 2_048, 4_096, 9_000, MAX_FRAME];
+    let lengths = lengths.iter().filter(|length| **length >= shortest);
     let frame = |(at, length): (usize, &usize)| (0..*length).map(|k| (k * 7 + at) as u8).collect();
-    lengths.iter().cycle().take(40).enumerate().map(frame).collect()
+    lengths.cycle().take(40).enumerate().map(frame).collect()
 }
 
 /// Receives until the end.
@@ -46,7 +47,12 @@ fn captured(trace: &[TraceFrame]) -> Vec<Captured> {
 
 /// Checks a receiver that `make` gives the frames to lend.
 pub fn check_receiver<P: Receive>(make: impl Fn(&[TraceFrame]) -> P) {
-    let trace = plain(&lengths());
+    check_receiver_from(1, make);
+}
+
+/// The same where the other end can send no frame below `shortest` bytes.
+pub fn check_receiver_from<P: Receive>(shortest: usize, make: impl Fn(&[TraceFrame]) -> P) {
+    let trace = plain(&lengths(shortest));
     for batch in [1, 3, 256] {
         assert_eq!(drain(&mut make(&trace), batch), captured(&trace), "batches of {batch}");
     }
@@ -97,7 +103,16 @@ fn silence_after_the_end<P: Receive>(mut port: P) {
 
 /// Checks a transmitter; `collect` gives what it has sent, after a flush.
 pub fn check_transmitter<P: Transmit>(make: impl Fn() -> P, collect: impl Fn(&P) -> Vec<Captured>) {
-    let trace = plain(&lengths());
+    check_transmitter_from(1, make, collect);
+}
+
+/// The same where the other end takes no frame below `shortest` bytes.
+pub fn check_transmitter_from<P: Transmit>(
+    shortest: usize,
+    make: impl Fn() -> P,
+    collect: impl Fn(&P) -> Vec<Captured>,
+) {
+    let trace = plain(&lengths(shortest));
     for batch in [1, 3, 256] {
         let mut port = make();
         send(&mut port, &trace, batch);

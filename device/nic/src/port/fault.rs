@@ -106,6 +106,10 @@ impl<P: Receive> Receive for Fault<P> {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.inner.readiness()
     }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
+    }
 }
 
 impl<P: Transmit> Transmit for Fault<P> {
@@ -131,6 +135,10 @@ impl<P: Transmit> Transmit for Fault<P> {
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.inner.readiness()
+    }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
     }
 }
 

@@ -29,6 +29,7 @@ mod pcap;
 mod queue;
 mod rate;
 mod stamp;
+mod tap;
 
 pub use arena::Arena;
 pub use capture::Capture;
@@ -39,6 +40,7 @@ pub use pcap::{FileFormat, PcapReceiver, PcapTransmitter, Problem, ProblemKind};
 pub use queue::{FrameQueue, Sent};
 pub use rate::{Rate, Traffic};
 pub use stamp::STAMP_BYTES;
+pub use tap::{TapOptions, TapPort, TapReceiver, TapTransmitter};
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -94,6 +96,11 @@ pub trait Receive {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// Frames that were on their way to this port and were lost before it could lend them.
+    fn lost(&self) -> u64 {
+        0
+    }
 }
 
 /// The sending side of a port.
@@ -114,6 +121,12 @@ pub trait Transmit {
     /// port never has to be waited for.
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    /// Frames that this port accepted and could not send, such as those to an interface that is
+    /// down.
+    fn lost(&self) -> u64 {
+        0
     }
 }
 
@@ -159,6 +172,18 @@ pub enum PortError {
         record: u64,
         /// Why.
         reason: String,
+    },
+    /// An interface that cannot be opened or used.
+    #[error("{interface}: {action}: {source}; {advice}")]
+    Interface {
+        /// Which interface.
+        interface: String,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+        /// What to do next.
+        advice: String,
     },
 }
 
@@ -371,6 +396,10 @@ impl<P: Receive + ?Sized> Receive for Box<P> {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         (**self).readiness()
     }
+
+    fn lost(&self) -> u64 {
+        (**self).lost()
+    }
 }
 
 impl<P: Transmit + ?Sized> Transmit for Box<P> {
@@ -384,6 +413,10 @@ impl<P: Transmit + ?Sized> Transmit for Box<P> {
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         (**self).readiness()
+    }
+
+    fn lost(&self) -> u64 {
+        (**self).lost()
     }
 }
 

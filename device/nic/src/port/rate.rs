@@ -86,6 +86,10 @@ impl<P: Receive> Receive for Rate<P> {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.inner.readiness()
     }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
+    }
 }
 
 impl<P: Transmit> Transmit for Rate<P> {
@@ -102,6 +106,10 @@ impl<P: Transmit> Transmit for Rate<P> {
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.inner.readiness()
+    }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
     }
 }
 
