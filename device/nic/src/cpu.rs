@@ -18,7 +18,7 @@ use crate::port::{
     BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, Pages, PortError, Sent, Transmit,
 };
 use freeport_ir::oracle::TableEntries;
-use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
+use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, Placed, RunStatus};
 
 /// Bytes from one buffer of an output to the next.
@@ -30,7 +30,7 @@ const MOST_TURNS_WITHOUT_FRAMES: u32 = 64;
 
 /// A program as native code.
 pub struct CpuDevice<'p> {
-    program: &'p Program,
+    program: ProgramRef<'p>,
     graph: Graph,
     /// By endpoint: frames received and not yet taken by the graph.
     held: Vec<FrameQueue>,
@@ -116,7 +116,10 @@ impl<'p> CpuDevice<'p> {
     ///
     /// # Errors
     /// What native code cannot do, no compiler, or one that fails.
-    pub fn load(program: &'p Program, options: &Options) -> Result<Self, DeviceError> {
+    pub fn load(
+        program: impl Into<ProgramRef<'p>>,
+        options: &Options,
+    ) -> Result<Self, DeviceError> {
         Self::load_seeded(program, options, 0)
     }
 
@@ -125,18 +128,25 @@ impl<'p> CpuDevice<'p> {
     /// # Errors
     /// As for `load`.
     pub fn load_seeded(
-        program: &'p Program,
+        program: impl Into<ProgramRef<'p>>,
         options: &Options,
         seed: u64,
     ) -> Result<Self, DeviceError> {
-        Self::of_image(program, &freeport_native::build(program, options)?, seed)
+        let program = program.into();
+        let image = freeport_native::build(&program, options)?;
+        Self::of_image(program, &image, seed)
     }
 
     /// Loads an image that was built of `program`; what `random` gives is drawn from `seed`.
     ///
     /// # Errors
     /// An image that cannot be loaded, or is of another program.
-    pub fn of_image(program: &'p Program, image: &Image, seed: u64) -> Result<Self, DeviceError> {
+    pub fn of_image(
+        program: impl Into<ProgramRef<'p>>,
+        image: &Image,
+        seed: u64,
+    ) -> Result<Self, DeviceError> {
+        let program = program.into();
         let graph = Graph::load_seeded(image, seed)?;
         let endpoints = &program.graph.endpoints;
         let manifest = graph.manifest().endpoints.iter().map(|it| it.name.as_str());
@@ -145,11 +155,11 @@ impl<'p> CpuDevice<'p> {
             return Err(DeviceError::Unknown { instance, what });
         }
         Ok(Self {
-            program,
             graph,
             held: vec![FrameQueue::default(); endpoints.len()],
             outputs: endpoints.iter().map(|it| Output::new(it.direction, it.item)).collect(),
             counters: vec![EndpointCounters::default(); endpoints.len()],
+            program: program.clone(),
             clock_ns: 0,
             spare: Spare::default(),
         })
@@ -167,7 +177,7 @@ impl<'p> CpuDevice<'p> {
             let is_new = queue.waiting() == 0 && !is_blocked;
             let batch = if is_new {
                 let batch = port.receive(BATCH);
-                batch.map_err(|source| port_error(self.program, *id, source))?
+                batch.map_err(|source| port_error(&self.program, *id, source))?
             } else {
                 queue.lend(BATCH)
             };
@@ -209,7 +219,7 @@ impl<'p> CpuDevice<'p> {
         for (frame, bytes) in lent.batch.as_frames().behind(lent.consumed).iter() {
             let queue = &mut self.held[lent.endpoint.index()];
             let pushed = queue.push(bytes, frame.original_length, frame.timestamp_ns);
-            pushed.map_err(|source| port_error(self.program, lent.endpoint, source))?;
+            pushed.map_err(|source| port_error(&self.program, lent.endpoint, source))?;
         }
         Ok(())
     }
@@ -277,7 +287,7 @@ impl<'p> CpuDevice<'p> {
             };
             let sent = output.send_to(*port, lent);
             let Sent { frames, bytes } =
-                sent.map_err(|source| port_error(self.program, *id, source))?;
+                sent.map_err(|source| port_error(&self.program, *id, source))?;
             self.counters[at].frames += frames as u64;
             self.counters[at].bytes += bytes;
             run.sent += frames as u64;
@@ -287,7 +297,7 @@ impl<'p> CpuDevice<'p> {
 
     /// Why nothing moves.
     fn rest(&self, bound: &mut Bound<'_>, status: RunStatus) -> Result<RunEnd, DeviceError> {
-        let is_empty_below = bound.flush(self.program)?;
+        let is_empty_below = bound.flush(&self.program)?;
         let is_waiting = self.is_blocked();
         Ok(match status {
             _ if is_waiting || !is_empty_below => RunEnd::OutputFull,
@@ -304,11 +314,11 @@ impl<'p> CpuDevice<'p> {
 
 impl Device for CpuDevice<'_> {
     fn program(&self) -> &Program {
-        self.program
+        &self.program
     }
 
     fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError> {
-        let mut bound = ports.bind(self.program)?;
+        let mut bound = ports.bind(&self.program)?;
         let mut run = Run::default();
         let mut turns_without_frames = 0;
         loop {

@@ -10,14 +10,14 @@ use crate::device::{
 use crate::port::{FrameQueue, MAX_FRAME};
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
 use freeport_ir::oracle::{Execution, Oracles, TableEntries};
-use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program};
+use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 
 /// Firings between two looks at the ports.
 const FIRINGS_AT_A_TIME: u64 = 1 << 20;
 
 /// A program in the interpreter.
 pub struct InterpreterDevice<'p> {
-    program: &'p Program,
+    program: ProgramRef<'p>,
     interpreter: Interpreter<'p>,
     /// By endpoint: frames that have come out and wait for the port.
     waiting: Vec<FrameQueue>,
@@ -39,11 +39,15 @@ impl<'p> InterpreterDevice<'p> {
     ///
     /// # Errors
     /// A program that is too large, or not whole.
-    pub fn load(program: &'p Program, options: &Options) -> Result<Self, DeviceError> {
+    pub fn load(
+        program: impl Into<ProgramRef<'p>>,
+        options: &Options,
+    ) -> Result<Self, DeviceError> {
+        let program = program.into();
         let endpoints = program.graph.endpoints.len();
         Ok(Self {
+            interpreter: Interpreter::new(program.clone(), options)?,
             program,
-            interpreter: Interpreter::new(program, options)?,
             waiting: vec![FrameQueue::default(); endpoints],
             counters: vec![EndpointCounters::default(); endpoints],
             clock_ns: 0,
@@ -88,7 +92,7 @@ impl<'p> InterpreterDevice<'p> {
     fn receive(&mut self, bound: &mut Bound<'_>) -> Result<u64, DeviceError> {
         let mut received = 0;
         for (id, port) in &mut bound.inputs {
-            let failed = |source| port_error(self.program, *id, source);
+            let failed = |source| port_error(&self.program, *id, source);
             let batch = port.receive(1).map_err(failed)?;
             for (frame, bytes) in batch.as_frames().iter() {
                 self.clock_ns = self.clock_ns.max(frame.timestamp_ns);
@@ -116,7 +120,7 @@ impl<'p> InterpreterDevice<'p> {
             for packet in self.interpreter.take_packets(id)? {
                 if (1..=MAX_FRAME).contains(&packet.len()) {
                     let queued = self.waiting[at].push(&packet, packet.len(), self.clock_ns);
-                    queued.map_err(|source| port_error(self.program, id, source))?;
+                    queued.map_err(|source| port_error(&self.program, id, source))?;
                 } else {
                     self.counters[at].dropped += 1;
                 }
@@ -130,7 +134,7 @@ impl<'p> InterpreterDevice<'p> {
         for (id, port) in &mut bound.outputs {
             let queue = &mut self.waiting[id.index()];
             let frames = queue.send_to(*port);
-            let frames = frames.map_err(|source| port_error(self.program, *id, source))?;
+            let frames = frames.map_err(|source| port_error(&self.program, *id, source))?;
             sent += frames.frames as u64;
             let counters = &mut self.counters[id.index()];
             counters.frames += frames.frames as u64;
@@ -147,7 +151,7 @@ impl<'p> InterpreterDevice<'p> {
 
     /// Why nothing moves.
     fn rest(&self, bound: &mut Bound<'_>, outcome: Outcome) -> Result<RunEnd, DeviceError> {
-        let is_empty_below = bound.flush(self.program)?;
+        let is_empty_below = bound.flush(&self.program)?;
         let is_waiting = self.waiting.iter().any(|queue| queue.waiting() > 0);
         Ok(match outcome {
             _ if is_waiting || !is_empty_below => RunEnd::OutputFull,
@@ -160,11 +164,11 @@ impl<'p> InterpreterDevice<'p> {
 
 impl Device for InterpreterDevice<'_> {
     fn program(&self) -> &Program {
-        self.program
+        &self.program
     }
 
     fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError> {
-        let mut bound = ports.bind(self.program)?;
+        let mut bound = ports.bind(&self.program)?;
         let mut run = Run::default();
         loop {
             let turn = self.turn(&mut bound, &mut run)?;

@@ -206,7 +206,7 @@ impl Interpreter<'_> {
 
     pub(super) fn machine(&mut self, id: InstanceId, activation: Activation) -> Machine<'_> {
         Machine {
-            program: self.program,
+            program: &self.program,
             loops: &self.loops,
             id,
             instance: &mut self.instances[id.index()],

@@ -39,7 +39,7 @@ pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
 
 use crate::oracle::{Execution, InstanceCounters, Oracles, TableEntries};
-use crate::{Bits, Direction, EndpointId, InstanceId, Program, Sink, Source};
+use crate::{Bits, Direction, EndpointId, InstanceId, ProgramRef, Sink, Source};
 use channel::ChannelState;
 use choice::Choice;
 use endpoint::{InputEnd, OutputEnd};
@@ -79,7 +79,7 @@ impl Default for Options {
 
 /// A program that runs.
 pub struct Interpreter<'p> {
-    program: &'p Program,
+    program: ProgramRef<'p>,
     loops: Vec<LoopBounds>,
     instances: Vec<InstanceState>,
     channels: Vec<ChannelState>,
@@ -101,8 +101,8 @@ impl<'p> Interpreter<'p> {
     ///
     /// # Errors
     /// A program that is too large, or one with a port or an endpoint that no channel joins.
-    pub fn new(program: &'p Program, options: &Options) -> Result<Self, Error> {
-        Self::start(program, options, None)
+    pub fn new(program: impl Into<ProgramRef<'p>>, options: &Options) -> Result<Self, Error> {
+        Self::start(program.into(), options, None)
     }
 
     /// As [`new`](Self::new), with all choices taken from a record. Fed the same input, and with
@@ -111,24 +111,24 @@ impl<'p> Interpreter<'p> {
     /// # Errors
     /// As for `new`, and a record of another graph.
     pub fn replay(
-        program: &'p Program,
+        program: impl Into<ProgramRef<'p>>,
         oracles: Oracles,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::start(program, options, Some(oracles))
+        Self::start(program.into(), options, Some(oracles))
     }
 
     fn start(
-        program: &'p Program,
+        held: ProgramRef<'p>,
         options: &Options,
         oracles: Option<Oracles>,
     ) -> Result<Self, Error> {
-        let graph = &program.graph;
+        let (program, graph) = (&*held, &held.graph);
         let is_replay = oracles.is_some();
         let channels = graph.channels.iter();
         let channels = channels.map(|it| ChannelState::new(it, program.channel_name(it), options));
         let mut interpreter = Self {
-            program,
+            program: held.clone(),
             loops: program.functions.iter().map(LoopBounds::of).collect(),
             instances: vec![],
             channels: channels.collect(),
