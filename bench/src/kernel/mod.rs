@@ -7,18 +7,19 @@
 //! of it, on a frame that is in the nearest cache. It has no driver, no buffers, no queues: it is
 //! the kernel at its best, and a real interface is slower.
 //!
-//! No library is needed: a map is a definition in section `maps`, and its address in a program is
-//! replaced by the number of the map that was made from it.
+//! No library is needed (`freeport_nic::bpf` has the system call): a map is a definition in section
+//! `maps`, and its address in a program is replaced by the number of the map that was made from it.
 
 mod object;
-mod system;
 
 use anyhow::{Context, Result, bail};
+use freeport_nic::bpf::LoadOptions;
 use object::Object;
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::process::Command;
 
-pub use system::{Attachment, Map, TestRun, XdpProgram};
+pub use freeport_nic::bpf::{AttachMode, Attachment, Map, XdpProgram};
 
 /// What a program says to do with a frame: nothing more.
 pub const XDP_DROP: u32 = 1;
@@ -52,7 +53,9 @@ impl XdpObject {
             }
             maps.insert(definition.name.clone(), Map::create(definition)?);
         }
-        let license = object.section("license")?;
+        let license = CStr::from_bytes_with_nul(object.section("license")?);
+        let license = license.context("the license is not a C string")?.to_str()?;
+        let options = LoadOptions { name: "freeport_peer", license, has_fragments: false };
         let mut programs = BTreeMap::new();
         for section in object.sections_from("xdp") {
             let mut instructions = object.section(&section)?.to_vec();
@@ -60,7 +63,7 @@ impl XdpObject {
                 let map = maps.get(&it.name).context("a map without a definition")?;
                 point_to(&mut instructions[it.offset..], map.number());
             }
-            let program = XdpProgram::load(&instructions, license).context(section.clone())?;
+            let program = XdpProgram::load(&instructions, options).context(section.clone())?;
             programs.insert(section, program);
         }
         Ok(Self { programs, maps })

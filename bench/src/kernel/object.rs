@@ -6,6 +6,7 @@
 //! value, entries, flags. An instruction that loads its address has a relocation against it.
 
 use anyhow::{Context, Result, bail, ensure};
+use freeport_nic::bpf::{INSTRUCTION_BYTES, MapDefinition};
 
 /// An object file.
 #[derive(Clone, Copy, Debug)]
@@ -13,23 +14,6 @@ pub struct Object<'a> {
     bytes: &'a [u8],
     headers: &'a [u8],
     names: &'a [u8],
-}
-
-/// A map as its program defines it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MapDefinition {
-    /// What it is called in C.
-    pub name: String,
-    /// `BPF_MAP_TYPE_...`.
-    pub kind: u32,
-    /// Bytes of a key.
-    pub key_bytes: u32,
-    /// Bytes of a value.
-    pub value_bytes: u32,
-    /// Most entries.
-    pub entries: u32,
-    /// `BPF_F_...`.
-    pub flags: u32,
 }
 
 /// An instruction that loads the address of a map.
@@ -52,7 +36,6 @@ const HEADER_BYTES: usize = 64;
 const SECTION_HEADER_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
 const RELOCATION_BYTES: usize = 16;
-const INSTRUCTION_BYTES: usize = 8;
 const MAP_DEFINITION_BYTES: u64 = 20;
 const MACHINE_BPF: u64 = 247;
 const SECTION_SYMTAB: u64 = 2;

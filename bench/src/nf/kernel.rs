@@ -110,7 +110,7 @@ fn prepare_stamps(flows: &Flows, object: &XdpObject) -> Result<()> {
     }
     let mut state = [0; 16];
     state[4..8].copy_from_slice(&u32::try_from(flows.stamps.len())?.to_le_bytes());
-    object.map("states")?.update(&[0; 4], &state)
+    Ok(object.map("states")?.update(&[0; 4], &state)?)
 }
 
 /// The program behind the prologue, on the first flows: the frame is always the same, and what was

@@ -13,7 +13,7 @@ use super::ours::{frames_of_a_cycle, hexadecimal};
 use super::subjects::VSWITCH;
 use super::vswitch::Switch;
 use crate::harness::{Subject, Work};
-use crate::kernel::{Attachment, XdpObject};
+use crate::kernel::{AttachMode, Attachment, XdpObject, XdpProgram};
 use crate::namespace::{Namespace, create, interface, run, set, within};
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ impl NetworkSubject {
         for (map, key, value) in &job.contents {
             peer.map(map)?.update(key, value)?;
         }
-        let entry = within(&traffic.namespace, || peer.program("xdp")?.attach(interface("in1")?))?;
+        let entry = within(&traffic.namespace, || put(peer.program("xdp")?, "in1"))?;
         traffic.check("in0", case, flows, Likeness::Whole)?;
         let exit = traffic.attach("xdp.count", "in0")?;
         let (name, programs) = ("kernel XDP on veth".into(), vec![entry, exit]);
@@ -158,6 +158,11 @@ impl NetworkSubject {
     }
 }
 
+/// Puts a program on an interface of the thread's namespace, in the driver.
+fn put(program: &XdpProgram, name: &str) -> Result<Attachment> {
+    Ok(program.attach(interface(name)?, AttachMode::Native)?)
+}
+
 impl Traffic {
     /// Two pairs of interfaces, `in0` to `in1` and `out0` to `out1`, all up, and a generator that
     /// sends to `in0`.
@@ -195,11 +200,11 @@ impl Traffic {
         let mut state = [0; 16];
         state[4..8].copy_from_slice(&u32::try_from(flows.stamps.len())?.to_le_bytes());
         self.generator.map("states")?.update(&[0; 4], &state)?;
-        self.generator.map("counts")?.update(&[0; 4], &[0; 8])
+        Ok(self.generator.map("counts")?.update(&[0; 4], &[0; 8])?)
     }
 
     fn attach(&self, section: &str, name: &str) -> Result<Attachment> {
-        within(&self.namespace, || self.generator.program(section)?.attach(interface(name)?))
+        within(&self.namespace, || put(self.generator.program(section)?, name))
     }
 
     /// Sends frames, and waits until `expected` were counted in all, or no more come.
@@ -207,7 +212,7 @@ impl Traffic {
         let before = self.count()?;
         let program = self.generator.program("xdp.send")?;
         let begin = Instant::now();
-        within(&self.namespace, || program.send_live(&self.frame, frames, self.batch))?;
+        within(&self.namespace, || Ok(program.send_live(&self.frame, frames, self.batch)?))?;
         let mut elapsed = begin.elapsed();
         let end = Instant::now();
         let mut arrived = self.count()? - before;
@@ -245,7 +250,8 @@ impl Traffic {
         let mut expected: Vec<Vec<u8>> = results.into_iter().flatten().collect();
         let wanted = expected.len() as u64;
         ensure!(arrived == wanted, "{arrived} of {count} frames arrived, not {wanted}");
-        let place = |number: u32| self.generator.map("kept")?.lookup(&number.to_le_bytes());
+        let map = self.generator.map("kept")?;
+        let place = |number: u32| Ok(map.lookup(&number.to_le_bytes())?);
         let mut kept = (0..wanted as u32).map(place).collect::<Result<Vec<_>>>()?;
         if likeness == Likeness::AnyOrder {
             kept.sort_unstable();

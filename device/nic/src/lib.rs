@@ -2,6 +2,7 @@
 //! Where packet programs run: the ports that frames come from and go to, the devices that hold a
 //! program, and the manager that steers them.
 
+pub mod bpf;
 pub mod call;
 pub mod cpu;
 pub mod device;
