@@ -5,6 +5,7 @@ pub mod harness;
 pub mod kernel;
 pub mod machine;
 mod namespace;
+pub mod network;
 pub mod nf;
 pub mod plot;
 pub mod report;

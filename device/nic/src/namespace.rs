@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A namespace, kept alive by an open file.
 #[derive(Debug)]
@@ -34,12 +34,18 @@ impl Namespace {
         Ok(Self { inside: inside? })
     }
 
-    /// The one that `ip netns add` made with that name.
+    /// The one that `ip netns add` made with that name, or the one that a path leads to, such as
+    /// `/proc/4711/ns/net` to that of a container's process.
     ///
     /// # Errors
     /// There is none, or no right to open it.
     pub fn named(name: &str) -> io::Result<Self> {
         Ok(Self { inside: File::open(Path::new(NAMED).join(name))? })
+    }
+
+    /// A path that leads to it as long as this value lives.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.inside.as_raw_fd()).into()
     }
 
     /// That of the calling thread.
@@ -108,6 +114,9 @@ mod tests {
         let number = made.expect("the thread comes and goes").expect("it was just made");
         assert!(number > 0);
         assert!(interface("fp1").is_err(), "the thread is at home again");
+        let path = namespace.path();
+        let again = Namespace::named(path.to_str().expect("it is text")).expect("it is there");
+        again.with(|| interface("fp1")).expect("the thread comes and goes").expect("the same one");
     }
 
     #[test]

@@ -29,12 +29,13 @@ const ROOM: usize = HEADROOM + MAX_FRAME + 1;
 /// Where frames start: each on a cache line of its own.
 const LINE: usize = 64;
 
-/// Which interface: `NAME`, or `NAME@NAMESPACE` in one that `ip netns add` made.
+/// Which interface: `NAME`, or `NAME@NAMESPACE` in one that `ip netns add` made, or `NAME@/PATH` in
+/// one that a path leads to, such as `/proc/4711/ns/net` to that of a container's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TapOptions {
     /// Its name, of at most 15 bytes.
     pub interface: String,
-    /// The name of its namespace; without one, it is in that of the calling thread.
+    /// Its namespace, by name or path; without one, it is in that of the calling thread.
     pub namespace: Option<String>,
 }
 
@@ -102,8 +103,10 @@ impl FromStr for TapOptions {
                  spaces, slashes, colons or percent signs"
             ));
         }
-        if namespace.is_some_and(|name| name.is_empty() || name.contains('/')) {
-            return Err(format!("`{text}` names no namespace: write NAME@NAMESPACE, or NAME"));
+        let is_name =
+            |name: &str| !name.is_empty() && (name.starts_with('/') || !name.contains('/'));
+        if namespace.is_some_and(|name| !is_name(name)) {
+            return Err(format!("`{text}` names no namespace: write NAME@NAMESPACE or NAME@/PATH"));
         }
         Ok(Self { interface: interface.into(), namespace: namespace.map(str::to_owned) })
     }

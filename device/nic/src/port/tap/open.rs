@@ -24,6 +24,7 @@ pub fn open(options: &TapOptions) -> Result<OwnedFd, PortError> {
     let Some(name) = &options.namespace else { return open_here(&options.interface) };
     let unusable = |source: io::Error| {
         let advice = match source.kind() {
+            io::ErrorKind::NotFound if name.starts_with('/') => format!("{name} is not there"),
             io::ErrorKind::NotFound => format!("make it with `ip netns add {name}`"),
             _ => "run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN".into(),
         };

@@ -267,6 +267,16 @@ fn a_port_in_use_or_of_another_kind_is_refused_with_advice() {
 }
 
 #[test]
+fn a_namespace_may_be_given_by_its_path() {
+    let Some(namespace) = quiet_namespace() else { return };
+    let path = namespace.path().display().to_string();
+    let there = TapOptions { interface: NAME.into(), namespace: Some(path) };
+    let _port = TapPort::open(&there).expect("it can be made there");
+    assert!(interface(NAME).is_err(), "it is not here");
+    namespace.with(|| interface(NAME)).expect("the thread comes and goes").expect("but there");
+}
+
+#[test]
 fn a_deleted_interface_is_told() {
     let Some(namespace) = quiet_namespace() else { return };
     let (mut receiver, mut transmitter, other) = tap(&namespace);
@@ -286,6 +296,8 @@ fn names_are_checked() {
     let namespace = Some("blue".to_owned());
     let expected = TapOptions { interface: "t0".into(), namespace };
     assert_eq!(parsed("t0@blue"), Ok(expected));
+    let by_path = parsed("t0@/proc/4711/ns/net").expect("a path is as good as a name");
+    assert_eq!(by_path.namespace.as_deref(), Some("/proc/4711/ns/net"));
     assert_eq!(parsed("t0"), Ok(TapOptions { interface: "t0".into(), namespace: None }));
     for bad in ["", "a b", "tap%d", "sixteen-letters!", "a/b", "t0@", "@blue", "t0@../x", "a:b"] {
         assert!(parsed(bad).is_err(), "{bad}");

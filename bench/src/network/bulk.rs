@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A long transfer over one TCP connection, of which the receiver compares every byte with what it
+//! has to be: the bytes of one block over and over, whose length is a prime.
+
+use super::{Host, PATIENCE, Service};
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddrV4, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const BLOCK_BYTES: usize = 65_521;
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// A transfer that goes on in a thread of its own.
+#[derive(Debug)]
+pub struct Transfer {
+    progress: Arc<Progress>,
+    stream: TcpStream,
+    thread: Option<JoinHandle<Result<Done>>>,
+}
+
+/// A transfer that has ended, every byte of which was right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// Bytes that have arrived.
+    pub bytes: u64,
+    /// From the first byte to the last one's acknowledgement.
+    pub elapsed: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    bytes: AtomicU64,
+    is_to_stop: AtomicBool,
+}
+
+/// Serves transfers on a port of a host.
+///
+/// # Errors
+/// A port that is taken.
+pub fn serve(host: &Host, port: u16) -> Result<Service> {
+    // A client that goes away, or gets wrong bytes, tells its own user.
+    Service::start(host, port, |stream| drop(answer(stream)))
+}
+
+/// Begins to transfer that many bytes, from a host.
+///
+/// # Errors
+/// No connection.
+pub fn start(
+    host: &Host,
+    server: SocketAddrV4,
+    direction: Direction,
+    bytes: u64,
+) -> Result<Transfer> {
+    let stream = host.within(|| {
+        let stream = TcpStream::connect_timeout(&server.into(), PATIENCE);
+        stream.with_context(|| format!("no connection to {server}"))
+    })?;
+    let progress = Arc::new(Progress::default());
+    let thread = std::thread::spawn({
+        let (progress, stream) = (Arc::clone(&progress), stream.try_clone()?);
+        move || ask(stream, direction, bytes, &progress)
+    });
+    Ok(Transfer { progress, stream, thread: Some(thread) })
+}
+
+impl Transfer {
+    /// Bytes so far: sent, or received, by the client.
+    pub fn bytes(&self) -> u64 {
+        self.progress.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has ended, well or not.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Has it end with the bytes that are on their way; then as [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// As for `finish`.
+    pub fn stop(self) -> Result<Done> {
+        self.progress.is_to_stop.store(true, Ordering::Relaxed);
+        self.finish()
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// A connection that broke or stood still, or bytes that are wrong or missing.
+    pub fn finish(mut self) -> Result<Done> {
+        let thread = self.thread.take().context("it is finished once")?;
+        thread.join().map_err(|_| anyhow::anyhow!("the transfer panicked"))?
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            drop(self.stream.shutdown(Shutdown::Both));
+            drop(thread.join());
+        }
+    }
+}
+
+impl Done {
+    /// Millions of bytes a second.
+    pub fn megabytes_per_second(&self) -> f64 {
+        self.bytes as f64 / self.elapsed.as_secs_f64().max(1e-9) / 1e6
+    }
+}
+
+/// The client's side.
+fn ask(
+    mut stream: TcpStream,
+    direction: Direction,
+    bytes: u64,
+    progress: &Progress,
+) -> Result<Done> {
+    limit_waiting(&stream)?;
+    let kind = if direction == Direction::Up { b'u' } else { b'd' };
+    let begin = Instant::now();
+    stream.write_all(&[&[kind][..], &bytes.to_le_bytes()].concat())?;
+    let arrived = match direction {
+        Direction::Up => {
+            let sent = send(&mut stream, bytes, progress)?;
+            stream.shutdown(Shutdown::Write)?;
+            let arrived = read_number(&mut stream).context("the server says no count")?;
+            ensure!(arrived == sent, "{arrived} of {sent} bytes arrived as they were sent");
+            arrived
+        }
+        Direction::Down => {
+            let arrived = receive(&mut stream, bytes, progress)?;
+            let is_stopped = progress.is_to_stop.load(Ordering::Relaxed);
+            ensure!(is_stopped || arrived == bytes, "only {arrived} of {bytes} bytes arrived");
+            arrived
+        }
+    };
+    Ok(Done { bytes: arrived, elapsed: begin.elapsed() })
+}
+
+/// The server's side.
+fn answer(mut stream: TcpStream) -> Result<()> {
+    limit_waiting(&stream)?;
+    let mut kind = [0];
+    stream.read_exact(&mut kind)?;
+    let bytes = read_number(&mut stream)?;
+    let progress = Progress::default();
+    match kind[0] {
+        b'u' => {
+            let arrived = receive(&mut stream, bytes, &progress)?;
+            stream.write_all(&arrived.to_le_bytes())?;
+        }
+        _ => drop(send(&mut stream, bytes, &progress)?),
+    }
+    Ok(())
+}
+
+fn limit_waiting(stream: &TcpStream) -> Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream.set_write_timeout(Some(PATIENCE))?)
+}
+
+fn read_number(stream: &mut TcpStream) -> io::Result<u64> {
+    let mut number = [0; 8];
+    stream.read_exact(&mut number)?;
+    Ok(u64::from_le_bytes(number))
+}
+
+/// The block; each of its bytes depends on its place.
+fn block() -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(7);
+    (0..BLOCK_BYTES).map(|_| random.u8(..)).collect()
+}
+
+/// Sends up to `bytes`; how many.
+fn send(stream: &mut TcpStream, bytes: u64, progress: &Progress) -> Result<u64> {
+    let block = block();
+    let mut sent = 0;
+    while sent < bytes && !progress.is_to_stop.load(Ordering::Relaxed) {
+        let rest = &block[(sent % BLOCK_BYTES as u64) as usize..];
+        let most = usize::try_from(bytes - sent).unwrap_or(usize::MAX).min(rest.len());
+        sent += stream.write(&rest[..most]).context("sending")? as u64;
+        progress.bytes.store(sent, Ordering::Relaxed);
+    }
+    Ok(sent)
+}
+
+/// Receives up to `bytes`, or until the sender ends; how many were as they have to be.
+fn receive(stream: &mut TcpStream, bytes: u64, progress: &Progress) -> Result<u64> {
+    let block = block();
+    let mut memory = vec![0; BLOCK_BYTES];
+    let mut received = 0;
+    while received < bytes && !progress.is_to_stop.load(Ordering::Relaxed) {
+        let expected = &block[(received % BLOCK_BYTES as u64) as usize..];
+        let most = usize::try_from(bytes - received).unwrap_or(usize::MAX).min(expected.len());
+        let count = stream.read(&mut memory[..most]).context("receiving")?;
+        if count == 0 {
+            break;
+        }
+        if memory[..count] != expected[..count] {
+            bail!("wrong bytes behind the first {received}");
+        }
+        received += count as u64;
+        progress.bytes.store(received, Ordering::Relaxed);
+    }
+    Ok(received)
+}

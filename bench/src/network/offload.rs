@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a stack leaves to its network card, switched off, by the request that `ethtool` makes.
+
+use anyhow::{Context, Result, ensure};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+/// Checksums of what is sent, scattered memory, segments of TCP, and segments of any protocol:
+/// `ETHTOOL_STXCSUM`, `ETHTOOL_SSG`, `ETHTOOL_STSO` and `ETHTOOL_SGSO` of `linux/ethtool.h`.
+const OFFLOADS: [u32; 4] = [0x17, 0x19, 0x1f, 0x24];
+
+/// `struct ethtool_value`
+#[repr(C)]
+struct Setting {
+    command: u32,
+    value: u32,
+}
+
+/// Has the stack finish what it sends through an interface of the thread's namespace.
+///
+/// # Errors
+/// No such interface, or no right to change it.
+pub fn finish_in_software(interface: &str) -> Result<()> {
+    ensure!(interface.len() < libc::IFNAMSIZ, "{interface} is no name of an interface");
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    for command in OFFLOADS {
+        let mut setting = Setting { command, value: 0 };
+        // SAFETY: all zero bytes are a value of it.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = (&raw mut setting).cast();
+        // SAFETY: the request leads to a setting, which outlives the call.
+        let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
+        if done < 0 {
+            let error = io::Error::last_os_error();
+            return Err(error).with_context(|| format!("offloads of {interface} stay on"));
+        }
+    }
+    Ok(())
+}
