@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the command line joins to an outer end of a program: `from_tor=trace.pcap`,
-//! `from_tor=gen:64x1000`, `to_tor=out.pcapng`, `to_tor=count`.
+//! `from_tor=gen:64x1000`, `from_tor=gen:64@5000`, `to_tor=out.pcapng`, `to_tor=count`.
 
 use anyhow::Context;
-use freeport_nic::port::{Generator, PcapReceiver, PcapTransmitter, Receive, Sink, Transmit};
+use freeport_nic::port::{Generator, Pace, PcapReceiver, PcapTransmitter, Receive, Sink, Transmit};
 use freeport_nic::trace::{Sizes, Trace};
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -14,7 +15,7 @@ const FLOWS: usize = 64;
 const DIFFERENT_FRAMES: u64 = 4_096;
 
 /// `NAME=SOURCE`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InputSpec {
     /// The outer end.
     pub endpoint: String,
@@ -23,7 +24,7 @@ pub struct InputSpec {
 }
 
 /// Where frames come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// A capture file.
     Capture(PathBuf),
@@ -31,8 +32,10 @@ pub enum Source {
     Generated {
         /// How long they are.
         sizes: Sizes,
-        /// How many.
-        frames: u64,
+        /// How many; none is without end.
+        frames: Option<u64>,
+        /// How many a second, at most.
+        rate: Option<f64>,
     },
 }
 
@@ -62,10 +65,11 @@ impl Source {
     pub fn open(&self) -> anyhow::Result<Box<dyn Receive>> {
         Ok(match self {
             Source::Capture(path) => Box::new(PcapReceiver::open(path)?),
-            Source::Generated { sizes, frames } => {
+            Source::Generated { sizes, frames, rate } => {
+                let frames = frames.unwrap_or(u64::MAX);
                 let trace = Trace {
                     seed: 1,
-                    frames: (*frames).min(DIFFERENT_FRAMES) as usize,
+                    frames: frames.min(DIFFERENT_FRAMES) as usize,
                     flows: FLOWS,
                     sizes: sizes.clone(),
                     tcp_percent: 50,
@@ -74,10 +78,18 @@ impl Source {
                     gap_ns: 1_000,
                 };
                 let mut generator = Generator::once(&trace.generate())?;
-                generator.refill(*frames);
-                Box::new(generator)
+                generator.refill(frames);
+                match rate {
+                    Some(rate) => Box::new(Pace::new(generator, *rate)?),
+                    None => Box::new(generator),
+                }
             }
         })
+    }
+
+    /// Whether frames may come for ever.
+    pub fn is_endless(&self) -> bool {
+        matches!(self, Source::Generated { frames: None, .. })
     }
 }
 
@@ -94,14 +106,40 @@ impl Target {
     }
 }
 
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sizes, frames, rate) = match self {
+            Source::Capture(path) => return write!(f, "{}", path.display()),
+            Source::Generated { sizes, frames, rate } => (sizes, frames, rate),
+        };
+        match sizes {
+            Sizes::Fixed(size) => write!(f, "gen:{size}")?,
+            Sizes::Uniform(range) => write!(f, "gen:{}-{}", range.start(), range.end())?,
+            Sizes::InternetMix => write!(f, "gen:imix")?,
+        }
+        frames.iter().try_for_each(|frames| write!(f, "x{frames}"))?;
+        rate.iter().try_for_each(|rate| write!(f, "@{rate}"))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Capture(path) => write!(f, "{}", path.display()),
+            Target::Count => write!(f, "count"),
+        }
+    }
+}
+
 impl FromStr for InputSpec {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let (endpoint, source) = split(text)?;
         let source = match source.strip_prefix("gen:") {
-            Some(made) => generated(made)
-                .with_context(|| format!("`{made}`: expected SIZExCOUNT, such as 64x1000"))?,
+            Some(made) => generated(made).with_context(|| {
+                format!("`{made}`: expected SIZExCOUNT or SIZE, such as 64x1000")
+            })?,
             None => Source::Capture(source.into()),
         };
         Ok(Self { endpoint: endpoint.into(), source })
@@ -126,10 +164,19 @@ fn split(text: &str) -> anyhow::Result<(&str, &str)> {
     parts.context("expected NAME=WHAT, such as from_tor=trace.pcap")
 }
 
-/// `64x1000`, `64-1500x1000` or `imixx1000`; sizes are those of frames without check sequences.
+/// `64x1000`, `64-1500x1000`, `imixx1000`, or without an end `64` and `imix`; behind that, `@5000`
+/// is the most frames a second. Sizes are those of frames without check sequences.
 fn generated(text: &str) -> anyhow::Result<Source> {
-    let (size, frames) = text.rsplit_once('x').context("there is no x")?;
-    let frames = frames.parse()?;
+    let (text, rate) = match text.split_once('@') {
+        Some((text, rate)) => (text, Some(rate.parse::<u32>()?)),
+        None => (text, None),
+    };
+    anyhow::ensure!(rate != Some(0), "the rate is 0");
+    let (size, frames) = match text.rsplit_once('x') {
+        // The x of `imix`.
+        Some((_, "")) | None => (text, None),
+        Some((size, frames)) => (size, Some(frames.parse()?)),
+    };
     let sizes = match (size, size.split_once('-')) {
         ("imix", _) => Sizes::InternetMix,
         (_, Some((least, most))) => Sizes::Uniform(least.parse()?..=most.parse()?),
@@ -142,7 +189,7 @@ fn generated(text: &str) -> anyhow::Result<Source> {
         Sizes::InternetMix => 0,
     };
     anyhow::ensure!(most <= freeport_nic::port::MAX_FRAME, "a frame has at most 9216 bytes");
-    Ok(Source::Generated { sizes, frames })
+    Ok(Source::Generated { sizes, frames, rate: rate.map(f64::from) })
 }
 
 #[cfg(test)]
@@ -153,17 +200,26 @@ mod tests {
     fn sources_are_captures_or_generators() {
         let source = |text: &str| text.parse::<InputSpec>().unwrap().source;
         assert_eq!(source("from_tor=a=b.pcap"), Source::Capture("a=b.pcap".into()));
-        let fixed = Source::Generated { sizes: Sizes::Fixed(64), frames: 1_000 };
-        assert_eq!(source("from_tor=gen:64x1000"), fixed);
-        let mix = Source::Generated { sizes: Sizes::InternetMix, frames: 5 };
-        assert_eq!(source("from_tor=gen:imixx5"), mix);
-        let range = Source::Generated { sizes: Sizes::Uniform(64..=1_500), frames: 5 };
-        assert_eq!(source("from_tor=gen:64-1500x5"), range);
+        let made = |sizes, frames, rate| Source::Generated { sizes, frames, rate };
+        let fixed = |size| Sizes::Fixed(size);
+        assert_eq!(source("from_tor=gen:64x1000"), made(fixed(64), Some(1_000), None));
+        assert_eq!(source("from_tor=gen:imixx5"), made(Sizes::InternetMix, Some(5), None));
+        let range = Sizes::Uniform(64..=1_500);
+        assert_eq!(source("from_tor=gen:64-1500x5"), made(range, Some(5), None));
+        assert_eq!(source("from_tor=gen:64"), made(fixed(64), None, None));
+        assert_eq!(source("from_tor=gen:imix@9"), made(Sizes::InternetMix, None, Some(9.0)));
+        assert_eq!(source("from_tor=gen:60x2@1000"), made(fixed(60), Some(2), Some(1_000.0)));
+        for text in ["gen:64", "gen:64-1500x5", "gen:imix@9", "a.pcap"] {
+            assert_eq!(source(&format!("a={text}")).to_string(), text);
+        }
+        assert!(source("a=gen:64").is_endless() && !source("a=gen:64x1").is_endless());
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["from_tor", "=x", "a=", "a=gen:64", "a=gen:x5", "a=gen:9x", "a=gen:9-3x1"] {
+        for text in
+            ["from_tor", "=x", "a=", "a=gen:", "a=gen:x5", "a=gen:9x", "a=gen:9-3x1", "a=gen:9@0"]
+        {
             assert!(text.parse::<InputSpec>().is_err(), "{text}");
         }
         assert!("a=gen:9217x1".parse::<InputSpec>().is_err());
@@ -172,7 +228,8 @@ mod tests {
     #[test]
     fn a_generator_gives_as_many_frames_as_it_should() {
         for frames in [1, 4_096, 10_000] {
-            let source = Source::Generated { sizes: Sizes::Fixed(64), frames };
+            let sizes = Sizes::Fixed(64);
+            let source = Source::Generated { sizes, frames: Some(frames), rate: None };
             let mut receiver = source.open().unwrap();
             let mut count = 0;
             while !receiver.is_ended() {

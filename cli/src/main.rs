@@ -2,6 +2,7 @@
 //! The `freeport` command: reads the command line and calls the library that does the work. One
 //! file per subcommand, in [`commands`].
 
+mod arguments;
 mod catalogue;
 mod commands;
 mod endpoint;
@@ -11,6 +12,7 @@ mod library;
 mod program;
 mod progress;
 mod report;
+mod running;
 
 use clap::Parser;
 use std::process::ExitCode;

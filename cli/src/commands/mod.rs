@@ -3,11 +3,18 @@
 
 mod bench;
 mod build;
+mod call;
 mod check;
 mod doctor;
 mod elements;
+mod get;
 mod graph;
+mod ps;
 mod run;
+mod set;
+mod signal;
+mod stats;
+mod stop;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -21,8 +28,22 @@ pub enum Command {
     Build(build::Arguments),
     /// Draw a program's element graph
     Graph(graph::Arguments),
-    /// Run a program between files or generators
+    /// Run a program between files, generators or interfaces
     Run(Box<run::Arguments>),
+    /// List running programs
+    Ps(ps::Arguments),
+    /// Print the counters of a running program
+    Stats(stats::Arguments),
+    /// Call methods of a running program, also those of its tables
+    Call(call::Arguments),
+    /// Print variables of a running program
+    Get(get::Arguments),
+    /// Write variables of a running program
+    Set(set::Arguments),
+    /// Send signals to a running program
+    Signal(signal::Arguments),
+    /// End a running program
+    Stop(stop::Arguments),
     /// Measure Freeport beside its peers
     Bench(bench::Arguments),
     /// Tell what this machine offers, and what falls back to what, and why
@@ -42,6 +63,13 @@ impl Command {
             Command::Build(arguments) => build::run(&arguments),
             Command::Graph(arguments) => graph::run(&arguments),
             Command::Run(arguments) => run::run(&arguments),
+            Command::Ps(arguments) => ps::run(&arguments),
+            Command::Stats(arguments) => stats::run(&arguments),
+            Command::Call(arguments) => call::run(&arguments),
+            Command::Get(arguments) => get::run(&arguments),
+            Command::Set(arguments) => set::run(&arguments),
+            Command::Signal(arguments) => signal::run(&arguments),
+            Command::Stop(arguments) => stop::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),

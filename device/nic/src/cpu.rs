@@ -305,7 +305,7 @@ impl<'p> CpuDevice<'p> {
                 RunEnd::Stalled(stall.to_string())
             }
             RunStatus::RecordFull => RunEnd::Stalled("the recording is full".into()),
-            RunStatus::Budget => RunEnd::Idle,
+            RunStatus::Budget => RunEnd::Paused,
             _ if !bound.are_inputs_ended() => RunEnd::Idle,
             _ => RunEnd::Ended,
         })
@@ -330,6 +330,10 @@ impl Device for CpuDevice<'_> {
                 status == RunStatus::Budget && turns_without_frames < MOST_TURNS_WITHOUT_FRAMES;
             if !has_moved && !goes_on {
                 run.end = self.rest(&mut bound, status)?;
+                return Ok(run);
+            }
+            if bound.gives_way() {
+                run.end = RunEnd::Paused;
                 return Ok(run);
             }
         }

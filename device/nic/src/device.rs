@@ -12,6 +12,7 @@
 use crate::port::{PortError, Receive, Transmit};
 use freeport_ir::oracle::{InstanceCounters, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A loaded program, ready to run.
 pub trait Device {
@@ -236,6 +237,8 @@ pub enum RunEnd {
     Ended,
     /// Input ports may have more later; there is nothing to do now.
     Idle,
+    /// The caller asked for a pause, or the graph goes on by itself without frames: run it again.
+    Paused,
     /// An output port has no room, and frames wait for it.
     OutputFull,
     /// That instance passed a breakpoint, and rests until it is told to go on.
@@ -315,6 +318,16 @@ pub enum DeviceError {
 pub struct Ports<'a> {
     inputs: Vec<(String, &'a mut dyn Receive)>,
     outputs: Vec<(String, &'a mut dyn Transmit)>,
+    pause: Pause<'a>,
+}
+
+/// When a run gives way to its caller though frames go on coming.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pause<'a> {
+    /// As soon as this is set.
+    wanted: Option<&'a AtomicBool>,
+    /// After so many turns.
+    turns: Option<u32>,
 }
 
 impl<'a> Ports<'a> {
@@ -335,12 +348,20 @@ impl<'a> Ports<'a> {
         self
     }
 
+    /// Has the run end with [`RunEnd::Paused`] after at most `turns` batches of each input, or
+    /// earlier if `wanted` is set: under endless load it would otherwise go on for ever. It always
+    /// does one turn.
+    pub fn with_pause(mut self, turns: u32, wanted: &'a AtomicBool) -> Self {
+        self.pause = Pause { wanted: Some(wanted), turns: Some(turns) };
+        self
+    }
+
     /// Checks the ports against a program and finds their endpoints.
     ///
     /// # Errors
     /// An endpoint that does not exist, faces the other way, carries records, or is bound twice.
     pub(crate) fn bind(&mut self, program: &Program) -> Result<Bound<'_>, DeviceError> {
-        let mut bound = Bound { inputs: vec![], outputs: vec![] };
+        let mut bound = Bound { inputs: vec![], outputs: vec![], pause: self.pause };
         for (name, port) in &mut self.inputs {
             let id = endpoint_for(program, name, Direction::Into)?;
             if bound.inputs.iter().any(|(other, _)| *other == id) {
@@ -365,9 +386,21 @@ pub(crate) struct Bound<'a> {
     pub inputs: Vec<(EndpointId, &'a mut dyn Receive)>,
     /// Out of the graph.
     pub outputs: Vec<(EndpointId, &'a mut dyn Transmit)>,
+    pause: Pause<'a>,
 }
 
 impl Bound<'_> {
+    /// Whether the run gives way now; asked once behind each turn.
+    #[inline]
+    pub fn gives_way(&mut self) -> bool {
+        let is_over = self.pause.turns.as_mut().is_some_and(|left| {
+            *left = left.saturating_sub(1);
+            *left == 0
+        });
+        // What the flag announces is handed over by other means, which order memory.
+        is_over || self.pause.wanted.is_some_and(|wanted| wanted.load(Ordering::Relaxed))
+    }
+
     /// Whether every input port has ended.
     pub fn are_inputs_ended(&self) -> bool {
         self.inputs.iter().all(|(_, port)| port.is_ended())

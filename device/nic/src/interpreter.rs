@@ -184,6 +184,10 @@ impl Device for InterpreterDevice<'_> {
                 }
                 _ => {}
             }
+            if bound.gives_way() {
+                run.end = RunEnd::Paused;
+                return Ok(run);
+            }
         }
     }
 

@@ -197,8 +197,16 @@ impl<D: Device> Manager<D> {
     /// # Errors
     /// No such variable or part, or a value that does not fit.
     pub fn write(&mut self, path: &str, text: &str) -> Result<(), ManagerError> {
+        self.write_value(path, &value_of_text(text))
+    }
+
+    /// Sets a variable or a part of it.
+    ///
+    /// # Errors
+    /// No such variable or part, or a value that does not fit.
+    pub fn write_value(&mut self, path: &str, value: &Value) -> Result<(), ManagerError> {
         let place = self.place(path)?;
-        for (index, bits) in place.values(&value_of_text(text))? {
+        for (index, bits) in place.values(value)? {
             let is_whole = bits.width() == place.whole.bits();
             let bits = if is_whole {
                 bits
@@ -246,7 +254,11 @@ impl<D: Device> Manager<D> {
         Statistics::new(self.device.program(), &self.device.counters())
     }
 
-    fn instance(&self, name: &str) -> Result<InstanceId, ManagerError> {
+    /// The instance of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn instance(&self, name: &str) -> Result<InstanceId, ManagerError> {
         let instances = &self.device.program().graph.instances;
         let at = instances.iter().position(|instance| instance.name == name);
         at.map(InstanceId::new).ok_or_else(|| ManagerError::Unknown {

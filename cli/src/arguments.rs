@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What several commands read from the command line: `PATH=VALUE` and `INSTANCE:WORD,WORD`.
+
+use anyhow::Context;
+use std::str::FromStr;
+
+/// `PATH=VALUE`
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// A variable or a part of it.
+    pub path: String,
+    /// As written.
+    pub value: String,
+}
+
+/// `INSTANCE:WORD,WORD`
+#[derive(Clone, Debug)]
+pub struct SignalSpec {
+    /// To whom.
+    pub instance: String,
+    /// `LParam`.
+    pub words: Vec<u64>,
+}
+
+impl FromStr for Assignment {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (path, value) = text
+            .split_once('=')
+            .context("expected INSTANCE.VARIABLE=VALUE, such as cnt.count=5")?;
+        Ok(Self { path: path.into(), value: value.into() })
+    }
+}
+
+impl FromStr for SignalSpec {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (instance, words) =
+            text.split_once(':').context("expected INSTANCE:WORD,WORD, such as cnt:0,7")?;
+        let words = words.split(',').filter(|word| !word.is_empty()).map(|word| {
+            let value = match word.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16),
+                None => word.parse(),
+            };
+            value.with_context(|| format!("`{word}` is no word of 64 bits"))
+        });
+        Ok(Self { instance: instance.into(), words: words.collect::<Result<_, _>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_an_instance_and_words() {
+        let words = |text: &str| text.parse::<SignalSpec>().map(|spec| spec.words);
+        assert_eq!(words("group.cnt:7,0x10").unwrap(), [7, 16]);
+        assert!(words("cnt:").unwrap().is_empty());
+        for text in ["cnt", "cnt:x", "cnt:-1", "cnt:99999999999999999999"] {
+            assert!(words(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport ps`: the programs that run, and between which ports.
+
+use clap::Args;
+use freeport_nic::server::{Client, RunFolder};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport ps\n  freeport ps --json")]
+pub struct Arguments {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists them.
+///
+/// # Errors
+/// The folder of sockets cannot be read.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let folder = RunFolder::of_user()?;
+    for name in Client::living(&folder)? {
+        let status = Client::connect(&folder, Some(&name));
+        let status = status.and_then(|mut client| client.ask(&json!({"do": "status"})));
+        match status {
+            Ok(status) if arguments.json => println!("{status}"),
+            Ok(status) => print!("{}", shown(&status)),
+            // One that ends now does not keep us from telling of the others.
+            Err(error) => eprintln!("{error}"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(status: &Value) -> String {
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let uptime = status["uptime_seconds"].as_f64().unwrap_or_default();
+    let mut text = format!(
+        "{}: {}, process {}, {} for {uptime:.0} s, {}\n",
+        word(&status["name"]),
+        word(&status["file"]),
+        status["process"],
+        word(&status["device"]),
+        word(&status["state"]),
+    );
+    for port in status["ports"].as_array().into_iter().flatten() {
+        let [endpoint, direction, port] =
+            ["endpoint", "direction", "port"].map(|member| word(&port[member]));
+        text += &format!("  {direction} {endpoint}={port}\n");
+    }
+    text
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a program is loaded into.
+
+use super::Arguments;
+use anyhow::bail;
+use clap::ValueEnum;
+use freeport_ir::Program;
+use freeport_ir::interp::{self, Schedule};
+use freeport_nic::cpu::CpuDevice;
+use freeport_nic::device::{Device, DeviceError};
+use freeport_nic::interpreter::InterpreterDevice;
+use freeport_nic::manager::Manager;
+
+/// What runs a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Backend {
+    /// Native code, made with clang-19 and kept for the next time
+    Native,
+    /// The reference interpreter: slow, exact, and it stops at breakpoints
+    Interpreter,
+}
+
+/// A program of any back end, by names.
+pub type Managed<'p> = Manager<Box<dyn Device + 'p>>;
+
+/// Loads a program as the arguments say.
+///
+/// # Errors
+/// A program that the back end cannot do, or no compiler.
+pub fn load<'p>(
+    program: &'p Program,
+    arguments: &Arguments,
+) -> anyhow::Result<Box<dyn Device + 'p>> {
+    let seed = arguments.seed.unwrap_or_default();
+    match arguments.on {
+        Backend::Native if arguments.breakpoints => {
+            bail!("native code does not stop at breakpoints; add --on interpreter")
+        }
+        Backend::Native => {
+            let options = freeport_native::Options::default();
+            match CpuDevice::load_seeded(program, &options, seed) {
+                Ok(device) => Ok(Box::new(device)),
+                Err(error @ DeviceError::Native(freeport_native::Error::Unsupported { .. })) => {
+                    bail!("{error}; add --on interpreter")
+                }
+                Err(error) => Err(error.into()),
+            }
+        }
+        Backend::Interpreter => {
+            let options = interp::Options {
+                schedule: arguments
+                    .seed
+                    .map_or(Schedule::RoundRobin, |_| Schedule::Random { seed }),
+                random_seed: seed,
+                ..interp::Options::default()
+            };
+            let mut device = InterpreterDevice::load(program, &options)?;
+            device.set_breakpoints_enabled(arguments.breakpoints);
+            Ok(Box::new(device))
+        }
+    }
+}

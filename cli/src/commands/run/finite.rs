@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A run from the beginning of its inputs to their end, on the terminal alone: at a breakpoint it
+//! asks standard input what to show.
+
+use super::device::Managed;
+use super::{Arguments, name_of, print_told};
+use freeport_ir::InstanceId;
+use freeport_nic::device::{Run, RunEnd};
+use freeport_nic::server::JoinedPorts;
+use std::io::BufRead;
+use std::time::Instant;
+
+/// Runs until nothing moves.
+///
+/// # Errors
+/// What went wrong in the device or at a port.
+pub fn run(
+    manager: &mut Managed<'_>,
+    ports: &mut JoinedPorts,
+    arguments: &Arguments,
+) -> anyhow::Result<RunEnd> {
+    let mut commands = std::io::stdin().lock().lines();
+    let started = Instant::now();
+    let mut whole = Run::default();
+    loop {
+        let run = manager.run(&mut ports.ports())?;
+        whole.received += run.received;
+        whole.sent += run.sent;
+        match run.end {
+            RunEnd::Breakpoint(instance) => {
+                rest_at(manager, instance, &mut commands)?;
+                manager.device_mut().resume(instance);
+            }
+            end => {
+                if arguments.time {
+                    print_time(&whole, started.elapsed().as_secs_f64());
+                }
+                return Ok(end);
+            }
+        }
+    }
+}
+
+fn print_time(run: &Run, seconds: f64) {
+    let rate = run.received as f64 / seconds.max(1e-9);
+    let (received, sent) = (run.received, run.sent);
+    eprintln!("{received} frames in, {sent} out in {seconds:.6} s: {rate:.0} a second");
+}
+
+/// Shows what is asked for on standard input until an empty line or its end.
+fn rest_at(
+    manager: &mut Managed<'_>,
+    instance: InstanceId,
+    commands: &mut impl Iterator<Item = std::io::Result<String>>,
+) -> anyhow::Result<()> {
+    print_told(manager);
+    eprintln!("{} stopped; an empty line goes on", name_of(manager, instance));
+    for line in commands {
+        let line = line?;
+        let Some(path) = line.trim().strip_prefix("print ") else {
+            if line.trim().is_empty() {
+                break;
+            }
+            eprintln!("expected `print INSTANCE.VARIABLE[INDEX]` or an empty line");
+            continue;
+        };
+        match manager.read(path.trim()) {
+            Ok(value) => println!("{} = {value}", path.trim()),
+            Err(error) => eprintln!("{error}"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport run`: loads a program, joins its outer ends to files, generators or interfaces, and
+//! runs it: until every input has ended, or, with a name, until somebody stops it.
+
+mod device;
+mod finite;
+mod ports;
+mod serve;
+
+use crate::arguments::{Assignment, SignalSpec};
+use crate::endpoint::{InputSpec, OutputSpec};
+use crate::library::LibraryArguments;
+use crate::program;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use device::{Backend, Managed};
+use freeport_ir::InstanceId;
+use freeport_nic::call::Call;
+use freeport_nic::device::{Device, RunEnd};
+use freeport_nic::manager::Manager;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Elements of the largest variable whose values stand in `--stats json`.
+const MOST_VALUES: u64 = 1_024;
+
+/// How counters are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum StatsFormat {
+    /// Tables
+    Text,
+    /// One JSON object
+    Json,
+    /// The Prometheus text exposition
+    Prometheus,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=out.pcap --signal cnt:0\n  \
+    freeport run capture.cnp --in from_tor=gen:64x1000 --out to_tor=count --stats json\n  \
+    freeport run capture.cnp --in from_tor=gen:64@1000 --out to_tor=count --name capture\n\n\
+    An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
+    gen:SIZE has no end, and @RATE behind either is the most frames a second. \
+    An output is a file, or `count`. An outer end without --out drops, and counts what it drops.")]
+pub struct Arguments {
+    /// The program, .cnp or .ir
+    file: PathBuf,
+    /// What feeds an outer end; may be repeated
+    #[arg(long = "in", value_name = "END=SOURCE")]
+    inputs: Vec<InputSpec>,
+    /// Where an outer end leads; may be repeated
+    #[arg(long = "out", value_name = "END=TARGET")]
+    outputs: Vec<OutputSpec>,
+    /// Serve requests of `freeport call`, `stats`, `stop` and others under this name [default: the
+    /// file's, if an input has no end]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What runs it
+    #[arg(long, value_enum, default_value = "native")]
+    on: Backend,
+    /// Give a variable a value before the run; may be repeated
+    #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]=VALUE")]
+    set: Vec<Assignment>,
+    /// Give variables values and call methods from a file, {"instance": {"variable": value,
+    /// "method()": [[argument, argument]]}}
+    #[arg(long, value_name = "FILE.json")]
+    init: Option<PathBuf>,
+    /// Call a method before the run and print its result; may be repeated. A struct is written as
+    /// {member: value}
+    #[arg(long, value_name = "INSTANCE.METHOD(VALUE,VALUE)")]
+    call: Vec<Call>,
+    /// Call a method after the run and print its result; may be repeated
+    #[arg(long, value_name = "INSTANCE.METHOD(VALUE,VALUE)")]
+    then: Vec<Call>,
+    /// Send a signal after the run and print its answer; may be repeated
+    #[arg(long, value_name = "INSTANCE:WORD,WORD")]
+    signal: Vec<SignalSpec>,
+    /// Print a variable, an element or a member of it after the run; may be repeated
+    #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]")]
+    get: Vec<String>,
+    /// Print counters after the run; as JSON, also the values of variables
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    stats: Option<StatsFormat>,
+    /// Tell on standard error how long the run took, without making the program ready
+    #[arg(long)]
+    time: bool,
+    /// Record what passes an outer end; may be repeated
+    #[arg(long, value_name = "END=FILE.pcapng")]
+    capture: Vec<OutputSpec>,
+    /// Frames taken from an input at a time, at most [default: 1 where a file is written, so that
+    /// each frame in it has the time of the one that caused it; else 256]
+    #[arg(long, value_name = "FRAMES")]
+    batch: Option<usize>,
+    /// Stop where the program has a breakpoint (on the interpreter); then
+    /// `print INSTANCE.VARIABLE[INDEX]` on standard input shows a variable, and an empty line goes
+    /// on
+    #[arg(long)]
+    breakpoints: bool,
+    /// Decides the program's random numbers, and on the interpreter the order of firings
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    library: LibraryArguments,
+}
+
+/// Runs it and prints what was asked for.
+///
+/// # Errors
+/// A program, file, name or value that is not as it should be; a run that cannot go on.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let loaded = program::load(&arguments.file, &arguments.library.folders())?;
+    let mut manager = Manager::new(device::load(&loaded.program, arguments)?, loaded.layouts);
+    if let Some(path) = &arguments.init {
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
+        let results = manager.set_initial(&text).with_context(|| format!("{}", path.display()))?;
+        tell_results(&results);
+    }
+    for assignment in &arguments.set {
+        manager.write(&assignment.path, &assignment.value)?;
+    }
+    for call in &arguments.call {
+        print_call(&mut manager, call)?;
+    }
+    // A name that does not exist is told before the run, not after it.
+    for path in &arguments.get {
+        manager.read(path)?;
+    }
+    let mut ports = ports::open(arguments)?;
+    let (mut manager, end) = match serve::name_of(arguments) {
+        Some(name) => serve::run(manager, ports, arguments, &name)?,
+        None => {
+            let end = finite::run(&mut manager, &mut ports, arguments)?;
+            (manager, end)
+        }
+    };
+    print_told(&mut manager);
+    for call in &arguments.then {
+        print_call(&mut manager, call)?;
+    }
+    for spec in &arguments.signal {
+        let answer = manager.signal(&spec.instance, 0, &spec.words)?;
+        let words = answer.params.map(|word| word.to_string());
+        println!("signal {}: {}", spec.instance, words.join(" "));
+    }
+    for path in &arguments.get {
+        println!("{path} = {}", manager.read(path)?);
+    }
+    print_stats(&manager, arguments.stats)?;
+    match end {
+        RunEnd::Stalled(report) => bail!("the program stalls: {report}"),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Calls a method and prints what it gives.
+fn print_call(manager: &mut Managed<'_>, call: &Call) -> anyhow::Result<()> {
+    println!("{} = {}", call.path, manager.call(call)?);
+    Ok(())
+}
+
+/// Tells how often each method was called from a file, by result: an insertion that found no room
+/// gives another result than the others.
+fn tell_results(results: &[(String, Value)]) {
+    let mut counts: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for (path, result) in results {
+        *counts.entry((path, result.to_string())).or_default() += 1;
+    }
+    for ((path, result), count) in counts {
+        eprintln!("{path}: {count} calls gave {result}");
+    }
+}
+
+fn print_told(manager: &mut Managed<'_>) {
+    let told = manager.device_mut().take_told();
+    for (instance, text) in told.lines {
+        println!("{}: {}", name_of(manager, instance), text.trim_end());
+    }
+    if told.lost > 0 {
+        eprintln!("{} lines of printf, log and breakpoint were lost", told.lost);
+    }
+}
+
+fn name_of<'m>(manager: &'m Managed<'_>, instance: InstanceId) -> &'m str {
+    &manager.device().program().instance(instance).name
+}
+
+fn print_stats(manager: &Managed<'_>, format: Option<StatsFormat>) -> anyhow::Result<()> {
+    let statistics = manager.statistics();
+    match format {
+        Some(StatsFormat::Text) => print!("{}", statistics.text()),
+        Some(StatsFormat::Json) => {
+            let mut json = statistics.json();
+            json["variables"] = manager.values(MOST_VALUES)?;
+            println!("{json}");
+        }
+        Some(StatsFormat::Prometheus) => print!("{}", statistics.prometheus()),
+        None => {}
+    }
+    Ok(())
+}

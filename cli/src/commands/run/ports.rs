@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The ports of a run, opened as the arguments say.
+
+use super::Arguments;
+use crate::endpoint::Target;
+use crate::progress::Progress;
+use anyhow::bail;
+use freeport_nic::port::{BATCH, Capture, Receive};
+use freeport_nic::server::JoinedPorts;
+use std::path::PathBuf;
+
+/// Opens every port.
+///
+/// # Errors
+/// A file that cannot be had, or a capture of an end that has no port.
+pub fn open(arguments: &Arguments) -> anyhow::Result<JoinedPorts> {
+    check_captures(arguments)?;
+    let mut ports = JoinedPorts::default();
+    let batch = arguments.batch.unwrap_or_else(|| if writes_files(arguments) { 1 } else { BATCH });
+    for spec in &arguments.inputs {
+        let port = Progress::new(spec.source.open()?, batch.max(1));
+        let port: Box<dyn Receive> = match capture_of(arguments, &spec.endpoint) {
+            Some(path) => Box::new(Capture::create(port, path)?),
+            None => Box::new(port),
+        };
+        ports.inputs.push((spec.endpoint.clone(), port));
+    }
+    for spec in &arguments.outputs {
+        let port = spec.target.open()?;
+        let port = match capture_of(arguments, &spec.endpoint) {
+            Some(path) => Box::new(Capture::create(port, path)?),
+            None => port,
+        };
+        ports.outputs.push((spec.endpoint.clone(), port));
+    }
+    Ok(ports)
+}
+
+fn writes_files(arguments: &Arguments) -> bool {
+    let mut ends = arguments.outputs.iter().chain(&arguments.capture);
+    ends.any(|spec| matches!(spec.target, Target::Capture(_)))
+}
+
+fn capture_of<'a>(arguments: &'a Arguments, endpoint: &str) -> Option<&'a PathBuf> {
+    arguments.capture.iter().find_map(|spec| match &spec.target {
+        Target::Capture(path) if spec.endpoint == endpoint => Some(path),
+        _ => None,
+    })
+}
+
+/// A capture of an end that has no port would silently stay empty.
+fn check_captures(arguments: &Arguments) -> anyhow::Result<()> {
+    let inputs = arguments.inputs.iter().map(|spec| &spec.endpoint);
+    let ends: Vec<&String> =
+        inputs.chain(arguments.outputs.iter().map(|it| &it.endpoint)).collect();
+    match arguments.capture.iter().find(|spec| !ends.contains(&&spec.endpoint)) {
+        Some(spec) => {
+            let end = &spec.endpoint;
+            bail!("nothing passes {end}; join it with --in {end}=... or --out {end}=count")
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A run with a name: other commands steer it over its socket while traffic flows.
+
+use super::Arguments;
+use super::device::{Backend, Managed};
+use anyhow::Context;
+use freeport_nic::device::RunEnd;
+use freeport_nic::server::{
+    JoinedPorts, RunFolder, Server, Worker, WorkerEnd, jobs, stop_on_interrupts,
+};
+use serde_json::{Value, json};
+
+/// The name to serve under: the one that was asked for, or that of the file if no input ends.
+pub fn name_of(arguments: &Arguments) -> Option<String> {
+    let is_endless = arguments.inputs.iter().any(|spec| spec.source.is_endless());
+    let stem = || arguments.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    arguments.name.clone().or_else(|| is_endless.then(stem))
+}
+
+/// Runs until every input has ended, or somebody stops it.
+///
+/// # Errors
+/// A name that is taken; what went wrong in the device or at a port.
+pub fn run<'p>(
+    manager: Managed<'p>,
+    ports: JoinedPorts,
+    arguments: &Arguments,
+    name: &str,
+) -> anyhow::Result<(Managed<'p>, RunEnd)> {
+    let (handle, jobs) = jobs().context("requests cannot be taken")?;
+    stop_on_interrupts(handle.clone()).context("signals cannot be taken")?;
+    let server = Server::start(&RunFolder::of_user()?, name, handle)?;
+    eprintln!("{name} runs; `freeport stop --to {name}` or Ctrl-C ends it");
+    let mut worker = Worker::new(manager, ports, jobs, about(arguments, name));
+    let end = worker.run();
+    // Nobody's request waits for a worker that has ended.
+    let manager = worker.into_manager();
+    drop(server);
+    Ok((
+        manager,
+        match end? {
+            WorkerEnd::Ended | WorkerEnd::Stopped => RunEnd::Ended,
+            WorkerEnd::Stalled(report) => RunEnd::Stalled(report),
+        },
+    ))
+}
+
+/// What clients are told of the process.
+fn about(arguments: &Arguments, name: &str) -> Value {
+    let file = arguments.file.canonicalize().unwrap_or_else(|_| arguments.file.clone());
+    let inputs = arguments.inputs.iter().map(|spec| {
+        json!({"endpoint": spec.endpoint, "direction": "in", "port": spec.source.to_string()})
+    });
+    let outputs = arguments.outputs.iter().map(|spec| {
+        json!({"endpoint": spec.endpoint, "direction": "out", "port": spec.target.to_string()})
+    });
+    json!({
+        "name": name,
+        "process": std::process::id(),
+        "file": file.display().to_string(),
+        "device": match arguments.on {
+            Backend::Native => "native",
+            Backend::Interpreter => "interpreter",
+        },
+        "ports": inputs.chain(outputs).collect::<Vec<_>>(),
+    })
+}

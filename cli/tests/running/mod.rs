@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A running program as a child process, with a folder of sockets of its own.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Against hanging only.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A folder of sockets.
+pub struct Folder(pub tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        command.args(arguments).current_dir(repository()).stdin(Stdio::null());
+        command.env("FREEPORT_RUN", self.path()).env_remove("FREEPORT_ELEMENTS");
+        // Native code of tests is not kept among the user's.
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        command
+    }
+
+    /// Runs a command to its end.
+    pub fn freeport(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What a command that succeeds prints.
+    pub fn told(&self, arguments: &[&str]) -> String {
+        let output = self.freeport(arguments);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {complaint}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What a command that fails complains of.
+    pub fn complaint(&self, arguments: &[&str]) -> String {
+        let output = self.freeport(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Begins a program, and waits until it answers.
+    pub fn start(&self, name: &str, arguments: &[&str]) -> Running<'_> {
+        let mut command = self.command(&[&["run", "--name", name], arguments].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut running = Running { folder: self, name: name.to_owned(), child: Some(child) };
+        let answers = || self.freeport(&["stats", "--to", name]).status.success();
+        running.wait_until("the program answers", answers);
+        running
+    }
+}
+
+/// A program that runs; it is killed when this goes.
+pub struct Running<'f> {
+    folder: &'f Folder,
+    name: String,
+    child: Option<Child>,
+}
+
+impl Running<'_> {
+    pub fn process(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join(&self.name).with_extension("sock")
+    }
+
+    /// What a command that succeeds prints of this program.
+    pub fn told(&self, arguments: &[&str]) -> String {
+        self.folder.told(&[arguments, &["--to", &self.name]].concat())
+    }
+
+    pub fn complaint(&self, arguments: &[&str]) -> String {
+        self.folder.complaint(&[arguments, &["--to", &self.name]].concat())
+    }
+
+    pub fn stats(&self) -> Value {
+        serde_json::from_str(&self.told(&["stats", "--json"])).unwrap()
+    }
+
+    pub fn frames_in(&self) -> u64 {
+        self.stats()["endpoints"][0]["frames"].as_u64().unwrap()
+    }
+
+    pub fn wait_until(&mut self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            let ended = self.child.as_mut().expect("it runs").try_wait().unwrap();
+            if let Some(status) = ended {
+                let child = self.child.take().expect("it ran").wait_with_output().unwrap();
+                panic!("{what}: {status}: {}", String::from_utf8_lossy(&child.stderr));
+            }
+            assert!(begin.elapsed() < PATIENCE, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let process = self.process().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+    }
+
+    /// What it printed, once it has ended.
+    pub fn ended(mut self) -> Output {
+        self.child.take().expect("it runs").wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

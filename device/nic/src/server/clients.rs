@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The side of the socket that serves clients: a thread that lets them in, and one for each, which
+//! reads lines, bounds them, has the worker carry them out and writes the answers.
+//!
+//! Requests that have arrived together go to the worker together, so that a stream of a hundred
+//! thousand rules costs a hand-over a batch and not one a rule.
+
+use super::folder::{FolderError, RunFolder, Taken};
+use super::handle::{Answer, Handle};
+use super::request::{MOST_REQUEST_BYTES, Request};
+use serde_json::{Value, json};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Clients at a time.
+const MOST_CLIENTS: usize = 256;
+/// Requests that go to the worker together.
+const MOST_TOGETHER: usize = 256;
+/// How long a client may be silent.
+const MOST_SILENCE: Duration = Duration::from_secs(600);
+/// How long a client may leave its answer unread.
+const MOST_UNREAD: Duration = Duration::from_secs(30);
+/// How long the end of a server waits for answers to be written.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Stack of a client's thread: parsing goes 128 objects deep at most.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Serves a program's socket until it is dropped.
+pub struct Server {
+    taken: Taken,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    clients: usize,
+    /// Clients whose requests are with the worker, or whose answers are being written.
+    busy: usize,
+    is_closing: bool,
+}
+
+impl Server {
+    /// Takes `name` in `folder` and serves clients by asking `handle`.
+    ///
+    /// # Errors
+    /// A name that is taken or unfit, a folder that is not the user's alone, no thread.
+    pub fn start(folder: &RunFolder, name: &str, handle: Handle) -> Result<Self, FolderError> {
+        let taken = folder.take(name)?;
+        let shared = Arc::new(Shared::default());
+        let failed = |source| FolderError::File { path: taken.socket.clone(), source };
+        let listener = taken.listener.try_clone().map_err(failed)?;
+        let for_clients = shared.clone();
+        let accepting = std::thread::Builder::new().name("control".into()).spawn(move || {
+            for stream in listener.incoming() {
+                if for_clients.state().is_closing {
+                    return;
+                }
+                match stream {
+                    Ok(stream) => for_clients.let_in(stream, &handle),
+                    // No descriptors, or no memory: they may come back.
+                    Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                }
+            }
+        });
+        let accepting = Some(accepting.map_err(failed)?);
+        Ok(Self { taken, shared, accepting })
+    }
+
+    /// Where clients connect.
+    pub fn socket(&self) -> &std::path::Path {
+        &self.taken.socket
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.state().is_closing = true;
+        // It wakes the thread that waits for clients. If nobody can connect, nobody waits.
+        if UnixStream::connect(&self.taken.socket).is_ok()
+            && let Some(accepting) = self.accepting.take()
+        {
+            // A thread that has panicked has ended as well.
+            let _ = accepting.join();
+        }
+        let state = self.shared.state();
+        let waits = |state: &mut State| state.busy > 0;
+        drop(self.shared.changed.wait_timeout_while(state, LAST_ANSWERS, waits));
+    }
+}
+
+impl Shared {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // Its numbers are right at any moment, also when a thread has panicked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a thread for a client, or tells it that there are too many.
+    fn let_in(self: &Arc<Self>, mut stream: UnixStream, handle: &Handle) {
+        let has_limits = stream.set_read_timeout(Some(MOST_SILENCE)).is_ok()
+            && stream.set_write_timeout(Some(MOST_UNREAD)).is_ok();
+        if !has_limits {
+            return;
+        }
+        if self.state().clients >= MOST_CLIENTS {
+            let error = json!({"error": format!("{MOST_CLIENTS} clients are connected already")});
+            // One that does not listen misses the reason.
+            let _ = stream.write_all(format!("{error}\n").as_bytes());
+            return;
+        }
+        self.state().clients += 1;
+        let (shared, handle) = (self.clone(), handle.clone());
+        let thread = std::thread::Builder::new().name("client".into()).stack_size(STACK_BYTES);
+        let begun = thread.spawn(move || {
+            // What goes wrong at a client's socket is the client's end.
+            let _ = Conversation { stream, handle, shared: shared.clone() }.go_on();
+            shared.state().clients -= 1;
+        });
+        if begun.is_err() {
+            self.state().clients -= 1;
+        }
+    }
+}
+
+/// A client.
+struct Conversation {
+    stream: UnixStream,
+    handle: Handle,
+    shared: Arc<Shared>,
+}
+
+/// A line: what it asks for, or the answer if that is nothing; and the client's number for it.
+type Line = (Option<Value>, Result<Request, String>);
+
+impl Conversation {
+    /// Answers until the client goes.
+    fn go_on(&mut self) -> io::Result<()> {
+        let mut unread = vec![];
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let count = self.stream.read(&mut piece)?;
+            if count == 0 {
+                return Ok(());
+            }
+            // A line that is in several pieces is looked through once.
+            let searched = unread.len();
+            unread.extend_from_slice(&piece[..count]);
+            let Some(end) = unread[searched..].iter().rposition(|byte| *byte == b'\n') else {
+                if unread.len() > MOST_REQUEST_BYTES {
+                    let error = format!("a request has at most {MOST_REQUEST_BYTES} bytes");
+                    return self.write(&[(None, Err(error))]);
+                }
+                continue;
+            };
+            let rest = unread.split_off(searched + end + 1);
+            let lines = unread.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            let lines: Vec<&[u8]> = lines.filter(|line| !line.trim_ascii().is_empty()).collect();
+            for together in lines.chunks(MOST_TOGETHER) {
+                self.answer(together.iter().map(|line| parse(line)).collect())?;
+            }
+            unread = rest;
+        }
+    }
+
+    /// Has the worker carry out what is in order, and writes an answer for each line.
+    fn answer(&mut self, lines: Vec<Line>) -> io::Result<()> {
+        let mut requests = vec![];
+        let lines: Vec<(Option<Value>, Option<String>)> = lines
+            .into_iter()
+            .map(|(id, request)| match request {
+                Ok(request) => {
+                    requests.push(request);
+                    (id, None)
+                }
+                Err(error) => (id, Some(error)),
+            })
+            .collect();
+        self.shared.state().busy += 1;
+        let count = requests.len();
+        let answers = if count == 0 { Some(vec![]) } else { self.handle.ask_all(requests) };
+        let ended = || vec![Err("the program has ended".to_owned()); count];
+        let mut answers = answers.unwrap_or_else(ended).into_iter();
+        let answers: Vec<(Option<Value>, Answer)> = lines
+            .into_iter()
+            .map(|(id, error)| match error {
+                Some(error) => (id, Err(error)),
+                None => (id, answers.next().unwrap_or(Ok(Value::Null))),
+            })
+            .collect();
+        let written = self.write(&answers);
+        self.shared.state().busy -= 1;
+        self.shared.changed.notify_all();
+        written
+    }
+
+    fn write(&mut self, answers: &[(Option<Value>, Answer)]) -> io::Result<()> {
+        let mut text = String::new();
+        for (id, answer) in answers {
+            let mut object = match answer {
+                Ok(result) => json!({"ok": result}),
+                Err(error) => json!({"error": error}),
+            };
+            if let Some(id) = id {
+                object["id"] = id.clone();
+            }
+            text += &object.to_string();
+            text.push('\n');
+        }
+        self.stream.write_all(text.as_bytes())
+    }
+}
+
+fn parse(line: &[u8]) -> Line {
+    if line.len() > MOST_REQUEST_BYTES {
+        return (None, Err(format!("a request has at most {MOST_REQUEST_BYTES} bytes")));
+    }
+    let mut value: Value = match serde_json::from_slice(line) {
+        Ok(value) => value,
+        Err(_) => return (None, Request::parse(line).map_err(|error| error.to_string())),
+    };
+    let id = value.as_object_mut().and_then(|members| members.remove("id"));
+    (id, Request::of_value(value).map_err(|error| error.to_string()))
+}

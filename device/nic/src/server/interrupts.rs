@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! SIGINT and SIGTERM as a request to stop: the program ends between two batches, with everything
+//! sent that had come out. A second one ends the process at once.
+
+use super::handle::Handle;
+use super::request::Request;
+use std::io;
+use std::mem::MaybeUninit;
+
+/// The exit status of a process that a second signal ended.
+const ENDED_AT_ONCE: i32 = 130;
+
+/// From now on these signals stop the worker that `handle` reaches. To be called before other
+/// threads begin, because they inherit which signals they leave alone.
+///
+/// # Errors
+/// No thread, or the kernel refuses.
+pub fn stop_on_interrupts(handle: Handle) -> io::Result<()> {
+    let mut signals = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set it is given, the others read it.
+    let (signals, refused) = unsafe {
+        libc::sigemptyset(signals.as_mut_ptr());
+        let mut signals = signals.assume_init();
+        libc::sigaddset(&mut signals, libc::SIGINT);
+        libc::sigaddset(&mut signals, libc::SIGTERM);
+        let refused = libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        (signals, refused)
+    };
+    if refused != 0 {
+        return Err(io::Error::from_raw_os_error(refused));
+    }
+    let wait = move || {
+        let mut signal = 0;
+        // SAFETY: both live for the length of the call.
+        unsafe { libc::sigwait(&signals, &mut signal) == 0 }
+    };
+    let stop = move || {
+        if wait() {
+            let asks = std::thread::Builder::new().name("stop".into());
+            // Without a thread to ask, only the second signal ends the process.
+            let _ = asks.spawn(move || handle.ask(Request::Stop));
+        }
+        if wait() {
+            std::process::exit(ENDED_AT_ONCE);
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(stop).map(drop)
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program that goes on running, and can be steered while traffic flows (ClickNP 3.2, 3.7).
+//!
+//! 1. [`Server::start`] takes a name, and a socket in a folder of the user's where requests arrive.
+//! 2. The [`Worker`] runs the device between its ports, on the thread that has them. When nothing
+//!    moves it looks again for a moment, then waits for its ports and for requests, so that an idle
+//!    process uses no processor.
+//! 3. Each client has a thread that reads its requests, one JSON object a line, checks their size
+//!    and form, and hands them to the worker over a bounded queue. So a slow or hostile client
+//!    holds up nobody but itself.
+//! 4. The worker carries requests out between two runs of the graph, for a bounded time, then goes
+//!    on with traffic. Answers go back the same way.
+//! 5. When the worker ends, the server refuses what still waits, and takes its name away.
+//!
+//! [`Client`] is the other side. The requests are in [`Request`] and in `docs/running.md`.
+
+mod client;
+mod clients;
+mod execute;
+mod folder;
+mod handle;
+mod interrupts;
+mod request;
+mod told;
+mod wake;
+mod worker;
+
+pub use client::{Client, ClientError};
+pub use clients::Server;
+pub use folder::{FolderError, RunFolder};
+pub use handle::{Handle, Jobs, jobs};
+pub use interrupts::stop_on_interrupts;
+pub use request::{Request, RequestError, StatsFormat};
+pub use told::ToldLog;
+pub use wake::Wake;
+pub use worker::{JoinedPorts, Worker, WorkerEnd, WorkerError};

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a running program can be asked: one JSON object a line, `{"do": "call", "call":
+//! "exact.insert({source: 10.0.0.1}, 0, 5)"}`. What is missing, of another shape or unknown is told
+//! by name. A line comes from another process, so it is checked in every part.
+
+use crate::call::{Call, CallError};
+use serde_json::{Map, Value};
+
+/// Most bytes of a line.
+pub const MOST_REQUEST_BYTES: usize = 4 << 20;
+
+/// Something that the worker does between two runs.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Request {
+    /// `call`: calls a method, also of a table; gives its result.
+    Call(Call),
+    /// `signal`: sends a signal; gives the words of its answer.
+    Signal {
+        /// To whom.
+        instance: String,
+        /// What is asked for.
+        command: u32,
+        /// `LParam`.
+        words: Vec<u64>,
+    },
+    /// `get`: gives the value of a variable or a part of it.
+    Get {
+        /// As in the source.
+        path: String,
+    },
+    /// `set`: writes a variable or a part of it.
+    Set {
+        /// As in the source.
+        path: String,
+        /// In any form that the variable takes.
+        value: Value,
+    },
+    /// `variables`: gives the values of all variables that are not too long.
+    Variables,
+    /// `methods`: lists what can be called, tables too.
+    Methods,
+    /// `stats`: gives all counters.
+    Stats(StatsFormat),
+    /// `told`: gives lines of printf, log and breakpoint from a number on.
+    Told {
+        /// The number.
+        since: u64,
+    },
+    /// `resume`: lets an instance go on from its breakpoint; without one, all that rest.
+    Resume {
+        /// Whom.
+        instance: Option<String>,
+    },
+    /// `init`: applies initial values and calls, in the shape of an `--init` file.
+    Init(Value),
+    /// `status`: tells what runs, since when, between which ports.
+    Status,
+    /// `stop`: ends the program.
+    Stop,
+}
+
+/// How counters are given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum StatsFormat {
+    /// An object.
+    #[default]
+    Json,
+    /// Tables, as a string.
+    Text,
+    /// Prometheus' text exposition format, as a string.
+    Prometheus,
+}
+
+/// Why a line is no request.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RequestError {
+    /// No JSON.
+    #[error("no JSON: {0}; a request is one object a line, such as {{\"do\": \"stats\"}}")]
+    Json(String),
+    /// JSON of another kind.
+    #[error("a request is an object, such as {{\"do\": \"stats\"}}")]
+    NoObject,
+    /// Not known.
+    #[error("`do` is {0}; it may be {known}", known = KNOWN.join(", "))]
+    Unknown(String),
+    /// A member that should be there and is not.
+    #[error("`{what}` needs `{member}`: {expected}")]
+    Missing {
+        /// The request.
+        what: &'static str,
+        /// What is missing.
+        member: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A member of another kind.
+    #[error("`{member}` of `{what}` is {got}: expected {expected}")]
+    Kind {
+        /// The request.
+        what: &'static str,
+        /// Which.
+        member: &'static str,
+        /// What it is.
+        got: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A member that means nothing.
+    #[error("`{what}` has no `{member}`")]
+    Extra {
+        /// The request.
+        what: &'static str,
+        /// Which.
+        member: String,
+    },
+    /// The text of a call.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+/// What `do` may be.
+const KNOWN: [&str; 12] = [
+    "call",
+    "signal",
+    "get",
+    "set",
+    "variables",
+    "methods",
+    "stats",
+    "told",
+    "resume",
+    "init",
+    "status",
+    "stop",
+];
+/// Bytes of a value that an error repeats.
+const MOST_BYTES_SHOWN: usize = 60;
+
+impl Request {
+    /// What a line asks for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(line: &[u8]) -> Result<Self, RequestError> {
+        let value: Value =
+            serde_json::from_slice(line).map_err(|error| RequestError::Json(error.to_string()))?;
+        Self::of_value(value)
+    }
+
+    /// What an object asks for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_value(value: Value) -> Result<Self, RequestError> {
+        let Value::Object(mut members) = value else { return Err(RequestError::NoObject) };
+        let name = members.remove("do").unwrap_or_default();
+        let known = KNOWN.iter().find(|known| name.as_str() == Some(known));
+        let what = *known.ok_or_else(|| RequestError::Unknown(shown(&name)))?;
+        let mut members = Members { what, members };
+        let request = members.request()?;
+        match members.members.keys().next() {
+            Some(extra) => Err(RequestError::Extra { what, member: cut(extra) }),
+            None => Ok(request),
+        }
+    }
+}
+
+/// The members of a request that nobody has looked at yet.
+struct Members {
+    what: &'static str,
+    members: Map<String, Value>,
+}
+
+impl Members {
+    fn request(&mut self) -> Result<Request, RequestError> {
+        Ok(match self.what {
+            "call" => Request::Call(self.call()?),
+            "signal" => Request::Signal {
+                instance: self.text("instance", "the name of an instance")?,
+                command: self.number("command")?.unwrap_or(0),
+                words: self.words()?,
+            },
+            "get" => Request::Get { path: self.text("path", "instance.variable")? },
+            "set" => Request::Set {
+                path: self.text("path", "instance.variable")?,
+                value: self.needed("value", "what the variable becomes")?,
+            },
+            "variables" => Request::Variables,
+            "methods" => Request::Methods,
+            "stats" => Request::Stats(self.format()?),
+            "told" => Request::Told { since: self.number("since")?.unwrap_or(0) },
+            "resume" => Request::Resume {
+                instance: match self.members.contains_key("instance") {
+                    true => Some(self.text("instance", "the name of an instance")?),
+                    false => None,
+                },
+            },
+            "init" => Request::Init(self.needed("values", "an object of instances")?),
+            "status" => Request::Status,
+            _ => Request::Stop,
+        })
+    }
+
+    /// A call as text, or as a path with a list of arguments.
+    fn call(&mut self) -> Result<Call, RequestError> {
+        if self.members.contains_key("call") {
+            return Ok(self.text("call", "instance.method(value, value)")?.parse()?);
+        }
+        let path = self.text("path", "instance.method, or `call` with the whole call")?;
+        let arguments = self.members.remove("arguments").unwrap_or(Value::Array(vec![]));
+        let arguments = match arguments {
+            Value::Array(arguments) => arguments,
+            other => return Err(self.kind("arguments", &other, "a list")),
+        };
+        Ok(Call { path, arguments })
+    }
+
+    fn words(&mut self) -> Result<Vec<u64>, RequestError> {
+        let expected = "a list of numbers from 0 to 18446744073709551615";
+        let Some(value) = self.members.remove("words") else { return Ok(vec![]) };
+        let words = value.as_array().and_then(|words| words.iter().map(Value::as_u64).collect());
+        words.ok_or_else(|| self.kind("words", &value, expected))
+    }
+
+    fn format(&mut self) -> Result<StatsFormat, RequestError> {
+        let Some(value) = self.members.remove("format") else { return Ok(StatsFormat::Json) };
+        match value.as_str() {
+            Some("json") => Ok(StatsFormat::Json),
+            Some("text") => Ok(StatsFormat::Text),
+            Some("prometheus") => Ok(StatsFormat::Prometheus),
+            _ => Err(self.kind("format", &value, "json, text or prometheus")),
+        }
+    }
+
+    fn needed(
+        &mut self,
+        member: &'static str,
+        expected: &'static str,
+    ) -> Result<Value, RequestError> {
+        let missing = RequestError::Missing { what: self.what, member, expected };
+        self.members.remove(member).ok_or(missing)
+    }
+
+    fn text(
+        &mut self,
+        member: &'static str,
+        expected: &'static str,
+    ) -> Result<String, RequestError> {
+        match self.needed(member, expected)? {
+            Value::String(text) => Ok(text),
+            other => Err(self.kind(member, &other, "a string")),
+        }
+    }
+
+    fn number<T: TryFrom<u64>>(&mut self, member: &'static str) -> Result<Option<T>, RequestError> {
+        let Some(value) = self.members.remove(member) else { return Ok(None) };
+        let number = value.as_u64().and_then(|number| number.try_into().ok());
+        let wrong = || self.kind(member, &value, "a number that is not negative and not too large");
+        number.map(Some).ok_or_else(wrong)
+    }
+
+    fn kind(&self, member: &'static str, value: &Value, expected: &'static str) -> RequestError {
+        RequestError::Kind { what: self.what, member, got: shown(value), expected }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    cut(&value.to_string())
+}
+
+/// The beginning of a text: an answer does not repeat megabytes.
+fn cut(text: &str) -> String {
+    let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= MOST_BYTES_SHOWN);
+    end.map_or_else(|| text.to_owned(), |end| format!("{}...", &text[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parse(text: &str) -> Result<Request, String> {
+        Request::parse(text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn requests_are_objects_with_what_to_do() {
+        let call = Call { path: "fw.insert".into(), arguments: vec![json!("1"), json!(["2"])] };
+        assert_eq!(parse(r#"{"do":"call","call":"fw.insert(1, [2])"}"#), Ok(Request::Call(call)));
+        let call = Call { path: "fw.insert".into(), arguments: vec![json!(1), json!({"a": 2})] };
+        let text = r#"{"do":"call","path":"fw.insert","arguments":[1,{"a":2}]}"#;
+        assert_eq!(parse(text), Ok(Request::Call(call)));
+        let signal = Request::Signal { instance: "cnt".into(), command: 1, words: vec![u64::MAX] };
+        let text = r#"{"do":"signal","instance":"cnt","command":1,"words":[18446744073709551615]}"#;
+        assert_eq!(parse(text), Ok(signal));
+        let set = Request::Set { path: "a.b".into(), value: json!([1]) };
+        assert_eq!(parse(r#"{"do":"set","path":"a.b","value":[1]}"#), Ok(set));
+        let stats = Request::Stats(StatsFormat::Prometheus);
+        assert_eq!(parse(r#"{"do":"stats","format":"prometheus"}"#), Ok(stats));
+        assert_eq!(parse(r#"{"do":"told"}"#), Ok(Request::Told { since: 0 }));
+        assert_eq!(parse(r#"{"do":"resume"}"#), Ok(Request::Resume { instance: None }));
+        assert_eq!(parse(r#" {"do":"stop"} "#), Ok(Request::Stop));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_name() {
+        for (text, message) in [
+            ("", "no JSON"),
+            ("{\"do\":", "no JSON"),
+            ("[]", "a request is an object"),
+            ("{}", "`do` is null; it may be call, signal,"),
+            (r#"{"do":"fly"}"#, r#"`do` is "fly"; it may be"#),
+            (r#"{"do":"get"}"#, "`get` needs `path`: instance.variable"),
+            (r#"{"do":"get","path":7}"#, "`path` of `get` is 7: expected a string"),
+            (r#"{"do":"set","path":"a"}"#, "`set` needs `value`"),
+            (r#"{"do":"stop","now":true}"#, "`stop` has no `now`"),
+            (r#"{"do":"told","since":-1}"#, "`since` of `told` is -1"),
+            (r#"{"do":"signal","instance":"a","command":4294967296}"#, "`command` of `signal`"),
+            (r#"{"do":"signal","instance":"a","words":[-1]}"#, "`words` of `signal` is [-1]"),
+            (r#"{"do":"stats","format":"xml"}"#, "expected json, text or prometheus"),
+            (r#"{"do":"call","call":"a.b(1"}"#, "expected , or ) at character 6"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+        let long = format!(r#"{{"do":"{}"}}"#, "ä".repeat(1_000));
+        assert!(parse(&long).unwrap_err().len() < 400);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let good =
+            br#"{"do":"call","path":"a.b","arguments":[1,{"x":"1"}],"call":"a.b({x: [1, 2]})"}"#;
+        let mut parsed = 0;
+        for _ in 0..20_000 {
+            let mut line = good.to_vec();
+            for _ in 0..random.usize(0..4) {
+                let at = random.usize(0..line.len());
+                match random.u8(0..3) {
+                    0 => line[at] = random.u8(..),
+                    1 => drop(line.remove(at)),
+                    _ => line.insert(at, *random.choice(b"{}[]()\",:\\0a").unwrap_or(&0)),
+                }
+            }
+            parsed += u32::from(Request::parse(&line).is_ok());
+            let noise: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(..)).collect();
+            assert!(Request::parse(&noise).is_err());
+        }
+        assert!(parsed < 20_000, "mutations are noticed");
+        let deep = [&b"[".repeat(1 << 20)[..], b"{"].concat();
+        assert!(Request::parse(&deep).is_err());
+    }
+}

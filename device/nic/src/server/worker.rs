@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The worker: runs a device between its ports for as long as there may be traffic, and carries out
+//! requests in between.
+//!
+//! A run gives way after [`TURNS`] batches, or behind the next one when a request waits. When
+//! nothing moves the worker goes on looking for [`SPIN`], because the next frame of a busy link is
+//! nearer than a sleep is long; then it sleeps until a port or a request wakes it.
+
+use super::handle::Jobs;
+use super::told::ToldLog;
+use super::wake::Wake;
+use crate::device::{Device, Ports, RunEnd};
+use crate::manager::{Manager, ManagerError};
+use crate::port::{Receive, Transmit};
+use freeport_ir::InstanceId;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Batches of each input between two looks at what was printed and logged.
+const TURNS: u32 = 1_024;
+/// How long requests may hold up traffic at a time. A receive ring of 4,096 frames holds what comes
+/// in 270 microseconds at 10 Gb/s and the least frame size.
+const SHARE: Duration = Duration::from_micros(100);
+/// How long the worker looks again before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// Sleep of a graph that goes on by itself, without frames.
+const SELF_MOVING_SLEEP: Duration = Duration::from_micros(50);
+/// Sleep where a port has nothing to wait for.
+const BLIND_SLEEP: Duration = Duration::from_millis(1);
+/// Longest sleep: an element may wait for a time, which wakes nobody.
+const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+
+/// Ports with the endpoints they are joined to.
+#[derive(Default)]
+pub struct JoinedPorts {
+    /// Into the graph.
+    pub inputs: Vec<(String, Box<dyn Receive>)>,
+    /// Out of the graph.
+    pub outputs: Vec<(String, Box<dyn Transmit>)>,
+}
+
+/// Runs a device and carries out requests.
+pub struct Worker<D> {
+    pub(super) manager: Manager<D>,
+    ports: JoinedPorts,
+    jobs: Jobs,
+    pub(super) control: Control,
+}
+
+/// What requests see and change beside the device.
+pub(super) struct Control {
+    /// What [`Request::Status`](super::Request::Status) tells of the process.
+    pub about: Value,
+    pub started: Instant,
+    pub told: ToldLog,
+    /// Instances that rest at a breakpoint.
+    pub resting: BTreeSet<InstanceId>,
+    pub state: &'static str,
+    pub is_to_stop: bool,
+}
+
+/// Why a worker ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WorkerEnd {
+    /// Every input has ended, and everything has left.
+    Ended,
+    /// It was asked to.
+    Stopped,
+    /// Every input has ended, and items wait in the graph for ever.
+    Stalled(String),
+}
+
+/// Why a worker cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// In the device, or at a port.
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+    /// Waiting.
+    #[error("the ports cannot be waited for: {0}")]
+    Wait(io::Error),
+}
+
+impl JoinedPorts {
+    /// As a device takes them.
+    pub fn ports(&mut self) -> Ports<'_> {
+        let mut ports = Ports::new();
+        for (endpoint, port) in &mut self.inputs {
+            ports = ports.with_input(endpoint, port);
+        }
+        for (endpoint, port) in &mut self.outputs {
+            ports = ports.with_output(endpoint, port);
+        }
+        ports
+    }
+}
+
+impl<D: Device> Worker<D> {
+    /// A worker that has not begun. `about` is an object that tells clients what runs here.
+    pub fn new(manager: Manager<D>, ports: JoinedPorts, jobs: Jobs, about: Value) -> Self {
+        let control = Control {
+            about,
+            started: Instant::now(),
+            told: ToldLog::default(),
+            resting: BTreeSet::new(),
+            state: "starting",
+            is_to_stop: false,
+        };
+        Self { manager, ports, jobs, control }
+    }
+
+    /// The device by names, for what comes behind the run.
+    pub fn into_manager(self) -> Manager<D> {
+        self.manager
+    }
+
+    /// Runs until every input has ended or somebody stops it. What has come out by then has left,
+    /// as far as the ports take it.
+    ///
+    /// # Errors
+    /// What went wrong in the device or at a port.
+    pub fn run(&mut self) -> Result<WorkerEnd, WorkerError> {
+        let mut moved_at = Instant::now();
+        loop {
+            let wake = self.jobs.wake().clone();
+            let mut ports = self.ports.ports().with_pause(TURNS, wake.flag());
+            let run = self.manager.run(&mut ports)?;
+            let has_moved = run.received + run.sent > 0;
+            if has_moved {
+                moved_at = Instant::now();
+            }
+            self.control.state = state(&run.end, has_moved);
+            self.keep_told();
+            self.serve();
+            if self.control.is_to_stop {
+                self.flush()?;
+                return Ok(WorkerEnd::Stopped);
+            }
+            match run.end {
+                RunEnd::Ended => return Ok(WorkerEnd::Ended),
+                RunEnd::Stalled(report) => return Ok(WorkerEnd::Stalled(report)),
+                RunEnd::Breakpoint(instance) if self.control.resting.insert(instance) => {}
+                _ if has_moved => {}
+                RunEnd::Idle if moved_at.elapsed() < SPIN => std::hint::spin_loop(),
+                end => self.wait(&wake, &end).map_err(WorkerError::Wait)?,
+            }
+        }
+    }
+
+    /// Carries out what waits, for a bounded time.
+    fn serve(&mut self) {
+        let Self { manager, control, jobs, .. } = self;
+        jobs.serve(SHARE, |request| control.execute(manager, request));
+    }
+
+    /// Takes over what probes have told.
+    fn keep_told(&mut self) {
+        let told = self.manager.device_mut().take_told();
+        let program = self.manager.device().program();
+        for (instance, text) in &told.lines {
+            self.control.told.push(&program.instance(*instance).name, text);
+        }
+        self.control.told.lose(told.lost);
+    }
+
+    /// Sleeps until something may move again.
+    fn wait(&self, wake: &Wake, end: &RunEnd) -> io::Result<()> {
+        let mut polls = vec![poll_entry(wake.as_fd(), libc::POLLIN)];
+        let mut longest = LONGEST_SLEEP;
+        match end {
+            RunEnd::OutputFull => {
+                for (_, port) in &self.ports.outputs {
+                    match port.readiness() {
+                        Some(descriptor) => polls.push(poll_entry(descriptor, libc::POLLOUT)),
+                        None => longest = longest.min(BLIND_SLEEP),
+                    }
+                }
+            }
+            RunEnd::Paused => longest = SELF_MOVING_SLEEP,
+            // While an instance rests no frame is taken in, so that inputs are no reason to wake.
+            RunEnd::Breakpoint(_) => {}
+            _ => {
+                for (_, port) in self.ports.inputs.iter().filter(|(_, port)| !port.is_ended()) {
+                    match port.readiness() {
+                        Some(descriptor) => polls.push(poll_entry(descriptor, libc::POLLIN)),
+                        None => longest = longest.min(BLIND_SLEEP),
+                    }
+                }
+            }
+        }
+        poll(&mut polls, longest)?;
+        if polls[0].revents != 0 {
+            wake.drain();
+        }
+        Ok(())
+    }
+
+    /// Pushes out what ports still hold.
+    fn flush(&mut self) -> Result<(), WorkerError> {
+        for (endpoint, port) in &mut self.ports.outputs {
+            port.flush().map_err(|source| {
+                let endpoint = endpoint.clone();
+                ManagerError::from(crate::device::DeviceError::Port { endpoint, source })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// What [`Request::Status`](super::Request::Status) says that it does.
+fn state(end: &RunEnd, has_moved: bool) -> &'static str {
+    match end {
+        RunEnd::Breakpoint(_) => "at a breakpoint",
+        RunEnd::OutputFull => "waiting for an output",
+        RunEnd::Stalled(_) => "stalled",
+        RunEnd::Ended => "ended",
+        RunEnd::Idle if !has_moved => "idle",
+        RunEnd::Idle | RunEnd::Paused => "running",
+    }
+}
+
+fn poll_entry(descriptor: BorrowedFd<'_>, events: i16) -> libc::pollfd {
+    libc::pollfd { fd: descriptor.as_raw_fd(), events, revents: 0 }
+}
+
+/// Waits for any of the entries, for at most that long; a signal ends it as well.
+fn poll(entries: &mut [libc::pollfd], longest: Duration) -> io::Result<()> {
+    let longest = libc::timespec {
+        tv_sec: longest.as_secs() as libc::time_t,
+        tv_nsec: longest.subsec_nanos().into(),
+    };
+    let count = entries.len() as libc::nfds_t;
+    // SAFETY: `entries` has `count` entries, and both it and `longest` outlive the call.
+    let ready = unsafe { libc::ppoll(entries.as_mut_ptr(), count, &longest, std::ptr::null()) };
+    if ready >= 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        error => Err(error),
+    }
+}
