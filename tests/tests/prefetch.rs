@@ -108,7 +108,7 @@ fn a_lossy_channel_drops_only_when_its_reader_is_held() {
     for (driver, status) in replayed_after(LOSSY, &["to_host"]) {
         assert_eq!(status, RunStatus::Idle);
         let counters = driver.graph.counters();
-        let lossy = counters.channels.iter().map(|channel| channel.drops).sum::<u64>();
+        let lossy = counters.channels.iter().map(|channel| channel.dropped).sum::<u64>();
         assert_eq!(counters.instances[0].firings, counters.instances[1].firings + lossy);
         dropped += lossy;
     }
@@ -125,7 +125,7 @@ fn a_lossy_channel_drops_only_when_its_reader_is_held() {
     });
     let status = graph.run(&mut io.by_ref().collect::<Vec<_>>()).expect("an io for each endpoint");
     assert_eq!(status, RunStatus::Idle);
-    let drops: u64 = graph.counters().channels.iter().map(|channel| channel.drops).sum();
+    let drops: u64 = graph.counters().channels.iter().map(|channel| channel.dropped).sum();
     assert_eq!(drops, 0, "there is room for all, and the reader gets its turn in time");
 }
 

@@ -100,6 +100,8 @@ pub struct Execution {
     pub tables: Vec<Vec<TableEntries>>,
     /// By instance.
     pub counters: Vec<InstanceCounters>,
+    /// By channel, [without stalls](ChannelCounters::without_stalls).
+    pub channels: Vec<ChannelCounters>,
     /// By instance: answers to signals, methods and actions on tables, in order.
     pub answers: Vec<Vec<Bits>>,
 }
@@ -118,6 +120,31 @@ pub struct InstanceCounters {
     pub empty_reads: u64,
     /// Traps.
     pub traps: BTreeMap<TrapCode, u64>,
+}
+
+/// What went through a channel. An item is counted when it enters; one that the host feeds, when
+/// the other end of the channel takes it, because nothing says where it waits until then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelCounters {
+    /// Items.
+    pub items: u64,
+    /// Packets: flits with `sop`, packet items, or records.
+    pub packets: u64,
+    /// Bytes: the payload of flits without their pad, the length of packets, or of records their
+    /// bits in whole bytes.
+    pub bytes: u64,
+    /// Firings that had to wait because the channel was full, each counted once. How many these
+    /// are depends on the schedule.
+    pub stalls: u64,
+    /// Items that a lossy channel dropped because it was full.
+    pub dropped: u64,
+}
+
+impl ChannelCounters {
+    /// What does not depend on the schedule.
+    pub fn without_stalls(self) -> Self {
+        Self { stalls: 0, ..self }
+    }
 }
 
 /// Whether the firings of an element depend on which inputs happen to be ready. Only such elements

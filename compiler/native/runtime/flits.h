@@ -245,7 +245,7 @@ INLINE void flit_output_write(struct flit_output *output, struct flit_input *sou
 
 INLINE void count_flit(struct channel *channel, const struct wide_512 *flit) {
     channel->items++;
-    channel->packets += flit_eop(flit);
+    channel->packets += flit_sop(flit);
     channel->bytes += PAYLOAD_BYTES - (flit_pad(flit) & (PAYLOAD_BYTES - 1));
 }
 
@@ -290,9 +290,9 @@ INLINE void flit_output_pass(struct flit_output *output, const struct passage *p
     if (passage->has_last) flit_output_end(output);
 }
 
+// None of the flits is its packet's first.
 INLINE void count_passage(struct channel *channel, const struct passage *passage) {
     channel->items += passage->flits;
-    channel->packets += passage->has_last;
     channel->bytes += passage->bytes;
 }
 

@@ -193,7 +193,6 @@ INLINE bool packet_adjust_tail(struct runtime *runtime, struct packet *packet, i
 
 INLINE void count_packet(struct channel *channel, const struct packet *packet) {
     channel->items++;
-    channel->packets++;
     channel->bytes += packet->length;
 }
 

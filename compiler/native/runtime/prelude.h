@@ -177,7 +177,9 @@ struct runtime {
 
 struct channel {
     uint32_t head, fill; // Of its ring.
+    // Packets of flits only, and bytes of flits and packets: records have all of one size.
     uint64_t items, packets, bytes, stalls, drops;
+    uint64_t stalled_at; // Items that had entered when a firing was held last, and 1.
     struct stream history, keep;
     uint8_t is_dropping; // Lossy: the packet that passes is dropped.
     uint8_t is_inside;   // Lossy: a packet that is kept has begun.
@@ -264,7 +266,7 @@ struct output_layout {
     uint64_t offset; // Of its counters `too_long` and `malformed` in the graph, or ~0.
 };
 
-#define ABI_VERSION 3
+#define ABI_VERSION 4
 
 struct image {
     uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;
@@ -342,10 +344,7 @@ OUT_OF_LINE void tell(struct instance *instance, uint32_t probe, const uint8_t *
 
 // Channels.
 
-INLINE void count_record(struct channel *channel, uint64_t bytes) {
-    channel->items++;
-    channel->bytes += bytes;
-}
+INLINE void count_record(struct channel *channel) { channel->items++; }
 
 // A step counts in a copy of the channel, made at its beginning and given back at its end.
 
@@ -368,6 +367,14 @@ INLINE void channel_close(struct channel *channel, const struct channel *copy) {
 // Whether the writer may fire: its item is sure to find room, one beyond the depth included.
 INLINE bool channel_admits(const struct channel *channel, uint32_t depth) {
     return LIKELY(channel->fill <= depth);
+}
+
+// Counts a firing that a full channel holds, once however often it is tried; `items` of those that
+// entered are not in `channel` yet.
+OUT_OF_LINE void channel_stalled(struct channel *channel, uint64_t items) {
+    const uint64_t at = channel->items + items + 1;
+    channel->stalls += channel->stalled_at != at;
+    channel->stalled_at = at;
 }
 
 // Whether a lossy channel keeps an item that is offered; `is_full` is asked at packet starts only.

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 /// What a library must say its structures are.
-pub(crate) const VERSION: u64 = 3;
+pub(crate) const VERSION: u64 = 4;
 
 /// Bytes that grow by a call to the host.
 #[repr(C)]
@@ -48,6 +48,7 @@ pub(crate) struct Channel {
     pub bytes: u64,
     pub stalls: u64,
     pub drops: u64,
+    pub stalled_at: u64,
     pub history: Stream,
     pub keep: Stream,
     pub is_dropping: u8,

@@ -7,7 +7,7 @@ use crate::library::{Instance, take};
 use crate::manifest::{ItemInfo, Manifest, ProbeKind, VariableInfo};
 use crate::{Error, Image, RunStatus, Stall, StalledChannel, WaitingInstance, abi};
 use freeport_ir::interp::format_printf;
-use freeport_ir::oracle::{HostAction, HostEvent, InstanceCounters};
+use freeport_ir::oracle::{ChannelCounters, HostAction, HostEvent, InstanceCounters};
 use freeport_ir::{Bits, InstanceId, ObjectId, SIGNAL_BITS, TrapCode};
 use std::sync::Arc;
 
@@ -28,21 +28,6 @@ pub struct Counters {
     pub channels: Vec<ChannelCounters>,
     /// By endpoint; zeros where no frames leave.
     pub outputs: Vec<OutputCounters>,
-}
-
-/// What passed a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ChannelCounters {
-    /// Items that entered.
-    pub items: u64,
-    /// Packets that entered, with their last flit where they are cut; 0 for records.
-    pub packets: u64,
-    /// Bytes of payload, or of records.
-    pub bytes: u64,
-    /// Firings that the channel held because it was full, once each time one was tried.
-    pub stalls: u64,
-    /// Items that a full lossy channel dropped.
-    pub drops: u64,
 }
 
 /// Frames that an endpoint did not give to the host.
@@ -301,7 +286,12 @@ impl Graph {
 
     fn channel(&self, at: usize) -> ChannelCounters {
         let abi::Channel { items, packets, bytes, stalls, drops, .. } = *self.code.channel(at);
-        ChannelCounters { items, packets, bytes, stalls, drops }
+        let (packets, bytes) = match self.manifest.channels[at].item {
+            ItemInfo::Flit => (packets, bytes),
+            ItemInfo::Packet => (items, bytes),
+            ItemInfo::Record(width) => (items, items * u64::from(width.div_ceil(8))),
+        };
+        ChannelCounters { items, packets, bytes, stalls, dropped: drops }
     }
 
     fn output(&self, at: usize) -> OutputCounters {

@@ -24,7 +24,7 @@ mod transparency;
 pub use compile::{Image, build, build_functions, emit};
 pub use error::Error;
 pub use function::{Functions, Returned, build_function};
-pub use graph::{ChannelCounters, Counters, Graph, OutputCounters, ProbeEvent};
+pub use graph::{Counters, Graph, OutputCounters, ProbeEvent};
 pub use io::{Buffer, EndpointIo, Frame, Placed};
 pub use manifest::Manifest;
 pub use options::Options;

@@ -3,10 +3,10 @@
 
 use crate::library::take;
 use crate::manifest::Manifest;
-use crate::{Graph, abi};
+use crate::{Counters, Graph, abi};
 use freeport_ir::Bits;
 use freeport_ir::interp::packet_bits;
-use freeport_ir::oracle::{ChannelOracle, Execution, InstanceOracle, Oracles};
+use freeport_ir::oracle::{ChannelCounters, ChannelOracle, Execution, InstanceOracle, Oracles};
 
 impl Graph {
     /// The choices and histories since they were last taken, with the state and the counters as
@@ -16,10 +16,12 @@ impl Graph {
     pub fn take_recording(&mut self) -> (Oracles, Execution) {
         let manifest = self.manifest().clone();
         let mut oracles = Oracles::default();
+        let Counters { instances, channels, .. } = self.counters();
         let mut execution = Execution {
             state: self.state(&manifest),
             tables: self.tables(&manifest),
-            counters: self.counters().instances,
+            counters: instances,
+            channels: channels.into_iter().map(ChannelCounters::without_stalls).collect(),
             answers: std::mem::take(&mut self.answers),
             ..Execution::default()
         };

@@ -231,7 +231,7 @@ fn drops_traps_and_packets_made_of_nothing_agree() {
     for (driver, status) in replay_rounds(&program, 0, from_one(3, 80)) {
         assert_eq!(status, RunStatus::Idle);
         let counters = driver.graph.counters();
-        drops += counters.channels.iter().map(|channel| channel.drops).sum::<u64>();
+        drops += counters.channels.iter().map(|channel| channel.dropped).sum::<u64>();
         traps += counters.instances[0].traps.values().sum::<u64>();
     }
     assert!(drops > 0 && traps > 0, "{drops} drops, {traps} traps");

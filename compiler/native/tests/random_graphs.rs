@@ -85,7 +85,7 @@ fn random_graphs_replay() {
             let status = driver.run_in_pieces(&mut random, 15);
             stalled += u32::from(matches!(status, RunStatus::Stalled(_)));
             let channels = driver.graph.counters().channels;
-            dropped += channels.iter().map(|channel| channel.drops).sum::<u64>();
+            dropped += channels.iter().map(|channel| channel.dropped).sum::<u64>();
             by_reference += driver.by_reference;
             let (oracles, execution) = driver.graph.take_recording();
             driver.check_entered(&program, &execution);

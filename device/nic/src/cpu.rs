@@ -11,8 +11,8 @@
 mod tests;
 
 use crate::device::{
-    Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
-    RunEnd, Told, port_error,
+    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
+    port_error,
 };
 use crate::port::{
     BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, Pages, PortError, Sent, Transmit,
@@ -416,12 +416,7 @@ impl Device for CpuDevice<'_> {
         for (endpoint, output) in endpoints.iter_mut().zip(&self.outputs) {
             endpoint.dropped += output.waiting.dropped;
         }
-        let channel = |it: &freeport_native::ChannelCounters| ChannelCounters {
-            items: it.items,
-            dropped: it.drops,
-        };
-        let channels = counted.channels.iter().map(channel).collect();
-        DeviceCounters { instances: counted.instances, channels, endpoints }
+        DeviceCounters { instances: counted.instances, channels: counted.channels, endpoints }
     }
 
     /// Native code does not stop at breakpoints; it tells that it passed them.

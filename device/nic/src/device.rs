@@ -10,7 +10,7 @@
 //! goes on with them. So nothing is lost, and a caller is never stuck in a run.
 
 use crate::port::{PortError, Receive, Transmit};
-use freeport_ir::oracle::{InstanceCounters, TableEntries};
+use freeport_ir::oracle::{ChannelCounters, InstanceCounters, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -256,15 +256,6 @@ pub struct DeviceCounters {
     pub channels: Vec<ChannelCounters>,
     /// By endpoint.
     pub endpoints: Vec<EndpointCounters>,
-}
-
-/// What went through a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ChannelCounters {
-    /// Items that entered.
-    pub items: u64,
-    /// Items that were dropped because a lossy channel was full.
-    pub dropped: u64,
 }
 
 /// What passed an outer end of the graph.

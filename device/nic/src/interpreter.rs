@@ -4,8 +4,8 @@
 //! choice, so that the run can be had again.
 
 use crate::device::{
-    Bound, ChannelCounters, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run,
-    RunEnd, Told, port_error,
+    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
+    port_error,
 };
 use crate::port::{FrameQueue, MAX_FRAME};
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
@@ -260,17 +260,12 @@ impl Device for InterpreterDevice<'_> {
     }
 
     fn counters(&self) -> DeviceCounters {
-        let (graph, oracles) = (&self.program.graph, self.interpreter.oracles());
+        let graph = &self.program.graph;
         let instances = (0..graph.instances.len()).map(InstanceId::new);
-        let channels = oracles.channels.iter().enumerate();
+        let channels = (0..graph.channels.len()).map(ChannelId::new);
         DeviceCounters {
             instances: instances.map(|id| self.interpreter.counters(id).clone()).collect(),
-            channels: channels
-                .map(|(at, oracle)| ChannelCounters {
-                    items: self.interpreter.history(ChannelId::new(at)).len() as u64,
-                    dropped: oracle.keep.iter().filter(|is_kept| !**is_kept).count() as u64,
-                })
-                .collect(),
+            channels: channels.map(|id| self.interpreter.channel_counters(id)).collect(),
             endpoints: self.counters.clone(),
         }
     }

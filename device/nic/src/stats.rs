@@ -2,7 +2,8 @@
 //! Counters with their names: as a table, as JSON, and in Prometheus' text exposition format.
 
 use crate::device::DeviceCounters;
-use freeport_ir::{Direction, Program, TrapCode};
+use freeport_ir::oracle::ChannelCounters;
+use freeport_ir::{Channel, Direction, InstanceId, Program, Sink, Source, TrapCode};
 use serde_json::{Value, json};
 
 /// What a device has counted, by the names of the program.
@@ -16,6 +17,28 @@ pub struct Statistics {
     pub endpoints: Vec<EndpointRow>,
 }
 
+/// What went through one or several channels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Packets, and records as such.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// That of all channels of `program` that are at one side of an instance.
+    fn of(program: &Program, counters: &DeviceCounters, is_at: impl Fn(&Channel) -> bool) -> Self {
+        let channels = program.graph.channels.iter().zip(&counters.channels);
+        let mut all = Self::default();
+        for (_, counted) in channels.filter(|(channel, _)| is_at(channel)) {
+            all.packets += counted.packets;
+            all.bytes += counted.bytes;
+        }
+        all
+    }
+}
+
 /// The counters of an instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceRow {
@@ -25,6 +48,10 @@ pub struct InstanceRow {
     pub element: String,
     /// Firings that did something.
     pub firings: u64,
+    /// What went through the channels to its inputs, records included.
+    pub received: Traffic,
+    /// What went into the channels from its outputs, records included.
+    pub sent: Traffic,
     /// Accesses out of range.
     pub out_of_range: u64,
     /// Reads of a port that had nothing.
@@ -38,10 +65,8 @@ pub struct InstanceRow {
 pub struct ChannelRow {
     /// Its ends, as `a.out -> b.in`.
     pub channel: String,
-    /// Items that entered.
-    pub items: u64,
-    /// Items dropped because it was full.
-    pub dropped: u64,
+    /// What it has counted.
+    pub counted: ChannelCounters,
 }
 
 /// The counters of an outer end.
@@ -63,15 +88,26 @@ impl Statistics {
     /// Gives counters their names.
     pub fn new(program: &Program, counters: &DeviceCounters) -> Self {
         let graph = &program.graph;
-        let instances = graph.instances.iter().zip(&counters.instances);
+        let ids = (0..graph.instances.len()).map(InstanceId::new);
+        let instances = ids.zip(&graph.instances).zip(&counters.instances);
         let channels = graph.channels.iter().zip(&counters.channels);
         let endpoints = graph.endpoints.iter().zip(&counters.endpoints);
         Self {
             instances: instances
-                .map(|(instance, counted)| InstanceRow {
+                .map(|((id, instance), counted)| InstanceRow {
                     instance: instance.name.clone(),
                     element: program.element(instance.element).name.clone(),
                     firings: counted.firings,
+                    received: Traffic::of(
+                        program,
+                        counters,
+                        |channel| matches!(channel.sink, Sink::Port(reader, _) if reader == id),
+                    ),
+                    sent: Traffic::of(
+                        program,
+                        counters,
+                        |channel| matches!(channel.source, Source::Port(writer, _) if writer == id),
+                    ),
                     out_of_range: counted.out_of_range,
                     empty_reads: counted.empty_reads,
                     traps: counted.traps.iter().map(|(at, n)| (trap_name(*at), *n)).collect(),
@@ -80,8 +116,7 @@ impl Statistics {
             channels: channels
                 .map(|(channel, counted)| ChannelRow {
                     channel: program.channel_name(channel),
-                    items: counted.items,
-                    dropped: counted.dropped,
+                    counted: *counted,
                 })
                 .collect(),
             endpoints: endpoints
@@ -110,20 +145,39 @@ impl Statistics {
             }
         };
         let instance = |row: &InstanceRow| {
-            let counts = [row.firings, row.out_of_range, row.empty_reads].map(number);
-            let names = [row.instance.clone(), row.element.clone()];
-            [&names[..], &counts[..], &[traps(row)]].concat()
+            let InstanceRow { received, sent, .. } = row;
+            let moved = [received.packets, received.bytes, sent.packets, sent.bytes].map(number);
+            let counts = [row.out_of_range, row.empty_reads].map(number);
+            let names = [row.instance.clone(), row.element.clone(), number(row.firings)];
+            [&names[..], &moved[..], &counts[..], &[traps(row)]].concat()
         };
-        let channel =
-            |row: &ChannelRow| vec![row.channel.clone(), number(row.items), number(row.dropped)];
+        let channel = |row: &ChannelRow| {
+            let ChannelCounters { items, packets, bytes, stalls, dropped } = row.counted;
+            let counts = [items, packets, bytes, stalls, dropped].map(number);
+            [&[row.channel.clone()][..], &counts[..]].concat()
+        };
         let endpoint = |row: &EndpointRow| {
             let names = [row.endpoint.clone(), row.direction.to_owned()];
             [&names[..], &[row.frames, row.bytes, row.dropped].map(number)].concat()
         };
-        let titles = ["instance", "element", "firings", "out of range", "empty reads", "traps"];
+        let titles = [
+            "instance",
+            "element",
+            "firings",
+            "packets in",
+            "bytes in",
+            "packets out",
+            "bytes out",
+            "out of range",
+            "empty reads",
+            "traps",
+        ];
         table(&titles, self.instances.iter().map(instance))
             + "\n"
-            + &table(&["channel", "items", "dropped"], self.channels.iter().map(channel))
+            + &table(
+                &["channel", "items", "packets", "bytes", "stalls", "dropped"],
+                self.channels.iter().map(channel),
+            )
             + "\n"
             + &table(
                 &["endpoint", "direction", "frames", "bytes", "dropped"],
@@ -137,13 +191,18 @@ impl Statistics {
             let traps = row.traps.iter().map(|(name, count)| (name.clone(), json!(count)));
             json!({
                 "instance": row.instance, "element": row.element, "firings": row.firings,
+                "packets_in": row.received.packets, "bytes_in": row.received.bytes,
+                "packets_out": row.sent.packets, "bytes_out": row.sent.bytes,
                 "out_of_range": row.out_of_range, "empty_reads": row.empty_reads,
                 "traps": traps.collect::<serde_json::Map<_, _>>(),
             })
         };
         let channel = |row: &ChannelRow| {
-            let (name, items, dropped) = (&row.channel, row.items, row.dropped);
-            json!({"channel": name, "items": items, "dropped": dropped})
+            let ChannelCounters { items, packets, bytes, stalls, dropped } = row.counted;
+            json!({
+                "channel": row.channel, "items": items, "packets": packets, "bytes": bytes,
+                "stalls": stalls, "dropped": dropped,
+            })
         };
         let endpoint = |row: &EndpointRow| {
             json!({
@@ -165,6 +224,15 @@ impl Statistics {
             |row: &InstanceRow| labels(&[("instance", &row.instance), ("element", &row.element)]);
         let firings = self.instances.iter().map(|row| (instance(row), row.firings));
         family(&mut out, "firings", "Firings that did something.", firings);
+        let moved = self.instances.iter().flat_map(|row| {
+            [("in", row.received), ("out", row.sent)].map(|(direction, moved)| {
+                (labels(&[("instance", &row.instance), ("direction", direction)]), moved)
+            })
+        });
+        let packets = moved.clone().map(|(labels, moved)| (labels, moved.packets));
+        family(&mut out, "instance_packets", "Packets and records at an instance.", packets);
+        let bytes = moved.map(|(labels, moved)| (labels, moved.bytes));
+        family(&mut out, "instance_bytes", "Bytes of packets and records there.", bytes);
         let ranges = self.instances.iter().map(|row| (instance(row), row.out_of_range));
         family(&mut out, "out_of_range", "Accesses out of range.", ranges);
         let reads = self.instances.iter().map(|row| (instance(row), row.empty_reads));
@@ -177,9 +245,15 @@ impl Statistics {
         });
         family(&mut out, "traps", "Firings given up.", traps);
         let channel = |row: &ChannelRow| labels(&[("channel", &row.channel)]);
-        let items = self.channels.iter().map(|row| (channel(row), row.items));
+        let items = self.channels.iter().map(|row| (channel(row), row.counted.items));
         family(&mut out, "channel_items", "Items that entered a channel.", items);
-        let drops = self.channels.iter().map(|row| (channel(row), row.dropped));
+        let packets = self.channels.iter().map(|row| (channel(row), row.counted.packets));
+        family(&mut out, "channel_packets", "Packets that entered a channel.", packets);
+        let bytes = self.channels.iter().map(|row| (channel(row), row.counted.bytes));
+        family(&mut out, "channel_bytes", "Bytes that entered a channel.", bytes);
+        let stalls = self.channels.iter().map(|row| (channel(row), row.counted.stalls));
+        family(&mut out, "channel_stalls", "Firings that a full channel held.", stalls);
+        let drops = self.channels.iter().map(|row| (channel(row), row.counted.dropped));
         family(&mut out, "channel_drops", "Items dropped at a full channel.", drops);
         let endpoint = |row: &EndpointRow| {
             labels(&[("endpoint", &row.endpoint), ("direction", row.direction)])
@@ -242,7 +316,7 @@ fn labels(pairs: &[(&str, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{ChannelCounters, EndpointCounters};
+    use crate::device::EndpointCounters;
     use crate::programs::mac_swap;
     use freeport_ir::oracle::InstanceCounters;
 
@@ -256,8 +330,8 @@ mod tests {
                 traps,
             }],
             channels: vec![
-                ChannelCounters { items: 51, dropped: 0 },
-                ChannelCounters { items: 40, dropped: 11 },
+                ChannelCounters { items: 51, packets: 3, bytes: 1_624, ..Default::default() },
+                ChannelCounters { items: 40, packets: 2, bytes: 124, stalls: 5, dropped: 11 },
             ],
             endpoints: vec![
                 EndpointCounters { frames: 3, bytes: 1_624, dropped: 0 },
@@ -272,12 +346,12 @@ mod tests {
     #[test]
     fn the_table_has_a_row_for_each() {
         let expected = "\
-instance  element  firings  out of range  empty reads  traps
-a \"b\"\\c   MacSwap       51             3            0  loop bound: 2, user 7: 1
+instance element firings packets in bytes in packets out bytes out out of range empty reads traps
+a \"b\"\\c MacSwap 51 3 1624 2 124 3 0 loop bound: 2, user 7: 1
 
-channel               items  dropped
-from_tor -> a \"b\"\\c.in     51        0
-a \"b\"\\c.out -> to_tor      40       11
+channel items packets bytes stalls dropped
+from_tor -> a \"b\"\\c.in 51 3 1624 0 0
+a \"b\"\\c.out -> to_tor 40 2 124 5 11
 
 endpoint  direction  frames  bytes  dropped
 from_tor  in              3   1624        0
@@ -300,7 +374,10 @@ to_tor    out             2    124        1
         let json = sample().json();
         let row = &json["instances"][0];
         assert_eq!((&row["firings"], &row["traps"]["loop bound"]), (&json!(51), &json!(2)));
-        assert_eq!(json["channels"][1]["dropped"], json!(11));
+        assert_eq!((&row["packets_in"], &row["bytes_out"]), (&json!(3), &json!(124)));
+        let row = &json["channels"][1];
+        let counts = ["items", "packets", "bytes", "stalls", "dropped"].map(|name| &row[name]);
+        assert_eq!(counts, [40, 2, 124, 5, 11].map(|count| json!(count)).each_ref());
         assert_eq!(json["endpoints"][1]["bytes"], json!(124));
     }
 
@@ -311,6 +388,9 @@ to_tor    out             2    124        1
             "# TYPE freeport_firings_total counter",
             r#"freeport_firings_total{instance="a \"b\"\\c",element="MacSwap"} 51"#,
             r#"freeport_traps_total{instance="a \"b\"\\c",code="user 7"} 1"#,
+            r#"freeport_instance_bytes_total{instance="a \"b\"\\c",direction="out"} 124"#,
+            r#"freeport_channel_bytes_total{channel="a \"b\"\\c.out -> to_tor"} 124"#,
+            r#"freeport_channel_stalls_total{channel="a \"b\"\\c.out -> to_tor"} 5"#,
             r#"freeport_channel_drops_total{channel="a \"b\"\\c.out -> to_tor"} 11"#,
             r#"freeport_bytes_total{endpoint="from_tor",direction="in"} 1624"#,
         ];

@@ -7,8 +7,9 @@
 
 use super::packet::{PacketBuffer, packet_bits};
 use super::{Error, Options};
-use crate::flit::{Framing, Header};
-use crate::{Bits, Channel, Item, OnFull};
+use crate::flit::{Framing, Header, PAYLOAD_BYTES};
+use crate::oracle::ChannelCounters;
+use crate::{Bits, Channel, Item, OnFull, Source};
 use std::collections::VecDeque;
 
 /// An item on its way.
@@ -37,18 +38,23 @@ pub(super) struct ChannelState {
     pub history: Vec<Bits>,
     /// For a lossy channel: which of the items offered were kept.
     pub keep: Vec<bool>,
+    pub counters: ChannelCounters,
     /// What `keep` has to become, in a replay.
     recorded: Option<Vec<bool>>,
     items: VecDeque<Token>,
     depth: usize,
     is_flit: bool,
     is_lossy: bool,
+    /// Whether the host feeds it.
+    is_fed: bool,
     keeps_history: bool,
     framing: Framing,
     /// Whether the packet that is passing is dropped.
     is_dropping: bool,
     /// Items that entered or were dropped.
     offered: u64,
+    /// The item, by its number among those offered, that was counted as waiting last.
+    stalled_at: Option<u64>,
 }
 
 /// What becomes of an offered item.
@@ -64,15 +70,18 @@ impl ChannelState {
             name,
             history: vec![],
             keep: vec![],
+            counters: ChannelCounters::default(),
             recorded: None,
             items: VecDeque::new(),
             depth: if options.unbounded_channels { usize::MAX } else { channel.depth as usize },
             is_flit: channel.item == Item::Flit,
             is_lossy: channel.on_full == OnFull::DropCounted,
+            is_fed: matches!(channel.source, Source::Endpoint(_)),
             keeps_history: options.keep_histories,
             framing: Framing::default(),
             is_dropping: false,
             offered: 0,
+            stalled_at: None,
         }
     }
 
@@ -112,8 +121,12 @@ impl ChannelState {
         if self.is_lossy {
             self.keep.push(enters);
             self.is_dropping = !enters;
+            self.counters.dropped += u64::from(!enters);
         }
         if enters {
+            if !self.is_fed {
+                self.count(&token);
+            }
             if self.keeps_history {
                 self.history.push(token.clone().into_bits());
             }
@@ -129,7 +142,33 @@ impl ChannelState {
 
     /// Takes the next item out.
     pub fn take(&mut self) -> Option<Token> {
-        self.items.pop_front()
+        let token = self.items.pop_front()?;
+        if self.is_fed {
+            self.count(&token);
+        }
+        Some(token)
+    }
+
+    /// Notes that the item offered last, which has to wait, holds a firing.
+    pub fn count_stall(&mut self) {
+        if self.stalled_at != Some(self.offered) {
+            self.stalled_at = Some(self.offered);
+            self.counters.stalls += 1;
+        }
+    }
+
+    fn count(&mut self, token: &Token) {
+        let (is_first, bytes) = match token {
+            Token::Packet(packet) => (true, packet.bytes().len()),
+            Token::Bits(bits) if self.is_flit => {
+                let header = Header::of(bits);
+                (header.sop, PAYLOAD_BYTES - usize::from(header.pad))
+            }
+            Token::Bits(bits) => (true, bits.width().div_ceil(8) as usize),
+        };
+        self.counters.items += 1;
+        self.counters.packets += u64::from(is_first);
+        self.counters.bytes += bytes as u64;
     }
 
     /// Items waiting in it.
@@ -215,12 +254,41 @@ mod tests {
     }
 
     #[test]
+    fn packets_and_bytes_are_counted_as_they_enter_and_a_stall_once_for_each_item() {
+        let mut flits = channel(Item::Flit, 2, OnFull::Block);
+        // The host feeds this one: it counts what is taken.
+        assert_eq!(offer_all(&mut flits, &cut(&[7; 40])), 2);
+        assert_eq!(flits.counters, ChannelCounters::default());
+        flits.take();
+        let first = ChannelCounters { items: 1, packets: 1, bytes: 32, ..Default::default() };
+        assert_eq!(flits.counters, first);
+        flits.take();
+        assert_eq!(flits.counters, ChannelCounters { items: 2, bytes: 40, ..first });
+        let mut records = channel(Item::Bits(33), 1, OnFull::Block);
+        records.is_fed = false;
+        let record = || Token::Bits(Bits::from_u64(33, 1));
+        assert_eq!(records.offer(record()), Ok(None));
+        for stalls in [1, 1, 2] {
+            if stalls == 2 {
+                records.take();
+                assert_eq!(records.offer(record()), Ok(None));
+            }
+            assert_eq!(records.offer(record()), Ok(Some(record())));
+            records.count_stall();
+            assert_eq!(records.counters.stalls, stalls);
+        }
+        let ChannelCounters { items, packets, bytes, .. } = records.counters;
+        assert_eq!((items, packets, bytes), (2, 2, 10));
+    }
+
+    #[test]
     fn a_full_lossy_channel_drops_records() {
         let mut channel = channel(Item::Bits(32), 1, OnFull::DropCounted);
         for value in 1..=3 {
             assert_eq!(channel.offer(record(value)), Ok(None));
         }
         assert_eq!(channel.keep, [true, false, false]);
+        assert_eq!(channel.counters.dropped, 2);
         assert_eq!((channel.fill(), channel.history.len()), (1, 1));
     }
 

@@ -29,9 +29,14 @@ pub(super) enum Advance {
 impl Interpreter<'_> {
     /// The ready ports with which an instance can fire now; none if it cannot.
     pub(super) fn can_fire(&self, id: InstanceId) -> Option<u64> {
+        if self.instances[id.index()].has_staged() { None } else { self.would_fire(id) }
+    }
+
+    /// The ready ports with which an instance could fire if all it has staged had left.
+    fn would_fire(&self, id: InstanceId) -> Option<u64> {
         let instance = &self.instances[id.index()];
         let rests = instance.counters.firings >= instance.firing_limit;
-        if instance.has_staged() || instance.held_at.is_some() || rests {
+        if instance.held_at.is_some() || rests {
             return None;
         }
         let ready = self.ready_ports(id) & instance.mask;
@@ -68,6 +73,7 @@ impl Interpreter<'_> {
         let mut moved = self.replay_host_events(id)?;
         moved |= self.send_staged(id)?;
         let Some(ready) = self.can_fire(id) else {
+            self.count_stalls(id);
             return Ok(if moved { Advance::Moved } else { Advance::Nothing });
         };
         if self.is_replaying_choice(id) {
@@ -90,6 +96,19 @@ impl Interpreter<'_> {
             }
         }
         Ok(moved)
+    }
+
+    /// Counts a firing that staged items hold, at each channel that is too full for one.
+    fn count_stalls(&mut self, id: InstanceId) {
+        if !self.instances[id.index()].has_staged() || self.would_fire(id).is_none() {
+            return;
+        }
+        let instance = &self.instances[id.index()];
+        for (staged, channel) in instance.staged.iter().zip(&instance.outputs) {
+            if staged.is_some() {
+                self.channels[channel.index()].count_stall();
+            }
+        }
     }
 
     fn fire(&mut self, id: InstanceId, ready: u64) -> Result<(), Error> {

@@ -38,7 +38,7 @@ pub use packet::{HEAD_ROOM_BYTES, TAIL_LIMIT_BYTES, packet_bits};
 pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
 
-use crate::oracle::{Execution, InstanceCounters, Oracles, TableEntries};
+use crate::oracle::{ChannelCounters, Execution, InstanceCounters, Oracles, TableEntries};
 use crate::{Bits, Direction, EndpointId, InstanceId, ProgramRef, Sink, Source};
 use channel::ChannelState;
 use choice::Choice;
@@ -228,6 +228,11 @@ impl<'p> Interpreter<'p> {
         &self.instances[instance.index()].counters
     }
 
+    /// What a channel has counted.
+    pub fn channel_counters(&self, channel: crate::ChannelId) -> ChannelCounters {
+        self.channels[channel.index()].counters
+    }
+
     /// Every item that has entered a channel, in order.
     pub fn history(&self, channel: crate::ChannelId) -> &[Bits] {
         &self.channels[channel.index()].history
@@ -257,6 +262,7 @@ impl<'p> Interpreter<'p> {
                 .collect(),
             tables: self.table_contents(),
             counters: self.instances.iter().map(|it| it.counters.clone()).collect(),
+            channels: self.channels.iter().map(|it| it.counters.without_stalls()).collect(),
             answers: self.instances.iter().map(|it| it.answers.clone()).collect(),
         }
     }

@@ -160,7 +160,7 @@ pub(super) fn entered(emitter: &Emitter<'_>, id: ChannelId, counts: bool, record
         text += &match channel.item {
             Item::Flit => "    count_flit(channel, item);\n".to_owned(),
             Item::Packet { .. } => "    count_packet(channel, item);\n".to_owned(),
-            _ => format!("    count_record(channel, {bytes});\n"),
+            Item::Bits(_) => "    count_record(channel);\n".to_owned(),
         };
     }
     if records && emitter.records {

@@ -290,7 +290,10 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
         for channel in &plan.outputs[id.index()] {
             let found = &program.graph.channels[channel.index()];
             if let Some(admits) = admits(plan, found, *channel) {
-                line(&format!("    graph->channel_{}.stalls += !{admits};", channel.0));
+                let at = channel.0;
+                let stalled =
+                    format!("channel_stalled(&graph->channel_{at}, turn->channel_{at}.items)");
+                line(&format!("    if (!{admits}) {stalled};"));
             }
         }
         line("    break;");
