@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the command line joins to an outer end of a program: `from_tor=trace.pcap`,
-//! `from_tor=gen:64x1000`, `from_tor=gen:64@5000`, `to_tor=out.pcapng`, `to_tor=count`.
+//! `from_tor=gen:64x1000`, `from_tor=gen:64@5000`, `to_tor=out.pcapng`, `to_tor=count`, and in both
+//! directions [interfaces](crate::interface).
 
+use crate::interface::{Interface, Interfaces};
 use anyhow::Context;
 use freeport_nic::port::{Generator, Pace, PcapReceiver, PcapTransmitter, Receive, Sink, Transmit};
 use freeport_nic::trace::{Sizes, Trace};
@@ -28,6 +30,8 @@ pub struct InputSpec {
 pub enum Source {
     /// A capture file.
     Capture(PathBuf),
+    /// What comes in from an interface.
+    Interface(Interface),
     /// Made in memory.
     Generated {
         /// How long they are.
@@ -53,17 +57,20 @@ pub struct OutputSpec {
 pub enum Target {
     /// A capture file.
     Capture(PathBuf),
+    /// Out by an interface.
+    Interface(Interface),
     /// Nowhere; they are counted.
     Count,
 }
 
 impl Source {
-    /// Opens it.
+    /// Opens it, or takes it from the interfaces that were opened.
     ///
     /// # Errors
-    /// A file that is no readable capture.
-    pub fn open(&self) -> anyhow::Result<Box<dyn Receive>> {
+    /// A file that is no readable capture, or an interface that feeds another end.
+    pub fn open(&self, interfaces: &mut Interfaces) -> anyhow::Result<Box<dyn Receive>> {
         Ok(match self {
+            Source::Interface(interface) => interfaces.receiver(interface)?,
             Source::Capture(path) => Box::new(PcapReceiver::open(path)?),
             Source::Generated { sizes, frames, rate } => {
                 let frames = frames.unwrap_or(u64::MAX);
@@ -89,20 +96,31 @@ impl Source {
 
     /// Whether frames may come for ever.
     pub fn is_endless(&self) -> bool {
-        matches!(self, Source::Generated { frames: None, .. })
+        matches!(self, Source::Interface(_) | Source::Generated { frames: None, .. })
+    }
+
+    /// The interface it is, if it is one.
+    pub fn interface(&self) -> Option<&Interface> {
+        if let Source::Interface(interface) = self { Some(interface) } else { None }
     }
 }
 
 impl Target {
-    /// Opens it.
+    /// Opens it, or takes it from the interfaces that were opened.
     ///
     /// # Errors
-    /// A file that cannot be made.
-    pub fn open(&self) -> anyhow::Result<Box<dyn Transmit>> {
+    /// A file that cannot be made, or an interface that another end leads to.
+    pub fn open(&self, interfaces: &mut Interfaces) -> anyhow::Result<Box<dyn Transmit>> {
         Ok(match self {
+            Target::Interface(interface) => interfaces.transmitter(interface)?,
             Target::Capture(path) => Box::new(PcapTransmitter::create(path)?),
             Target::Count => Box::new(Sink::counting()),
         })
+    }
+
+    /// The interface it is, if it is one.
+    pub fn interface(&self) -> Option<&Interface> {
+        if let Target::Interface(interface) = self { Some(interface) } else { None }
     }
 }
 
@@ -110,6 +128,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sizes, frames, rate) = match self {
             Source::Capture(path) => return write!(f, "{}", path.display()),
+            Source::Interface(interface) => return write!(f, "{interface}"),
             Source::Generated { sizes, frames, rate } => (sizes, frames, rate),
         };
         match sizes {
@@ -126,6 +145,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Capture(path) => write!(f, "{}", path.display()),
+            Target::Interface(interface) => write!(f, "{interface}"),
             Target::Count => write!(f, "count"),
         }
     }
@@ -136,11 +156,12 @@ impl FromStr for InputSpec {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let (endpoint, source) = split(text)?;
-        let source = match source.strip_prefix("gen:") {
-            Some(made) => generated(made).with_context(|| {
+        let source = match (source.strip_prefix("gen:"), Interface::parse(source)?) {
+            (_, Some(interface)) => Source::Interface(interface),
+            (Some(made), _) => generated(made).with_context(|| {
                 format!("`{made}`: expected SIZExCOUNT or SIZE, such as 64x1000")
             })?,
-            None => Source::Capture(source.into()),
+            _ => Source::Capture(source.into()),
         };
         Ok(Self { endpoint: endpoint.into(), source })
     }
@@ -151,9 +172,10 @@ impl FromStr for OutputSpec {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let (endpoint, target) = split(text)?;
-        let target = match target {
-            "count" => Target::Count,
-            path => Target::Capture(path.into()),
+        let target = match (target, Interface::parse(target)?) {
+            (_, Some(interface)) => Target::Interface(interface),
+            ("count", _) => Target::Count,
+            (path, _) => Target::Capture(path.into()),
         };
         Ok(Self { endpoint: endpoint.into(), target })
     }
@@ -209,7 +231,7 @@ mod tests {
         assert_eq!(source("from_tor=gen:64"), made(fixed(64), None, None));
         assert_eq!(source("from_tor=gen:imix@9"), made(Sizes::InternetMix, None, Some(9.0)));
         assert_eq!(source("from_tor=gen:60x2@1000"), made(fixed(60), Some(2), Some(1_000.0)));
-        for text in ["gen:64", "gen:64-1500x5", "gen:imix@9", "a.pcap"] {
+        for text in ["gen:64", "gen:64-1500x5", "gen:imix@9", "a.pcap", "tap:t0", "tap:t0@blue"] {
             assert_eq!(source(&format!("a={text}")).to_string(), text);
         }
         assert!(source("a=gen:64").is_endless() && !source("a=gen:64x1").is_endless());
@@ -217,9 +239,17 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in
-            ["from_tor", "=x", "a=", "a=gen:", "a=gen:x5", "a=gen:9x", "a=gen:9-3x1", "a=gen:9@0"]
-        {
+        for text in [
+            "from_tor",
+            "=x",
+            "a=",
+            "a=gen:",
+            "a=gen:x5",
+            "a=gen:9x",
+            "a=gen:9-3x1",
+            "a=gen:9@0",
+            "a=tap:",
+        ] {
             assert!(text.parse::<InputSpec>().is_err(), "{text}");
         }
         assert!("a=gen:9217x1".parse::<InputSpec>().is_err());
@@ -230,7 +260,7 @@ mod tests {
         for frames in [1, 4_096, 10_000] {
             let sizes = Sizes::Fixed(64);
             let source = Source::Generated { sizes, frames: Some(frames), rate: None };
-            let mut receiver = source.open().unwrap();
+            let mut receiver = source.open(&mut Interfaces::default()).unwrap();
             let mut count = 0;
             while !receiver.is_ended() {
                 count += receiver.receive(256).unwrap().len() as u64;

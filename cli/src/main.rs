@@ -7,6 +7,7 @@ mod catalogue;
 mod commands;
 mod endpoint;
 mod graph;
+mod interface;
 mod layouts;
 mod library;
 mod program;

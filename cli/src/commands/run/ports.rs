@@ -3,6 +3,7 @@
 
 use super::Arguments;
 use crate::endpoint::Target;
+use crate::interface::Interfaces;
 use crate::progress::Progress;
 use anyhow::bail;
 use freeport_nic::port::{BATCH, Capture, Receive};
@@ -15,10 +16,14 @@ use std::path::PathBuf;
 /// A file that cannot be had, or a capture of an end that has no port.
 pub fn open(arguments: &Arguments) -> anyhow::Result<JoinedPorts> {
     check_captures(arguments)?;
+    let sources = arguments.inputs.iter().filter_map(|spec| spec.source.interface());
+    let targets = arguments.outputs.iter().filter_map(|spec| spec.target.interface());
+    let mut interfaces = Interfaces::open(sources.chain(targets))?;
+    interfaces.modes().for_each(|mode| eprintln!("{mode}"));
     let mut ports = JoinedPorts::default();
     let batch = arguments.batch.unwrap_or_else(|| if writes_files(arguments) { 1 } else { BATCH });
     for spec in &arguments.inputs {
-        let port = Progress::new(spec.source.open()?, batch.max(1));
+        let port = Progress::new(spec.source.open(&mut interfaces)?, batch.max(1));
         let port: Box<dyn Receive> = match capture_of(arguments, &spec.endpoint) {
             Some(path) => Box::new(Capture::create(port, path)?),
             None => Box::new(port),
@@ -26,7 +31,7 @@ pub fn open(arguments: &Arguments) -> anyhow::Result<JoinedPorts> {
         ports.inputs.push((spec.endpoint.clone(), port));
     }
     for spec in &arguments.outputs {
-        let port = spec.target.open()?;
+        let port = spec.target.open(&mut interfaces)?;
         let port = match capture_of(arguments, &spec.endpoint) {
             Some(path) => Box::new(Capture::create(port, path)?),
             None => port,
