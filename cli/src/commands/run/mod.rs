@@ -44,7 +44,7 @@ enum StatsFormat {
     freeport run capture.cnp --in from_tor=gen:64@1000 --out to_tor=count --name capture\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
     gen:SIZE has no end, and @RATE behind either is the most frames a second. \
-    An output is a file, or `count`. Either may be an interface: tap:NAME, or tap:NAME@NETNS, which \
+    An output is a file, or `count`. Either may be an interface: tap:NAME or tap:NAME@NETNS, which \
     is made if it is not there. An outer end without --out drops, and counts what it drops.")]
 pub struct Arguments {
     /// The program, .cnp or .ir
