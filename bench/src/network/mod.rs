@@ -9,6 +9,7 @@
 pub mod bulk;
 pub mod datagram;
 pub mod echo;
+mod freeport;
 mod host;
 pub mod http;
 mod latency;
@@ -19,6 +20,7 @@ mod service;
 mod tests;
 mod wait;
 
+pub use freeport::{Freeport, Launch};
 pub use host::Host;
 pub use latency::Latencies;
 pub use link::{End, join};

@@ -13,14 +13,23 @@ const PAUSE: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// It gave nothing for as long as there is patience.
-pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> Result<T> {
+pub fn until<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> Result<T> {
+    until_within(PATIENCE, what, attempt)
+}
+
+/// The same with another patience.
+pub(super) fn until_within<T>(
+    patience: Duration,
+    what: &str,
+    mut attempt: impl FnMut() -> Option<T>,
+) -> Result<T> {
     let begin = Instant::now();
     loop {
         if let Some(found) = attempt() {
             return Ok(found);
         }
-        if begin.elapsed() > PATIENCE {
-            bail!("{what}: not within {} s", PATIENCE.as_secs());
+        if begin.elapsed() > patience {
+            bail!("{what}: not within {} s", patience.as_secs());
         }
         std::thread::sleep(PAUSE);
     }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The firewall of `examples/gateway_firewall.cnp` between a client and a server: unmodified stacks
+//! and programs on hosts of their own, whose only way to each other is the running command.
+
+use super::network::{Kind, MOMENT, at, kernel_frames, launch, lead, may_make_hosts};
+use freeport_bench::network::bulk::{self, Direction};
+use freeport_bench::network::http::{self, Connection, Connections, HttpServer, Load, Outcome};
+use freeport_bench::network::{Freeport, Host, PATIENCE, Service, datagram, echo, until};
+use std::net::Ipv4Addr;
+use std::sync::atomic::AtomicBool;
+
+const CLIENT_MAC: &str = "02:00:00:00:00:01";
+const SERVER_MAC: &str = "02:00:00:00:00:02";
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const HTTP: u16 = 80;
+const BULK: u16 = 9;
+/// Of a transfer that is to end.
+const BULK_BYTES: u64 = 20_000_000;
+/// Requests of a round.
+const REQUESTS: u64 = 200;
+
+/// A client and a server with the firewall between them.
+struct Site {
+    client: Host,
+    server: Host,
+    firewall: Freeport,
+    http: HttpServer,
+    _bulk: Service,
+    _mirror: datagram::Mirror,
+}
+
+impl Site {
+    fn new(kind: Kind, initial: Option<&str>) -> Self {
+        let [client, server, gateway] =
+            ["client", "server", "gateway"].map(|name| Host::new(name).expect("permitted"));
+        let tor = lead(kind, (&client, "c0", CLIENT_MAC), (&gateway, "g0"), 1_500);
+        let nic = lead(kind, (&server, "s0", SERVER_MAC), (&gateway, "g1"), 1_500);
+        let addresses = |interface: &str, own: &str, peer: &str, mac: &str| {
+            format!(
+                "addr add {own}/24 dev {interface}\nneigh add {peer} lladdr {mac} dev {interface}\n"
+            )
+        };
+        client.ip(&addresses("c0", "10.0.0.1", "10.0.0.2", SERVER_MAC)).expect("an address");
+        server.ip(&addresses("s0", "10.0.0.2", "10.0.0.1", CLIENT_MAC)).expect("an address");
+        let initial = initial.map(|file| format!("--init {file}")).unwrap_or_default();
+        let arguments = format!(
+            "examples/gateway_firewall.cnp {initial} --in from_tor={tor} --out to_tor={tor} \
+             --in from_nic={nic} --out to_nic={nic}"
+        );
+        let firewall = Freeport::start(&launch(), &gateway, "fw", &arguments).expect("it runs");
+        Self {
+            http: HttpServer::start(&server, HTTP, "server").expect("the port is free"),
+            _bulk: bulk::serve(&server, BULK).expect("the port is free"),
+            _mirror: datagram::Mirror::start(&server, 7).expect("the port is free"),
+            client,
+            server,
+            firewall,
+        }
+    }
+
+    /// Has the firewall pass a protocol; to that port, if it has ports.
+    fn allow(&self, protocol: u8, port: u16) {
+        assert_eq!(self.change("insert", protocol, port, ", 0, 10"), "0\n", "it is inserted");
+    }
+
+    fn forbid(&self, protocol: u8, port: u16) {
+        assert_eq!(self.change("remove", protocol, port, ""), "0\n", "it is removed");
+    }
+
+    fn change(&self, method: &str, protocol: u8, port: u16, rest: &str) -> String {
+        let mask = if port == 0 { 0 } else { u16::MAX };
+        let call = format!(
+            "wildcard.{method}({{target_port: {port}, protocol: {protocol}}}, \
+             {{target_port: {mask}, protocol: 255}}{rest})"
+        );
+        self.firewall.told(&["call", &call]).expect("it is well written")
+    }
+
+    fn pings(&self, count: u16) -> usize {
+        let wait = if count > 3 { PATIENCE } else { MOMENT };
+        echo::ping(&self.client, SERVER, count, 56, wait)
+            .expect("there is a route")
+            .round_trips
+            .len()
+    }
+
+    fn load(&self, connections: Connections) -> Outcome {
+        let load = Load {
+            host: &self.client,
+            server: at(SERVER, HTTP),
+            path: "/bytes/2000",
+            connections,
+            clients: 4,
+            requests: REQUESTS,
+            limit: PATIENCE,
+        };
+        load.run(&AtomicBool::new(false)).expect("it runs")
+    }
+
+    fn transfer(&self, direction: Direction, bytes: u64) -> bulk::Transfer {
+        bulk::start(&self.client, at(SERVER, BULK), direction, bytes).expect("it is allowed")
+    }
+
+    /// Waits until that many more bytes of a transfer are through.
+    fn wait_for(&self, transfer: &bulk::Transfer, bytes: u64) {
+        let before = transfer.bytes();
+        let more = || (transfer.bytes() >= before + bytes || transfer.has_ended()).then_some(());
+        until("a transfer goes on", more).expect("it goes on");
+        assert!(!transfer.has_ended(), "it has no end");
+    }
+
+    fn no_http(&self) {
+        let refused = http::get(&self.client, at(SERVER, HTTP), "/", MOMENT);
+        let error = refused.expect_err("there is no rule");
+        assert!(format!("{error:#}").contains("no connection"), "{error:#}");
+    }
+}
+
+#[test]
+fn on_taps_only_what_is_allowed_passes() {
+    only_what_is_allowed_passes(Kind::Tap);
+}
+
+fn only_what_is_allowed_passes(kind: Kind) {
+    if !may_make_hosts() {
+        return;
+    }
+    let site = Site::new(kind, None);
+    // Nothing is allowed, and all of it is counted.
+    assert_eq!(site.pings(2), 0);
+    site.no_http();
+    let missed = datagram::ask(&site.client, at(SERVER, 7), 3, 100, MOMENT / 5);
+    assert_eq!(missed.expect("there is a route"), 0);
+    let fw = &site.firewall;
+    assert_eq!(fw.endpoint("to_nic", "frames").expect("it runs"), 0);
+    assert!(fw.number("buffer.unmatched").expect("it runs") >= 2 + 1 + 3);
+    // A rule lets echoes through, and nothing else.
+    site.allow(1, 0);
+    assert_eq!(site.pings(20), 20);
+    assert_eq!(fw.number("buffer.sent").expect("it runs"), 20);
+    assert_eq!(fw.endpoint("to_tor", "frames").expect("it runs"), 20);
+    site.no_http();
+    site.allow(17, 7);
+    let back = datagram::ask(&site.client, at(SERVER, 7), 20, 1_000, PATIENCE);
+    assert_eq!(back.expect("there is a route"), 20);
+    site.allow(6, BULK);
+    for direction in [Direction::Up, Direction::Down] {
+        let done = site.transfer(direction, BULK_BYTES).finish().expect("all bytes are right");
+        eprintln!("{kind:?} {direction:?}: {:.0} MB/s", done.megabytes_per_second());
+        assert_eq!(done.bytes, BULK_BYTES);
+    }
+    counters_agree(&site);
+}
+
+#[test]
+fn on_taps_rules_come_and_go_beside_a_transfer() {
+    rules_come_and_go_beside_a_transfer(Kind::Tap);
+}
+
+fn rules_come_and_go_beside_a_transfer(kind: Kind) {
+    if !may_make_hosts() {
+        return;
+    }
+    let site = Site::new(kind, None);
+    site.allow(6, BULK);
+    let transfer = site.transfer(Direction::Up, u64::MAX);
+    site.wait_for(&transfer, 1_000_000);
+    site.no_http();
+    site.allow(6, HTTP);
+    for connections in [Connections::Fresh, Connections::Kept] {
+        let outcome = site.load(connections);
+        let (p50, p99) = (outcome.latencies.quantile(0.5), outcome.latencies.quantile(0.99));
+        eprintln!("{kind:?} {connections:?}: {:.0}/s, {p50:?}, {p99:?}", outcome.per_second());
+        assert_eq!(outcome.failures, Default::default());
+        assert_eq!(outcome.answered.len() as u64, REQUESTS);
+    }
+    assert_eq!(site.http.requests(), 2 * REQUESTS);
+    let wait = MOMENT;
+    let mut kept = Connection::open(&site.client, at(SERVER, HTTP), wait).expect("it is allowed");
+    kept.get("/").expect("it is allowed");
+    site.wait_for(&transfer, 1_000_000);
+    site.forbid(6, HTTP);
+    kept.get("/").expect_err("it was forbidden");
+    site.no_http();
+    assert_eq!(site.http.requests(), 2 * REQUESTS + 1);
+    site.wait_for(&transfer, 1_000_000);
+    transfer.stop().expect("every byte was right");
+    counters_agree(&site);
+}
+
+/// What the firewall has counted is what the kernels on both sides have, and adds up.
+fn counters_agree(site: &Site) {
+    let fw = &site.firewall;
+    let count = |endpoint: &str| fw.endpoint(endpoint, "frames").expect("it runs");
+    let value = |path: &str| fw.number(path).expect("it runs");
+    // The last acknowledgements may be on their way still.
+    let agree = || {
+        let (sent, received) = kernel_frames(&site.client, "c0");
+        let (replied, arrived) = kernel_frames(&site.server, "s0");
+        let ours = [count("from_tor"), count("to_nic"), count("from_nic"), count("to_tor")];
+        (ours == [sent, arrived, replied, received]).then_some(())
+    };
+    until("the counters agree with those of the kernels", agree).unwrap_or_else(|error| {
+        let kernels = [kernel_frames(&site.client, "c0"), kernel_frames(&site.server, "s0")];
+        panic!("{error}: {kernels:?}, {}", fw.statistics().expect("it runs"))
+    });
+    assert_eq!(count("to_nic"), value("buffer.sent"));
+    assert_eq!(value("parse.whole"), count("from_tor"), "nothing but whole IPv4 is under way");
+    let dropped = value("buffer.unmatched") + value("buffer.refused") + value("buffer.others");
+    assert_eq!(count("from_tor"), value("buffer.sent") + dropped);
+}
+
+#[test]
+fn on_taps_a_killed_firewall_can_be_started_again() {
+    a_killed_firewall_can_be_started_again(Kind::Tap);
+}
+
+fn a_killed_firewall_can_be_started_again(kind: Kind) {
+    if !may_make_hosts() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let initial = folder.path().join("rules.json");
+    let rules = format!(
+        r#"{{"wildcard": {{"insert()": [
+            [{{"protocol": 1}}, {{"protocol": 255}}, 0, 10],
+            [{{"target_port": {BULK}, "protocol": 6}}, {{"target_port": 65535, "protocol": 255}},
+             0, 10]]}}}}"#
+    );
+    std::fs::write(&initial, rules).expect("it can be written");
+    let mut site = Site::new(kind, initial.to_str());
+    assert_eq!(site.pings(5), 5);
+    let transfer = site.transfer(Direction::Up, u64::MAX);
+    site.wait_for(&transfer, 1_000_000);
+    site.firewall.kill().expect("it runs");
+    assert_eq!(site.pings(2), 0, "nobody carries it");
+    assert!(!transfer.has_ended(), "the stacks on both sides are patient");
+    site.firewall.restart().expect("its name and its interfaces are free");
+    assert_eq!(site.pings(5), 5);
+    // The same connection, without the loss of a byte.
+    site.wait_for(&transfer, 1_000_000);
+    transfer.stop().expect("every byte was right");
+    site.no_http();
+}

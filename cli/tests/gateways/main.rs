@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The applications of `examples/` as gateways: real traffic of unmodified programs on hosts of
+//! their own, with the running command between them.
+
+mod balancer;
+mod firewall;
+mod network;
