@@ -190,10 +190,6 @@ fn mistakes_are_answered_with_what_there_is() {
             "error: invalid value 'from_tor=gen:9-3x1' for '--in <END=SOURCE>': `9-3x1`: expected \
              SIZExCOUNT, such as 64x1000\n\nFor more information, try '--help'.",
         ),
-        (
-            ["--seed=1", "--breakpoints"],
-            "freeport: native code does not stop at breakpoints; add --on interpreter",
-        ),
     ] {
         let told = complaint(&[&["run", PROGRAM][..], &arguments].concat());
         assert_eq!(told, format!("{wanted}\n"), "{arguments:?}");

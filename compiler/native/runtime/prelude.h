@@ -168,6 +168,8 @@ struct runtime {
     // Bytes recorded since the host last took them, and how many it wants at most.
     uint64_t recorded_bytes, recorded_bytes_limit;
     uint64_t clock, clock_reads_left; // What `now` gives, and how often before it is read anew.
+    // Whether an instance is held once it passed a breakpoint, and whether one was in this run.
+    uint64_t breakpoints_enabled, has_stopped;
     // Memory for packets that cannot stay where the host has them: see packets.h.
     struct pool_buffer *free_buffers;
     uint64_t buffers_in_use;
@@ -190,6 +192,7 @@ struct instance {
     uint64_t mask;        // Inputs that the next firing waits for.
     uint64_t quiet_ready; // With these ready it did nothing.
     uint64_t is_quiet;
+    uint64_t is_held; // By a breakpoint: HELD_NEWLY until the host is told, then any other but 0.
     uint64_t random;
     uint64_t *traps; // By position of the code.
     struct runtime *runtime;
@@ -198,11 +201,13 @@ struct instance {
     struct stream ready, now, random_values;
 };
 
+#define HELD_NEWLY 1
+
 // What every firing and call counts; part of the generated firing structures.
 struct activation {
     struct instance *instance;
     uint64_t out_of_range, empty_reads;
-    bool did_something;
+    bool did_something, passed_breakpoint;
 };
 
 INLINE void count_exceptions(struct instance *instance, const struct activation *activation) {

@@ -25,6 +25,8 @@ pub(crate) struct Runtime {
     pub recorded_bytes_limit: u64,
     pub clock: u64,
     pub clock_reads_left: u64,
+    pub breakpoints_enabled: u64,
+    pub has_stopped: u64,
     pub free_buffers: *mut c_void,
     pub buffers_in_use: u64,
     pub allocate: unsafe extern "C" fn(*mut Runtime, u64) -> *mut u8,
@@ -64,6 +66,7 @@ pub(crate) struct Instance {
     pub mask: u64,
     pub quiet_ready: u64,
     pub is_quiet: u64,
+    pub is_held: u64,
     pub random: u64,
     pub traps: *mut u64,
     pub runtime: *mut Runtime,
@@ -126,6 +129,11 @@ pub(crate) struct Image {
     pub act_on_table:
         Option<unsafe extern "C" fn(*mut c_void, u32, u32, u32, *mut u8, *mut u8, *mut u64) -> u32>,
 }
+
+/// An instance is held by a breakpoint, and the host has not been told.
+pub(crate) const HELD_NEWLY: u64 = 1;
+/// It has.
+pub(crate) const HELD: u64 = 2;
 
 pub(crate) const STATUS_IDLE: u32 = 0;
 pub(crate) const STATUS_OUTPUT_FULL: u32 = 1;

@@ -129,6 +129,9 @@ impl Graph {
         for (raw, io) in raw.iter().zip(io.iter_mut()) {
             io.set_done(raw.done);
         }
+        if let Some(held) = self.held(status) {
+            return Ok(RunStatus::Breakpoint(held));
+        }
         Ok(match status {
             abi::STATUS_IDLE => RunStatus::Idle,
             abi::STATUS_OUTPUT_FULL => RunStatus::OutputFull,
@@ -136,6 +139,43 @@ impl Graph {
             abi::STATUS_STALLED => RunStatus::Stalled(self.stall(raw)),
             _ => RunStatus::Budget,
         })
+    }
+
+    /// Whether an instance is held once a firing of it passed a breakpoint. Those that are held go
+    /// on if not.
+    pub fn set_breakpoints_enabled(&mut self, is_enabled: bool) {
+        self.code.runtime().breakpoints_enabled = u64::from(is_enabled);
+        for at in 0..self.manifest.instances.len() {
+            self.code.instance_mut(at).is_held *= u64::from(is_enabled);
+        }
+    }
+
+    /// Lets an instance go on from its breakpoint, in the next run.
+    pub fn resume(&mut self, instance: InstanceId) {
+        self.code.instance_mut(instance.index()).is_held = 0;
+    }
+
+    /// Whether a breakpoint holds some instance.
+    pub fn is_held(&self) -> bool {
+        self.code.breakpoints_enabled()
+            && (0..self.manifest.instances.len()).any(|at| self.code.instance(at).is_held != 0)
+    }
+
+    /// The instance that a run ends for: one that nobody was told of, or, where nothing else can
+    /// go on, the first.
+    fn held(&mut self, status: u32) -> Option<InstanceId> {
+        if !self.is_held() {
+            return None;
+        }
+        let mut instances = 0..self.manifest.instances.len();
+        let is_new = |at: &usize| self.code.instance(*at).is_held == abi::HELD_NEWLY;
+        if let Some(at) = instances.clone().find(is_new) {
+            self.code.instance_mut(at).is_held = abi::HELD;
+            return Some(InstanceId::new(at));
+        }
+        let is_at_rest = matches!(status, abi::STATUS_IDLE | abi::STATUS_STALLED);
+        let held = instances.find(|at| is_at_rest && self.code.instance(*at).is_held != 0);
+        held.map(InstanceId::new)
     }
 
     /// Sends a signal of [`SIGNAL_BITS`] to an instance; its answer.

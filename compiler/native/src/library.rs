@@ -61,6 +61,8 @@ impl Instance {
             recorded_bytes_limit: u64::MAX,
             clock: 0,
             clock_reads_left: 0,
+            breakpoints_enabled: 0,
+            has_stopped: 0,
             free_buffers: ptr::null_mut(),
             buffers_in_use: 0,
             allocate,
@@ -78,6 +80,11 @@ impl Instance {
     /// Buffers of the graph's own that hold packets.
     pub fn buffers_in_use(&self) -> u64 {
         self.runtime.buffers_in_use
+    }
+
+    /// Whether breakpoints hold instances.
+    pub fn breakpoints_enabled(&self) -> bool {
+        self.runtime.breakpoints_enabled != 0
     }
 
     pub fn runtime(&mut self) -> &mut abi::Runtime {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How a run ended, and what a stalled graph waits for.
 
+use freeport_ir::InstanceId;
 use std::fmt;
 
 /// How a run ended.
@@ -14,6 +15,9 @@ pub enum RunStatus {
     RecordFull,
     /// Data waits, and neither more room nor the recording holds it up.
     Stalled(Stall),
+    /// This instance is held by a breakpoint: it has just passed it, or nothing but what it is held
+    /// from can go on.
+    Breakpoint(InstanceId),
     /// The graph can go on, but has had its share: run it again. Generators and loops come here.
     Budget,
 }

@@ -108,6 +108,47 @@ fn a_firing_that_waits_for_room_is_one_stall_however_often_it_is_tried() {
 }
 
 #[test]
+fn breakpoints_hold_roots_and_what_is_fused_into_them() {
+    let chain = include_str!("programs/chain.ir");
+    // At the first flit of a packet in a root, and at every flit in the middle of a chain.
+    for (place, holder) in
+        [("    swap:\n", 0), ("  handler {\n    entry:\n      %flit = take in\n      put", 1)]
+    {
+        let elements = include_str!("programs/flits.ir");
+        assert!(elements.contains(place));
+        let with_breakpoint = match holder {
+            0 => elements.replace(place, &format!("{place}      breakpoint \"b\"\n")),
+            _ => elements.replacen(place, &place.replace("put", "breakpoint \"b\"\n      put"), 1),
+        };
+        let program = parse(&format!("{with_breakpoint}{chain}")).expect("a program");
+        let packets = vec![vec![7; 100], vec![8; 200]];
+        let input = vec![Traffic { packets, records: vec![] }, Traffic::default()];
+        let mut driver = Driver::new(&built(&program), input);
+        driver.graph.set_breakpoints_enabled(true);
+        let mut stops = [0; 3];
+        while let RunStatus::Breakpoint(instance) = driver.run(&[9, 0], &[0, 9]) {
+            let firings = |driver: &Driver| {
+                let counters = driver.graph.counters().instances;
+                counters.iter().map(|counters| counters.firings).collect::<Vec<_>>()
+            };
+            let before = firings(&driver);
+            let again = driver.run(&[9, 0], &[0, 9]);
+            assert!(matches!(again, RunStatus::Breakpoint(_)), "{again:?}");
+            assert_eq!(firings(&driver)[instance.index()], before[instance.index()], "it rests");
+            stops[instance.index()] += 1;
+            driver.graph.resume(instance);
+        }
+        let flits = 4 + 7;
+        assert_eq!(stops, if holder == 0 { [2, 0, 2] } else { [0, flits, 0] });
+        assert_eq!(driver.out[1].packets.len(), 2);
+        let (oracles, execution) = driver.graph.take_recording();
+        assert_eq!(driver.out, check(&program, oracles, &execution));
+        let (told, lost) = driver.graph.take_probes();
+        assert_eq!((told.len() as u64, lost), (stops.iter().sum::<u64>(), 0));
+    }
+}
+
+#[test]
 fn lossy_edges_drop_whole_packets_and_count_them() {
     let program = flits(include_str!("programs/lossy.ir"));
     let input = |random: &mut fastrand::Rng| {

@@ -172,7 +172,7 @@ impl<'p> CpuDevice<'p> {
         queues
             .extend(bound.inputs.iter().map(|(id, _)| std::mem::take(&mut self.held[id.index()])));
         let mut lent = emptied(std::mem::take(&mut self.spare.lent));
-        let is_blocked = self.is_blocked();
+        let is_blocked = self.is_blocked() || self.graph.is_held();
         for ((id, port), queue) in bound.inputs.iter_mut().zip(&mut queues) {
             let is_new = queue.waiting() == 0 && !is_blocked;
             let batch = if is_new {
@@ -324,6 +324,11 @@ impl Device for CpuDevice<'_> {
         loop {
             let before = run.received + run.sent;
             let status = self.turn(&mut bound, &mut run)?;
+            if let RunStatus::Breakpoint(instance) = status {
+                bound.flush(&self.program)?;
+                run.end = RunEnd::Breakpoint(instance);
+                return Ok(run);
+            }
             let has_moved = run.received + run.sent != before;
             turns_without_frames = if has_moved { 0 } else { turns_without_frames + 1 };
             let goes_on =
@@ -419,10 +424,17 @@ impl Device for CpuDevice<'_> {
         DeviceCounters { instances: counted.instances, channels: counted.channels, endpoints }
     }
 
-    /// Native code does not stop at breakpoints; it tells that it passed them.
     fn take_told(&mut self) -> Told {
         let (events, lost) = self.graph.take_probes();
         Told { lines: events.into_iter().map(|it| (it.instance, it.text)).collect(), lost }
+    }
+
+    fn set_breakpoints_enabled(&mut self, is_enabled: bool) {
+        self.graph.set_breakpoints_enabled(is_enabled);
+    }
+
+    fn resume(&mut self, instance: InstanceId) {
+        self.graph.resume(instance);
     }
 }
 

@@ -114,9 +114,13 @@ pub trait Device {
     /// What printf, log and breakpoint probes have told since this was last asked.
     fn take_told(&mut self) -> Told;
 
-    /// Lets an instance go on from its breakpoint, in the next run. A device that never ends a run
-    /// with [`RunEnd::Breakpoint`] has nothing to do here.
-    fn resume(&mut self, _instance: InstanceId) {}
+    /// Whether an instance rests once a firing of it passed a breakpoint, and the run ends with
+    /// [`RunEnd::Breakpoint`]; from the start it does not. While one rests no frame comes in, and
+    /// what is inside goes on. Those that rest go on if breakpoints are switched off.
+    fn set_breakpoints_enabled(&mut self, is_enabled: bool);
+
+    /// Lets an instance go on from its breakpoint, in the next run.
+    fn resume(&mut self, instance: InstanceId);
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
@@ -202,6 +206,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn take_told(&mut self) -> Told {
         (**self).take_told()
+    }
+
+    fn set_breakpoints_enabled(&mut self, is_enabled: bool) {
+        (**self).set_breakpoints_enabled(is_enabled);
     }
 
     fn resume(&mut self, instance: InstanceId) {

@@ -21,6 +21,13 @@ pub fn check<D: Device>(make: impl Fn() -> D) {
     ports_that_do_not_fit_are_refused(make());
 }
 
+/// Checks a device that has
+/// [`mac_swap_with_breakpoint`](crate::programs::mac_swap_with_breakpoint) loaded.
+pub fn check_breakpoints<D: Device>(make: impl Fn() -> D) {
+    it_rests_at_breakpoints_and_goes_on(make());
+    breakpoints_can_be_switched_off(make());
+}
+
 fn trace(frames: usize) -> Vec<TraceFrame> {
     let sizes = Sizes::Uniform(54..=9_000);
     let mut trace = Trace { frames, sizes, truncated_permille: 100, ..Trace::default() }.generate();
@@ -107,6 +114,44 @@ fn signals_and_variables_reach_the_instance<D: Device>(mut device: D) {
     assert_eq!(device.read_variable(SWAP, "count", 0).expect("there"), number((1 << 40) + 4));
     let marks = [0, 1, 2, 3].map(|at| device.read_variable(SWAP, "marks", at).expect("there"));
     assert_eq!(marks, [1, 2, 0, 9].map(mark));
+}
+
+fn it_rests_at_breakpoints_and_goes_on<D: Device>(mut device: D) {
+    device.set_breakpoints_enabled(true);
+    let trace = Trace { frames: 3, ..Trace::default() }.generate();
+    let mut source = Generator::once(&trace).expect("good");
+    let mut sink = Sink::counting();
+    for passed in 1..=3 {
+        // However often it is run, it rests.
+        for _ in 0..2 {
+            let end = run_once(&mut device, &mut source, &mut sink);
+            assert_eq!(end, RunEnd::Breakpoint(SWAP));
+            let count = device.read_variable(SWAP, "count", 0).expect("it is there");
+            assert_eq!(count.to_u64(), passed, "no packet begins after the one it rests at");
+        }
+        device.resume(SWAP);
+    }
+    assert_eq!(run_once(&mut device, &mut source, &mut sink), RunEnd::Ended);
+    let told = device.take_told();
+    assert_eq!((told.lines.len(), told.lost), (3, 0));
+    assert!(told.lines.iter().all(|(instance, text)| *instance == SWAP && text == "packet"));
+    assert_eq!(sink.frame_count(), 3);
+}
+
+fn breakpoints_can_be_switched_off<D: Device>(mut device: D) {
+    let trace = trace(20);
+    let mut source = Generator::once(&trace).expect("good");
+    let mut sink = Sink::checking(expected(&trace));
+    device.set_breakpoints_enabled(true);
+    assert_eq!(run_once(&mut device, &mut source, &mut sink), RunEnd::Breakpoint(SWAP));
+    device.set_breakpoints_enabled(false);
+    assert_eq!(run_once(&mut device, &mut source, &mut sink), RunEnd::Ended);
+    assert!(sink.is_as_expected(), "{:?}", sink.first_mismatch());
+}
+
+fn run_once<D: Device>(device: &mut D, source: &mut Generator, sink: &mut Sink) -> RunEnd {
+    let mut ports = Ports::new().with_input("from_tor", source).with_output("to_tor", sink);
+    device.run(&mut ports).expect("nothing fails").end
 }
 
 fn tables_belong_to_the_host_too<D: Device>(mut device: D) {

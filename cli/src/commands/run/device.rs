@@ -16,7 +16,7 @@ use freeport_nic::manager::Manager;
 pub enum Backend {
     /// Native code, made with clang-19 and kept for the next time
     Native,
-    /// The reference interpreter: slow, exact, and it stops at breakpoints
+    /// The reference interpreter: slow and exact
     Interpreter,
 }
 
@@ -32,18 +32,15 @@ pub fn load<'p>(
     arguments: &Arguments,
 ) -> anyhow::Result<Box<dyn Device + 'p>> {
     let seed = arguments.seed.unwrap_or_default();
-    match arguments.on {
-        Backend::Native if arguments.breakpoints => {
-            bail!("native code does not stop at breakpoints; add --on interpreter")
-        }
+    let mut device: Box<dyn Device + 'p> = match arguments.on {
         Backend::Native => {
             let options = freeport_native::Options::default();
             match CpuDevice::load_seeded(program, &options, seed) {
-                Ok(device) => Ok(Box::new(device)),
+                Ok(device) => Box::new(device),
                 Err(error @ DeviceError::Native(freeport_native::Error::Unsupported { .. })) => {
                     bail!("{error}; add --on interpreter")
                 }
-                Err(error) => Err(error.into()),
+                Err(error) => return Err(error.into()),
             }
         }
         Backend::Interpreter => {
@@ -54,9 +51,9 @@ pub fn load<'p>(
                 random_seed: seed,
                 ..interp::Options::default()
             };
-            let mut device = InterpreterDevice::load(program, &options)?;
-            device.set_breakpoints_enabled(arguments.breakpoints);
-            Ok(Box::new(device))
+            Box::new(InterpreterDevice::load(program, &options)?)
         }
-    }
+    };
+    device.set_breakpoints_enabled(arguments.breakpoints);
+    Ok(device)
 }

@@ -95,9 +95,8 @@ pub struct Arguments {
     /// each frame in it has the time of the one that caused it; else 256]
     #[arg(long, value_name = "FRAMES")]
     batch: Option<usize>,
-    /// Stop where the program has a breakpoint (on the interpreter); then
-    /// `print INSTANCE.VARIABLE[INDEX]` on standard input shows a variable, and an empty line goes
-    /// on
+    /// Stop where the program has a breakpoint; then `print INSTANCE.VARIABLE[INDEX]` on standard
+    /// input shows a variable, and an empty line goes on
     #[arg(long)]
     breakpoints: bool,
     /// Decides the program's random numbers, and on the interpreter the order of firings

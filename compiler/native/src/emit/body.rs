@@ -9,7 +9,7 @@
 use super::channels::{fired, room};
 use super::elements::may_do_nothing;
 use super::plan::{Input, Plan};
-use super::{Emitter, comment, has_fixed_mask};
+use super::{Emitter, breakpoints, comment, has_fixed_mask};
 use crate::transparency::Transparency;
 use freeport_ir::{ChannelId, EndpointId, InstanceId, Item, OnFull, Sink, Source};
 
@@ -180,6 +180,7 @@ fn instance(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     if !has_fixed_mask(program, element) {
         conditions.push(format!("graph->instance_{at}.mask == 1"));
     }
+    conditions.extend(breakpoints::is_free(emitter, id));
     let mut text = format!(
         "// Through {}.\nINLINE uint32_t passes_{at}(struct graph *const graph,\n\
          \x20    struct turn_{root} *const turn,\n\

@@ -12,7 +12,7 @@ use super::packets::is_packet;
 use super::plan::Plan;
 use super::prefetch;
 use super::types::{assign, bytes_of, item_storage};
-use super::{Emitter, comment, has_fixed_mask, item_width};
+use super::{Emitter, breakpoints, comment, has_fixed_mask, item_width};
 use freeport_ir::{Channel, ChannelId, EndpointId, InstanceId, Item, OnFull, Op, Sink, Source};
 
 /// Fields of the graph for a channel.
@@ -280,6 +280,7 @@ fn fire_reader(emitter: &Emitter<'_>, plan: &Plan, reader: InstanceId, id: Chann
             "!(graph->instance_{at}.is_quiet && graph->instance_{at}.quiet_ready == 1)"
         ));
     }
+    conditions.extend(breakpoints::is_free(emitter, reader));
     conditions.extend(room(emitter, plan, reader));
     let frame = frame_argument(emitter, reader);
     format!(

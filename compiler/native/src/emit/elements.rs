@@ -5,7 +5,7 @@
 use super::functions::{kept_frame, suspends};
 use super::packets::is_packet;
 use super::types::{bytes_of, is_wide, item_storage, literal, storage, zero};
-use super::{Emitter, all_ports, comment, has_fixed_mask};
+use super::{Emitter, all_ports, breakpoints, comment, has_fixed_mask};
 use crate::Error;
 use crate::manifest::signature;
 use freeport_ir::{Bits, Element, ElementId, FunctionId, Object, Op, Program, Term};
@@ -67,7 +67,7 @@ fn begin(element: &Element, id: ElementId, frame: Option<FunctionId>) -> String 
     if let Some(frame) = frame {
         text += &format!(", struct frame_{} *const frame", frame.0);
     }
-    text += ") {\n    firing->activation = (struct activation){instance, 0, 0, false};\n";
+    text += ") {\n    firing->activation = (struct activation){.instance = instance};\n";
     text += "    firing->ready = ready;\n    firing->taken = 0;\n    firing->resume = 0;\n";
     text += &format!("    firing->next_mask = {};\n", all_ports(element.inputs.len()));
     if frame.is_some() {
@@ -158,6 +158,7 @@ pub(super) fn run(emitter: &Emitter<'_>, id: ElementId) -> String {
          \x20   }}\n",
         element.handler.0
     );
+    text += breakpoints::hold(emitter, element.handler);
     if may_do_nothing(emitter.program, element) {
         text += "    const bool changes_mask = firing->next_mask != instance->mask;\n\
                  \x20   if (!firing->activation.did_something && !changes_mask) {\n\

@@ -15,8 +15,8 @@ use crate::Error;
 use crate::manifest::{ProbeInfo, TrapInfo};
 use freeport_ir::analysis::{Dominators, Loops, definitions, reverse_post_order, upper_bound};
 use freeport_ir::{
-    Bits, BlockId, Function, FunctionId, Inst, Loc, Object, Op, PortId, Target, Term, TrapCode,
-    ValueId,
+    Bits, BlockId, Function, FunctionId, Inst, Loc, Object, Op, PortId, Probe, Target, Term,
+    TrapCode, ValueId,
 };
 use std::collections::HashMap;
 
@@ -428,7 +428,7 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
     }
 
     /// Tells the host what a probe says.
-    pub fn probe(&mut self, probe: &freeport_ir::Probe, args: &[ValueId]) {
+    pub fn probe(&mut self, probe: &Probe, args: &[ValueId]) {
         let operands: Vec<Operand> = args.iter().map(|arg| self.operand(*arg)).collect();
         let widths: Vec<u32> = operands.iter().map(|operand| operand.width).collect();
         let bytes: u32 = widths.iter().map(|width| bytes_of(*width)).sum();
@@ -442,6 +442,9 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         }
         self.line(&format!("tell(activation->instance, {at}, operands, {bytes}); }}"));
         self.line("activation->did_something = true;");
+        if matches!(probe, Probe::Breakpoint(_)) {
+            self.line("activation->passed_breakpoint = true;");
+        }
     }
 
     /// The bit of a port in masks.

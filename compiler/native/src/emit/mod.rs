@@ -8,6 +8,7 @@
 //! asked for ahead (`prefetch`).
 
 mod body;
+mod breakpoints;
 mod channels;
 mod effects;
 mod elements;

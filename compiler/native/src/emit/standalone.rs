@@ -57,7 +57,7 @@ fn image(emitter: &Emitter<'_>, functions: &[FunctionId]) -> String {
          const uint32_t method,\n    const uint8_t *const arguments, uint8_t *const result) {{\n\
          \x20   struct graph *const graph = memory;\n\
          \x20   graph->instance.runtime->clock_reads_left = 0;\n\
-         \x20   struct activation activation = {{&graph->instance, 0, 0, false}};\n\
+         \x20   struct activation activation = {{.instance = &graph->instance}};\n\
          \x20   uint32_t trap = 0;\n    switch (method) {{\n",
         emitter.trap_count()
     );

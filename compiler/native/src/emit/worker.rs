@@ -12,7 +12,7 @@ use super::packets::{is_packet, keep_suspended};
 use super::plan::{Input, Plan};
 use super::prefetch;
 use super::types::{bytes_of, is_wide, item_storage, ones};
-use super::{Emitter, all_ports, body, comment, has_fixed_mask, item_width};
+use super::{Emitter, all_ports, body, breakpoints, comment, has_fixed_mask, item_width};
 use freeport_ir::{
     Channel, ChannelId, Direction, EndpointId, InstanceId, Item, OnFull, Sink, Source,
 };
@@ -266,6 +266,9 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     if emitter.records {
         line(&format!("if ({RECORD_IS_FULL}) break;"));
     }
+    if let Some(is_free) = breakpoints::is_free(emitter, id) {
+        line(&format!("if (UNLIKELY(!({is_free}))) break;"));
+    }
     if let Some(attempt) = body::attempt(emitter, plan, id) {
         line(&attempt);
     }
@@ -325,6 +328,9 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     }
     let suffix = if plan.is_root[id.index()] { "direct" } else { "queued" };
     line(&format!("commit_{at}_{suffix}(graph, turn, &firing);"));
+    if plan.members(id).iter().any(|id| breakpoints::may_be_held(emitter, *id)) {
+        line("if (UNLIKELY(graph->runtime->has_stopped)) break;");
+    }
     for ring in &rings {
         line(&format!("if (UNLIKELY({} && !was_full_{})) break;", is_full(plan, *ring), ring.0));
     }
@@ -388,7 +394,8 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text = String::from(
         "static uint32_t run(void *const memory, struct endpoint_io *const io) {\n\
-         \x20   struct graph *const graph = memory;\n",
+         \x20   struct graph *const graph = memory;\n\
+         \x20   graph->runtime->has_stopped = false;\n",
     );
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
@@ -438,6 +445,9 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     }
     for id in &plan.order {
         text += &format!("        has_moved |= step_{}(graph);\n", id.0);
+        if plan.members(*id).iter().any(|id| breakpoints::may_be_held(emitter, *id)) {
+            text += "        if (UNLIKELY(graph->runtime->has_stopped)) break;\n";
+        }
     }
     text += "    }\n    bool has_input = false;\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {

@@ -4,7 +4,7 @@
 use super::*;
 use crate::device_conformance;
 use crate::port::{Generator, Sink};
-use crate::programs::{mac_swap, mac_swap_of_packets, swapped};
+use crate::programs::{mac_swap, mac_swap_of_packets, mac_swap_with_breakpoint, swapped};
 use crate::trace::TraceFrame;
 
 #[test]
@@ -16,6 +16,17 @@ fn it_conforms() {
         let load = || CpuDevice::of_image(&program, &image, 0).expect("it loads");
         device_conformance::check(load);
     }
+}
+
+#[test]
+fn it_stops_at_breakpoints() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
+    let program = mac_swap_with_breakpoint();
+    let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
+    device_conformance::check_breakpoints(|| {
+        CpuDevice::of_image(&program, &image, 0).expect("it loads")
+    });
 }
 
 #[test]
