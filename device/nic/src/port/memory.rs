@@ -126,7 +126,7 @@ impl Receive for Generator {
         if let Some(stamps) = &mut self.stamps {
             stamps.write(&mut self.memory, frames);
         }
-        Ok(Batch { memory: &mut self.memory, frames })
+        Ok(Batch { memory: &mut self.memory, frames, chunk_bytes: None })
     }
 
     fn is_ended(&self) -> bool {

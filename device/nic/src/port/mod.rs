@@ -31,6 +31,9 @@ mod queue;
 mod rate;
 mod stamp;
 mod tap;
+#[cfg(test)]
+mod tests;
+pub mod xdp;
 
 pub use arena::Arena;
 pub use capture::Capture;
@@ -43,7 +46,9 @@ pub use queue::{FrameQueue, Sent};
 pub use rate::{Rate, Traffic};
 pub use stamp::STAMP_BYTES;
 pub use tap::{TapOptions, TapPort, TapReceiver, TapTransmitter};
+pub use xdp::{XdpMode, XdpOptions, XdpPort, XdpReceiver, XdpTransmitter};
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -73,6 +78,8 @@ pub struct Frame {
 pub struct Batch<'a> {
     memory: &'a mut [u8],
     frames: &'a [Frame],
+    /// Bytes of the chunks that frames have to themselves, if the memory is cut into such.
+    chunk_bytes: Option<NonZeroUsize>,
 }
 
 /// A batch handed to a transmitter.
@@ -199,12 +206,25 @@ impl<'a> Batch<'a> {
             let is_within = frame.start >= HEADROOM && frame.start + frame.length <= memory.len();
             assert!(is_within, "a port lends frames inside its memory, with head room");
         }
-        Self { memory, frames }
+        Self { memory, frames, chunk_bytes: None }
+    }
+
+    /// A batch of `frames` in memory that is cut into chunks, of which some are not the borrower's:
+    /// a frame has its head room and what is behind it up to the end of its last chunk.
+    ///
+    /// # Safety
+    /// No two frames have a chunk in common, from the start of their head room to their ends.
+    ///
+    /// # Panics
+    /// As for [`new`](Self::new), or if a chunk has no bytes.
+    pub unsafe fn in_chunks(memory: &'a mut [u8], frames: &'a [Frame], chunk_bytes: usize) -> Self {
+        let chunk_bytes = NonZeroUsize::new(chunk_bytes).expect("a chunk has bytes");
+        Self { chunk_bytes: Some(chunk_bytes), ..Self::new(memory, frames) }
     }
 
     /// A batch without frames.
     pub fn empty() -> Self {
-        Self { memory: &mut [], frames: &[] }
+        Self { memory: &mut [], frames: &[], chunk_bytes: None }
     }
 
     /// Where the frames are.
@@ -252,6 +272,10 @@ impl<'a> Batch<'a> {
         make: impl Fn(&'s mut [u8], Range<usize>) -> T,
     ) {
         let frames = &self.frames[first.min(self.frames.len())..];
+        if let Some(chunk_bytes) = self.chunk_bytes {
+            let memory = &mut *self.memory;
+            return made.extend(in_their_chunks(memory, frames, chunk_bytes, make));
+        }
         let Some((last, others)) = frames.split_last() else { return };
         let mut left = Left { memory: self.memory, before: 0 };
         made.reserve(frames.len());
@@ -290,6 +314,26 @@ impl<'a> Batch<'a> {
     pub fn as_frames(&self) -> Frames<'_> {
         Frames { memory: self.memory, frames: self.frames }
     }
+}
+
+/// Each frame as what `make` makes of its chunks. The batch was made with the promise that no other
+/// frame has them.
+fn in_their_chunks<'s, T>(
+    memory: &'s mut [u8],
+    frames: &'s [Frame],
+    chunk_bytes: NonZeroUsize,
+    make: impl Fn(&'s mut [u8], Range<usize>) -> T,
+) -> impl Iterator<Item = T> {
+    let (base, length) = (memory.as_mut_ptr(), memory.len());
+    frames.iter().map(move |frame| {
+        let start = frame.start - HEADROOM;
+        let frame_end = frame.start + frame.length;
+        let end = frame_end.next_multiple_of(chunk_bytes.get()).min(length);
+        // SAFETY: within the memory, as the batch has checked of each frame, and no other frame's,
+        // as its maker has promised.
+        let piece = unsafe { std::slice::from_raw_parts_mut(base.add(start), end - start) };
+        make(piece, HEADROOM..frame_end - start)
+    })
 }
 
 /// What is left of the memory of a batch while its frames get theirs, in the order of their places.
@@ -358,6 +402,11 @@ impl<'a> Frames<'a> {
         self.frames
     }
 
+    /// The memory they are in.
+    pub fn memory(&self) -> &'a [u8] {
+        self.memory
+    }
+
     /// The bytes of frame `at`.
     pub fn bytes(&self, at: usize) -> &'a [u8] {
         let frame = &self.frames[at];
@@ -419,47 +468,5 @@ impl<P: Transmit + ?Sized> Transmit for Box<P> {
 
     fn lost(&self) -> u64 {
         (**self).lost()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(start: usize, length: usize) -> Frame {
-        Frame { start, length, ..Frame::default() }
-    }
-
-    #[test]
-    fn a_batch_is_split_into_what_each_frame_has_for_itself() {
-        let mut memory: Vec<u8> = (0..2_000).map(|at| (at % 251) as u8).collect();
-        let expected = memory.clone();
-        let sorted = [frame(300, 60), frame(700, 100), frame(1_056, 64)];
-        let mixed = [sorted[2], sorted[0], sorted[1]];
-        for (frames, order) in [(sorted, [0, 1, 2]), (mixed, [2, 0, 1])] {
-            let mut made = vec![];
-            let mut batch = Batch::new(&mut memory, &frames);
-            batch.split(0, &mut made, |memory, range| (memory, range));
-            let tails = [84, 0, 0];
-            for ((memory, range), at) in made.iter().zip(order) {
-                let frame = sorted[at];
-                assert_eq!(range.clone(), HEADROOM..HEADROOM + frame.length);
-                let tail = memory.len() - range.end;
-                assert_eq!(tail, tails[at]);
-                let end = frame.start + frame.length + tail;
-                assert_eq!(**memory, expected[frame.start - HEADROOM..end]);
-            }
-            let mut rest = vec![];
-            batch.split(2, &mut rest, |_, range| range.len());
-            assert_eq!(rest, [frames[2].length]);
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "share no memory")]
-    fn a_port_that_lends_the_same_bytes_twice_is_noticed() {
-        let mut memory = vec![0; 1_000];
-        let frames = [frame(300, 60), frame(500, 60)];
-        Batch::new(&mut memory, &frames).split(0, &mut vec![], |memory, _| memory.len());
     }
 }

@@ -4,35 +4,13 @@
 use super::*;
 use crate::namespace::{Namespace, interface};
 use crate::port::conformance::{self, plain};
+use crate::port::tests::far_end::{Counted, RawSocket, ip, quiet_namespace, ready};
 use crate::port::{Captured, Generator};
-use crate::trace::TraceFrame;
 use std::cell::RefCell;
-use std::process::Command;
 
 const NAME: &str = "fptap0";
 /// Larger than any frame of a port, so that frames that are too long can be sent as well.
 const LARGE_MTU: &str = "9400";
-
-/// A namespace in which nothing is on the way but what a test sends; none, with a message, where
-/// the process may not make one.
-fn quiet_namespace() -> Option<Namespace> {
-    let namespace = match Namespace::new() {
-        Ok(namespace) => namespace,
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            eprintln!("skipped: this process may not make network namespaces");
-            return None;
-        }
-        Err(error) => panic!("{error}"),
-    };
-    let quiet = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    drop(namespace.with(quiet).expect("the thread comes and goes"));
-    Some(namespace)
-}
-
-fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status().expect("ip is installed");
-    assert!(status.success(), "ip {arguments}");
-}
 
 fn options() -> TapOptions {
     NAME.parse().expect("a good name")
@@ -43,106 +21,9 @@ fn tap(namespace: &Namespace) -> (TapReceiver, TapTransmitter, RawSocket) {
     let all = namespace.with(|| {
         let (receiver, transmitter) = TapPort::open(&options()).expect("it can be made");
         ip(&format!("link set {NAME} mtu {LARGE_MTU}"));
-        (receiver, transmitter, RawSocket::new())
+        (receiver, transmitter, RawSocket::on(NAME))
     });
     all.expect("the thread comes and goes")
-}
-
-/// Sees every frame of the interface, and sends any.
-struct RawSocket {
-    file: OwnedFd,
-}
-
-impl RawSocket {
-    fn new() -> Self {
-        use std::os::fd::FromRawFd;
-        let all = (libc::ETH_P_ALL as u16).to_be();
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: it takes three numbers.
-        let file = unsafe { libc::socket(libc::AF_PACKET, kind, all.into()) };
-        assert!(file >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: the descriptor is new, and nobody else has it.
-        let file = unsafe { OwnedFd::from_raw_fd(file) };
-        // SAFETY: all zero bytes are a value of it.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = all;
-        address.sll_ifindex = interface(NAME).expect("it is there") as i32;
-        let size = size_of_val(&address) as u32;
-        // SAFETY: the address has that size.
-        let bound = unsafe { libc::bind(file.as_raw_fd(), (&raw const address).cast(), size) };
-        assert_eq!(bound, 0, "{}", io::Error::last_os_error());
-        let (room, size) = (8_i32 << 20, size_of::<i32>() as u32);
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
-        let room = (&raw const room).cast();
-        // SAFETY: the option takes a number of that size.
-        let set = unsafe { libc::setsockopt(file.as_raw_fd(), level, option, room, size) };
-        assert_eq!(set, 0, "{}", io::Error::last_os_error());
-        Self { file }
-    }
-
-    fn send(&self, frame: &[u8]) {
-        let (start, length) = (frame.as_ptr().cast(), frame.len());
-        // SAFETY: the kernel reads the bytes of the slice.
-        let sent = unsafe { libc::send(self.file.as_raw_fd(), start, length, 0) };
-        assert_eq!(sent, length as isize, "{}", io::Error::last_os_error());
-    }
-
-    /// The frames that have come in from the interface; what was sent to it is left out.
-    fn incoming(&self) -> Vec<Vec<u8>> {
-        let mut frames = vec![];
-        let mut memory = vec![0; 1 << 16];
-        loop {
-            // SAFETY: all zero bytes are a value of it.
-            let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-            let mut size = size_of_val(&from) as u32;
-            let (start, room) = (memory.as_mut_ptr().cast(), memory.len());
-            // SAFETY: the kernel writes at most `room` and `size` bytes.
-            let got = unsafe {
-                let from = (&raw mut from).cast();
-                let flags = libc::MSG_DONTWAIT;
-                libc::recvfrom(self.file.as_raw_fd(), start, room, flags, from, &mut size)
-            };
-            let Ok(length) = usize::try_from(got) else {
-                match io::Error::last_os_error() {
-                    error if error.kind() == io::ErrorKind::WouldBlock => return frames,
-                    // Told once to every socket when an interface goes down.
-                    error if error.raw_os_error() == Some(libc::ENETDOWN) => continue,
-                    error => panic!("{error}"),
-                }
-            };
-            if from.sll_pkttype != libc::PACKET_OUTGOING {
-                frames.push(memory[..length].to_vec());
-            }
-        }
-    }
-}
-
-/// A receiver that has ended after as many frames as were sent, with the times of the trace.
-struct Counted {
-    tap: TapReceiver,
-    _other: RawSocket,
-    seen: usize,
-    trace: Vec<TraceFrame>,
-    frames: Vec<Frame>,
-}
-
-impl Receive for Counted {
-    fn receive(&mut self, most: usize) -> Result<Batch<'_>, PortError> {
-        let Batch { memory, frames } = self.tap.receive(most)?;
-        assert!(frames.iter().all(|frame| frame.timestamp_ns > 1_700_000_000_000_000_000));
-        let times = self.trace[self.seen..].iter().map(|item| item.timestamp_ns);
-        let timed = frames.iter().zip(times);
-        self.frames.clear();
-        self.frames.extend(timed.map(|(frame, timestamp_ns)| Frame { timestamp_ns, ..*frame }));
-        assert_eq!(self.frames.len(), frames.len(), "no more frames than were sent");
-        self.seen += frames.len();
-        Ok(Batch { memory, frames: &self.frames })
-    }
-
-    fn is_ended(&self) -> bool {
-        self.seen == self.trace.len()
-    }
 }
 
 #[test]
@@ -151,7 +32,7 @@ fn the_receiver_conforms() {
     conformance::check_receiver_from(SHORTEST, |trace| {
         let (tap, _, other) = tap(&namespace);
         trace.iter().for_each(|item| other.send(&item.bytes));
-        Counted { tap, _other: other, seen: 0, trace: trace.to_vec(), frames: vec![] }
+        Counted::new(tap, other, trace)
     });
 }
 
@@ -202,15 +83,6 @@ fn poll_says_when_there_are_frames() {
     assert_eq!(receiver.receive(BATCH).expect("it is open").len(), 1);
     assert_eq!(ready(receiver.readiness(), libc::POLLIN, 0), 0);
     assert_eq!(ready(transmitter.readiness(), libc::POLLOUT, 20_000), libc::POLLOUT);
-}
-
-fn ready(file: Option<BorrowedFd<'_>>, events: i16, most_ms: i32) -> i16 {
-    let fd = file.expect("it can be waited for").as_raw_fd();
-    let mut asked = libc::pollfd { fd, events, revents: 0 };
-    // SAFETY: it is one entry.
-    let found = unsafe { libc::poll(&mut asked, 1, most_ms) };
-    assert!(found >= 0, "{}", io::Error::last_os_error());
-    asked.revents
 }
 
 #[test]

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which port is wanted, and what was got.
+
+use crate::bpf::AttachMode;
+use std::fmt;
+use std::str::FromStr;
+
+/// Entries of the receive ring and of the transmit ring of a queue, unless chosen otherwise.
+pub const DEFAULT_RING_FRAMES: u32 = 4_096;
+/// Most of them.
+pub const MOST_RING_FRAMES: u32 = 1 << 16;
+
+/// A port on an interface, as it is asked for: `eth0`, `eth0/2`, `eth0@blue`, `eth0/2@blue`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct XdpOptions {
+    /// The interface's name.
+    pub interface: String,
+    /// The one queue whose frames it gets; all of the interface's if none is named.
+    pub queue: Option<u32>,
+    /// The network namespace (`ip netns`) that has the interface; that of the thread which opens
+    /// the port if none is named.
+    pub namespace: Option<String>,
+    /// Frames that wait for the port, or behind it for the wire, per queue: rounded up to a power
+    /// of two, 65,536 at most.
+    pub ring_frames: u32,
+}
+
+impl XdpOptions {
+    /// All queues of an interface of the thread's namespace.
+    pub fn new(interface: impl Into<String>) -> Self {
+        Self {
+            interface: interface.into(),
+            queue: None,
+            namespace: None,
+            ring_frames: DEFAULT_RING_FRAMES,
+        }
+    }
+}
+
+/// Why a text names no port.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{text}` is no interface: expected IFACE, IFACE/QUEUE or either with @NETNS behind it")]
+pub struct XdpOptionsError {
+    /// What was to be one.
+    pub text: String,
+}
+
+impl FromStr for XdpOptions {
+    type Err = XdpOptionsError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || XdpOptionsError { text: text.into() };
+        let (place, namespace) = match text.rsplit_once('@') {
+            Some((place, namespace)) => (place, Some(namespace)),
+            None => (text, None),
+        };
+        let (interface, queue) = match place.split_once('/') {
+            Some((interface, queue)) => (interface, Some(queue.parse().map_err(|_| error())?)),
+            None => (place, None),
+        };
+        let is_plain = |name: &str| {
+            !name.is_empty() && !name.contains(['/', '@', '\0']) && name != "." && name != ".."
+        };
+        let is_good = is_plain(interface)
+            && interface.len() < libc::IFNAMSIZ
+            && namespace.is_none_or(is_plain);
+        if !is_good {
+            return Err(error());
+        }
+        let namespace = namespace.map(String::from);
+        Ok(Self { queue, namespace, ..Self::new(interface) })
+    }
+}
+
+impl fmt::Display for XdpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.interface)?;
+        if let Some(queue) = self.queue {
+            write!(f, "/{queue}")?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, "@{namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a port works, which depends on the driver and the kernel. Its text is one line for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct XdpMode {
+    /// Which port, as it was asked for.
+    pub port: String,
+    /// Where the program runs that takes frames off the interface.
+    pub place: AttachMode,
+    /// Whether the driver reads and writes the port's memory itself; if not, the kernel copies
+    /// each frame once on its way in and once on its way out.
+    pub is_zero_copy: bool,
+    /// The queues whose frames it gets; it sends by the first.
+    pub queues: Vec<u32>,
+    /// Whether frames that are larger than a chunk can come and go, in several.
+    pub has_fragments: bool,
+    /// Bytes of a chunk; the first 256 of them are head room.
+    pub chunk_bytes: usize,
+    /// Ports that share the memory: from one to another of them, frames are not copied by
+    /// Freeport.
+    pub sharing_ports: usize,
+}
+
+impl fmt::Display for XdpMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match self.place {
+            AttachMode::Native => "native",
+            AttachMode::Generic => "generic",
+        };
+        let copy = if self.is_zero_copy { "zero-copy" } else { "copied by the kernel" };
+        let size = if self.has_fragments { "jumbo frames" } else { "no jumbo frames" };
+        let (port, queues) = (&self.port, self.queues.len());
+        let queues = if queues == 1 { "1 queue".into() } else { format!("{queues} queues") };
+        write!(f, "xdp:{port}: {place}, {copy}, {queues}, {size}")?;
+        match self.sharing_ports {
+            0 | 1 => Ok(()),
+            ports => write!(f, ", memory shared by {ports} ports"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_spelled_as_they_are_read() {
+        for text in ["eth0", "eth0/3", "eth0@blue", "eth0/3@blue", "br-1.5"] {
+            let options: XdpOptions = text.parse().expect("a port");
+            assert_eq!(options.to_string(), text);
+        }
+        let options: XdpOptions = "eth0/3@blue".parse().expect("a port");
+        let parts = (options.interface.as_str(), options.queue, options.namespace.as_deref());
+        assert_eq!(parts, ("eth0", Some(3), Some("blue")));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "",
+            "/0",
+            "eth0/",
+            "eth0/x",
+            "eth0/-1",
+            "eth0@",
+            "@b",
+            "eth0/1/2",
+            "a@../x",
+            "a@..",
+            "sixteen-letters-",
+        ] {
+            let error = text.parse::<XdpOptions>().expect_err(text);
+            assert!(error.to_string().contains("IFACE/QUEUE"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The receiving half of an AF_XDP port.
+//!
+//! A frame that fits a chunk is lent where the kernel has put it. One that lies in several chunks
+//! is joined in a place of its own, behind the chunks; so its memory is contiguous, and it can be
+//! sent on from there like any other.
+
+use super::memory::Memory;
+use super::program::Entry;
+use super::ring::{Consumer, Producer};
+use super::socket::Socket;
+use super::wait::Wait;
+use crate::port::{Batch, Frame, HEADROOM, MAX_FRAME, PortError, Receive};
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Calls without a frame after which the socket is asked whether its interface is still there.
+const SILENT_CALLS: u32 = 256;
+/// Chunks that are found to be still on their way out before the rest is left for the next call.
+const MOST_BUSY: usize = 4;
+
+/// What became of frames that came in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct XdpReceived {
+    /// Lent where they came in.
+    pub in_place: u64,
+    /// Put together from several chunks, which is a copy.
+    pub joined: u64,
+    /// Longer than a port carries: dropped.
+    pub too_long: u64,
+    /// Descriptors that point to no chunk of the kernel's: ignored.
+    pub invalid: u64,
+}
+
+/// The receiving half of a port.
+#[derive(Debug)]
+pub struct XdpReceiver {
+    /// How messages call it.
+    name: String,
+    queues: Vec<ReceiveQueue>,
+    chunks: Chunks,
+    /// The queue whose turn it is.
+    turn: usize,
+    frames: Vec<Frame>,
+    received: XdpReceived,
+    silent_calls: u32,
+    wait: Wait,
+    entry: Arc<Entry>,
+    // Last: its sockets are closed before it goes.
+    memory: Arc<Memory>,
+}
+
+/// A queue of the interface, with its socket.
+#[derive(Debug)]
+pub(super) struct ReceiveQueue {
+    pub number: u32,
+    pub socket: Arc<Socket>,
+    pub ring: Consumer<libc::xdp_desc>,
+    pub fill: Producer<u64>,
+    /// The frame that is being put together.
+    pub joining: Option<Joining>,
+}
+
+/// A frame of which some chunks have come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joining {
+    /// Where it is put together; none if it has become too long.
+    slot: Option<usize>,
+    length: usize,
+}
+
+/// Where a receiver's chunks are, and whose they are at the moment. Chunks are counted from the
+/// receiver's first one.
+#[derive(Debug)]
+struct Chunks {
+    /// Where the first one is in the memory, in chunks.
+    first: usize,
+    /// How many each queue has.
+    of_queue: usize,
+    /// By chunk: whether the kernel has it.
+    is_kernels: Vec<bool>,
+    lent: Vec<u32>,
+    /// No longer lent, but on their way out.
+    given: VecDeque<u32>,
+    /// Places for joined frames behind the chunks: chunks of each.
+    slot_chunks: usize,
+    slots: usize,
+    free_slots: Vec<u32>,
+    lent_slots: Vec<u32>,
+    given_slots: VecDeque<u32>,
+}
+
+/// How much memory a receiver has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ReceiveRoom {
+    /// Its first chunk in the memory.
+    pub first: usize,
+    /// Chunks of each queue.
+    pub of_queue: usize,
+    /// Places for joined frames.
+    pub slots: usize,
+}
+
+impl ReceiveRoom {
+    /// Chunks in all, for so many queues.
+    pub fn chunks(&self, queues: usize, chunk_bytes: usize) -> usize {
+        queues * self.of_queue + self.slots * slot_chunks(chunk_bytes)
+    }
+}
+
+fn slot_chunks(chunk_bytes: usize) -> usize {
+    (HEADROOM + MAX_FRAME).div_ceil(chunk_bytes)
+}
+
+impl XdpReceiver {
+    pub(super) fn new(
+        name: String,
+        mut queues: Vec<ReceiveQueue>,
+        room: ReceiveRoom,
+        entry: Arc<Entry>,
+        memory: Arc<Memory>,
+    ) -> std::io::Result<Self> {
+        let mut chunks = Chunks {
+            first: room.first,
+            of_queue: room.of_queue,
+            is_kernels: vec![false; room.of_queue * queues.len()],
+            lent: vec![],
+            given: VecDeque::new(),
+            slot_chunks: slot_chunks(memory.chunk_bytes()),
+            slots: room.slots,
+            free_slots: (0..room.slots as u32).rev().collect(),
+            lent_slots: vec![],
+            given_slots: VecDeque::new(),
+        };
+        for chunk in 0..chunks.is_kernels.len() {
+            chunks.hand_to_kernel(chunk as u32, &mut queues, &memory);
+        }
+        queues.iter_mut().for_each(|queue| queue.fill.show());
+        let wait = Wait::on(queues.iter().map(|queue| &queue.socket))?;
+        Ok(Self {
+            name,
+            queues,
+            chunks,
+            turn: 0,
+            frames: vec![],
+            received: XdpReceived::default(),
+            silent_calls: 0,
+            wait,
+            entry,
+            memory,
+        })
+    }
+
+    /// What became of frames that came in.
+    pub fn received(&self) -> XdpReceived {
+        self.received
+    }
+
+    /// Chunks that are on their way out and so cannot be filled; for tests and statistics.
+    pub fn given_away(&self) -> usize {
+        self.chunks.given.len()
+    }
+
+    fn error(&self, source: std::io::Error) -> PortError {
+        super::error::lost_interface(&self.name, source)
+    }
+
+    /// Takes frames of a queue until there are `most` in all.
+    fn take(&mut self, at: usize, most: usize) {
+        let Self { queues, chunks, frames, received, memory, .. } = self;
+        let chunk_bytes = memory.chunk_bytes();
+        let mut left = queues[at].ring.available();
+        while left > 0 && frames.len() < most {
+            let queue = &mut queues[at];
+            let descriptor = queue.ring.peek();
+            let is_last = descriptor.options & libc::XDP_PKT_CONTD == 0;
+            let Some(part) = chunks.find(&descriptor, at, memory) else {
+                received.invalid += 1;
+                queue.ring.pass();
+                left -= 1;
+                continue;
+            };
+            let is_whole = is_last && queue.joining.is_none() && part.offset >= HEADROOM;
+            if is_whole {
+                chunks.lent.push(part.chunk);
+                frames.push(frame(part.chunk as usize * chunk_bytes + part.offset, part.length));
+                received.in_place += 1;
+            } else {
+                if queue.joining.is_none() {
+                    let Some(slot) = chunks.free_slots.pop() else { break };
+                    queue.joining = Some(Joining { slot: Some(slot as usize), length: 0 });
+                }
+                if let Some(joining) = &mut queue.joining {
+                    chunks.join(joining, &part, memory);
+                    if is_last {
+                        match chunks.finish(joining) {
+                            Some(slot) => {
+                                let start = chunks.slot_start(slot as usize) * chunk_bytes;
+                                frames.push(frame(start + HEADROOM, joining.length));
+                                received.joined += 1;
+                            }
+                            None => received.too_long += 1,
+                        }
+                        queue.joining = None;
+                    }
+                }
+                chunks.is_kernels[part.chunk as usize] = false;
+                chunks.hand_to_kernel(part.chunk, queues, memory);
+            }
+            if is_whole {
+                chunks.is_kernels[part.chunk as usize] = false;
+            }
+            queues[at].ring.pass();
+            left -= 1;
+        }
+    }
+
+    /// Gives the kernel what is no longer used, and wakes it if it waits for that.
+    fn refill(&mut self) -> Result<(), PortError> {
+        self.chunks.recycle(&mut self.queues, &self.memory);
+        for queue in &mut self.queues {
+            queue.fill.show();
+        }
+        for queue in &self.queues {
+            if queue.fill.needs_wakeup() {
+                queue.socket.kick_receive().map_err(|source| self.error(source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks now and then whether the interface is still there.
+    fn check(&mut self) -> Result<(), PortError> {
+        self.silent_calls += 1;
+        if self.silent_calls < SILENT_CALLS {
+            return Ok(());
+        }
+        self.silent_calls = 0;
+        let failure = self.queues.iter().find_map(|queue| queue.socket.failure());
+        failure.map_or(Ok(()), |source| Err(self.error(source)))
+    }
+}
+
+impl Receive for XdpReceiver {
+    fn receive(&mut self, most: usize) -> Result<Batch<'_>, PortError> {
+        self.frames.clear();
+        self.refill()?;
+        for step in 0..self.queues.len() {
+            if self.frames.len() < most {
+                self.take((self.turn + step) % self.queues.len(), most);
+            }
+        }
+        self.turn = (self.turn + 1) % self.queues.len();
+        self.queues.iter_mut().for_each(|queue| queue.ring.give());
+        if self.frames.is_empty() {
+            self.check()?;
+            return Ok(Batch::empty());
+        }
+        self.silent_calls = 0;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos() as u64);
+        self.frames.iter_mut().for_each(|frame| frame.timestamp_ns = now);
+        let chunk_bytes = self.memory.chunk_bytes();
+        let start = self.chunks.first * chunk_bytes;
+        let chunks = self.chunks.is_kernels.len() + self.chunks.slots * self.chunks.slot_chunks;
+        // SAFETY: these chunks are this receiver's, and the batch borrows it. Of the memory, only
+        // the chunks of the frames are looked at, none of which the kernel has; a transmitter that
+        // is handed them reads.
+        let memory = unsafe { self.memory.bytes_mut(start..start + chunks * chunk_bytes) };
+        // SAFETY: each frame is in a chunk, or in a slot of whole chunks, which was the kernel's
+        // or free before, and so is no other frame's.
+        Ok(unsafe { Batch::in_chunks(memory, &self.frames, chunk_bytes) })
+    }
+
+    fn is_ended(&self) -> bool {
+        false
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wait.descriptor())
+    }
+
+    /// Frames that found no chunk, no place in the ring, or were longer than a port carries.
+    fn lost(&self) -> u64 {
+        let statistics = self.queues.iter().filter_map(|queue| queue.socket.statistics().ok());
+        let by_kernel: u64 = statistics.map(|it| it.rx_dropped + it.rx_ring_full).sum();
+        by_kernel + self.received.too_long
+    }
+}
+
+impl Drop for XdpReceiver {
+    fn drop(&mut self) {
+        // The transmitting half may go on: what comes in is then for the network stack.
+        self.queues.iter().for_each(|queue| self.entry.leave(queue.number));
+    }
+}
+
+fn frame(start: usize, length: usize) -> Frame {
+    Frame { start, length, original_length: length, timestamp_ns: 0 }
+}
+
+/// What a descriptor says, once it is checked.
+struct Part {
+    chunk: u32,
+    /// Where it starts in its chunk.
+    offset: usize,
+    length: usize,
+}
+
+impl Chunks {
+    /// The first chunk of a slot.
+    fn slot_start(&self, slot: usize) -> usize {
+        self.is_kernels.len() + slot * self.slot_chunks
+    }
+
+    /// The chunk that a descriptor of queue `at` means; none if the kernel cannot have it.
+    #[inline]
+    fn find(&self, descriptor: &libc::xdp_desc, at: usize, memory: &Memory) -> Option<Part> {
+        let chunk = memory.chunk_of(descriptor.addr).checked_sub(self.first as u64)?;
+        let chunk = usize::try_from(chunk).ok()?;
+        let is_its = self.is_kernels.get(chunk) == Some(&true) && chunk / self.of_queue == at;
+        let (offset, length) =
+            (descriptor.addr as usize & (memory.chunk_bytes() - 1), descriptor.len as usize);
+        let is_within = length > 0 && offset + length <= memory.chunk_bytes();
+        (is_its && is_within).then_some(Part { chunk: chunk as u32, offset, length })
+    }
+
+    /// Copies a part to the end of the frame that is put together.
+    fn join(&mut self, joining: &mut Joining, part: &Part, memory: &Memory) {
+        let Some(slot) = joining.slot else { return };
+        if joining.length + part.length > MAX_FRAME {
+            self.free_slots.push(slot as u32);
+            joining.slot = None;
+            return;
+        }
+        let chunk_bytes = memory.chunk_bytes();
+        let base = self.first * chunk_bytes;
+        let from = base + part.chunk as usize * chunk_bytes + part.offset;
+        let to = base + self.slot_start(slot) * chunk_bytes + HEADROOM + joining.length;
+        // SAFETY: both are this receiver's; the kernel has given up the one, the other is free, and
+        // they are different chunks.
+        unsafe {
+            let from = memory.bytes_mut(from..from + part.length);
+            memory.bytes_mut(to..to + part.length).copy_from_slice(from);
+        }
+        joining.length += part.length;
+    }
+
+    /// The slot of a frame that is whole, which is lent with that; none if it was too long.
+    fn finish(&mut self, joining: &Joining) -> Option<u32> {
+        let slot = joining.slot? as u32;
+        self.lent_slots.push(slot);
+        Some(slot)
+    }
+
+    /// Takes back what was lent, and gives the kernel what is not on its way out.
+    fn recycle(&mut self, queues: &mut [ReceiveQueue], memory: &Memory) {
+        let mut busy = 0;
+        for _ in 0..self.given.len() {
+            let Some(chunk) = self.given.pop_front() else { break };
+            if memory.is_marked(self.first + chunk as usize) {
+                self.given.push_back(chunk);
+                busy += 1;
+                if busy == MOST_BUSY {
+                    break;
+                }
+            } else {
+                self.hand_to_kernel(chunk, queues, memory);
+            }
+        }
+        let mut lent = std::mem::take(&mut self.lent);
+        for chunk in lent.drain(..) {
+            if memory.is_marked(self.first + chunk as usize) {
+                self.given.push_back(chunk);
+            } else {
+                self.hand_to_kernel(chunk, queues, memory);
+            }
+        }
+        self.lent = lent;
+        self.recycle_slots(memory);
+    }
+
+    fn recycle_slots(&mut self, memory: &Memory) {
+        if self.lent_slots.is_empty() && self.given_slots.is_empty() {
+            return;
+        }
+        self.given_slots.extend(self.lent_slots.drain(..));
+        for _ in 0..self.given_slots.len() {
+            let Some(slot) = self.given_slots.pop_front() else { break };
+            let start = self.first + self.slot_start(slot as usize);
+            let mut chunks = start..start + self.slot_chunks;
+            if chunks.any(|chunk| memory.is_marked(chunk)) {
+                self.given_slots.push_back(slot);
+            } else {
+                self.free_slots.push(slot);
+            }
+        }
+    }
+
+    /// Has the kernel fill a chunk. There is room for it: the ring holds all chunks of its queue.
+    #[inline]
+    fn hand_to_kernel(&mut self, chunk: u32, queues: &mut [ReceiveQueue], memory: &Memory) {
+        let queue = &mut queues[chunk as usize / self.of_queue];
+        self.is_kernels[chunk as usize] = true;
+        queue.fill.put((self.first + chunk as usize) as u64 * memory.chunk_bytes() as u64);
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The rings between an AF_XDP socket and the kernel: one side writes, the other reads, and each
+//! owns one of two counters (`Documentation/networking/af_xdp.rst`).
+//!
+//! Counters only grow, and wrap at 32 bits; an entry's place is the counter's lower bits. What the
+//! kernel writes is not trusted: places are masked, and a count is never more than the ring holds.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where the parts of a ring are in its mapping, and how large it is.
+pub(super) struct Layout {
+    pub offsets: libc::xdp_ring_offset,
+    /// What to ask `mmap` for.
+    pub page_offset: libc::off_t,
+    /// A power of two.
+    pub entries: u32,
+}
+
+/// A ring of the kernel that this process has mapped.
+#[derive(Debug)]
+struct Ring<T> {
+    mapping: NonNull<u8>,
+    mapped_bytes: usize,
+    offsets: libc::xdp_ring_offset,
+    entries: u32,
+    holds: std::marker::PhantomData<T>,
+}
+
+// SAFETY: the mapping is shared with the kernel, not with other threads; a ring is used by who
+// owns it.
+unsafe impl<T: Send> Send for Ring<T> {}
+
+/// A ring that this side writes to.
+#[derive(Debug)]
+pub(super) struct Producer<T> {
+    ring: Ring<T>,
+    /// Entries written, those not yet shown to the kernel included.
+    next: u32,
+    /// The kernel's counter, as last seen.
+    taken: u32,
+}
+
+/// A ring that this side reads from.
+#[derive(Debug)]
+pub(super) struct Consumer<T> {
+    ring: Ring<T>,
+    /// Entries read, those whose places are not yet given back included.
+    next: u32,
+    /// The kernel's counter, as last seen.
+    filled: u32,
+}
+
+impl<T: Copy> Ring<T> {
+    fn map(socket: BorrowedFd<'_>, layout: Layout) -> io::Result<Self> {
+        let Layout { offsets, page_offset, entries } = layout;
+        let table_bytes = entries as usize * size_of::<T>();
+        let ends = [offsets.producer + 4, offsets.consumer + 4, offsets.flags + 4];
+        let end = ends.into_iter().fold(offsets.desc + table_bytes as u64, u64::max);
+        let is_aligned = offsets.desc.is_multiple_of(align_of::<T>() as u64)
+            && ends.iter().all(|end| end.is_multiple_of(4));
+        let mapped_bytes = usize::try_from(end).ok().filter(|_| is_aligned);
+        let mapped_bytes = mapped_bytes.ok_or(io::ErrorKind::InvalidData)?;
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
+        let file = socket.as_raw_fd();
+        // SAFETY: a new mapping wherever there is room; the kernel refuses one beyond its ring.
+        let mapping = unsafe {
+            libc::mmap(std::ptr::null_mut(), mapped_bytes, access, kind, file, page_offset)
+        };
+        if mapping == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapping = NonNull::new(mapping.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { mapping, mapped_bytes, offsets, entries, holds: std::marker::PhantomData })
+    }
+
+    #[inline]
+    fn counter(&self, offset: u64) -> &AtomicU32 {
+        // SAFETY: `map` has checked that the counter is within the mapping and aligned; the kernel
+        // and this process only use it as an atomic number.
+        unsafe { self.mapping.add(offset as usize).cast::<AtomicU32>().as_ref() }
+    }
+
+    #[inline]
+    fn producer(&self) -> &AtomicU32 {
+        self.counter(self.offsets.producer)
+    }
+
+    #[inline]
+    fn consumer(&self) -> &AtomicU32 {
+        self.counter(self.offsets.consumer)
+    }
+
+    #[inline]
+    fn place(&self, count: u32) -> *mut T {
+        let at = (count & (self.entries - 1)) as usize;
+        // SAFETY: `map` has checked that so many entries are within the mapping, and aligned.
+        unsafe { self.mapping.as_ptr().add(self.offsets.desc as usize).cast::<T>().add(at) }
+    }
+
+    fn needs_wakeup(&self) -> bool {
+        self.counter(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        // SAFETY: `map` mapped it, and nobody else refers to it.
+        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+impl<T: Copy> Producer<T> {
+    pub fn map(socket: BorrowedFd<'_>, layout: Layout) -> io::Result<Self> {
+        let ring = Ring::map(socket, layout)?;
+        let next = ring.producer().load(Ordering::Relaxed);
+        let taken = ring.consumer().load(Ordering::Acquire);
+        Ok(Self { ring, next, taken })
+    }
+
+    /// How many entries can be written, looking at the kernel's counter if there seem to be fewer
+    /// than `wanted`.
+    #[inline]
+    pub fn room(&mut self, wanted: u32) -> u32 {
+        let room = |this: &Self| {
+            this.ring.entries - this.next.wrapping_sub(this.taken).min(this.ring.entries)
+        };
+        if room(self) < wanted {
+            self.taken = self.ring.consumer().load(Ordering::Acquire);
+        }
+        room(self)
+    }
+
+    /// Writes the next entry. The caller knows that there is room.
+    #[inline]
+    pub fn put(&mut self, entry: T) {
+        // SAFETY: a place of the ring, which is this side's until `show`.
+        unsafe { self.ring.place(self.next).write(entry) };
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Shows what was written to the kernel.
+    #[inline]
+    pub fn show(&mut self) {
+        self.ring.producer().store(self.next, Ordering::Release);
+    }
+
+    /// Entries that the kernel has not taken.
+    #[inline]
+    pub fn waiting(&mut self) -> u32 {
+        self.taken = self.ring.consumer().load(Ordering::Acquire);
+        self.next.wrapping_sub(self.taken)
+    }
+
+    /// Whether the kernel looks at the ring only when it is told to.
+    #[inline]
+    pub fn needs_wakeup(&self) -> bool {
+        self.ring.needs_wakeup()
+    }
+}
+
+impl<T: Copy> Consumer<T> {
+    pub fn map(socket: BorrowedFd<'_>, layout: Layout) -> io::Result<Self> {
+        let ring = Ring::map(socket, layout)?;
+        let next = ring.consumer().load(Ordering::Relaxed);
+        let filled = ring.producer().load(Ordering::Acquire);
+        Ok(Self { ring, next, filled })
+    }
+
+    /// How many entries can be read, looking at the kernel's counter if there seem to be none.
+    #[inline]
+    pub fn available(&mut self) -> u32 {
+        if self.filled == self.next {
+            self.filled = self.ring.producer().load(Ordering::Acquire);
+        }
+        self.filled.wrapping_sub(self.next).min(self.ring.entries)
+    }
+
+    /// The next entry; it stays until it is passed. The caller knows that there is one.
+    #[inline]
+    pub fn peek(&self) -> T {
+        // SAFETY: a place of the ring that the kernel has filled and does not touch until `give`.
+        unsafe { self.ring.place(self.next).read() }
+    }
+
+    /// Passes the next entry.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Gives the places of what was passed back to the kernel.
+    #[inline]
+    pub fn give(&mut self) {
+        self.ring.consumer().store(self.next, Ordering::Release);
+    }
+}
