@@ -7,10 +7,17 @@
 //! **Ownership.** A port owns its buffers. [`Receive::receive`] lends a batch of frames until the
 //! next call; the borrower may change their bytes in place. [`Transmit::transmit`] reads the frames
 //! it is given, or copies what it must keep: when it returns, the caller's memory is free again.
+//! There is one exception. Ports on interfaces that were opened together share their memory, and a
+//! frame of one of them that is handed to another may leave later, from where it lies. The receiver
+//! knows, and does not use the buffer again before it has left. The borrower must not change the
+//! bytes of a frame after it has handed it to a transmitter: nobody else would be harmed, but the
+//! changed bytes might be sent. Handing it over several times is fine.
 //!
 //! **Head room.** At least [`HEADROOM`] writable bytes lie in front of every received frame and
 //! belong to it alone, so that a header can be put in front without a copy. What lies between a
-//! frame and the head room of the next one of the batch belongs to the frame too.
+//! frame and the head room of the next one of the batch belongs to the frame too, or, where the
+//! memory is cut into chunks, what is behind it in its chunk: [`Batch::split`] gives each frame
+//! what it has.
 //!
 //! **Jumbo frames.** A frame has 1 to [`MAX_FRAME`] bytes, without the frame check sequence. It is
 //! contiguous, whatever its size. A longer one is refused with an error, never cut.
