@@ -38,6 +38,8 @@ ids! {
     PortId,
     /// A table of an element ([`Element::tables`](crate::Element::tables)).
     TableId,
+    /// A method of an element ([`Element::methods`](crate::Element::methods)).
+    MethodId,
     /// An element type of a program, specialised ([`Program::elements`](crate::Program::elements)).
     ElementId,
     /// A function of a program ([`Program::functions`](crate::Program::functions)).

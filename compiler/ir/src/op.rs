@@ -2,7 +2,7 @@
 //! Operations. Every one is total: what a machine would leave undefined has a value here (see each
 //! operation), so that all back ends give the same answer.
 
-use crate::{Bits, FunctionId, LocalId, ObjectId, PortId, TableId, ValueId};
+use crate::{Bits, FunctionId, InstanceId, LocalId, MethodId, ObjectId, PortId, TableId, ValueId};
 
 /// An operation of one operand; operand and result have the same width unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -400,6 +400,17 @@ pub enum Op {
         /// Who may pass.
         order: CallOrder,
     },
+    /// Calls a method of an instance, as the host does between firings: its effects are on that
+    /// instance, and of a trap there only a result of 0 is seen here. Only what runs between the
+    /// firings of an element without ports may do so. Result: the method's.
+    CallMethod {
+        /// Of which instance.
+        instance: InstanceId,
+        /// Which.
+        method: MethodId,
+        /// With what.
+        args: Vec<ValueId>,
+    },
     /// See [`Probe`].
     Probe {
         /// What to do.
@@ -496,9 +507,10 @@ impl Op {
                 each(packet);
                 each(delta);
             }
-            Op::Concat(values) | Op::Call { args: values, .. } | Op::Probe { args: values, .. } => {
-                values.iter_mut().for_each(each);
-            }
+            Op::Concat(values)
+            | Op::Call { args: values, .. }
+            | Op::CallMethod { args: values, .. }
+            | Op::Probe { args: values, .. } => values.iter_mut().for_each(each),
         }
     }
 

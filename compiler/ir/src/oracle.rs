@@ -3,7 +3,9 @@
 //! oracle stream; given its oracles, a graph is a Kahn network, and every back end must produce the
 //! same [`Execution`]. Native code records, the interpreter replays.
 
-use crate::{Bits, Element, Function, ObjectId, Op, Program, TableId, Term, TrapCode};
+use crate::{
+    Bits, Element, Function, InstanceId, MethodId, ObjectId, Op, Program, TableId, Term, TrapCode,
+};
 use std::collections::BTreeMap;
 
 /// All oracle streams of a run.
@@ -25,8 +27,24 @@ pub struct InstanceOracle {
     pub now: Vec<u64>,
     /// What `random` gave, in order.
     pub random: Vec<u64>,
-    /// What the host did, in order.
+    /// What the host did, in order; for an instance whose methods another one calls, also that.
     pub host: Vec<HostEvent>,
+    /// The methods of other instances that it called, in order. Each is among the `host` events of
+    /// its instance too, so that every instance is replayed by itself.
+    pub calls: Vec<MethodCall>,
+}
+
+/// A call of a method by an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodCall {
+    /// Of which instance.
+    pub instance: InstanceId,
+    /// Which of its methods.
+    pub method: MethodId,
+    /// With what.
+    pub args: Vec<Bits>,
+    /// What it gave, if it has a result; 0 if it trapped.
+    pub result: Option<Bits>,
 }
 
 /// Something the host did to an instance.

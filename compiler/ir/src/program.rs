@@ -2,8 +2,8 @@
 //! A whole packet program: functions, element types, and the graph of their instances.
 
 use crate::{
-    BlockId, ElementId, FunctionId, InstanceId, Item, Loc, LocalId, Object, ObjectRef, Op, PortId,
-    Table, Target, Term, Type, ValueId,
+    BlockId, ElementId, FunctionId, InstanceId, Item, Loc, LocalId, MethodId, Object, ObjectRef,
+    Op, PortId, Table, Target, Term, Type, ValueId,
 };
 
 /// A packet program.
@@ -273,6 +273,13 @@ impl Program {
     /// The element type of instance `id`.
     pub fn element_of(&self, id: InstanceId) -> &Element {
         self.element(self.instance(id).element)
+    }
+
+    /// The body of a method of an instance, if there is such a method.
+    pub fn method(&self, instance: InstanceId, method: MethodId) -> Option<&Function> {
+        let element = self.graph.instances.get(instance.index())?.element;
+        let method = self.elements.get(element.index())?.methods.get(method.index())?;
+        self.functions.get(method.function.index())
     }
 
     /// A channel by its ends: `a.out -> b.in`.

@@ -69,6 +69,13 @@ pub fn result_of(
             },
             None => None,
         },
+        Op::CallMethod { instance, method, .. } => match program.method(*instance, *method) {
+            Some(callee) => match callee.result {
+                Some(ty) => Some(ty),
+                None => return Produces::Nothing,
+            },
+            None => None,
+        },
         Op::RefStore { .. }
         | Op::Store { .. }
         | Op::StoreBytes { .. }

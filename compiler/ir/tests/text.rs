@@ -13,7 +13,7 @@ const OPERATIONS: &str = "Const Unary Binary Compare Select ZeroExtend SignExten
     ExtractDynamic Insert InsertDynamic Concat Handle NullRef RefIsValid RefOffset RefLoad \
     RefStore Load Store LoadBytes StoreBytes TableLookup TableUpdate TableDelete ReadyMask Ready \
     Peek Take Put PacketLength PacketLoad PacketStore PacketAdjustHead PacketAdjustTail Now \
-    Random Call Probe";
+    Random Call CallMethod Probe";
 
 const TERMINATORS: &str = "Jump Branch Switch Done Suspend Return Trap";
 

@@ -215,6 +215,30 @@ fn calls_match_and_never_come_back() {
 }
 
 #[test]
+fn only_what_has_no_ports_calls_methods_of_others() {
+    let call = "%is_done = call_method one.reset(%to)";
+    rejected(
+        call,
+        "%is_done: bits<1> = call_method one.clear()",
+        "it has no result, and defines one",
+    );
+    rejected(call, "%is_done = call_method one.reset()", "E.reset has other parameters");
+    rejected(call, "%is_done: bits<1> = call_method one.#9(%to)", "names no method of an instance");
+    rejected(call, "%is_done: bits<1> = call_method #9.#0(%to)", "names no method of an instance");
+    rejected(call, "%is_done = call_method manager.everything(%to)", "it calls itself");
+    let with_port = "element Manager {\n  in in: flit";
+    rejected("element Manager {", with_port, "only an element without ports calls methods");
+    let handler = "visible\n  handler {\n    entry:\n      done";
+    let calling = handler.replace("done", "call @helper() inline done");
+    rejected(handler, &calling, "helper runs in a firing and calls a method");
+    rejected("%swapped = ", "call_method two.#0() %swapped = ", "names no method of an instance");
+    rejected("%swapped = ", "call_method one.clear() %swapped = ", "only an element without ports");
+    let nested = "method clear() {\n    entry:\n";
+    let nested_call = format!("{nested}%x = const 0x0:64 call_method manager.everything(%x)");
+    rejected(nested, &nested_call, "it calls itself");
+}
+
+#[test]
 fn roles_have_their_signatures() {
     rejected("init {", "init(%x: bits<8>) {", "its init has other parameters");
     rejected("signal(%signal: bits<512>)", "signal(%signal: bits<511>)", "its signal has other");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The choices of one instance: made and recorded, or taken from a record.
 
-use crate::oracle::{HostEvent, InstanceOracle};
+use crate::oracle::{HostEvent, InstanceOracle, MethodCall};
 
 /// Records the choices of an instance, and in a replay gives those of the record instead.
 #[derive(Debug, Default)]
@@ -59,6 +59,13 @@ impl Choice {
         (event.before_firing <= firing).then(|| event.clone())
     }
 
+    /// The next method call of the record, in a replay.
+    pub fn recorded_call(&self) -> Option<Result<&MethodCall, Exhausted>> {
+        let recorded = self.recorded.as_ref()?;
+        let call = recorded.calls.get(self.made.calls.len());
+        Some(call.ok_or(Exhausted { stream: "calls" }))
+    }
+
     /// The first stream of the record that has not been used up.
     pub fn unused(&self) -> Option<&'static str> {
         let recorded = self.recorded.as_ref()?;
@@ -67,6 +74,7 @@ impl Choice {
             ("now", recorded.now.len(), self.made.now.len()),
             ("random", recorded.random.len(), self.made.random.len()),
             ("host", recorded.host.len(), self.made.host.len()),
+            ("calls", recorded.calls.len(), self.made.calls.len()),
         ];
         streams.into_iter().find(|(_, recorded, made)| made < recorded).map(|(name, ..)| name)
     }

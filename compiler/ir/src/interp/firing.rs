@@ -113,7 +113,7 @@ impl Interpreter<'_> {
 
     fn fire(&mut self, id: InstanceId, ready: u64) -> Result<(), Error> {
         let handler = self.program.element_of(id).handler;
-        let activation = Activation { has_ports: true, ready, ..self.activation() };
+        let activation = Activation { has_ports: true, ready, ..self.shared.activation() };
         let mut frame = std::mem::take(&mut self.instances[id.index()].frame);
         let mut machine = self.machine(id, activation);
         let resume = machine.instance.resume.take();
@@ -129,7 +129,7 @@ impl Interpreter<'_> {
     }
 
     /// Notes how the handler ended; the next mask.
-    pub(super) fn end(
+    fn end(
         &mut self,
         id: InstanceId,
         activation: &mut Activation,
@@ -151,15 +151,24 @@ impl Interpreter<'_> {
                 *activation.counters.traps.entry(code).or_default() += 1;
                 all
             }
-            Err(Stop::Exhausted(exhausted)) => {
-                let reason = format!("its record of `{}` has ended", exhausted.stream);
-                return Err(self.replay_error(id, reason));
-            }
+            Err(stop) => return Err(self.departure(id, stop)),
         };
         if instance.resume.is_none() {
             instance.packets.clear();
         }
         Ok(mask & all)
+    }
+
+    /// The error for something that a replay cannot do.
+    pub(super) fn departure(&self, id: InstanceId, stop: Stop) -> Error {
+        let reason = match stop {
+            Stop::Exhausted(exhausted) => {
+                format!("its record of `{}` has ended", exhausted.stream)
+            }
+            Stop::Departed(reason) => reason,
+            Stop::Trap(code) => format!("{code:?}"),
+        };
+        self.replay_error(id, reason)
     }
 
     /// Counts and records a firing that did something.
@@ -219,16 +228,13 @@ impl Interpreter<'_> {
         Error::Replay { instance, firing, reason }
     }
 
-    pub(super) fn activation(&self) -> Activation {
-        Activation { steps_left: self.step_limit, ..Activation::default() }
-    }
-
-    pub(super) fn machine(&mut self, id: InstanceId, activation: Activation) -> Machine<'_> {
+    fn machine(&mut self, id: InstanceId, activation: Activation) -> Machine<'_> {
         Machine {
             program: &self.program,
             loops: &self.loops,
             id,
             instance: &mut self.instances[id.index()],
+            others: &mut [],
             channels: &mut self.channels,
             shared: &mut self.shared,
             activation,

@@ -46,6 +46,8 @@ pub(super) enum End {
 pub(super) enum Stop {
     Trap(TrapCode),
     Exhausted(Exhausted),
+    /// In a replay: it does something that is not in its record.
+    Departed(String),
 }
 
 impl From<Exhausted> for Stop {

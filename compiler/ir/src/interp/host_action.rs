@@ -3,10 +3,8 @@
 //! at once and recorded, or in a replay when the record has it. The functions run here have no
 //! ports: none is ready, and a put is dropped.
 
-use super::firing::merge;
-use super::frame::{Datum, End};
 use super::{Error, Interpreter};
-use crate::oracle::{HostAction, HostEvent};
+use crate::oracle::HostAction;
 use crate::{Bits, FunctionId, InstanceId, TableId, Type};
 
 impl Interpreter<'_> {
@@ -58,11 +56,7 @@ impl Interpreter<'_> {
                 Some(Bits::from_bool(memory.delete(key)))
             }
         };
-        let instance = &mut self.instances[id.index()];
-        let before_firing = instance.counters.firings;
-        instance.choice.made.host.push(HostEvent { before_firing, action });
-        instance.answers.extend(answer.clone());
-        instance.quiet_ready = None;
+        self.instances[id.index()].note(action, answer.clone());
         Ok(answer)
     }
 
@@ -109,23 +103,7 @@ impl Interpreter<'_> {
                 given: format!("{:?}", given.collect::<Vec<_>>()),
             });
         }
-        let result = wanted.result;
-        let activation = self.activation();
-        let mut machine = self.machine(id, activation);
-        let end = machine.invoke(function, args.into_iter().map(Datum::Bits));
-        let mut activation = machine.activation;
-        let value = match &end {
-            Ok(End::Return { value: Some(Datum::Bits(bits)) }) => Some(bits.clone()),
-            _ => None,
-        };
-        let instance = &mut self.instances[id.index()];
-        let (resume, packets) = (instance.resume, instance.packets.len());
-        self.end(id, &mut activation, end)?;
-        let instance = &mut self.instances[id.index()];
-        instance.resume = resume;
-        instance.packets.truncate(packets);
-        merge(&mut instance.counters, activation.counters);
-        Ok(result.and_then(Type::bits).map(|width| value.unwrap_or_else(|| Bits::zero(width))))
+        self.call_alone(id, function, args).map_err(|stop| self.departure(id, stop))
     }
 
     pub(super) fn replay_host_events(&mut self, id: InstanceId) -> Result<bool, Error> {

@@ -14,7 +14,8 @@ use crate::{Bits, BlockId, ChannelId, InstanceId, PortId, Program, Sink, Source}
 /// Most input ports of an element: masks are held in a machine word.
 const MAX_INPUTS: usize = 64;
 
-/// An element instance at run time.
+/// An element instance at run time; the default is a vacancy, which nothing looks at.
+#[derive(Default)]
 pub(super) struct InstanceState {
     pub name: String,
     pub objects: Vec<ObjectMemory>,

@@ -27,6 +27,15 @@ pub(super) struct Shared {
     pub probes: Vec<ProbeEvent>,
     /// By function: frames not in use.
     pub frames: Vec<Vec<Frame>>,
+    /// Operations and blocks of one firing, or of one call, before the watchdog traps it.
+    pub step_limit: u64,
+}
+
+impl Shared {
+    /// The start of a firing or call that has no ports so far.
+    pub fn activation(&self) -> Activation {
+        Activation { steps_left: self.step_limit, ..Activation::default() }
+    }
 }
 
 /// What one firing, or one call by the host, may see, and what it did.
@@ -56,6 +65,9 @@ pub(super) struct Machine<'a> {
     pub loops: &'a [LoopBounds],
     pub id: InstanceId,
     pub instance: &'a mut InstanceState,
+    /// All instances, for what calls their methods; none in a firing. In place of the instance
+    /// itself, and of those that wait for it to return, is a vacancy.
+    pub others: &'a mut [InstanceState],
     pub channels: &'a mut [ChannelState],
     pub shared: &'a mut Shared,
     pub activation: Activation,
@@ -103,6 +115,10 @@ impl Machine<'_> {
             Op::Peek(port) => return Ok(Some(self.read(*port, false))),
             Op::Take(port) => return Ok(Some(self.read(*port, true))),
             Op::Call { function, args, .. } => return self.call(frame, *function, args),
+            Op::CallMethod { instance, method, args } => {
+                let args = args.iter().map(|arg| frame.bits(*arg).clone()).collect();
+                return Ok(self.call_method(*instance, *method, args)?.map(Datum::Bits));
+            }
             Op::RefIsValid(reference) => Bits::from_bool(frame.reference(*reference).is_valid()),
             Op::RefLoad { reference, width } => {
                 let reference = frame.reference(*reference);

@@ -23,6 +23,7 @@ mod host_action;
 mod instance;
 mod machine;
 pub(crate) mod memory;
+mod method_call;
 mod packet;
 mod ports;
 mod probe;
@@ -91,7 +92,6 @@ pub struct Interpreter<'p> {
     /// Draws the random order.
     order: Option<fastrand::Rng>,
     shared: Shared,
-    step_limit: u64,
     breakpoints_enabled: bool,
     is_replay: bool,
 }
@@ -145,8 +145,8 @@ impl<'p> Interpreter<'p> {
                 clock_ns: 0,
                 probes: vec![],
                 frames: program.functions.iter().map(|_| vec![]).collect(),
+                step_limit: options.step_limit,
             },
-            step_limit: options.step_limit,
             breakpoints_enabled: false,
             is_replay,
         };

@@ -6,7 +6,7 @@ use super::cursor::Result;
 use super::lex::Kind;
 use super::parse::Parser;
 use super::spelling::{BINARY, COMPARE, LATENCY, UNARY, meaning};
-use crate::{CallOrder, LocalId, ObjectId, ObjectRef, Op, PortId, Probe, ValueId};
+use crate::{CallOrder, LocalId, MethodId, ObjectId, ObjectRef, Op, PortId, Probe, ValueId};
 
 /// Stands for the width of a whole element until the object's is known to exist.
 const LOWEST: u32 = 0;
@@ -59,6 +59,7 @@ impl Parser<'_> {
             "breakpoint" => self.probe(body, Probe::Breakpoint)?,
             "log" => self.probe(body, Probe::Log)?,
             "call" => self.call(body)?,
+            "call_method" => self.call_method(body)?,
             word => match self.arithmetic(body, word)? {
                 Some(op) => op,
                 None => match self.effect(body, word)? {
@@ -328,5 +329,13 @@ impl Parser<'_> {
             false => CallOrder::InOrder,
         };
         Ok(Op::Call { function, args, latency, order })
+    }
+
+    /// `instance.method(%a)`.
+    fn call_method(&mut self, body: &mut Body) -> Result<Op> {
+        let reference = self.method_ref()?;
+        self.cursor.sign("(")?;
+        let args = self.values(body, ")")?;
+        Ok(Op::CallMethod { instance: reference, method: MethodId(0), args })
     }
 }

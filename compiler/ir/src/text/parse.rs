@@ -9,8 +9,8 @@ use super::lex::Kind;
 use super::spelling::{self, TABLES, role_name};
 use super::{ParseError, resolve};
 use crate::{
-    Addressing, Element, ElementId, FunctionId, Item, Lifetime, Method, Object, Port, Program,
-    Space, Table, TableKind,
+    Addressing, Element, ElementId, FunctionId, InstanceId, Item, Lifetime, Method, MethodId,
+    Object, Port, Program, Space, Table, TableKind,
 };
 use std::collections::BTreeMap;
 
@@ -32,6 +32,34 @@ pub(super) struct FunctionRef {
     pub(super) at: usize,
 }
 
+/// A method named before the graph is known: instance and method, each by name or by its index.
+struct MethodRef {
+    instance: Named,
+    method: Named,
+    at: usize,
+}
+
+enum Named {
+    Name(String),
+    Index(u32),
+}
+
+impl Named {
+    /// The index among `names`.
+    fn among<'n>(&self, mut names: impl Iterator<Item = &'n String>) -> Option<u32> {
+        match self {
+            Named::Index(index) => Some(*index),
+            Named::Name(name) => names.position(|each| each == name).map(|at| at as u32),
+        }
+    }
+}
+
+/// What the parts of a program that were named too early have turned out to be.
+pub(super) struct Targets {
+    pub(super) functions: Vec<FunctionId>,
+    pub(super) methods: Vec<(InstanceId, MethodId)>,
+}
+
 /// What has been read so far.
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
@@ -40,6 +68,8 @@ pub(super) struct Parser<'t> {
     pub(super) next_function: u32,
     /// Until the end, every [`FunctionId`] of the program is an index into this list.
     pub(super) references: Vec<FunctionRef>,
+    /// The same for the instances of method calls.
+    method_references: Vec<MethodRef>,
 }
 
 impl<'t> Parser<'t> {
@@ -51,6 +81,7 @@ impl<'t> Parser<'t> {
             functions: BTreeMap::new(),
             next_function: 0,
             references: vec![],
+            method_references: vec![],
         })
     }
 
@@ -104,7 +135,40 @@ impl<'t> Parser<'t> {
                 *function = targets[function.index()];
             }
         }
+        let methods = std::mem::take(&mut self.method_references);
+        let methods = methods.iter().map(|reference| self.find_method(reference));
+        let targets = Targets { functions: targets, methods: methods.collect::<Result<_>>()? };
         resolve::resolve(&self.cursor, self.program, functions.into_values().collect(), &targets)
+    }
+
+    fn find_method(&self, reference: &MethodRef) -> Result<(InstanceId, MethodId)> {
+        let MethodRef { instance, method, at } = reference;
+        let instances = &self.program.graph.instances;
+        let unknown = |what| self.cursor.error_at(*at, format!("there is no {what} of that name"));
+        let named = instance.among(instances.iter().map(|each| &each.name));
+        let instance = InstanceId(named.ok_or_else(|| unknown("instance"))?);
+        let element = instances.get(instance.index());
+        let element = element.and_then(|each| self.program.elements.get(each.element.index()));
+        let methods = element.map_or(&[][..], |element| &element.methods);
+        let named = method.among(methods.iter().map(|each| &each.name));
+        Ok((instance, MethodId(named.ok_or_else(|| unknown("method"))?)))
+    }
+
+    /// `instance.method`, each of them a name or `#3`; found when the graph is known.
+    pub(super) fn method_ref(&mut self) -> Result<InstanceId> {
+        let at = self.cursor.index();
+        let instance = self.name_or_index("the instance's name")?;
+        self.cursor.sign(".")?;
+        let method = self.name_or_index("the method's name")?;
+        self.method_references.push(MethodRef { instance, method, at });
+        Ok(InstanceId::new(self.method_references.len() - 1))
+    }
+
+    fn name_or_index(&mut self, what: &str) -> Result<Named> {
+        Ok(match self.cursor.optional_index()? {
+            Some(index) => Named::Index(index),
+            None => Named::Name(self.cursor.name(what)?),
+        })
     }
 
     fn find_function(

@@ -9,8 +9,8 @@ use super::spelling::{
 };
 use crate::typing::{Produces, result_of};
 use crate::{
-    Block, BlockId, CallOrder, Element, Function, FunctionId, Inst, Lifetime, LocalId, ObjectRef,
-    Op, PortId, Probe, Program, Target, Term, TrapCode, Unroll, ValueId,
+    Block, BlockId, CallOrder, Element, Function, FunctionId, Inst, InstanceId, Lifetime, LocalId,
+    MethodId, ObjectRef, Op, PortId, Probe, Program, Target, Term, TrapCode, Unroll, ValueId,
 };
 use std::collections::HashMap;
 
@@ -172,8 +172,22 @@ impl<'p> FunctionText<'p> {
                 let order = if *order == CallOrder::Overlap { " overlap" } else { "" };
                 format!("call {callee}({}) {latency}{order}", self.list(args, ""))
             }
+            Op::CallMethod { instance, method, args } => {
+                let callee = self.method(*instance, *method);
+                format!("call_method {callee}({})", self.list(args, ""))
+            }
             _ => self.effect(op),
         }
+    }
+
+    /// `instance.method`
+    fn method(&self, instance: InstanceId, method: MethodId) -> String {
+        let instances = &self.program.graph.instances;
+        let element = instances.get(instance.index());
+        let element = element.and_then(|each| self.program.elements.get(each.element.index()));
+        let methods = element.map_or(&[][..], |element| &element.methods);
+        let method = reference(methods.iter().map(|each| &each.name), method.0);
+        format!("{}.{method}", reference(instances.iter().map(|each| &each.name), instance.0))
     }
 
     /// Operations on objects, tables, ports, packets and oracles.

@@ -4,17 +4,18 @@
 use super::ParseError;
 use super::body::RawFunction;
 use super::cursor::Cursor;
+use super::parse::Targets;
 use crate::typing::result_of;
-use crate::{Function, FunctionId, Op, Program, Term, Type, Value, ValueId};
+use crate::{Function, Op, Program, Term, Type, Value, ValueId};
 
 type Result<T> = std::result::Result<T, Box<ParseError>>;
 
-/// The finished program. `targets` are the functions that calls name, by the index they have.
+/// The finished program. `targets` are what calls name, by the index they have.
 pub(super) fn resolve(
     cursor: &Cursor,
     mut program: Program,
     mut raw: Vec<RawFunction>,
-    targets: &[FunctionId],
+    targets: &Targets,
 ) -> Result<Program> {
     for each in &mut raw {
         let numbers = numbers(cursor, each)?;
@@ -61,15 +62,19 @@ pub(super) fn numbers(cursor: &Cursor, raw: &RawFunction) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-pub(super) fn renumber(function: &mut Function, numbers: &[u32], targets: &[FunctionId]) {
+pub(super) fn renumber(function: &mut Function, numbers: &[u32], targets: &Targets) {
     let map = |value: ValueId| ValueId(numbers[value.index()]);
     for block in &mut function.blocks {
         block.params.iter_mut().for_each(|value| *value = map(*value));
         for inst in &mut block.insts {
             inst.result = inst.result.map(map);
             inst.op.map_operands(map);
-            if let Op::Call { function, .. } = &mut inst.op {
-                *function = targets[function.index()];
+            match &mut inst.op {
+                Op::Call { function, .. } => *function = targets.functions[function.index()],
+                Op::CallMethod { instance, method, .. } => {
+                    (*instance, *method) = targets.methods[instance.index()];
+                }
+                _ => {}
             }
         }
         block.term.map_operands(map);

@@ -119,26 +119,41 @@ pub(super) fn param_types(function: &Function) -> Vec<Type> {
     function.params().iter().filter_map(known).map(|value| value.ty).collect()
 }
 
-/// No recursion; and no ports outside of a firing.
+/// No recursion; no ports outside of a firing; and no methods of others inside of one.
 pub(super) fn check_calls(program: &Program, report: &mut Report) {
     check_recursion(program, report);
     for element in &program.elements {
         report.enter(format!("element {}", element.name), element.loc);
         let methods = element.methods.iter().map(|method| method.function);
-        let mut left: Vec<FunctionId> =
-            element.init.into_iter().chain(element.signal).chain(methods).collect();
-        let mut is_seen = vec![false; program.functions.len()];
-        while let Some(id) = left.pop() {
-            if std::mem::replace(&mut is_seen[id.index()], true) {
-                continue;
-            }
-            let function = program.function(id);
+        let between = element.init.into_iter().chain(element.signal).chain(methods);
+        for function in reached(program, between.collect()) {
             report.require(!uses_ports(function), || {
                 format!("{} runs outside of firings and uses a port", function.name)
             });
-            left.extend(callees(function));
+        }
+        for function in reached(program, vec![element.handler]) {
+            report.require(!calls_methods(function), || {
+                format!("{} runs in a firing and calls a method", function.name)
+            });
         }
     }
+}
+
+/// Functions that are called from `left` on, those included, as parts of one element.
+fn reached(program: &Program, mut left: Vec<FunctionId>) -> Vec<&Function> {
+    let mut is_seen = vec![false; program.functions.len()];
+    let mut found = vec![];
+    while let Some(id) = left.pop() {
+        if !std::mem::replace(&mut is_seen[id.index()], true) {
+            let function = program.function(id);
+            left.extend(insts(function).filter_map(|op| match op {
+                Op::Call { function, .. } => Some(*function),
+                _ => None,
+            }));
+            found.push(function);
+        }
+    }
+    found
 }
 
 fn check_recursion(program: &Program, report: &mut Report) {
@@ -148,7 +163,8 @@ fn check_recursion(program: &Program, report: &mut Report) {
     while has_changed {
         has_changed = false;
         for (at, function) in program.functions.iter().enumerate() {
-            if !is_done[at] && callees(function).iter().all(|callee| is_done[callee.index()]) {
+            let callees = callees(program, function);
+            if !is_done[at] && callees.iter().all(|callee| is_done[callee.index()]) {
                 is_done[at] = true;
                 has_changed = true;
             }
@@ -160,18 +176,30 @@ fn check_recursion(program: &Program, report: &mut Report) {
     }
 }
 
-fn callees(function: &Function) -> Vec<FunctionId> {
-    let insts = function.blocks.iter().flat_map(|block| &block.insts);
+/// Whom a function calls, methods of other instances too.
+fn callees(program: &Program, function: &Function) -> Vec<FunctionId> {
     let callee = |op: &Op| match op {
         Op::Call { function, .. } => Some(*function),
+        Op::CallMethod { instance, method, .. } => {
+            let methods = &program.element_of(*instance).methods;
+            Some(methods[method.index()].function)
+        }
         _ => None,
     };
-    insts.filter_map(|inst| callee(&inst.op)).collect()
+    insts(function).filter_map(callee).collect()
+}
+
+fn insts(function: &Function) -> impl Iterator<Item = &Op> {
+    function.blocks.iter().flat_map(|block| &block.insts).map(|inst| &inst.op)
+}
+
+fn calls_methods(function: &Function) -> bool {
+    insts(function).any(|op| matches!(op, Op::CallMethod { .. }))
 }
 
 fn uses_ports(function: &Function) -> bool {
-    function.blocks.iter().flat_map(|block| &block.insts).any(|inst| {
-        let is_read = matches!(inst.op, Op::Ready(_) | Op::ReadyMask | Op::Peek(_) | Op::Take(_));
-        is_read || matches!(inst.op, Op::Put { .. })
+    insts(function).any(|op| {
+        let is_read = matches!(op, Op::Ready(_) | Op::ReadyMask | Op::Peek(_) | Op::Take(_));
+        is_read || matches!(op, Op::Put { .. })
     })
 }

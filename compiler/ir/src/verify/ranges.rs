@@ -133,6 +133,9 @@ fn check_inst(program: &Program, function: &Function, inst: &Inst, report: &mut 
             ("output port", owner.is_some_and(|owner| port.index() < owner.outputs.len()))
         }
         Op::Call { function, .. } => ("function", function.index() < program.functions.len()),
+        Op::CallMethod { instance, method, .. } => {
+            ("method of an instance", program.method(*instance, *method).is_some())
+        }
         Op::NullRef(spaces) => ("space", spaces.iter().next().is_some()),
         _ => return,
     };

@@ -6,8 +6,8 @@ use super::elements::param_types;
 use crate::analysis::Dominators;
 use crate::typing::{Produces, mask_bits, result_of};
 use crate::{
-    Addressing, Block, Element, Function, FunctionId, Inst, Object, ObjectRef, Op, Program, Table,
-    Target, Term, Type, UnaryOp, ValueId,
+    Addressing, Block, Element, Function, FunctionId, Inst, InstanceId, MethodId, Object,
+    ObjectRef, Op, Program, Table, Target, Term, Type, UnaryOp, ValueId,
 };
 
 pub(super) fn check(program: &Program, id: FunctionId, report: &mut Report) {
@@ -187,6 +187,7 @@ impl<'p> Checker<'p, '_> {
                 }
             }
             Op::Call { function, args, .. } => self.call(*function, args),
+            Op::CallMethod { instance, method, args } => self.method(*instance, *method, args),
             Op::Probe { args, .. } => {
                 for value in args {
                     self.width(*value);
@@ -279,6 +280,17 @@ impl<'p> Checker<'p, '_> {
         let given: Vec<Type> = args.iter().map(|value| self.ty(*value)).collect();
         let is_right = given == param_types(callee);
         self.require(is_right, || format!("{} has other parameters", callee.name));
+    }
+
+    fn method(&mut self, instance: InstanceId, method: MethodId, args: &[ValueId]) {
+        let has_ports = |it: &Element| !it.inputs.is_empty() || !it.outputs.is_empty();
+        let may_call = self.owner.is_some_and(|owner| !has_ports(owner));
+        self.require(may_call, || "only an element without ports calls methods".to_owned());
+        if let Some(callee) = self.program.method(instance, method) {
+            let given: Vec<Type> = args.iter().map(|value| self.ty(*value)).collect();
+            let is_right = given == param_types(callee);
+            self.require(is_right, || format!("{} has other parameters", callee.name));
+        }
     }
 
     fn term(&mut self, block: &Block) {
