@@ -22,7 +22,7 @@ fn programs() -> Vec<Program> {
 #[test]
 fn every_example_is_a_sound_program() {
     let programs = programs();
-    assert_eq!(programs.len(), 4);
+    assert_eq!(programs.len(), 5);
     for program in programs {
         assert_eq!(verify(&program), Ok(()));
         assert_eq!(parse(&print(&program)), Ok(program));

@@ -175,6 +175,9 @@ struct runtime {
     uint64_t buffers_in_use;
     uint8_t *(*allocate)(struct runtime *runtime, uint64_t bytes);
     void (*release)(struct runtime *runtime, uint8_t *data);
+    // Methods that instances called of each other, where that is recorded: caller, called instance,
+    // method, firings of the called one, then arguments and result in whole bytes.
+    struct stream calls;
 };
 
 struct channel {

@@ -31,6 +31,7 @@ pub(crate) struct Runtime {
     pub buffers_in_use: u64,
     pub allocate: unsafe extern "C" fn(*mut Runtime, u64) -> *mut u8,
     pub release: unsafe extern "C" fn(*mut Runtime, *mut u8),
+    pub calls: Stream,
     /// What `allocate` has given; the code does not see it.
     pub buffers: Vec<Box<[PoolWord]>>,
 }

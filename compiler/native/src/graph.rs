@@ -7,7 +7,9 @@ use crate::library::{Instance, take};
 use crate::manifest::{ItemInfo, Manifest, ProbeKind, VariableInfo};
 use crate::{Error, Image, RunStatus, Stall, StalledChannel, WaitingInstance, abi};
 use freeport_ir::interp::format_printf;
-use freeport_ir::oracle::{ChannelCounters, HostAction, HostEvent, InstanceCounters};
+use freeport_ir::oracle::{
+    ChannelCounters, HostAction, HostEvent, InstanceCounters, MethodCall,
+};
 use freeport_ir::{Bits, InstanceId, ObjectId, SIGNAL_BITS, TrapCode};
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ pub struct Graph {
     manifest: Arc<Manifest>,
     pub(crate) host_events: Vec<Vec<HostEvent>>,
     pub(crate) answers: Vec<Vec<Bits>>,
+    pub(crate) method_calls: Vec<Vec<MethodCall>>,
 }
 
 /// What went on in a graph since it was loaded.
@@ -67,12 +70,15 @@ impl Graph {
     /// As for `load`.
     pub fn load_seeded(image: &Image, seed: u64) -> Result<Self, Error> {
         let count = image.manifest.instances.len();
-        Ok(Self {
+        let mut graph = Self {
             code: Instance::load(image, seed)?,
             manifest: Arc::new(image.manifest.clone()),
             host_events: vec![vec![]; count],
             answers: vec![vec![]; count],
-        })
+            method_calls: vec![vec![]; count],
+        };
+        graph.note_method_calls();
+        Ok(graph)
     }
 
     /// What the image holds.
@@ -377,6 +383,7 @@ impl Graph {
     ) -> Option<Bits> {
         let mut bytes = vec![0; result.map_or(0, |width| width.div_ceil(8) as usize)];
         self.code.call(instance.index(), method, arguments, &mut bytes);
+        self.note_method_calls();
         result.map(|width| Bits::from_le_bytes(width, &bytes))
     }
 

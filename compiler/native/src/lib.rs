@@ -15,6 +15,7 @@ mod io;
 mod library;
 pub mod manifest;
 mod memory;
+mod method_calls;
 mod options;
 mod recording;
 mod status;

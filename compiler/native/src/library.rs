@@ -67,6 +67,7 @@ impl Instance {
             buffers_in_use: 0,
             allocate,
             release,
+            calls: empty(),
             buffers: vec![],
         });
         let mut this = Self { memory, layout, image: found, runtime, _library: library };
@@ -226,7 +227,7 @@ impl Drop for Instance {
             let channel = self.channel_mut(at);
             drop((take(&mut channel.history), take(&mut channel.keep)));
         }
-        drop(take(&mut self.runtime.probes));
+        drop((take(&mut self.runtime.probes), take(&mut self.runtime.calls)));
         // SAFETY: allocated with this layout, and used no more.
         unsafe { dealloc(self.memory.as_ptr(), self.layout) };
     }

@@ -28,13 +28,16 @@ impl Graph {
         self.answers = vec![vec![]; manifest.instances.len()];
         let mut host = std::mem::take(&mut self.host_events);
         self.host_events = vec![vec![]; manifest.instances.len()];
-        for (at, events) in host.iter_mut().enumerate() {
+        let count = manifest.instances.len();
+        let mut calls = std::mem::replace(&mut self.method_calls, vec![vec![]; count]);
+        for (at, (events, calls)) in host.iter_mut().zip(&mut calls).enumerate() {
             let instance = self.code.instance_mut(at);
             oracles.instances.push(InstanceOracle {
                 ready: words(&mut instance.ready),
                 now: words(&mut instance.now),
                 random: words(&mut instance.random_values),
                 host: std::mem::take(events),
+                calls: std::mem::take(calls),
             });
         }
         for (at, channel) in manifest.channels.iter().enumerate() {

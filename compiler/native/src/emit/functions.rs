@@ -212,6 +212,9 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
         if let Op::Call { function, args, .. } = &inst.op {
             return self.call(*function, args, inst.result);
         }
+        if let Op::CallMethod { instance, method, args } = &inst.op {
+            return self.call_method(*instance, *method, args, inst.result, inst.loc);
+        }
         if self.packet_operation(inst, place) || self.table_operation(inst)? {
             return Ok(());
         }

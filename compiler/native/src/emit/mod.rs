@@ -3,9 +3,9 @@
 //!
 //! In the order of the file: the prelude, value types, each element's state and firing
 //! (`elements`) and its tables (`tables`), the functions of the program (`functions`, `values`,
-//! `effects`), the graph with its channels (`channels`) and what passes them at once (`body`), and
-//! the worker that fires the instances (`worker`), by a plan of what is fused (`plan`) and what is
-//! asked for ahead (`prefetch`).
+//! `effects`) and what they call of other instances (`methods`), the graph with its channels
+//! (`channels`) and what passes them at once (`body`), and the worker that fires the instances
+//! (`worker`), by a plan of what is fused (`plan`) and what is asked for ahead (`prefetch`).
 
 mod body;
 mod breakpoints;
@@ -13,6 +13,7 @@ mod channels;
 mod effects;
 mod elements;
 mod functions;
+mod methods;
 mod packet_flow;
 mod packets;
 mod plan;
@@ -75,6 +76,8 @@ pub(crate) fn emit_program(
     for id in &elements {
         text += &elements::types(&emitter, *id)?;
     }
+    let called = methods::called(&emitter, &functions);
+    text += &methods::declarations(&called);
     text += &emitter.definitions(&functions)?;
     for id in &elements {
         text += &elements::run(&emitter, *id);
@@ -82,6 +85,7 @@ pub(crate) fn emit_program(
         text += &plan.slices.functions(&emitter, *id);
     }
     text += &worker::emit(&emitter, &plan);
+    text += &methods::definitions(&emitter, &called);
     manifest.traps = emitter.traps;
     manifest.probes = emitter.probes;
     Ok(Emission { text, manifest })
