@@ -488,6 +488,9 @@ pub enum ConfigStatement {
     Declare(InstanceDeclaration),
     /// `a [1] -> b -> [2] c`
     Connect(Connection),
+    /// `.manager { ... }`: an element without ports or handler. In a group it has the parameters of
+    /// that.
+    Manager(Box<Element>),
 }
 
 /// A declaration of an instance, or of an array of them.

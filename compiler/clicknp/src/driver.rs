@@ -9,8 +9,8 @@
 //! A step is taken only if the one before it found no errors, so that one mistake is not reported
 //! in three ways.
 
-use crate::ast::{Expr, Name, TemplateArg, TypeExpr};
-use crate::config::{self, Elements};
+use crate::ast::{Element, Expr, Name, TemplateArg, TypeExpr};
+use crate::config::{self, Callable, Elements};
 use crate::diagnostic::{Diagnostic, Severity, in_order};
 use crate::layouts::Layouts;
 use crate::load::{Loaded, load_file, load_text};
@@ -201,13 +201,23 @@ fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> 
     })
 }
 
-impl Elements for Lowering<'_> {
+impl<'a> Elements<'a> for Lowering<'a> {
     fn element(
         &mut self,
         name: &Name,
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ir::ElementId> {
         Lowering::element(self, name, args)
+    }
+
+    fn manager(
+        &mut self,
+        manager: &'a Element,
+        name: &str,
+        args: &[(Option<Name>, TemplateArg)],
+        instances: Vec<Callable>,
+    ) -> Option<ir::ElementId> {
+        Lowering::manager(self, manager, name, args, instances)
     }
 
     fn ports(&self, element: ir::ElementId) -> (&[ir::Port], &[ir::Port]) {

@@ -162,7 +162,7 @@ fn undefined_of(files: &[File]) -> Vec<Name> {
 fn element_used(statement: &ConfigStatement) -> Option<&Name> {
     match statement {
         ConfigStatement::Declare(declaration) => Some(&declaration.element),
-        ConfigStatement::Connect(_) => None,
+        ConfigStatement::Connect(_) | ConfigStatement::Manager(_) => None,
     }
 }
 

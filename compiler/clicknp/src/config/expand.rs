@@ -5,7 +5,7 @@ use super::{
     ConfigBuilder, Declared, INSTANCES_MAX, Junction, Node, Scope, Substitution, duplicate,
     endpoint_of,
 };
-use crate::ast::{ConfigStatement, Group, InstanceDeclaration, Name, Port, TemplateArg};
+use crate::ast::{ConfigStatement, Element, Group, InstanceDeclaration, Name, Port, TemplateArg};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use freeport_ir as ir;
@@ -60,10 +60,19 @@ impl<'a> ConfigBuilder<'a, '_> {
         outer: Wishes,
         inside: &[&'a str],
     ) {
+        let mut managers: Vec<&'a Element> = vec![];
         for statement in statements {
-            if let ConfigStatement::Declare(declaration) = statement {
-                self.declare(scope, declaration, outer, inside);
+            match statement {
+                ConfigStatement::Declare(declaration) => {
+                    self.declare(scope, declaration, outer, inside);
+                }
+                ConfigStatement::Manager(manager) => managers.push(manager),
+                ConfigStatement::Connect(_) => {}
             }
+        }
+        // Behind all instances, so that their init functions come before those of managers.
+        for manager in managers {
+            self.manage(scope, manager);
         }
     }
 

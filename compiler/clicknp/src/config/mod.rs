@@ -3,6 +3,7 @@
 //!
 //! 1. `expand` makes the instances: arrays copy by copy, groups recursively. A group's ports become
 //!    junctions, each with an outer and an inner side.
+//!    `manage` makes the manager of the file, and that of each group, behind what it may call.
 //! 2. `connect` reads the chains of the file and of every group, into edges between terminals:
 //!    ports, endpoints and junctions. Each terminal is an end of one edge at most.
 //! 3. `channels` follows the edges through the junctions, checks that nothing is left open and
@@ -14,6 +15,7 @@
 mod channels;
 mod connect;
 mod expand;
+mod manage;
 mod substitute;
 
 use crate::ast::{
@@ -32,12 +34,22 @@ const INSTANCES_MAX: u64 = 65_536;
 const DEPTH_MAX: u64 = 1 << 20;
 
 /// What the configuration asks of the checker of elements. Whoever gives none reports why.
-pub trait Elements {
+pub trait Elements<'a> {
     /// The element `name`, specialised to arguments given by position or by name.
     fn element(
         &mut self,
         name: &Name,
         args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ir::ElementId>;
+
+    /// The element of a manager, an instance of which is to have that name, and whose group has
+    /// those arguments. `instances` are those that it may call.
+    fn manager(
+        &mut self,
+        manager: &'a Element,
+        name: &str,
+        args: &[(Option<Name>, TemplateArg)],
+        instances: Vec<Callable>,
     ) -> Option<ir::ElementId>;
 
     /// The ports of an element: inputs, outputs. Those of an array are named `name[i]`.
@@ -50,12 +62,34 @@ pub trait Elements {
     fn port_item(&mut self, ty: &TypeExpr) -> Option<ir::Item>;
 }
 
+/// What a manager may call by a name: an instance, or the instances of an array.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Callable {
+    /// The name.
+    pub name: Name,
+    /// Whether it was declared with a count.
+    pub is_array: bool,
+    /// One for each instance.
+    pub callees: Vec<Callee>,
+}
+
+/// Whose methods a call of an instance calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Callee {
+    /// Its own; of an instance of a group, those of its manager.
+    Instance(ir::InstanceId, ir::ElementId),
+    /// Nobody's: a group without a manager.
+    NoManager,
+    /// One that could not be made; the error was reported.
+    Unknown,
+}
+
 /// Makes the graph of the configuration of `files[0]`; the other files give elements and groups.
 /// Errors go to `diagnostics`; without any, the graph is complete.
-pub fn build(
-    files: &[File],
-    sources: &SourceMap,
-    elements: &mut dyn Elements,
+pub fn build<'a>(
+    files: &'a [File],
+    sources: &'a SourceMap,
+    elements: &mut dyn Elements<'a>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> ir::Graph {
     let mut definitions = Definitions::default();
@@ -126,6 +160,7 @@ fn warn_of_imported(item: &TopItem, diagnostics: &mut Vec<Diagnostic>) {
     let span = match item {
         TopItem::Config(ConfigStatement::Declare(declaration)) => declaration.span,
         TopItem::Config(ConfigStatement::Connect(chain)) => chain.nodes[0].name.span,
+        TopItem::Config(ConfigStatement::Manager(manager)) => manager.span,
         _ => return,
     };
     let message = "the configuration of an imported file has no effect";
@@ -203,7 +238,7 @@ fn endpoint_of(name: &str) -> Option<usize> {
 
 struct ConfigBuilder<'a, 'e> {
     sources: &'a SourceMap,
-    elements: &'e mut dyn Elements,
+    elements: &'e mut dyn Elements<'a>,
     diagnostics: &'e mut Vec<Diagnostic>,
     definitions: Definitions<'a>,
     graph: ir::Graph,

@@ -4,7 +4,7 @@
 //! Arguments are closed: their own parameters have been put in place already, and what is left are
 //! names of the file, so nothing can be captured.
 
-use crate::ast::{Expr, ExprKind, Name, TemplateArg, TypeExpr, TypeKind};
+use crate::ast::{Expr, ExprKind, Name, TemplateArg, TemplateParam, TypeExpr, TypeKind};
 use std::collections::HashMap;
 
 /// Parameters and what stands for them.
@@ -18,6 +18,15 @@ impl Substitution {
 
     pub(super) fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
+    }
+
+    /// The argument for each of these parameters, by name.
+    pub(super) fn given(&self, params: &[TemplateParam]) -> Vec<(Option<Name>, TemplateArg)> {
+        let given = params.iter().filter_map(|param| {
+            let arg = self.0.get(&param.name.text)?;
+            Some((Some(param.name.clone()), arg.clone()))
+        });
+        given.collect()
     }
 
     pub(super) fn arg(&self, arg: &TemplateArg) -> TemplateArg {

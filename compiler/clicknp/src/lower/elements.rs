@@ -10,6 +10,7 @@ use super::templates::Key;
 use super::values::Value;
 use super::{Lowered, Lowering, Side};
 use crate::ast::{self, Block, Section};
+use crate::config::Callable;
 use crate::diagnostic::Diagnostic;
 use crate::layouts::{ElementLayout, MethodLayout, VariableLayout, fields};
 use crate::source::Span;
@@ -33,6 +34,8 @@ pub struct ElementContext<'a> {
     pub inputs: Vec<PortShape>,
     /// Ports after `->`.
     pub outputs: Vec<PortShape>,
+    /// Whether it is the manager of a configuration.
+    pub is_manager: bool,
 }
 
 /// The sections that there is one of.
@@ -52,6 +55,19 @@ impl<'a> Lowering<'a> {
         if let Some(known) = self.elements.get(&key) {
             return *known;
         }
+        let made = self.make_element(element, &key, None);
+        self.elements.insert(key, made);
+        made
+    }
+
+    /// An element of its own, or a manager where there are instances that it may call; none if
+    /// something was wrong, which has been reported.
+    pub(super) fn make_element(
+        &mut self,
+        element: &'a ast::Element,
+        key: &Key,
+        instances: Option<&[Arc<Callable>]>,
+    ) -> Option<ElementId> {
         let errors = self.diagnostics.len();
         let id = ElementId::new(self.program.elements.len());
         let loc = self.sources.loc(element.name.span);
@@ -70,25 +86,23 @@ impl<'a> Lowering<'a> {
             loc,
         });
         self.layouts.elements.push(ElementLayout::default());
-        let lowered = self.lower_element(element, &key, id);
+        let context = self.element_context(element, key, id, instances).ok()?;
+        let lowered = self.lower_element(element, &context);
         let is_sound = self.diagnostics[errors..]
             .iter()
             .all(|one| one.severity != crate::diagnostic::Severity::Error);
-        let made = (lowered.is_ok() && is_sound).then_some(id);
-        self.elements.insert(key, made);
-        made
+        (lowered.is_ok() && is_sound).then_some(id)
     }
 
     fn lower_element(
         &mut self,
         element: &'a ast::Element,
-        key: &Key,
-        id: ElementId,
+        context: &Arc<ElementContext<'a>>,
     ) -> Lowered<()> {
-        let context = self.element_context(element, key, id)?;
-        let sections = self.sections(element)?;
+        let id = context.id;
+        let sections = self.sections(element, context.is_manager)?;
         if let Some(interval) = &element.interval {
-            let mut body = self.element_body(&context, "interval", interval.span, Role::Constant);
+            let mut body = self.element_body(context, "interval", interval.span, Role::Constant);
             let clocks = body.constant_u64(interval)?;
             let Some(clocks) = u32::try_from(clocks).ok().filter(|clocks| *clocks > 0) else {
                 let message = format!("an interval of {clocks} clocks");
@@ -101,21 +115,24 @@ impl<'a> Lowering<'a> {
             self.program.elements[id.index()].initiation_interval = clocks;
         }
         if let Some((block, span)) = sections.init {
-            let function = self.section(&context, "init", block, span, Role::Init);
+            let function = self.section(context, "init", block, span, Role::Init);
             self.program.elements[id.index()].init = Some(function);
         }
         if let Some((block, span)) = sections.handler {
-            let function = self.section(&context, "handler", block, span, Role::Handler);
+            let function = self.section(context, "handler", block, span, Role::Handler);
             self.program.elements[id.index()].handler = function;
         }
+        if context.is_manager {
+            self.program.elements[id.index()].handler = self.empty_handler(context, element);
+        }
         if let Some((block, span)) = sections.signal {
-            let function = self.signal_section(&context, block, span)?;
+            let function = self.signal_section(context, block, span)?;
             self.program.elements[id.index()].signal = Some(function);
         }
-        self.methods(&context, element)
+        self.methods(context, element)
     }
 
-    fn sections(&mut self, element: &'a ast::Element) -> Lowered<Sections<'a>> {
+    fn sections(&mut self, element: &'a ast::Element, is_manager: bool) -> Lowered<Sections<'a>> {
         let mut found = Sections::default();
         for section in &element.sections {
             let (slot, block, span) = match section {
@@ -133,7 +150,7 @@ impl<'a> Lowering<'a> {
                 ));
             }
         }
-        if found.handler.is_none() {
+        if found.handler.is_none() && !is_manager {
             let message = format!("`{}` has no `.handler`", element.name.text);
             return Err(self.report(
                 Diagnostic::error("E0406", element.name.span, message)
@@ -144,14 +161,30 @@ impl<'a> Lowering<'a> {
         Ok(found)
     }
 
+    /// A handler that does nothing: a manager has nothing to wait for.
+    fn empty_handler(
+        &mut self,
+        context: &ElementContext<'a>,
+        element: &ast::Element,
+    ) -> FunctionId {
+        let loc = self.sources.loc(element.span);
+        let mut handler = Function::new(format!("{}.handler", context.name), Some(context.id), loc);
+        handler.block_mut(Function::ENTRY).term = ir::Term::Done { mask: None };
+        self.add_function(handler)
+    }
+
     /// The names that all functions of the element see, with its ports and state.
     fn element_context(
         &mut self,
         element: &'a ast::Element,
         key: &Key,
         id: ElementId,
+        instances: Option<&[Arc<Callable>]>,
     ) -> Lowered<Arc<ElementContext<'a>>> {
         let mut body = self.constant_body();
+        for instance in instances.unwrap_or_default() {
+            body.declare(&instance.name, Binding::Instances(instance.clone()));
+        }
         for (param, value) in element.params.iter().zip(&key.args) {
             body.declare(&param.name, value.binding());
         }
@@ -161,6 +194,7 @@ impl<'a> Lowering<'a> {
             scope: Scope::new(),
             inputs: body.port_shapes(&element.inputs)?,
             outputs: body.port_shapes(&element.outputs)?,
+            is_manager: instances.is_some(),
         };
         for (at, port) in element.inputs.iter().enumerate() {
             body.declare(&port.name, Binding::Port(Side::Input, at));
@@ -285,7 +319,8 @@ impl<'a> Lowering<'a> {
                 result: (!is_void).then_some(result),
             };
             self.layouts.elements[context.id.index()].methods.push(layout);
-            let method = Method { name, function: signature.function };
+            let method = Method { name: name.clone(), function: signature.function };
+            self.methods.entry(context.id).or_default().push((name, signature));
             self.program.elements[context.id.index()].methods.push(method);
         }
         outcome

@@ -162,6 +162,7 @@ impl<'a> Body<'_, 'a> {
                 Ok(Operand::Place(Place { is_const: true, ..place }))
             }
             Some(Binding::Keyed(_)) => Err(self.table_as_value(name, span)),
+            Some(Binding::Instances(_)) => Err(self.instance_as_value(name, span)),
             Some(Binding::Port(side, at)) => self.port_bits(side, at, span),
             Some(Binding::Type(_) | Binding::Function(_)) => {
                 let message = format!("`{name}` is not a variable");

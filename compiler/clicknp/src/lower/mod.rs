@@ -19,6 +19,7 @@ mod functions;
 mod globals;
 mod initialisers;
 mod loops;
+mod managers;
 mod names;
 mod operators;
 mod packets;
@@ -79,6 +80,8 @@ pub struct Lowering<'a> {
     indexed_state: HashSet<(ElementId, ObjectId)>,
     /// State that holds constant arrays.
     table_states: Vec<(ElementId, std::sync::Arc<names::ConstantTable>, ObjectId)>,
+    /// By element: its methods, in the order of their numbers.
+    methods: HashMap<ElementId, Vec<(String, Signature)>>,
     /// Functions being lowered.
     depth: usize,
 }
@@ -114,6 +117,7 @@ impl<'a> Lowering<'a> {
             functions: HashMap::new(),
             indexed_state: HashSet::new(),
             table_states: vec![],
+            methods: HashMap::new(),
             depth: 0,
         };
         lowering.collect(files);

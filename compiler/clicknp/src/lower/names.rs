@@ -9,6 +9,7 @@ use super::pointers::PointerId;
 use super::tables::KeyedTable;
 use super::{Lowered, Side};
 use crate::ast::{self, Expr, Name, TemplateArg, TypeExpr, TypeKind};
+use crate::config::Callable;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::layout::Member;
@@ -40,6 +41,8 @@ pub enum Binding<'a> {
     Port(Side, usize),
     /// A function of the element.
     Function(&'a ast::Function),
+    /// In a manager: an instance, or an array of them.
+    Instances(Arc<Callable>),
 }
 
 /// A constant array.

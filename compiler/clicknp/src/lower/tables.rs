@@ -185,6 +185,9 @@ impl<'a> Body<'_, 'a> {
         args: &'a [Expr],
         span: Span,
     ) -> Lowered<Operand> {
+        if let Some(callees) = self.callees(of)? {
+            return self.call_method(callees, method, args, span);
+        }
         let found = match &of.kind {
             ExprKind::Name(name, _) => self.lookup(name),
             _ => None,

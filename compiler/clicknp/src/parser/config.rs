@@ -6,10 +6,13 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    ConfigNode, ConfigStatement, Connection, EdgeOptions, Expr, InstanceDeclaration, PortSelector,
-    TemplateArg,
+    ConfigNode, ConfigStatement, Connection, EdgeOptions, Element, Expr, InstanceDeclaration,
+    PortSelector, TemplateArg, TemplateParam,
 };
 use crate::lexer::TokenKind;
+
+/// What a manager may have.
+const MANAGER_SECTIONS: [&str; 3] = ["state", "init", "method"];
 
 impl Parser<'_> {
     /// Whether a statement of the configuration begins here.
@@ -50,6 +53,26 @@ impl Parser<'_> {
         debug_assert!(self.at > start);
         self.eat(";");
         Ok(statement)
+    }
+
+    /// `.manager { sections }`, with the parameters of the group it is in.
+    pub(super) fn manager(&mut self, params: &[TemplateParam]) -> Parsed<ConfigStatement> {
+        let (start, manual) = (self.span(), self.token().manual.clone());
+        self.advance();
+        let name = self.name("`manager`")?;
+        let span = self.span_from(start);
+        let sections = self.sections(&MANAGER_SECTIONS)?;
+        Ok(ConfigStatement::Manager(Box::new(Element {
+            manual,
+            name,
+            params: params.to_vec(),
+            inputs: vec![],
+            outputs: vec![],
+            await_all: false,
+            interval: None,
+            sections,
+            span,
+        })))
     }
 
     /// After an error: skips to the next line, `;` or closing brace.

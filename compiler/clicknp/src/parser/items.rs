@@ -10,6 +10,9 @@ use crate::ast::{
 use crate::lexer::TokenKind;
 use crate::source::Span;
 
+/// What an element may have.
+const ELEMENT_SECTIONS: [&str; 5] = ["state", "init", "handler", "signal", "method"];
+
 impl Parser<'_> {
     /// Every item up to the end.
     pub(super) fn file(&mut self) -> File {
@@ -29,6 +32,9 @@ impl Parser<'_> {
     fn item(&mut self) -> Parsed<Vec<TopItem>> {
         if self.eat(";") {
             return Ok(vec![]);
+        }
+        if self.at_manager() {
+            return Ok(vec![TopItem::Config(self.manager(&[])?)]);
         }
         if self.at_mark(".") {
             return Ok(vec![TopItem::Element(self.element()?)]);
@@ -211,7 +217,7 @@ impl Parser<'_> {
             false => None,
         };
         let span = self.span_from(start);
-        let sections = self.sections()?;
+        let sections = self.sections(&ELEMENT_SECTIONS)?;
         Ok(Element { manual, name, params, inputs, outputs, await_all, interval, sections, span })
     }
 
@@ -244,16 +250,17 @@ impl Parser<'_> {
         Ok(Port { ty, name, count })
     }
 
-    fn sections(&mut self) -> Parsed<Vec<Section>> {
+    /// `{ sections }`, of which there may be those of these names, and functions.
+    pub(super) fn sections(&mut self, allowed: &[&str]) -> Parsed<Vec<Section>> {
         let start = self.expect("{", "before the sections of an element")?;
         let mut sections = vec![];
         while !self.at_mark("}") {
             let begins_element = self.at_mark(".") && self.ahead(1).name() == Some("element");
-            if self.is_at_end() || begins_element {
+            if self.is_at_end() || begins_element || self.at_manager() {
                 return self.fail("E0112", start, "this brace is never closed", "opened here");
             }
             let at = self.at;
-            match self.section() {
+            match self.section(allowed) {
                 Ok(section) => sections.push(section),
                 Err(Failed) => self.skip_section(at),
             }
@@ -273,15 +280,15 @@ impl Parser<'_> {
         }
     }
 
-    fn section(&mut self) -> Parsed<Section> {
+    fn section(&mut self, allowed: &[&str]) -> Parsed<Section> {
         let start = self.span();
         if !self.eat(".") {
             return Ok(Section::Function(self.element_function(start)?));
         }
         let word = self.token().name().unwrap_or_default().to_string();
-        if !["state", "init", "handler", "signal", "method"].contains(&word.as_str()) {
+        if !allowed.contains(&word.as_str()) {
             let message = format!("there is no section `.{word}`");
-            let label = "there are .state, .init, .handler, .signal, .method";
+            let label = format!("there are .{}", allowed.join(", ."));
             return self.fail("E0115", self.span(), message, label);
         }
         self.advance();
@@ -343,14 +350,18 @@ impl Parser<'_> {
         let brace = self.expect("{", "before the configuration of a group")?;
         let mut statements = vec![];
         while !self.eat("}") {
-            if self.is_at_end() || self.at_section() {
+            if self.is_at_end() || self.at_section() && !self.at_manager() {
                 return self.fail("E0112", brace, "this brace is never closed", "opened here");
             }
             if self.eat(";") {
                 continue;
             }
             let at = self.at;
-            match self.config_statement() {
+            let statement = match self.at_manager() {
+                true => self.manager(&params),
+                false => self.config_statement(),
+            };
+            match statement {
                 Ok(statement) => statements.push(statement),
                 Err(Failed) => self.skip_config(at),
             }

@@ -251,12 +251,17 @@ impl Parser<'_> {
         self.token().is_first_on_line && self.token().name().is_some_and(|w| words.contains(&w))
     }
 
+    /// Whether the manager of a configuration begins here.
+    fn at_manager(&self) -> bool {
+        self.at_mark(".") && self.ahead(1).name() == Some("manager") && self.ahead(2).is_mark("{")
+    }
+
     /// Whether an element or a section of one begins here: then a brace was forgotten before it.
     fn at_section(&self) -> bool {
         let (word, after) = (self.ahead(1).name(), self.ahead(2));
         self.at_mark(".")
             && match word {
-                Some("state" | "init" | "handler" | "signal") => after.is_mark("{"),
+                Some("state" | "init" | "handler" | "signal" | "manager") => after.is_mark("{"),
                 Some("method" | "element") => after.name().is_some(),
                 _ => false,
             }

@@ -3,9 +3,10 @@
 //! ports it declares, and nothing else of it is looked at.
 
 use freeport_clicknp::ast::{
-    BinaryOperator, Expr, ExprKind, File, Name, Port, TemplateArg, TopItem, TypeExpr, TypeKind,
+    BinaryOperator, Element, Expr, ExprKind, File, Name, Port, TemplateArg, TopItem, TypeExpr,
+    TypeKind,
 };
-use freeport_clicknp::config::Elements;
+use freeport_clicknp::config::{Callable, Elements};
 use freeport_ir as ir;
 use std::collections::HashMap;
 
@@ -44,7 +45,7 @@ impl PortsOnly {
     }
 }
 
-impl Elements for PortsOnly {
+impl Elements<'_> for PortsOnly {
     fn element(
         &mut self,
         name: &Name,
@@ -58,6 +59,17 @@ impl Elements for PortsOnly {
         let (inputs, outputs) = self.declared[&name.text].clone();
         let made = (self.expand(&inputs, count), self.expand(&outputs, count));
         self.made.push(made);
+        Some(ir::ElementId::new(self.made.len() - 1))
+    }
+
+    fn manager(
+        &mut self,
+        _: &Element,
+        _: &str,
+        _: &[(Option<Name>, TemplateArg)],
+        _: Vec<Callable>,
+    ) -> Option<ir::ElementId> {
+        self.made.push((vec![], vec![]));
         Some(ir::ElementId::new(self.made.len() - 1))
     }
 
