@@ -26,7 +26,7 @@ impl Interpreter<'_> {
         let mut instance = std::mem::take(&mut self.instances[id.index()]);
         let activation = self.shared.activation();
         let mut machine = Machine {
-            program: self.program,
+            program: &self.program,
             loops: &self.loops,
             id,
             instance: &mut instance,
