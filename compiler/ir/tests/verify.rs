@@ -233,8 +233,9 @@ fn only_what_has_no_ports_calls_methods_of_others() {
     rejected(handler, &calling, "helper runs in a firing and calls a method");
     rejected("%swapped = ", "call_method two.#0() %swapped = ", "names no method of an instance");
     rejected("%swapped = ", "call_method one.clear() %swapped = ", "only an element without ports");
-    let nested = "method clear() {\n    entry:\n";
-    let nested_call = format!("{nested}%x = const 0x0:64 call_method manager.everything(%x)");
+    let nested = "%zero = const 0x0:1\n      store count";
+    let nested_call = format!("%x = call_method manager.everything(%to) {nested}");
+    rejected(nested, &nested_call, "reset, entry, operation 0: only an element without ports");
     rejected(nested, &nested_call, "it calls itself");
 }
 
