@@ -94,7 +94,7 @@ fn a_manager_calls_instances_arrays_and_groups() {
         let at_first = 3 + 45 + 45 + 7 + 3 * 7;
         assert_eq!(sum(&mut interpreter), at_first);
         let manager = interpreter.instance("manager").expect("there is one");
-        let mut set = |it: &mut Interpreter<'_>, to| {
+        let set = |it: &mut Interpreter<'_>, to| {
             let result = it.call_method(manager, "set", vec![word(to)]);
             result.expect("it takes a word").expect("it has a result").to_u64()
         };

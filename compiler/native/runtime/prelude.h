@@ -274,7 +274,7 @@ struct output_layout {
     uint64_t offset; // Of its counters `too_long` and `malformed` in the graph, or ~0.
 };
 
-#define ABI_VERSION 4
+#define ABI_VERSION 5
 
 struct image {
     uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;

@@ -7,9 +7,7 @@ use crate::library::{Instance, take};
 use crate::manifest::{ItemInfo, Manifest, ProbeKind, VariableInfo};
 use crate::{Error, Image, RunStatus, Stall, StalledChannel, WaitingInstance, abi};
 use freeport_ir::interp::format_printf;
-use freeport_ir::oracle::{
-    ChannelCounters, HostAction, HostEvent, InstanceCounters, MethodCall,
-};
+use freeport_ir::oracle::{ChannelCounters, HostAction, HostEvent, InstanceCounters, MethodCall};
 use freeport_ir::{Bits, InstanceId, ObjectId, SIGNAL_BITS, TrapCode};
 use std::sync::Arc;
 

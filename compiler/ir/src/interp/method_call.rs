@@ -212,7 +212,7 @@ graph {
     fn run(program: &Program) -> Interpreter<'_> {
         let mut interpreter = start(program);
         let manager = interpreter.instance("manager").unwrap();
-        let mut set = |it: &mut Interpreter<'_>, to| it.call_method(manager, "set", vec![word(to)]);
+        let set = |it: &mut Interpreter<'_>, to| it.call_method(manager, "set", vec![word(to)]);
         assert_eq!(pass(&mut interpreter, &[1, 2]), [6, 7]);
         assert_eq!(set(&mut interpreter, 20), Ok(Some(word(5))));
         assert_eq!(pass(&mut interpreter, &[1]), [41]);
