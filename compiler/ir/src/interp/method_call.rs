@@ -3,8 +3,9 @@
 //! others.
 //!
 //! A call between two instances is a host event of the one that is called, as if the host had made
-//! it, and its result is a choice of the one that calls. So a replay needs no order between the two:
-//! the called one has the call at its own firing, and the caller takes the result from its record.
+//! it, and its result is a choice of the one that calls. So a replay needs no order between the
+//! two: the called one has the call at its own firing, and the caller takes the result from its
+//! record.
 
 use super::Interpreter;
 use super::firing::merge;
