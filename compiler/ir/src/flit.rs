@@ -94,6 +94,11 @@ pub struct Framing {
 }
 
 impl Framing {
+    /// A stream that goes on, perhaps inside a packet.
+    pub fn resumed(is_inside: bool) -> Self {
+        Self { inside: is_inside }
+    }
+
     /// Takes the header of the next flit.
     ///
     /// # Errors
@@ -128,6 +133,16 @@ pub struct Joiner {
 }
 
 impl Joiner {
+    /// Goes on inside a packet of which these bytes have come.
+    pub fn resumed(begun: Vec<u8>) -> Self {
+        Self { packet: begun, framing: Framing::resumed(true) }
+    }
+
+    /// What has come of a packet whose end is to come.
+    pub fn into_begun(self) -> Option<Vec<u8>> {
+        self.is_inside_packet().then_some(self.packet)
+    }
+
     /// Takes the next flit; gives the packet that it ends, if it ends one.
     ///
     /// # Errors

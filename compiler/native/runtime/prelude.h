@@ -264,23 +264,28 @@ struct instance_layout {
     uint64_t offset; // Of its struct instance in the graph.
     uint64_t state_offset;
     const struct object_layout *objects;
+    const struct object_layout *tables; // With all bytes of each as its stride.
 };
 
 struct channel_layout {
     uint64_t offset; // Of its struct channel in the graph.
+    uint64_t items;  // Of the first item of its ring in the graph.
+    uint64_t item_bytes, slots; // 0: nothing ever waits in it.
 };
 
-struct output_layout {
-    uint64_t offset; // Of its counters `too_long` and `malformed` in the graph, or ~0.
+// Offsets in the graph, or ~0.
+struct endpoint_layout {
+    uint64_t counters; // Where frames leave: `too_long` and `malformed`.
+    uint64_t begun;    // Of flits: the offset in the frame being read, or a struct flit_output.
 };
 
-#define ABI_VERSION 5
+#define ABI_VERSION 6
 
 struct image {
     uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;
     const struct instance_layout *instances;
     const struct channel_layout *channels;
-    const struct output_layout *outputs;
+    const struct endpoint_layout *endpoints;
     // Makes zeroed memory a graph, and runs the init functions.
     void (*start)(void *graph, struct runtime *runtime, uint64_t seed);
     uint32_t (*run)(void *graph, struct endpoint_io *io);

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 /// What a library must say its structures are.
-pub(crate) const VERSION: u64 = 5;
+pub(crate) const VERSION: u64 = 6;
 
 /// Bytes that grow by a call to the host.
 #[repr(C)]
@@ -110,6 +110,62 @@ pub(crate) struct InstanceLayout {
     pub offset: u64,
     pub state_offset: u64,
     pub objects: *const ObjectLayout,
+    pub tables: *const ObjectLayout,
+}
+
+/// Where a channel and its ring are.
+#[repr(C)]
+pub(crate) struct ChannelLayout {
+    pub offset: u64,
+    pub items: u64,
+    pub item_bytes: u64,
+    pub slots: u64,
+}
+
+/// Where in the graph an endpoint has what outlives a run; the greatest number where it has not.
+#[repr(C)]
+pub(crate) struct EndpointLayout {
+    pub counters: u64,
+    pub begun: u64,
+}
+
+/// A packet in a channel, between two runs.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Packet {
+    pub data: *mut u8,
+    pub length: u64,
+    pub head_room: u32,
+    pub tail_room: u32,
+    pub head_space: u32,
+    pub tail_space: u32,
+    pub owner: u64,
+}
+
+/// Who has the memory of a packet: a buffer of the graph.
+pub(crate) const OWNER_POOL: u64 = 1;
+/// Least bytes of such a buffer.
+pub(crate) const POOL_BUFFER_BYTES: usize =
+    freeport_ir::interp::HEAD_ROOM_BYTES + freeport_ir::interp::TAIL_LIMIT_BYTES;
+
+/// Most bytes of a frame that begins in one run and ends in another.
+pub(crate) const MAX_FRAME_BYTES: usize = 16_384;
+
+/// An endpoint of flits out of the graph.
+#[repr(C)]
+pub(crate) struct FlitOutput {
+    pub buffers: *mut c_void,
+    pub count: u64,
+    pub at: u64,
+    pub data: *mut u8,
+    pub capacity: u64,
+    pub used: u64,
+    pub is_inside: u8,
+    pub is_too_long: u8,
+    pub counters: OutputCounters,
+    pub source: *const c_void,
+    pub frame: u64,
+    pub begun: [u8; MAX_FRAME_BYTES],
 }
 
 /// The one symbol that a library exports.
@@ -122,8 +178,8 @@ pub(crate) struct Image {
     pub channel_count: u64,
     pub endpoint_count: u64,
     pub instances: *const InstanceLayout,
-    pub channels: *const u64,
-    pub outputs: *const u64,
+    pub channels: *const ChannelLayout,
+    pub endpoints: *const EndpointLayout,
     pub start: unsafe extern "C" fn(*mut c_void, *mut Runtime, u64),
     pub run: unsafe extern "C" fn(*mut c_void, *mut EndpointIo) -> u32,
     pub call: unsafe extern "C" fn(*mut c_void, u32, u32, *const u8, *mut u8) -> u32,

@@ -4,7 +4,7 @@
 
 use crate::{Error, Image};
 use crate::{abi, memory};
-use std::alloc::{Layout, dealloc};
+use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
@@ -17,6 +17,8 @@ pub(crate) struct Instance {
     layout: Layout,
     image: NonNull<abi::Image>,
     runtime: Box<abi::Runtime>,
+    /// Whether all of the memory is there, as it is from the first run on.
+    is_touched: bool,
     /// Unmapped last.
     _library: libloading::Library,
 }
@@ -70,7 +72,8 @@ impl Instance {
             calls: empty(),
             buffers: vec![],
         });
-        let mut this = Self { memory, layout, image: found, runtime, _library: library };
+        let mut this =
+            Self { memory, layout, image: found, runtime, is_touched: false, _library: library };
         let runtime: *mut abi::Runtime = &raw mut *this.runtime;
         // SAFETY: the memory is zeroed and as large and aligned as the image asks for; the runtime
         // stays where it is as long as the graph.
@@ -88,12 +91,23 @@ impl Instance {
         self.runtime.breakpoints_enabled != 0
     }
 
+    /// A buffer for a packet, freed with the graph unless the code gives it back before.
+    pub fn new_buffer(&mut self, bytes: usize) -> *mut u8 {
+        self.runtime.buffers_in_use += 1;
+        // SAFETY: the runtime is this graph's own.
+        unsafe { allocate(&raw mut *self.runtime, bytes as u64) }
+    }
+
     pub fn runtime(&mut self) -> &mut abi::Runtime {
         &mut self.runtime
     }
 
     pub fn run(&mut self, io: &mut [abi::EndpointIo]) -> u32 {
         assert_eq!(io.len() as u64, self.image().endpoint_count, "one for each endpoint");
+        if !self.is_touched {
+            self.is_touched = true;
+            memory::touch(self.memory, self.layout);
+        }
         // SAFETY: the graph is started, and what `io` points to is borrowed for the call.
         unsafe { (self.image().run)(self.memory(), io.as_mut_ptr()) }
     }
@@ -145,19 +159,17 @@ impl Instance {
 
     pub fn channel(&self, at: usize) -> &abi::Channel {
         // SAFETY: as for instances; `at` is below the image's count, as the manifest's is.
-        unsafe { &*self.at(self.channel_offset(at)).cast::<abi::Channel>() }
+        unsafe { &*self.at(self.channel_layout(at).offset).cast::<abi::Channel>() }
     }
 
     pub fn channel_mut(&mut self, at: usize) -> &mut abi::Channel {
         // SAFETY: as above, borrowed exclusively.
-        unsafe { &mut *self.at(self.channel_offset(at)).cast::<abi::Channel>() }
+        unsafe { &mut *self.at(self.channel_layout(at).offset).cast::<abi::Channel>() }
     }
 
     /// The counters of an endpoint, if frames leave by it.
     pub fn output(&self, endpoint: usize) -> Option<&abi::OutputCounters> {
-        assert!((endpoint as u64) < self.image().endpoint_count, "an endpoint of the manifest");
-        // SAFETY: there is an offset for every endpoint.
-        let offset = unsafe { *self.image().outputs.add(endpoint) };
+        let offset = self.endpoint_layout(endpoint).counters;
         // SAFETY: the offset is that of such a structure in the graph.
         (offset != u64::MAX).then(|| unsafe { &*self.at(offset).cast::<abi::OutputCounters>() })
     }
@@ -188,19 +200,25 @@ impl Instance {
         self.at(layout.state_offset + object.offset + index * object.stride)
     }
 
-    fn instance_layout(&self, at: usize) -> &abi::InstanceLayout {
+    pub(crate) fn instance_layout(&self, at: usize) -> &abi::InstanceLayout {
         assert!((at as u64) < self.image().instance_count, "an instance of the manifest");
         // SAFETY: the array has that many elements.
         unsafe { &*self.image().instances.add(at) }
     }
 
-    fn channel_offset(&self, at: usize) -> u64 {
+    pub(crate) fn channel_layout(&self, at: usize) -> &abi::ChannelLayout {
         assert!((at as u64) < self.image().channel_count, "a channel of the manifest");
         // SAFETY: the array has that many elements.
-        unsafe { *self.image().channels.add(at) }
+        unsafe { &*self.image().channels.add(at) }
     }
 
-    fn at(&self, offset: u64) -> *mut u8 {
+    pub(crate) fn endpoint_layout(&self, at: usize) -> &abi::EndpointLayout {
+        assert!((at as u64) < self.image().endpoint_count, "an endpoint of the manifest");
+        // SAFETY: the array has that many elements.
+        unsafe { &*self.image().endpoints.add(at) }
+    }
+
+    pub(crate) fn at(&self, offset: u64) -> *mut u8 {
         // SAFETY: offsets of the image are within its graph.
         unsafe { self.memory.as_ptr().add(offset as usize) }
     }
@@ -228,8 +246,8 @@ impl Drop for Instance {
             drop((take(&mut channel.history), take(&mut channel.keep)));
         }
         drop((take(&mut self.runtime.probes), take(&mut self.runtime.calls)));
-        // SAFETY: allocated with this layout, and used no more.
-        unsafe { dealloc(self.memory.as_ptr(), self.layout) };
+        // SAFETY: of this layout, and used no more.
+        unsafe { memory::free(self.memory, self.layout) };
     }
 }
 

@@ -211,7 +211,7 @@ pub enum ProbeKind {
 impl Manifest {
     /// The manifest of `program`, which native code can do, without its traps, its probes
     /// and what is fused.
-    pub(crate) fn of(program: &Program, records: bool) -> Self {
+    pub fn of(program: &Program, records: bool) -> Self {
         let graph = &program.graph;
         let endpoints = graph.endpoints.iter().map(|endpoint| EndpointInfo {
             name: endpoint.name.clone(),

@@ -7,19 +7,21 @@
 //! output port holds up, and what the graph has not taken yet, is copied, so that it outlives the
 //! batch it came in.
 
+mod output;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
     port_error,
 };
-use crate::port::{
-    BATCH, Batch, Frame, FrameQueue, Frames, HEADROOM, MAX_FRAME, Pages, PortError, Sent, Transmit,
-};
+use crate::port::{BATCH, Batch, Frame, FrameQueue, HEADROOM, MAX_FRAME, Sent, Transmit};
+use crate::replace::Transfer;
 use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
-use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, Placed, RunStatus};
+use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, RunStatus};
+use output::{Output, Waiting};
 
 /// Bytes from one buffer of an output to the next.
 const SLOT_BYTES: usize = HEADROOM + MAX_FRAME;
@@ -36,6 +38,11 @@ pub struct CpuDevice<'p> {
     held: Vec<FrameQueue>,
     /// By endpoint: what came out and waits for the port.
     outputs: Vec<Output>,
+    /// By endpoint: what came out before that, of this graph when it was drained, or of one that it
+    /// has replaced.
+    earlier: Vec<FrameQueue>,
+    /// What the device counted that this one has replaced.
+    counted_before: DeviceCounters,
     /// By endpoint.
     counters: Vec<EndpointCounters>,
     /// When the newest frame was received: what leaves now is given this time.
@@ -64,44 +71,6 @@ struct Side<'r> {
     room: &'r mut [u8],
     /// What the run produces in the buffers is to be added here.
     waiting: Option<&'r mut Waiting>,
-}
-
-/// The buffers of an endpoint out of the graph, and what waits there.
-#[derive(Default)]
-struct Output {
-    memory: Pages,
-    waiting: Waiting,
-}
-
-/// Frames on their way to a port. Each belongs to the buffer of the same number.
-#[derive(Default)]
-struct Waiting {
-    frames: Vec<Frame>,
-    /// Which of them lie in the same memory, in order.
-    stretches: Vec<Stretch>,
-    /// Frames that have left.
-    gone: usize,
-    /// Of these, packets without bytes, which went nowhere.
-    dropped: u64,
-}
-
-/// Frames of an output that lie in the same memory.
-#[derive(Clone, Copy)]
-struct Stretch {
-    place: Place,
-    /// How many frames of the output come before the end of this stretch.
-    end: usize,
-}
-
-/// Whose memory a frame lies in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// The output's own.
-    Own,
-    /// That of the batch of the endpoint of this number.
-    Batch(usize),
-    /// It has no bytes, and no port takes it.
-    Nowhere,
 }
 
 /// A batch that the graph has before it.
@@ -157,6 +126,8 @@ impl<'p> CpuDevice<'p> {
         Ok(Self {
             graph,
             held: vec![FrameQueue::default(); endpoints.len()],
+            earlier: vec![FrameQueue::default(); endpoints.len()],
+            counted_before: DeviceCounters::default(),
             outputs: endpoints.iter().map(|it| Output::new(it.direction, it.item)).collect(),
             counters: vec![EndpointCounters::default(); endpoints.len()],
             program: program.clone(),
@@ -179,7 +150,7 @@ impl<'p> CpuDevice<'p> {
                 let batch = port.receive(BATCH);
                 batch.map_err(|source| port_error(&self.program, *id, source))?
             } else {
-                queue.lend(BATCH)
+                queue.lend(queue.waiting())
             };
             let mut bytes = 0;
             for frame in batch.frames() {
@@ -212,6 +183,7 @@ impl<'p> CpuDevice<'p> {
     /// Whether frames wait for a port that has no room.
     fn is_blocked(&self) -> bool {
         self.outputs.iter().any(|output| output.waiting.count() > 0)
+            || self.earlier.iter().any(|queue| queue.waiting() > 0)
     }
 
     /// Keeps what the graph has not taken, for the next turn.
@@ -277,20 +249,25 @@ impl<'p> CpuDevice<'p> {
     ) -> Result<(), DeviceError> {
         for (at, output) in self.outputs.iter_mut().enumerate() {
             let count = output.waiting.count();
-            if count == 0 {
+            let earlier = &mut self.earlier[at];
+            if count == 0 && earlier.waiting() == 0 {
                 continue;
             }
+            let counters = &mut self.counters[at];
             let Some((id, port)) = ports.iter_mut().find(|(id, _)| id.index() == at) else {
-                self.counters[at].dropped += count as u64;
+                counters.dropped += (count + earlier.discard()) as u64;
                 output.waiting.gone += count;
                 continue;
             };
-            let sent = output.send_to(*port, lent);
-            let Sent { frames, bytes } =
-                sent.map_err(|source| port_error(&self.program, *id, source))?;
-            self.counters[at].frames += frames as u64;
-            self.counters[at].bytes += bytes;
-            run.sent += frames as u64;
+            let failed = |source| port_error(&self.program, *id, source);
+            let mut sent = earlier.send_to(*port).map_err(failed)?;
+            if earlier.waiting() == 0 {
+                let new = output.send_to(*port, lent).map_err(failed)?;
+                sent = Sent { frames: sent.frames + new.frames, bytes: sent.bytes + new.bytes };
+            }
+            counters.frames += sent.frames as u64;
+            counters.bytes += sent.bytes;
+            run.sent += sent.frames as u64;
         }
         Ok(())
     }
@@ -421,7 +398,8 @@ impl Device for CpuDevice<'_> {
         for (endpoint, output) in endpoints.iter_mut().zip(&self.outputs) {
             endpoint.dropped += output.waiting.dropped;
         }
-        DeviceCounters { instances: counted.instances, channels: counted.channels, endpoints }
+        let (instances, channels) = (counted.instances, counted.channels);
+        DeviceCounters { instances, channels, endpoints }.after(&self.counted_before)
     }
 
     fn take_told(&mut self) -> Told {
@@ -436,134 +414,9 @@ impl Device for CpuDevice<'_> {
     fn resume(&mut self, instance: InstanceId) {
         self.graph.resume(instance);
     }
-}
 
-impl Output {
-    fn new(direction: Direction, item: Item) -> Self {
-        let bytes = match (direction, item) {
-            (Direction::Into, _) => 0,
-            (Direction::OutOf, Item::Bits(_)) => RECORD_ROOM_BYTES,
-            (Direction::OutOf, _) => BATCH * SLOT_BYTES,
-        };
-        Self { memory: Pages::new(bytes), waiting: Waiting::default() }
-    }
-
-    /// Gives the run buffers for frames, or room for records; none while frames wait in them.
-    fn make_room<'r>(&'r mut self, side: &mut Side<'r>) {
-        let Self { memory, waiting } = self;
-        if waiting.count() == 0 {
-            waiting.clear();
-            if memory.len() == RECORD_ROOM_BYTES {
-                side.room = memory;
-            } else {
-                let slots = memory.chunks_exact_mut(SLOT_BYTES);
-                side.buffers.extend(slots.map(|slot| Buffer::new(&mut slot[HEADROOM..])));
-            }
-        }
-        side.waiting = Some(waiting);
-    }
-
-    /// Hands what waits to `port`, as far as it has room, from wherever it lies.
-    fn send_to(&mut self, port: &mut dyn Transmit, lent: &[Lent<'_>]) -> Result<Sent, PortError> {
-        let Self { memory, waiting } = self;
-        let mut all = Sent::default();
-        for Stretch { place, end } in &waiting.stretches {
-            if *end <= waiting.gone {
-                continue;
-            }
-            let memory = match place {
-                Place::Own => &memory[..],
-                Place::Nowhere => {
-                    waiting.dropped += (*end - waiting.gone) as u64;
-                    waiting.gone = *end;
-                    continue;
-                }
-                Place::Batch(endpoint) => memory_of(lent, *endpoint),
-            };
-            let (frames, bytes) = Frames::counted(memory, &waiting.frames[waiting.gone..*end])?;
-            let sent = port.transmit(frames)?;
-            all.frames += sent;
-            waiting.gone += sent;
-            if sent < frames.len() {
-                all.bytes += frames.first(sent).byte_count();
-                break;
-            }
-            all.bytes += bytes;
-        }
-        Ok(all)
-    }
-
-    /// Copies what waits in the memory of batches, so that it outlives them.
-    fn keep(&mut self, lent: &[Lent<'_>]) {
-        let Self { memory, waiting } = self;
-        let mut first = waiting.gone;
-        for Stretch { place, end } in &mut waiting.stretches {
-            let frames = first..*end;
-            first = first.max(*end);
-            let Place::Batch(endpoint) = *place else { continue };
-            for at in frames {
-                let frame = &mut waiting.frames[at];
-                let from = &memory_of(lent, endpoint)[frame.start..frame.start + frame.length];
-                frame.start = at * SLOT_BYTES + HEADROOM;
-                memory[frame.start..frame.start + frame.length].copy_from_slice(from);
-            }
-            *place = Place::Own;
-        }
-    }
-}
-
-/// The memory of the batch of an endpoint.
-fn memory_of<'l>(lent: &'l [Lent<'_>], endpoint: usize) -> &'l [u8] {
-    let lent = lent.iter().find(|lent| lent.endpoint.index() == endpoint);
-    lent.map_or(&[], |lent| lent.batch.memory())
-}
-
-impl Waiting {
-    fn count(&self) -> usize {
-        self.frames.len() - self.gone
-    }
-
-    fn clear(&mut self) {
-        self.frames.clear();
-        self.stretches.clear();
-        self.gone = 0;
-    }
-
-    /// Notes the frames that a run has produced with the first buffers, when nothing waits. `sides`
-    /// is what that run was given at each endpoint.
-    fn add(&mut self, produced: &[Buffer<'_>], sides: &[Side<'_>], timestamp_ns: u64) {
-        if produced.is_empty() {
-            // Something may wait, and its stretches end where they end.
-            return;
-        }
-        let Self { frames, stretches, .. } = self;
-        let mut last = None;
-        frames.extend(produced.iter().enumerate().map(|(slot, buffer)| {
-            let (place, start, length) = match buffer.placed() {
-                Placed::Own { length: 0 } | Placed::Input { length: 0, .. } => {
-                    (Place::Nowhere, 0, 0)
-                }
-                Placed::Own { length } => (Place::Own, slot * SLOT_BYTES + HEADROOM, length),
-                Placed::Input { endpoint, frame, start, length } => {
-                    let from = sides[endpoint].given[frame].start;
-                    (Place::Batch(endpoint), from.wrapping_add_signed(start as isize), length)
-                }
-            };
-            if last != Some(place) {
-                last = Some(place);
-                end_last(stretches, slot);
-                stretches.push(Stretch { place, end: slot });
-            }
-            Frame { start, length, original_length: length, timestamp_ns }
-        }));
-        end_last(stretches, produced.len());
-    }
-}
-
-/// The last stretch, if there is one, ends at frame `end`.
-fn end_last(stretches: &mut [Stretch], end: usize) {
-    if let Some(stretch) = stretches.last_mut() {
-        stretch.end = end;
+    fn transfer(&mut self) -> &mut dyn Transfer {
+        self
     }
 }
 

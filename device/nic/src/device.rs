@@ -10,6 +10,7 @@
 //! goes on with them. So nothing is lost, and a caller is never stuck in a run.
 
 use crate::port::{PortError, Receive, Transmit};
+use crate::replace::Transfer;
 use freeport_ir::oracle::{ChannelCounters, InstanceCounters, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,6 +122,9 @@ pub trait Device {
 
     /// Lets an instance go on from its breakpoint, in the next run.
     fn resume(&mut self, instance: InstanceId);
+
+    /// The inner side, by which [`replace`](crate::replace::replace) takes state and packets over.
+    fn transfer(&mut self) -> &mut dyn Transfer;
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
@@ -214,6 +218,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn resume(&mut self, instance: InstanceId) {
         (**self).resume(instance);
+    }
+
+    fn transfer(&mut self) -> &mut dyn Transfer {
+        (**self).transfer()
     }
 }
 
@@ -353,6 +361,14 @@ impl<'a> Ports<'a> {
     pub fn with_pause(mut self, turns: u32, wanted: &'a AtomicBool) -> Self {
         self.pause = Pause { wanted: Some(wanted), turns: Some(turns) };
         self
+    }
+
+    /// Checks that a program has the endpoints that these ports are bound to.
+    ///
+    /// # Errors
+    /// An endpoint that does not exist, faces the other way, carries records, or is bound twice.
+    pub fn check(&mut self, program: &Program) -> Result<(), DeviceError> {
+        self.bind(program).map(|_| ())
     }
 
     /// Checks the ports against a program and finds their endpoints.

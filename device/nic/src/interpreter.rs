@@ -3,11 +3,14 @@
 //! on that does not do what it should: it stops at breakpoints, prints, logs, and keeps every
 //! choice, so that the run can be had again.
 
+mod transfer;
+
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
     port_error,
 };
 use crate::port::{FrameQueue, MAX_FRAME};
+use crate::replace::Transfer;
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
 use freeport_ir::oracle::{Execution, Oracles, TableEntries};
 use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
@@ -22,6 +25,8 @@ pub struct InterpreterDevice<'p> {
     /// By endpoint: frames that have come out and wait for the port.
     waiting: Vec<FrameQueue>,
     counters: Vec<EndpointCounters>,
+    /// What the device counted that this one has replaced.
+    counted_before: DeviceCounters,
     /// When the newest frame was received: what leaves now leaves because of it.
     clock_ns: u64,
     /// Whether the graph was stopped in the middle of what it was fed.
@@ -50,6 +55,7 @@ impl<'p> InterpreterDevice<'p> {
             program,
             waiting: vec![FrameQueue::default(); endpoints],
             counters: vec![EndpointCounters::default(); endpoints],
+            counted_before: DeviceCounters::default(),
             clock_ns: 0,
             is_interrupted: false,
         })
@@ -259,11 +265,12 @@ impl Device for InterpreterDevice<'_> {
         let graph = &self.program.graph;
         let instances = (0..graph.instances.len()).map(InstanceId::new);
         let channels = (0..graph.channels.len()).map(ChannelId::new);
-        DeviceCounters {
+        let counted = DeviceCounters {
             instances: instances.map(|id| self.interpreter.counters(id).clone()).collect(),
             channels: channels.map(|id| self.interpreter.channel_counters(id)).collect(),
             endpoints: self.counters.clone(),
-        }
+        };
+        counted.after(&self.counted_before)
     }
 
     fn take_told(&mut self) -> Told {
@@ -277,6 +284,10 @@ impl Device for InterpreterDevice<'_> {
 
     fn resume(&mut self, instance: InstanceId) {
         self.interpreter.resume(instance);
+    }
+
+    fn transfer(&mut self) -> &mut dyn Transfer {
+        self
     }
 }
 

@@ -17,6 +17,7 @@ pub mod packet;
 pub mod port;
 #[cfg(test)]
 mod programs;
+pub mod replace;
 pub mod server;
 pub mod signal;
 pub mod stats;

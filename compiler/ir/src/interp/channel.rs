@@ -171,6 +171,32 @@ impl ChannelState {
         self.counters.bytes += bytes as u64;
     }
 
+    /// Takes all items out.
+    pub fn take_all(&mut self) -> Vec<Token> {
+        self.items.drain(..).collect()
+    }
+
+    /// Puts an item at the end that has entered elsewhere: it is not offered, and always fits.
+    pub fn put_back(&mut self, token: Token) {
+        self.items.push_back(token);
+    }
+
+    /// Whether the packet that passes is being dropped, and whether one has begun to enter.
+    pub fn passing(&self) -> (bool, bool) {
+        (self.is_dropping, self.framing.is_inside_packet() && !self.is_dropping)
+    }
+
+    /// Sets what `passing` tells.
+    pub fn set_passing(&mut self, is_dropping: bool, is_inside: bool) {
+        self.is_dropping = is_dropping;
+        self.set_inside_packet(is_inside || is_dropping);
+    }
+
+    /// Whether the next flit belongs to a packet that has begun.
+    pub fn set_inside_packet(&mut self, is_inside: bool) {
+        self.framing = Framing::resumed(is_inside && self.is_flit);
+    }
+
     /// Items waiting in it.
     pub fn fill(&self) -> usize {
         self.items.len()

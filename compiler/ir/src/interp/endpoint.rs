@@ -89,6 +89,16 @@ impl OutputEnd {
         packets
     }
 
+    /// What was collected of a packet whose end is to come.
+    pub fn take_begun(&mut self) -> Option<Vec<u8>> {
+        std::mem::take(&mut self.joiner).into_begun()
+    }
+
+    /// Goes on with a packet that has begun.
+    pub fn put_begun(&mut self, bytes: Vec<u8>) {
+        self.joiner = Joiner::resumed(bytes);
+    }
+
     /// The items collected; a packet as its bytes' bits.
     pub fn take_items(&mut self) -> Vec<Bits> {
         self.collected.drain(..).map(Token::into_bits).collect()

@@ -58,6 +58,11 @@ impl ObjectMemory {
         }
     }
 
+    /// Bits of an element.
+    pub fn elem_bits(&self) -> u32 {
+        self.elem_bits
+    }
+
     /// `width` bits from bit `lo` of element `index`; none if there is no such element.
     pub fn load(&self, index: u64, lo: u32, width: u32) -> Option<Bits> {
         let index = usize::try_from(index).ok()?;

@@ -31,6 +31,7 @@ mod schedule;
 #[cfg(test)]
 mod schedule_fuzz;
 mod table;
+mod transfer;
 
 pub use deadlock::{Blocked, ChannelFill, Report, Wait};
 pub use error::Error;
@@ -38,6 +39,7 @@ pub use eval::eval_pure;
 pub use packet::{HEAD_ROOM_BYTES, TAIL_LIMIT_BYTES, packet_bits};
 pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
+pub use transfer::WaitingItem;
 
 use crate::oracle::{ChannelCounters, Execution, InstanceCounters, Oracles, TableEntries};
 use crate::{Bits, Direction, EndpointId, InstanceId, ProgramRef, Sink, Source};

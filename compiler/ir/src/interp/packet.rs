@@ -26,8 +26,18 @@ impl PacketBuffer {
         Self { bytes: bytes.to_vec(), head_room: HEAD_ROOM_BYTES, tail_room }
     }
 
+    /// A packet that came from elsewhere with the rooms it has left.
+    pub fn with_rooms(bytes: Vec<u8>, head_room: usize, tail_room: usize) -> Self {
+        Self { bytes, head_room, tail_room }
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Bytes by which it may grow in front and behind.
+    pub fn rooms(&self) -> (usize, usize) {
+        (self.head_room, self.tail_room)
     }
 
     /// `count` bytes from `offset`; none if one of them is beyond the packet.

@@ -32,7 +32,7 @@ pub(super) fn has_ring(channel: &Channel) -> bool {
 }
 
 /// Slots of a ring, a power of two.
-fn ring_slots(plan: &Plan, id: ChannelId) -> u32 {
+pub(super) fn ring_slots(plan: &Plan, id: ChannelId) -> u32 {
     (plan.depths[id.index()] + 1).next_power_of_two()
 }
 

@@ -8,6 +8,7 @@ use super::types::{bytes_of, is_wide, item_storage, literal, storage, zero};
 use super::{Emitter, all_ports, breakpoints, comment, has_fixed_mask};
 use crate::Error;
 use crate::manifest::signature;
+use crate::memory::{HUGE_PAGE_BYTES, LEAST_MOVED_BYTES};
 use freeport_ir::{Bits, Element, ElementId, FunctionId, Object, Op, Program, Term};
 
 /// The structures of an element.
@@ -25,7 +26,11 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
             return Err(Error::unsupported(emitter.program, &what, &element.name, object.loc));
         }
         let (ty, depth, note) = (storage(object.elem_bits), object.depth, comment(&object.name));
-        let aligned = if is_large(object) { "_Alignas(64) " } else { "" };
+        let bytes = object.depth.saturating_mul(u64::from(bytes_of(object.elem_bits)));
+        let aligned = match is_large(object) {
+            true => format!("_Alignas({}) ", alignment(bytes)),
+            false => String::new(),
+        };
         text += &format!("    {aligned}{ty} object_{at}[{depth}]; // {note}\n");
     }
     text += &super::tables::fields(emitter, id)?;
@@ -49,6 +54,7 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
     text += &begin(element, id, suspends(handler).then_some(element.handler));
     text += &super::tables::definitions(emitter, id);
     text += &object_layouts(element, id);
+    text += &super::tables::layouts(element, id);
     text += &element.state.iter().enumerate().map(|it| initial(id, it)).collect::<String>();
     Ok(text)
 }
@@ -57,6 +63,15 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
 /// lie across two.
 pub(super) fn is_large(object: &Object) -> bool {
     object.depth.saturating_mul(u64::from(bytes_of(object.elem_bits))) >= 1024
+}
+
+/// What a variable or a table of that many bytes is aligned to if it is large: a cache line, or a
+/// huge page where its pages may be moved to another graph.
+pub(super) fn alignment(bytes: u64) -> usize {
+    match bytes {
+        LEAST_MOVED_BYTES.. => HUGE_PAGE_BYTES,
+        _ => 64,
+    }
 }
 
 /// Starts a firing or a call.

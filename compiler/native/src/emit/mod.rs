@@ -13,6 +13,7 @@ mod channels;
 mod effects;
 mod elements;
 mod functions;
+mod layouts;
 mod methods;
 mod packet_flow;
 mod packets;

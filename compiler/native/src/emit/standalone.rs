@@ -70,7 +70,7 @@ fn image(emitter: &Emitter<'_>, functions: &[FunctionId]) -> String {
              \x20   if (trap != 0) graph->traps[trap - 1]++;\n    return trap;\n}\n\n";
     text + "static const struct object_layout objects[] = {{0, 0}};\n\
             static const struct instance_layout instances[] = {\n\
-            \x20   {offsetof(struct graph, instance), 0, objects},\n};\n\n\
+            \x20   {offsetof(struct graph, instance), 0, objects, objects},\n};\n\n\
             __attribute__((visibility(\"default\"))) const struct image freeport_image = {\n\
             \x20   ABI_VERSION, sizeof(struct graph), _Alignof(struct graph), 1, 0, 0,\n\
             \x20   instances, NULL, NULL, start, run, call, NULL,\n};\n"

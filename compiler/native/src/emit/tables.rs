@@ -2,6 +2,7 @@
 //! Tables and references as C. A table is bytes in its element's state, laid out by a shape that is
 //! a constant of the code; `runtime/tables.h` says how, and does the work.
 
+use super::elements::alignment;
 use super::functions::{FunctionEmitter, suspends};
 use super::types::{bytes_of, is_wide, signed_integer, storage};
 use super::{Emitter, comment};
@@ -172,11 +173,23 @@ pub(super) fn fields(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Err
         let shape = shape.ok_or_else(|| refuse(emitter, element, table, "of over 4 GiB"))?;
         let note = comment(&table.name);
         text += &format!(
-            "    _Alignas({LINE_BYTES}) uint8_t table_{at}[{}]; // {note}\n",
+            "    _Alignas({}) uint8_t table_{at}[{}]; // {note}\n",
+            alignment(shape.bytes),
             shape.bytes.max(1)
         );
     }
     Ok(text)
+}
+
+/// Where an element's tables are in its state.
+pub(super) fn layouts(element: &Element, id: ElementId) -> String {
+    let mut text = format!("static const struct object_layout tables_{}[] = {{\n", id.0);
+    for at in 0..element.tables.len() {
+        let table = format!("struct state_{}, table_{at}", id.0);
+        let bytes = format!("sizeof(((struct state_{} *)NULL)->table_{at})", id.0);
+        text += &format!("    {{offsetof({table}), {bytes}}},\n");
+    }
+    text + "    {0, 0},\n};\n\n"
 }
 
 /// Shapes and functions of an element's tables. The tables are known to fit.

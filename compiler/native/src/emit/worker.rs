@@ -8,6 +8,7 @@ use super::channels::{
 };
 use super::elements::{has_initial, may_do_nothing};
 use super::functions::suspends;
+use super::layouts;
 use super::packets::{is_packet, keep_suspended};
 use super::plan::{Input, Plan};
 use super::prefetch;
@@ -59,7 +60,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text += &start(emitter);
     text += &dispatch(emitter);
     text += &super::tables::dispatch(emitter);
-    text += &layouts(emitter);
+    text += &layouts::emit(emitter, plan);
     text
 }
 
@@ -555,38 +556,4 @@ fn dispatch(emitter: &Emitter<'_>) -> String {
         );
     }
     text + "    default: return 0;\n    }\n}\n\n"
-}
-
-fn layouts(emitter: &Emitter<'_>) -> String {
-    let graph = &emitter.program.graph;
-    let mut text = String::from("static const struct instance_layout instances[] = {\n");
-    for (at, instance) in graph.instances.iter().enumerate() {
-        text += &format!(
-            "    {{offsetof(struct graph, instance_{at}), offsetof(struct graph, state_{at}), \
-             objects_{}}},\n",
-            instance.element.0
-        );
-    }
-    text += "    {0, 0, NULL},\n};\n\nstatic const struct channel_layout channels[] = {\n";
-    for at in 0..graph.channels.len() {
-        text += &format!("    {{offsetof(struct graph, channel_{at})}},\n");
-    }
-    text += "    {0},\n};\n\nstatic const struct output_layout outputs[] = {\n";
-    for (at, endpoint) in graph.endpoints.iter().enumerate() {
-        let counts =
-            !matches!(endpoint.item, Item::Bits(_)) && endpoint.direction == Direction::OutOf;
-        match counts {
-            true => text += &format!("    {{offsetof(struct graph, endpoint_{at}.too_long)}},\n"),
-            false => text += "    {~UINT64_C(0)},\n",
-        }
-    }
-    text += "    {0},\n};\n\n";
-    text + &format!(
-        "__attribute__((visibility(\"default\"))) const struct image freeport_image = {{\n\
-         \x20   ABI_VERSION, sizeof(struct graph), _Alignof(struct graph), {}, {}, {},\n\
-         \x20   instances, channels, outputs, start, run, call, act_on_table,\n}};\n",
-        graph.instances.len(),
-        graph.channels.len(),
-        graph.endpoints.len()
-    )
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Frames that wait for a port: what stands between a producer and a transmitter that may be full.
 
-use super::{Arena, Batch, PortError, Transmit};
+use super::{Arena, Batch, Frames, PortError, Transmit};
 
 /// Copied frames in order, of which the front ones may have left already.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +46,11 @@ impl FrameQueue {
         self.arena.batch(first, count)
     }
 
+    /// Frames that wait, in order.
+    pub fn frames(&self) -> Frames<'_> {
+        self.arena.frames().behind(self.gone)
+    }
+
     /// Hands what waits to `port`, as far as it has room; gives what left.
     ///
     /// # Errors
@@ -54,7 +59,7 @@ impl FrameQueue {
         if self.waiting() == 0 {
             return Ok(Sent::default());
         }
-        let waiting = self.arena.frames().behind(self.gone);
+        let waiting = self.frames();
         let frames = port.transmit(waiting)?;
         let bytes = waiting.first(frames).byte_count();
         self.gone += frames;
