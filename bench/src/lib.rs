@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The measuring harness: Freeport and its peers do the same work in turn on the same machine.
 
+pub mod apps;
+mod folder;
 pub mod harness;
 pub mod kernel;
 pub mod machine;
@@ -25,6 +27,8 @@ pub struct Arguments {
 enum Bench {
     /// Network functions in memory, beside the kernel's XDP
     Nf(nf::Arguments),
+    /// Applications on real traffic, beside the kernel's forwarding
+    Apps(apps::Arguments),
 }
 
 /// What there is to print.
@@ -43,5 +47,6 @@ pub struct Output {
 pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     match &arguments.bench {
         Bench::Nf(arguments) => nf::run(arguments, library),
+        Bench::Apps(arguments) => apps::run(arguments, library),
     }
 }

@@ -19,12 +19,12 @@ mod subjects;
 mod vswitch;
 mod wildcard;
 
-use crate::Output;
 use crate::harness::alternate;
 use crate::machine::{Machine, pin_to_one_core};
 use crate::plot;
 use crate::report::{CaseResult, csv};
-use anyhow::{Context, Result, ensure};
+use crate::{Output, folder};
+use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -131,8 +131,8 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
             results.push(result);
         }
     }
-    if let Some(folder) = &arguments.out {
-        write(folder, &results, &machine)?;
+    if let Some(out) = &arguments.out {
+        write(out, &results, &machine)?;
     }
     print(&results, &machine, arguments.json)
 }
@@ -195,14 +195,9 @@ fn print(results: &[CaseResult], machine: &Machine, as_json: bool) -> Result<Out
     Ok(output)
 }
 
-fn write(folder: &Path, results: &[CaseResult], machine: &Machine) -> Result<()> {
-    let save = |name: &str, text: String| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
-    };
-    ensure!(!folder.is_file(), "{} is a file, not a folder", folder.display());
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("{} cannot be made", folder.display()))?;
+fn write(out: &Path, results: &[CaseResult], machine: &Machine) -> Result<()> {
+    folder::make(out)?;
+    let save = |name: &str, text: String| folder::save(out, name, text);
     save("nf.csv", csv(results, machine))?;
     save("nf.svg", plot::svg("Network functions in memory, one core", results, machine))?;
     for name in results.iter().map(|result| &result.case).collect::<BTreeSet<_>>() {

@@ -63,7 +63,7 @@ pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
     out + "</svg>\n"
 }
 
-fn text(x: f64, y: f64, anchor: &str, weight: &str, text: &str) -> String {
+pub(crate) fn text(x: f64, y: f64, anchor: &str, weight: &str, text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     format!(
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-weight=\"{weight}\">\

@@ -158,7 +158,7 @@ fn per_second(millions: f64) -> f64 {
 }
 
 /// A field of a comma-separated file (RFC 4180).
-fn quoted(field: &str) -> String {
+pub(crate) fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Network interfaces on the command line: `tap:NAME`. An interface has two directions, and is
-//! opened once however many of them are joined.
+//! Network interfaces on the command line: `xdp:NAME` and `tap:NAME`. An interface has two
+//! directions, and is opened once however many of them are joined.
 
 use anyhow::{Context, bail};
-use freeport_nic::port::{Receive, TapOptions, TapPort, Transmit};
+use freeport_nic::port::{Receive, TapOptions, TapPort, Transmit, XdpOptions, XdpPort};
 use std::fmt;
 
 /// An interface, as named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interface {
+    /// `xdp:NAME` or `xdp:NAME/QUEUE`, by AF_XDP sockets.
+    Xdp(XdpOptions),
     /// `tap:NAME`, which is made if it is not there.
     Tap(TapOptions),
 }
@@ -19,6 +21,9 @@ impl Interface {
     /// # Errors
     /// A name that no interface can have.
     pub fn parse(text: &str) -> anyhow::Result<Option<Self>> {
+        if let Some(name) = text.strip_prefix("xdp:") {
+            return Ok(Some(Self::Xdp(name.parse()?)));
+        }
         let Some(name) = text.strip_prefix("tap:") else { return Ok(None) };
         match name.parse() {
             Ok(options) => Ok(Some(Self::Tap(options))),
@@ -30,6 +35,7 @@ impl Interface {
 impl fmt::Display for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Xdp(options) => write!(f, "xdp:{options}"),
             Self::Tap(TapOptions { interface, namespace: None }) => write!(f, "tap:{interface}"),
             Self::Tap(TapOptions { interface, namespace: Some(namespace) }) => {
                 write!(f, "tap:{interface}@{namespace}")
@@ -53,18 +59,39 @@ pub struct Interfaces {
 }
 
 impl Interfaces {
-    /// Opens each of them once.
+    /// Opens each of them once; those of AF_XDP share their memory, so that a frame need not be
+    /// copied from one to another.
     ///
     /// # Errors
     /// One that cannot be had.
     pub fn open<'i>(named: impl Iterator<Item = &'i Interface>) -> anyhow::Result<Self> {
-        let mut opened: Vec<Opened> = vec![];
+        let mut distinct: Vec<&Interface> = vec![];
         for interface in named {
-            if opened.iter().all(|other| other.interface != *interface) {
-                opened.push(Opened::of(interface)?);
+            if !distinct.contains(&interface) {
+                distinct.push(interface);
             }
         }
-        Ok(Self { opened })
+        let of_xdp = distinct.iter().filter_map(|interface| match interface {
+            Interface::Xdp(options) => Some(options.clone()),
+            Interface::Tap(_) => None,
+        });
+        let mut of_xdp = XdpPort::open_all(&of_xdp.collect::<Vec<_>>())?.into_iter();
+        let opened = distinct.into_iter().map(|interface| {
+            Ok(match interface {
+                Interface::Xdp(_) => {
+                    let port = of_xdp.next().context("a port that was asked for is missing")?;
+                    let mode = port.mode().to_string();
+                    let (receiver, transmitter) = port.split();
+                    Opened::new(interface, mode, receiver, transmitter)
+                }
+                Interface::Tap(options) => {
+                    let (receiver, transmitter) = TapPort::open(options)?;
+                    let mode = format!("{interface}: a system call a frame");
+                    Opened::new(interface, mode, receiver, transmitter)
+                }
+            })
+        });
+        Ok(Self { opened: opened.collect::<anyhow::Result<_>>()? })
     }
 
     /// What comes in from it.
@@ -96,17 +123,17 @@ impl Interfaces {
 }
 
 impl Opened {
-    fn of(interface: &Interface) -> anyhow::Result<Self> {
-        match interface {
-            Interface::Tap(options) => {
-                let (receiver, transmitter) = TapPort::open(options)?;
-                Ok(Self {
-                    interface: interface.clone(),
-                    mode: format!("{interface}: a system call a frame"),
-                    receiver: Some(Box::new(receiver)),
-                    transmitter: Some(Box::new(transmitter)),
-                })
-            }
+    fn new(
+        interface: &Interface,
+        mode: String,
+        receiver: impl Receive + 'static,
+        transmitter: impl Transmit + 'static,
+    ) -> Self {
+        Self {
+            interface: interface.clone(),
+            mode,
+            receiver: Some(Box::new(receiver)),
+            transmitter: Some(Box::new(transmitter)),
         }
     }
 }

@@ -22,8 +22,11 @@ const COMPILING: Duration = Duration::from_secs(120);
 pub struct Launch {
     /// The `freeport` program.
     pub program: PathBuf,
-    /// Where it is run: its element library and the files it is given are found from there.
+    /// Where it is run: the files it is given are found from there, and its element library, if
+    /// `library` is empty.
     pub folder: PathBuf,
+    /// Folders of library elements.
+    pub library: Vec<PathBuf>,
     /// Where native code is kept; where the user's is, if this is none.
     pub cache: Option<PathBuf>,
 }
@@ -193,6 +196,9 @@ fn spawn(
     let said = File::create(log(folder)).context("a file for what it says")?;
     let mut command = command(launch, folder);
     command.args(["run", "--name", name]).args(arguments);
+    for folder in &launch.library {
+        command.arg("--library").arg(folder);
+    }
     command.stdout(said.try_clone()?).stderr(said);
     // SAFETY: between fork and exec, only this one system call is made.
     unsafe {

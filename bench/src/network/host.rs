@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A host: a namespace with a name, and what can be done there.
 
-use super::offload::finish_in_software;
+use super::offload;
 use crate::namespace::{self, Namespace, run, set, within};
 use anyhow::{Context, Result};
 use std::process::Command;
@@ -72,7 +72,15 @@ impl Host {
     /// # Errors
     /// No such interface.
     pub fn finish_in_software(&self, interface: &str) -> Result<()> {
-        self.within(|| finish_in_software(interface))
+        self.within(|| offload::switch(interface, false))
+    }
+
+    /// Has checksums and segments of an interface left to it, as they are by default.
+    ///
+    /// # Errors
+    /// No such interface.
+    pub fn leave_to_interface(&self, interface: &str) -> Result<()> {
+        self.within(|| offload::switch(interface, true))
     }
 
     /// Runs a program to its end there; what it printed.

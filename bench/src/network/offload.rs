@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a stack leaves to its network card, switched off, by the request that `ethtool` makes.
+//! What a stack leaves to its network card, switched by the request that `ethtool` makes.
 
 use anyhow::{Context, Result, ensure};
 use std::io;
@@ -17,15 +17,16 @@ struct Setting {
     value: u32,
 }
 
-/// Has the stack finish what it sends through an interface of the thread's namespace.
+/// Whether the stack leaves work to an interface of the thread's namespace, or finishes what it
+/// sends by itself.
 ///
 /// # Errors
 /// No such interface, or no right to change it.
-pub fn finish_in_software(interface: &str) -> Result<()> {
+pub fn switch(interface: &str, is_left: bool) -> Result<()> {
     ensure!(interface.len() < libc::IFNAMSIZ, "{interface} is no name of an interface");
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     for command in OFFLOADS {
-        let mut setting = Setting { command, value: 0 };
+        let mut setting = Setting { command, value: is_left.into() };
         // SAFETY: all zero bytes are a value of it.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
@@ -36,7 +37,7 @@ pub fn finish_in_software(interface: &str) -> Result<()> {
         let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
         if done < 0 {
             let error = io::Error::last_os_error();
-            return Err(error).with_context(|| format!("offloads of {interface} stay on"));
+            return Err(error).with_context(|| format!("offloads of {interface} stay as they are"));
         }
     }
     Ok(())

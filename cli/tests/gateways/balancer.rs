@@ -3,7 +3,7 @@
 //! is a host with a program of ours that ends its tunnel (`examples/backend.cnp`) and an unmodified
 //! HTTP server behind it. Answers go back past the tunnels, through the balancer's other direction.
 
-use super::network::{Kind, MOMENT, at, launch, lead, make_tap, may_make_hosts};
+use super::network::{Kind, MOMENT, at, launch, lead, make_tap, may_make_hosts, wait_until_up};
 use freeport_bench::network::http::{self, Connection, HttpServer};
 use freeport_bench::network::{Freeport, Host, PATIENCE, echo, until};
 use std::collections::BTreeMap;
@@ -55,6 +55,8 @@ impl Site {
              --in from_nic={nic} --out to_nic={nic}"
         );
         let balancer = Freeport::start(&launch(), &gateway, "lb", &arguments).expect("it runs");
+        wait_until_up(&client, "c0");
+        wait_until_up(&switch, "p0");
         Self { kind, client, switch, balancer, backends: vec![] }
     }
 
@@ -78,6 +80,8 @@ impl Site {
              --in from_nic={inside} --out to_nic={inside}"
         );
         let tunnel = Freeport::start(&launch(), &host, &name, &arguments).expect("it runs");
+        wait_until_up(&self.switch, &port);
+        wait_until_up(&host, "vip0");
         let http = HttpServer::start(&host, HTTP, &name).expect("the port is free");
         self.backends.push(Backend { http, tunnel, _host: host });
     }
@@ -153,6 +157,11 @@ fn on_taps_connections_are_spread_and_stay_with_their_backends() {
     connections_are_spread_and_stay_with_their_backends(Kind::Tap);
 }
 
+#[test]
+fn on_af_xdp_connections_are_spread_and_stay_with_their_backends() {
+    connections_are_spread_and_stay_with_their_backends(Kind::Xdp);
+}
+
 fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
     if !may_make_hosts() {
         return;
@@ -190,6 +199,11 @@ fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
 #[test]
 fn on_taps_a_killed_backend_program_can_be_started_again() {
     a_killed_backend_program_can_be_started_again(Kind::Tap);
+}
+
+#[test]
+fn on_af_xdp_a_killed_backend_program_can_be_started_again() {
+    a_killed_backend_program_can_be_started_again(Kind::Xdp);
 }
 
 fn a_killed_backend_program_can_be_started_again(kind: Kind) {

@@ -2,7 +2,9 @@
 //! The firewall of `examples/gateway_firewall.cnp` between a client and a server: unmodified stacks
 //! and programs on hosts of their own, whose only way to each other is the running command.
 
-use super::network::{Kind, MOMENT, at, kernel_frames, launch, lead, may_make_hosts};
+use super::network::{
+    Kind, MOMENT, at, kernel_frames, launch, lead, may_make_hosts, wait_until_up,
+};
 use freeport_bench::network::bulk::{self, Direction};
 use freeport_bench::network::http::{self, Connection, Connections, HttpServer, Load, Outcome};
 use freeport_bench::network::{Freeport, Host, PATIENCE, Service, datagram, echo, until};
@@ -48,6 +50,8 @@ impl Site {
              --in from_nic={nic} --out to_nic={nic}"
         );
         let firewall = Freeport::start(&launch(), &gateway, "fw", &arguments).expect("it runs");
+        wait_until_up(&client, "c0");
+        wait_until_up(&server, "s0");
         Self {
             http: HttpServer::start(&server, HTTP, "server").expect("the port is free"),
             _bulk: bulk::serve(&server, BULK).expect("the port is free"),
@@ -121,6 +125,11 @@ fn on_taps_only_what_is_allowed_passes() {
     only_what_is_allowed_passes(Kind::Tap);
 }
 
+#[test]
+fn on_af_xdp_only_what_is_allowed_passes() {
+    only_what_is_allowed_passes(Kind::Xdp);
+}
+
 fn only_what_is_allowed_passes(kind: Kind) {
     if !may_make_hosts() {
         return;
@@ -155,6 +164,11 @@ fn only_what_is_allowed_passes(kind: Kind) {
 #[test]
 fn on_taps_rules_come_and_go_beside_a_transfer() {
     rules_come_and_go_beside_a_transfer(Kind::Tap);
+}
+
+#[test]
+fn on_af_xdp_rules_come_and_go_beside_a_transfer() {
+    rules_come_and_go_beside_a_transfer(Kind::Xdp);
 }
 
 fn rules_come_and_go_beside_a_transfer(kind: Kind) {
@@ -215,6 +229,11 @@ fn on_taps_a_killed_firewall_can_be_started_again() {
     a_killed_firewall_can_be_started_again(Kind::Tap);
 }
 
+#[test]
+fn on_af_xdp_a_killed_firewall_can_be_started_again() {
+    a_killed_firewall_can_be_started_again(Kind::Xdp);
+}
+
 fn a_killed_firewall_can_be_started_again(kind: Kind) {
     if !may_make_hosts() {
         return;
@@ -236,6 +255,8 @@ fn a_killed_firewall_can_be_started_again(kind: Kind) {
     assert_eq!(site.pings(2), 0, "nobody carries it");
     assert!(!transfer.has_ended(), "the stacks on both sides are patient");
     site.firewall.restart().expect("its name and its interfaces are free");
+    wait_until_up(&site.client, "c0");
+    wait_until_up(&site.server, "s0");
     assert_eq!(site.pings(5), 5);
     // The same connection, without the loss of a byte.
     site.wait_for(&transfer, 1_000_000);

@@ -2,7 +2,7 @@
 //! What the tests with real traffic share: how the command is started, and which ports join it to
 //! the hosts.
 
-use freeport_bench::network::{Host, Launch};
+use freeport_bench::network::{End, Host, Launch, join, until};
 use freeport_nic::namespace::Namespace;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -17,6 +17,8 @@ pub const MOMENT: Duration = Duration::from_millis(500);
 pub enum Kind {
     /// The interface is a TAP, whose other side is the port.
     Tap,
+    /// The interface is one end of a link, at whose other end AF_XDP takes frames.
+    Xdp,
 }
 
 /// Whether the process may make hosts; if not, says that the test is skipped.
@@ -36,15 +38,23 @@ pub fn launch() -> Launch {
     Launch {
         program: env!("CARGO_BIN_EXE_freeport").into(),
         folder: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(".."),
+        library: vec![],
         cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
     }
 }
 
-/// Makes an interface of a host that leads to a program; how that is told of it.
-pub fn lead(kind: Kind, from: (&Host, &str, &str), _to: (&Host, &str), mtu: u32) -> String {
+/// Makes an interface of a host that leads to a program on another host, where it arrives at
+/// `port`; how the program is told of it.
+pub fn lead(kind: Kind, from: (&Host, &str, &str), to: (&Host, &str), mtu: u32) -> String {
     let (host, interface, mac) = from;
     match kind {
         Kind::Tap => make_tap(host, interface, mac, mtu),
+        Kind::Xdp => {
+            let port_mac = mac.replace("02:00:", "02:01:");
+            let there = End { host: to.0, interface: to.1, mac: &port_mac };
+            join(End { host, interface, mac }, there, mtu).expect("they can be joined");
+            format!("xdp:{}", to.1)
+        }
     }
 }
 
@@ -58,13 +68,26 @@ pub fn make_tap(host: &Host, interface: &str, mac: &str, mtu: u32) -> String {
     format!("tap:{interface}@{}", host.path())
 }
 
+/// Waits until the kernel sends to an interface: it takes note a while after a program has opened a
+/// TAP, and drops what it has to send before.
+pub fn wait_until_up(host: &Host, interface: &str) {
+    let is_up = || (link(host, interface)["operstate"] == "UP").then_some(());
+    until("an interface is up", is_up).expect("a program has opened it");
+}
+
 /// Frames that the kernel has sent to an interface, and that it has had from it.
 pub fn kernel_frames(host: &Host, interface: &str) -> (u64, u64) {
-    let told =
-        host.run("ip", &["-json", "-stats", "link", "show", interface]).expect("it is there");
-    let told: Value = serde_json::from_str(&told).expect("ip prints JSON");
-    let count = |way: &str| told[0]["stats64"][way]["packets"].as_u64().expect("a count");
+    let told = link(host, interface);
+    let count = |way: &str| told["stats64"][way]["packets"].as_u64().expect("a count");
     (count("tx"), count("rx"))
+}
+
+/// What `ip` tells of an interface.
+fn link(host: &Host, interface: &str) -> Value {
+    let arguments = ["-json", "-stats", "link", "show", interface];
+    let told = host.run("ip", &arguments).expect("it is there");
+    let mut told: Value = serde_json::from_str(&told).expect("ip prints JSON");
+    told[0].take()
 }
 
 /// A port of an address.

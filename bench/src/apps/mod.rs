@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport bench apps`: applications of Freeport on real traffic, beside the same networks joined
+//! by the kernel.
+//!
+//! A client and its servers are hosts of their own, unmodified stacks and sockets. Between them is
+//! either the running command on AF_XDP, with the firewall or the load balancer, or the kernel's
+//! IPv4 forwarding, which does neither: the figures show what the applications cost, and how the
+//! way over a process compares with one that never leaves the kernel. Everybody shares the cores
+//! of one machine.
+
+mod live;
+mod measure;
+mod plot;
+mod results;
+mod site;
+
+use crate::machine::Machine;
+use crate::network::Launch;
+use crate::{Output, folder};
+use anyhow::{Context, Result};
+use live::Live;
+use measure::{Round, round};
+use results::{AppResult, Series};
+use site::{App, Site, Way};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measures the firewall and the load balancer on real traffic, beside the kernel's forwarding
+///
+/// Example: freeport bench apps --rounds 3 --out results
+#[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
+pub struct Arguments {
+    /// Which application; may be repeated; by default both
+    #[arg(long = "app", value_enum, value_name = "APP")]
+    pub apps: Vec<App>,
+    /// How often each network is measured, in turn
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// How long each kind of traffic is measured in a round
+    #[arg(
+        long,
+        value_name = "MILLISECONDS",
+        default_value_t = 500,
+        value_parser = clap::value_parser!(u64).range(50..=60_000)
+    )]
+    pub time: u64,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Also write apps.csv, apps-live.csv and apps.svg to this folder
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// What kept a network from being made, or traffic from flowing.
+pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
+    let apps = match arguments.apps.as_slice() {
+        [] => &App::ALL[..],
+        apps => apps,
+    };
+    let machine = Machine::describe();
+    let launch = launch(library)?;
+    let time = Duration::from_millis(arguments.time);
+    let mut results = vec![];
+    for app in apps {
+        results.push(measure(*app, &launch, arguments.rounds, time)?);
+    }
+    let live = match apps.contains(&App::Firewall) {
+        true => Some(Live::measure(&launch).context("a rule under load")?),
+        false => None,
+    };
+    if let Some(out) = &arguments.out {
+        folder::make(out)?;
+        folder::save(out, "apps.csv", results::csv(&results, &machine))?;
+        folder::save(out, "apps.svg", plot::svg(&results, live.as_ref(), &machine))?;
+        if let Some(live) = &live {
+            folder::save(out, "apps-live.csv", live.csv())?;
+        }
+    }
+    let mut output = Output::default();
+    if arguments.json {
+        let lines = results.iter().flat_map(AppResult::lines);
+        for line in lines.chain(live.iter().flat_map(Live::lines)) {
+            output.text += &(serde_json::to_string(&line)? + "\n");
+        }
+        return Ok(output);
+    }
+    for result in &results {
+        output.text += &(result.text() + "\n");
+    }
+    output.text += &live.as_ref().map(Live::text).unwrap_or_default();
+    let place = format!("{}; commit {}; {}\n", machine.machine, machine.commit, machine.date);
+    output.text += &place;
+    Ok(output)
+}
+
+/// This program, with the elements that it was told of, in the current folder.
+fn launch(library: &[PathBuf]) -> Result<Launch> {
+    let program = std::env::current_exe().context("the path of this program")?;
+    let folder = std::env::current_dir().context("the current folder")?;
+    Ok(Launch { program, folder, library: library.to_owned(), cache: None })
+}
+
+/// All networks of an application in turn, round after round.
+fn measure(app: App, launch: &Launch, rounds: u32, time: Duration) -> Result<AppResult> {
+    let sites = Way::ALL.map(|way| {
+        Site::new(app, way, launch).with_context(|| format!("{} by {}", app.name(), way.name()))
+    });
+    let mut series = vec![];
+    for site in sites {
+        series.push((site?, Vec::<Round>::new()));
+    }
+    for _ in 0..rounds {
+        for (site, rounds) in &mut series {
+            let name = site.way.name();
+            rounds.push(round(site, time).with_context(|| format!("{} by {name}", app.name()))?);
+        }
+    }
+    let series = series.into_iter().map(|(site, rounds)| Series { name: site.way.name(), rounds });
+    Ok(AppResult { app: app.name(), series: series.collect() })
+}

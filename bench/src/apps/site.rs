@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The networks: a client, its servers, and what joins them.
+//!
+//! In all of them hosts have the same addresses, and the client's next hop is the same; only whose
+//! Ethernet address that is differs. Interfaces finish what they send (see
+//! [`join`]), also where only the kernel forwards it, so that each network carries the same
+//! frames; the last of the networks shows what it is like otherwise.
+
+use crate::network::http::HttpServer;
+use crate::network::{End, Freeport, Host, Launch, Service, bulk, join};
+use anyhow::{Context, Result, ensure};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Ports of the servers.
+pub const HTTP: u16 = 80;
+/// One that no rule allows at first.
+pub const LATE_HTTP: u16 = 8_080;
+pub const BULK: u16 = 9;
+
+/// The address of the service; with the balancer, all backends have it.
+const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
+const CLIENT_MAC: &str = "02:00:00:00:00:01";
+const SERVICE_MAC: &str = "02:00:00:00:00:99";
+const GATEWAY_MACS: [&str; 2] = ["02:00:00:00:01:00", "02:00:00:00:01:01"];
+const MTU: u32 = 1_500;
+/// A tunnel adds 42 bytes.
+const TUNNEL_MTU: u32 = 1_600;
+const BACKENDS: usize = 2;
+
+/// What Freeport does between the hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum App {
+    /// Pass what one of four tables of rules allows
+    Firewall,
+    /// Tunnel each connection to one of two backends
+    Balancer,
+}
+
+/// What joins the hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// The application, on AF_XDP.
+    Freeport,
+    /// The kernel forwards; to backends, by a route of several next hops.
+    Kernel,
+    /// The same with what interfaces do for a stack by default: in virtual ones, segments of up to
+    /// 64 KB are passed on uncut and checksums are not made.
+    KernelOffloads,
+}
+
+/// A network that stands.
+pub struct Site {
+    pub way: Way,
+    pub client: Host,
+    /// With servers at [`HTTP`] and [`BULK`], and for the firewall at [`LATE_HTTP`].
+    pub service: Ipv4Addr,
+    pub servers: Vec<Server>,
+    /// The application, if it is there; first the one between the networks.
+    pub programs: Vec<Freeport>,
+    _others: Vec<Host>,
+}
+
+pub struct Server {
+    pub host: Host,
+    _http: [HttpServer; 2],
+    _bulk: Service,
+}
+
+impl App {
+    pub const ALL: [Self; 2] = [Self::Firewall, Self::Balancer];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Firewall => "firewall",
+            Self::Balancer => "balancer",
+        }
+    }
+}
+
+impl Way {
+    pub const ALL: [Self; 3] = [Self::Freeport, Self::Kernel, Self::KernelOffloads];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Freeport => "freeport, AF_XDP",
+            Self::Kernel => "kernel forwarding",
+            Self::KernelOffloads => "kernel, offloads",
+        }
+    }
+}
+
+impl Server {
+    fn start(host: Host) -> Result<Self> {
+        Ok(Self {
+            _http: [
+                HttpServer::start(&host, HTTP, host.name())?,
+                HttpServer::start(&host, LATE_HTTP, host.name())?,
+            ],
+            _bulk: bulk::serve(&host, BULK)?,
+            host,
+        })
+    }
+}
+
+impl Site {
+    /// Makes it, and sees that traffic flows.
+    pub fn new(app: App, way: Way, launch: &Launch) -> Result<Self> {
+        let [client, gateway] = ["client", "gateway"].map(Host::new);
+        let (client, gateway) = (client?, gateway?);
+        let ends = [(&client, "c0", CLIENT_MAC), (&gateway, "g0", GATEWAY_MACS[0])];
+        link(ends, MTU, way)?;
+        // To whom the client sends what is for the service.
+        let next = if way == Way::Freeport { SERVICE_MAC } else { GATEWAY_MACS[0] };
+        client.ip(&format!(
+            "addr add 10.0.1.1/24 dev c0\nroute add default via 10.0.1.254\n\
+             neigh add 10.0.1.254 lladdr {next} dev c0\n"
+        ))?;
+        if way != Way::Freeport {
+            gateway.set("ipv4/ip_forward", "1")?;
+            gateway.ip("addr add 10.0.1.254/24 dev g0\n")?;
+        }
+        let (service, servers, programs, _others) = (SERVICE, vec![], vec![], vec![]);
+        let mut site = Self { way, client, service, servers, programs, _others };
+        match app {
+            App::Firewall => site.add_server(&gateway, launch)?,
+            App::Balancer => site.add_backends(&gateway, launch)?,
+        }
+        site._others.push(gateway);
+        Ok(site)
+    }
+
+    pub fn at(&self, port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(self.service, port)
+    }
+
+    fn add_server(&mut self, gateway: &Host, launch: &Launch) -> Result<()> {
+        let server = Host::new("server")?;
+        let ends = [(&server, "s0", SERVICE_MAC), (gateway, "g1", GATEWAY_MACS[1])];
+        link(ends, MTU, self.way)?;
+        let next = if self.way == Way::Freeport { CLIENT_MAC } else { GATEWAY_MACS[1] };
+        server.ip(&format!(
+            "addr add {SERVICE}/24 dev s0\nroute add default via 10.9.9.254\n\
+             neigh add 10.9.9.254 lladdr {next} dev s0\n"
+        ))?;
+        if self.way == Way::Freeport {
+            let firewall = Freeport::start(launch, gateway, "firewall", &between("firewall"))?;
+            allow(&firewall, 1, 0)?;
+            for port in [HTTP, BULK] {
+                allow(&firewall, 6, port)?;
+            }
+            self.programs.push(firewall);
+        } else {
+            gateway.ip("addr add 10.9.9.254/24 dev g1\n")?;
+        }
+        self.servers.push(Server::start(server)?);
+        Ok(())
+    }
+
+    fn add_backends(&mut self, gateway: &Host, launch: &Launch) -> Result<()> {
+        let switch = Host::new("switch")?;
+        let ends = [(gateway, "g1", GATEWAY_MACS[1]), (&switch, "p0", "02:00:00:00:02:00")];
+        link(ends, TUNNEL_MTU, self.way)?;
+        switch.ip("link add br0 type bridge\nlink set br0 up\nlink set p0 master br0\n")?;
+        if self.way == Way::Freeport {
+            // The client's address never shows itself behind the balancer.
+            switch.run("bridge", &["fdb", "add", CLIENT_MAC, "dev", "p0", "master", "static"])?;
+            let balancer = Freeport::start(launch, gateway, "balancer", &between("balancer"))?;
+            self.programs.push(balancer);
+        } else {
+            gateway.ip("addr add 10.0.2.254/24 dev g1\n")?;
+            // By addresses and ports, as the balancer does.
+            gateway.set("ipv4/fib_multipath_hash_policy", "1")?;
+        }
+        for number in 1..=BACKENDS {
+            let name = format!("backend{number}");
+            let (backend, port) = (Host::new(&name)?, format!("p{number}"));
+            let [own, other] =
+                [1, 2].map(|kind| format!("02:00:00:00:0{kind}:{:02x}", 0x10 + number));
+            link([(&backend, "u0", &own), (&switch, &port, &other)], TUNNEL_MTU, self.way)?;
+            switch.ip(&format!("link set {port} master br0\n"))?;
+            if self.way == Way::Freeport {
+                // Nor does the tunnel's end; what is for one backend is not to reach all.
+                switch.run("bridge", &["fdb", "add", &own, "dev", &port, "master", "static"])?;
+                self.end_tunnel(&backend, number, &own, launch)?;
+            } else {
+                backend.ip(&format!(
+                    "addr add {SERVICE}/32 dev lo\naddr add 10.0.2.{number}/24 dev u0\n\
+                     link set u0 mtu {MTU}\nroute add default via 10.0.2.254\n"
+                ))?;
+            }
+            self.servers.push(Server::start(backend)?);
+        }
+        if self.way != Way::Freeport {
+            let hops = (1..=BACKENDS).map(|number| format!(" nexthop via 10.0.2.{number}"));
+            gateway.ip(&format!("route add {SERVICE}{}\n", hops.collect::<String>()))?;
+        }
+        self._others.push(switch);
+        Ok(())
+    }
+
+    /// The program on a backend, and the balancer's tunnel to it.
+    fn end_tunnel(
+        &mut self,
+        backend: &Host,
+        number: usize,
+        mac: &str,
+        launch: &Launch,
+    ) -> Result<()> {
+        backend.ip(&format!(
+            "tuntap add mode tap name vip0\nlink set vip0 address {SERVICE_MAC} mtu {MTU} up\n\
+             addr add {SERVICE}/32 dev vip0\nroute add 10.0.1.0/24 dev vip0 src {SERVICE}\n\
+             neigh add 10.0.1.1 lladdr {CLIENT_MAC} dev vip0\n"
+        ))?;
+        let arguments = "examples/backend.cnp --in from_tor=xdp:u0 --out to_tor=xdp:u0 \
+                         --in from_nic=tap:vip0 --out to_nic=tap:vip0";
+        let program = Freeport::start(launch, backend, backend.name(), arguments)?;
+        let balancer = self.programs.first().context("the balancer comes first")?;
+        let given = balancer.call(&format!("allocator.add(198.51.100.{number}, 7, 1)"))?;
+        ensure!(given == number - 1, "backend {number} is number {given}");
+        balancer.call(&format!(
+            "tunnels.set({given}, 7, 192.0.2.1, 198.51.100.{number}, {}, {mac})",
+            GATEWAY_MACS[1]
+        ))?;
+        self.programs.push(program);
+        Ok(())
+    }
+}
+
+/// Has the firewall pass a protocol; to that port, if it has ports.
+pub fn allow(firewall: &Freeport, protocol: u8, port: u16) -> Result<()> {
+    let status = firewall.call(&rule(protocol, port))?;
+    ensure!(status == 0, "a rule is not inserted: status {status}");
+    Ok(())
+}
+
+/// The call that inserts such a rule.
+pub fn rule(protocol: u8, port: u16) -> String {
+    let mask = if port == 0 { 0 } else { u16::MAX };
+    format!(
+        "wildcard.insert({{target_port: {port}, protocol: {protocol}}}, \
+         {{target_port: {mask}, protocol: 255}}, 0, 10)"
+    )
+}
+
+/// The arguments of a gateway.
+fn between(app: &str) -> String {
+    format!(
+        "examples/gateway_{app}.cnp --in from_tor=xdp:g0 --out to_tor=xdp:g0 \
+         --in from_nic=xdp:g1 --out to_nic=xdp:g1"
+    )
+}
+
+fn link(ends: [(&Host, &str, &str); 2], mtu: u32, way: Way) -> Result<()> {
+    let [one, other] = ends.map(|(host, interface, mac)| End { host, interface, mac });
+    join(one, other, mtu)?;
+    if way == Way::KernelOffloads {
+        for end in [one, other] {
+            end.host.leave_to_interface(end.interface)?;
+        }
+    }
+    Ok(())
+}
