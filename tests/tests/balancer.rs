@@ -15,6 +15,7 @@ use freeport_nic::device::{Device, Ports};
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::packet::{ethernet, ipv4};
 use freeport_nic::port::{Generator, Sink};
+use freeport_nic::replace::{ReplaceOptions, replace};
 use freeport_nic::trace::TraceFrame;
 use freeport_tests::golden::packet;
 use freeport_tests::oracle::is_long;
@@ -213,8 +214,12 @@ impl Balancer<'_> {
     }
 }
 
-/// What a run has met, for the test to see that it met everything.
-fn run(device: Box<dyn Device + '_>, seed: u64, rounds: u32) {
+/// Loads the program anew.
+type Load<'l, 'p> = &'l dyn Fn() -> Box<dyn Device + 'p>;
+
+/// What a run has met, for the test to see that it met everything. `replacing`: the graph is
+/// replaced by itself every now and then.
+fn run<'p>(device: Box<dyn Device + 'p>, seed: u64, rounds: u32, replacing: Option<Load<'_, 'p>>) {
     let mut random = Rng::with_seed(seed);
     let flows = (0..FLOWS).map(|_| Flow::new(&mut random)).collect();
     let next_dip = 0x0a01_0000;
@@ -229,6 +234,15 @@ fn run(device: Box<dyn Device + '_>, seed: u64, rounds: u32) {
             it.pass_time();
         }
         it.sweep();
+        if let Some(load) = replacing
+            && round % 7 == 3
+        {
+            let mut new = load();
+            let told = replace(&mut *it.device, &mut *new, &ReplaceOptions::default());
+            let told = told.expect("nothing is lost");
+            assert!(told.not_kept.is_empty() && told.new.is_empty(), "{told}");
+            it.device = new;
+        }
         it.send();
     }
     assert_eq!(it.read("flows", "opened"), it.model.opened, "new connections");
@@ -254,7 +268,7 @@ fn the_interpreter_balances_as_the_model_does() {
         let schedule = interp::Schedule::Random { seed };
         let options = interp::Options { schedule, keep_histories: false, ..Default::default() };
         let device = InterpreterDevice::load(&program, &options).expect("it is whole");
-        run(Box::new(device), seed, 60);
+        run(Box::new(device), seed, 60, None);
     }
 }
 
@@ -266,6 +280,23 @@ fn native_code_balances_as_the_model_does() {
         NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
     for seed in 0..if is_long() { 500 } else { 20 } {
         let device = CpuDevice::load(&program, &options).expect("it can be built");
-        run(Box::new(device), seed, 300);
+        run(Box::new(device), seed, 300, None);
     }
+}
+
+#[test]
+fn flows_keep_their_backends_while_the_graph_is_replaced() {
+    let program = program();
+    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let native =
+        NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
+    let load = || -> Box<dyn Device + '_> {
+        Box::new(CpuDevice::load(&program, &native).expect("it can be built"))
+    };
+    run(load(), 5, 150, Some(&load));
+    let options = interp::Options { keep_histories: false, ..Default::default() };
+    let load = || -> Box<dyn Device + '_> {
+        Box::new(InterpreterDevice::load(&program, &options).expect("it is whole"))
+    };
+    run(load(), 6, 60, Some(&load));
 }

@@ -235,3 +235,30 @@ fn frames_whose_endpoint_goes_are_lost_only_by_force() {
         assert_eq!(firsts, (0..firsts.len() as u8).collect::<Vec<_>>());
     }
 }
+
+/// Large enough that its pages are moved.
+#[test]
+fn a_large_variable_is_moved_again_and_again() {
+    const ELEMENTS: u64 = 5 << 20;
+    let loader = Loader::new();
+    let mut program = mac_swap();
+    program.elements[0].state[1] =
+        freeport_ir::Object { depth: ELEMENTS, ..program.elements[0].state[1].clone() };
+    let state = &mut program.elements[0].state;
+    state[1].elem_bits = 64;
+    state[1].init = vec![bits(64, 1)];
+    let mut device = loader.load(Kind::Native, &program);
+    let places = [0, 1, ELEMENTS / 3, ELEMENTS - 1];
+    for at in places {
+        device.write_variable(SWAP, "marks", at, &bits(64, !at)).expect("it is there");
+    }
+    for to in [Kind::Native, Kind::Native, Kind::Interpreter, Kind::Native] {
+        let next = loader.load(to, &program);
+        replaced(&mut device, next, &ReplaceOptions::default()).expect("no packets");
+        for at in places {
+            let read = device.read_variable(SWAP, "marks", at).expect("it is there");
+            assert_eq!(read, bits(64, !at), "{at}");
+        }
+        assert_eq!(device.read_variable(SWAP, "marks", 77).expect("there"), bits(64, 0));
+    }
+}
