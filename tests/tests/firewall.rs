@@ -1,230 +1,322 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The firewall of `examples/firewall.cnp`, with smaller tables, against a search through all
-//! rules: rules come and go between batches of packets, which the one with the largest priority
-//! that fits passes or drops.
+//! The firewall of `examples/firewall.cnp` with its manager against a search through all rules:
+//! rules of all kinds come, change and go, one by one and in sets, between batches of packets, with
+//! small tables that overflow and at their full sizes.
+
+#[path = "firewall/harness.rs"]
+mod harness;
+#[path = "firewall/model.rs"]
+mod model;
+#[path = "../../compiler/native/tests/replay/mod.rs"]
+mod replay;
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
-use freeport_ir::{Bits, InstanceId, Program, interp};
-use freeport_native::Options as NativeOptions;
-use freeport_nic::cpu::CpuDevice;
-use freeport_nic::device::{Device, Ports, RunEnd};
-use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::port::{Generator, Sink};
-use freeport_nic::trace::TraceFrame;
-use freeport_tests::golden::packet;
+use freeport_ir::{Bits, Program};
+use freeport_nic::device::Device;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
-use freeport_tests::tables::status::{ABSENT, DONE, NO_MASK, NO_ROOM, REPLACED};
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use harness::{Firewall, frame, interpreter, native};
+use model::{PASS, Rule};
+use replay::{Driver, Traffic};
+use std::path::Path;
 
-const PASS: u32 = 0;
-const DROP: u32 = 1;
+/// What a rule of priority 0 is answered.
+const REFUSED: u64 = 4;
+/// Rules that the small firewall can note of a set.
+const PLANNED: usize = 200;
+
+fn text() -> String {
+    let example = repository().join("examples/firewall.cnp");
+    std::fs::read_to_string(example).expect("the example is there")
+}
 
 /// The example, with tables for few rules, so that they overflow.
-fn program() -> Program {
-    let example = repository().join("examples/firewall.cnp");
-    let text = std::fs::read_to_string(example).expect("the example is there");
-    let small = text
-        .replace("CuckooHash ::", "CuckooHash<64> ::")
-        .replace("LpmTree ::", "LpmTree<32, 32> ::")
-        .replace("HashTcam ::", "HashTcam<2, 8> ::")
-        .replace("BramTcam ::", "BramTcam<64, 64> ::");
-    assert_eq!(small.matches('<').count(), 5, "the tables are made small");
+fn small() -> Program {
+    let mut text = text();
+    for (from, to) in [
+        ("CuckooHash ::", "CuckooHash<64> ::"),
+        ("LpmTree<PREFIX_RULES> ::", "LpmTree<PREFIX_RULES, 32> ::"),
+        ("BramTcam ::", "BramTcam<32, 32> ::"),
+        ("PREFIX_RULES = 16384", "PREFIX_RULES = 12"),
+        ("MASKS = 16", "MASKS = 4"),
+        ("MASK_RULES = 1024", "MASK_RULES = 8"),
+        ("PLANNED = 20480", &format!("PLANNED = {PLANNED}")),
+        ("PLANNED_MASKS = 4096", "PLANNED_MASKS = 12"),
+    ] {
+        assert_eq!(text.matches(from).count(), 1, "{from}");
+        text = text.replace(from, to);
+    }
+    compiled(&text)
+}
+
+fn compiled(text: &str) -> Program {
     let library = Options { library: vec![repository().join("elements")] };
-    let compiled = compile_text("firewall.cnp", &small, &library);
+    let compiled = compile_text("firewall.cnp", text, &library);
     compiled.unwrap_or_else(|failure| panic!("{failure}")).program
 }
 
-/// A rule of one of the tables.
-#[derive(Clone, Debug)]
-struct Rule {
-    table: &'static str,
-    tuple: Tuple,
-    mask: Tuple,
-    /// Of the prefix; for the other tables it has no meaning.
-    length: u32,
-    action: u32,
-    priority: u16,
-}
-
-const EXACT: Tuple = Tuple {
-    source: u32::MAX,
-    target: u32::MAX,
-    source_port: u16::MAX,
-    target_port: u16::MAX,
-    protocol: u8::MAX,
-};
-
-/// Tuples that are alike, so that rules fit them.
-fn tuple(random: &mut Rng) -> Tuple {
-    Tuple {
-        source: 0x0a00_0000 + random.u32(..3),
-        target: 0x0a00_0100 + random.u32(..3),
-        source_port: random.u16(..2),
-        target_port: 80 + random.u16(..2),
-        protocol: [6, 17][random.usize(..2)],
-    }
-}
-
-impl Rule {
-    /// A rule with a priority that no other has, so that it is clear which one counts.
-    fn random(random: &mut Rng, priority: u16) -> Self {
-        let tuple = tuple(random);
-        let action = random.u32(..2);
-        let length = random.u32(..=32);
-        let prefix = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-        let (table, mask) = match random.u8(..3) {
-            0 => ("exact", EXACT),
-            1 => ("prefixes", Tuple { target: prefix, ..Tuple::default() }),
-            _ => {
-                let any = |random: &mut Rng, bits: u64| if random.bool() { bits } else { 0 };
-                let mask = Tuple {
-                    source: any(random, u64::from(u32::MAX)) as u32,
-                    target: any(random, u64::from(u32::MAX)) as u32,
-                    source_port: any(random, 0xffff) as u16,
-                    target_port: any(random, 0xffff) as u16,
-                    protocol: any(random, 0xff) as u8,
-                };
-                ("wildcard", mask)
-            }
-        };
-        Self { table, tuple: tuple.masked(&mask), mask, length, action, priority }
-    }
-
-    fn is_of(&self, other: &Self) -> bool {
-        (self.table, self.tuple, self.mask) == (other.table, other.tuple, other.mask)
-            && (self.table != "prefixes" || self.length == other.length)
-    }
-
-    fn fits(&self, tuple: &Tuple) -> bool {
-        tuple.masked(&self.mask) == self.tuple
-    }
-
-    fn key(&self) -> Vec<Bits> {
-        match self.table {
-            "exact" => vec![self.tuple.bits()],
-            "prefixes" => vec![
-                Bits::from_u64(32, self.tuple.target.into()),
-                Bits::from_u64(8, self.length.into()),
-            ],
-            _ => vec![self.tuple.bits(), self.mask.bits()],
-        }
-    }
-}
-
-/// Rules in the tables, as the manager of the firewall keeps them.
-struct Firewall<'p> {
-    device: Box<dyn Device + 'p>,
-    /// With the instance that holds each.
-    rules: Vec<(Rule, &'static str)>,
-    overflows: u32,
-}
-
-impl Firewall<'_> {
-    fn call(&mut self, instance: &str, method: &str, arguments: &[Bits]) -> u64 {
-        let instances = &self.device.program().graph.instances;
-        let at = instances.iter().position(|it| it.name == instance).expect("in the example");
-        let result = self.device.call_method(InstanceId::new(at), method, arguments);
-        result.expect("it takes these").expect("it has a result").to_u64()
-    }
-
-    /// Inserts a rule; one with a mask that finds no place goes to the table of masks of their
-    /// own.
-    fn insert(&mut self, rule: Rule) {
-        self.remove(&rule);
-        let mut arguments = rule.key();
-        arguments.push(Bits::from_u64(32, rule.action.into()));
-        arguments.push(Bits::from_u64(16, rule.priority.into()));
-        let mut holder = rule.table;
-        let mut status = self.call(holder, "insert", &arguments);
-        if holder == "wildcard" && (status == NO_ROOM || status == NO_MASK) {
-            holder = "others";
-            self.overflows += 1;
-            status = self.call(holder, "insert", &arguments);
-        }
-        match status {
-            DONE => self.rules.push((rule, holder)),
-            status => assert_eq!(status, NO_ROOM, "the rule was not there"),
-        }
-        assert_ne!(status, REPLACED);
-    }
-
-    fn remove(&mut self, rule: &Rule) {
-        let Some(at) = self.rules.iter().position(|(other, _)| other.is_of(rule)) else { return };
-        let (rule, holder) = self.rules.swap_remove(at);
-        assert_eq!(self.call(holder, "remove", &rule.key()), DONE);
-        assert_eq!(self.call(holder, "remove", &rule.key()), ABSENT);
-    }
-
-    fn passes(&self, tuple: &Tuple) -> bool {
-        // Only the longest prefix counts of those that fit.
-        let fitting = || self.rules.iter().map(|(rule, _)| rule).filter(|rule| rule.fits(tuple));
-        let longest = fitting().filter(|rule| rule.table == "prefixes").map(|rule| rule.length);
-        let longest = longest.max();
-        let counts = |rule: &&Rule| rule.table != "prefixes" || Some(rule.length) == longest;
-        let best = fitting().filter(counts).max_by_key(|rule| rule.priority);
-        best.is_some_and(|rule| rule.action == PASS)
-    }
-
-    fn check(&mut self, random: &mut Rng, packets: usize) {
-        let tuples: Vec<Tuple> = (0..packets).map(|_| tuple(random)).collect();
-        let frames: Vec<Vec<u8>> = tuples.iter().map(|tuple| frame(random, tuple)).collect();
-        let expected = tuples.iter().zip(&frames).filter(|(tuple, _)| self.passes(tuple));
-        let mut sink = Sink::checking(expected.map(|(_, frame)| frame.clone()).collect());
-        let trace: Vec<TraceFrame> = frames.into_iter().map(TraceFrame::of).collect();
-        let mut source = Generator::once(&trace).expect("good frames");
-        let mut ports =
-            Ports::new().with_input("from_tor", &mut source).with_output("to_tor", &mut sink);
-        let run = self.device.run(&mut ports).expect("nothing fails");
-        assert_eq!(run.end, RunEnd::Ended);
-        assert!(sink.is_as_expected(), "{:?} of {:?}", sink.first_mismatch(), self.rules);
-    }
-}
-
-fn frame(random: &mut Rng, tuple: &Tuple) -> Vec<u8> {
-    let protocol = if tuple.protocol == 6 { "tcp" } else { "udp" };
-    let [source, target] = [tuple.source, tuple.target].map(Ipv4Addr::from);
-    let (source_port, target_port) = (tuple.source_port, tuple.target_port);
-    let length = if random.bool() { 64 } else { random.u32(64..1515) };
-    let text = format!("{protocol} {source}:{source_port} > {target}:{target_port} len {length}");
-    packet::build(&text, &BTreeMap::new()).expect("well described")
-}
-
-fn run(device: Box<dyn Device + '_>, rounds: usize) {
-    let mut random = Rng::with_seed(7);
-    let mut firewall = Firewall { device, rules: vec![], overflows: 0 };
-    firewall.check(&mut random, 20);
+/// Rules come and go one at a time.
+fn run_live(device: Box<dyn Device + '_>, rounds: u16) {
+    let random = &mut Rng::with_seed(7);
+    let mut firewall = Firewall::new(device);
+    firewall.check(random, 20);
+    let nothing = Rule { priority: 0, ..Rule::random(random, 1) };
+    assert_eq!(firewall.call("insert", &nothing.arguments()).to_u64(), REFUSED);
+    let mut overflowed = 0;
     for round in 0..rounds {
-        for change in 0..8 {
-            let priority = (round * 8 + change + 1) as u16;
-            let rule = Rule::random(&mut random, priority);
-            match random.u8(..4) {
-                0 => firewall.remove(&rule),
-                _ => firewall.insert(rule),
+        // Mostly growing, then mostly shrinking, again and again.
+        let removals = if round / 12 % 2 == 0 { 1 } else { 5 };
+        for change in 0..12 {
+            let priority = model::priority(round * 12 + change + 1);
+            match random.u8(..8) {
+                draw if draw >= removals => firewall.insert(Rule::random(random, priority)),
+                _ if firewall.rules.0.is_empty() || random.u8(..4) == 0 => {
+                    firewall.remove(&Rule::random(random, 1));
+                }
+                _ => firewall.remove(&random.choice(&firewall.rules.0).copied().expect("some")),
             }
         }
-        firewall.check(&mut random, 40);
+        overflowed = firewall.count("manager", "overflowed").max(overflowed);
+        firewall.check(random, 24);
     }
-    assert!(firewall.overflows > 0, "no mask overflowed");
-    let actions = firewall.rules.iter().map(|(rule, _)| rule.action);
-    let drops = actions.filter(|action| *action == DROP).count();
-    let passes = firewall.rules.len() - drops;
-    assert!(drops > 5 && passes > 5, "{drops} rules drop, {passes} pass");
+    let held = firewall.count("manager", "held_prefixes");
+    assert_eq!(held, firewall.count("prefixes", "rules"));
+    assert!(overflowed > 10 && firewall.refused > 0, "{overflowed} {}", firewall.refused);
+    for rule in firewall.rules.0.clone() {
+        firewall.remove(&rule);
+    }
+    for table in ["exact", "prefixes", "wildcard", "others"] {
+        assert_eq!(firewall.count(table, "rules"), 0, "{table}");
+    }
+    assert_eq!(firewall.count("manager", "overflowed"), 0);
+}
+
+/// Sets of rules are placed at once, among others.
+fn run_planned(device: Box<dyn Device + '_>, rounds: u16) {
+    let random = &mut Rng::with_seed(3);
+    let mut firewall = Firewall::new(device);
+    let mut count = 0;
+    let mut next = |random: &mut Rng| {
+        count += 1;
+        Rule::random(random, model::priority(count))
+    };
+    for round in 0..rounds {
+        for _ in 0..random.usize(..150) {
+            let rule = next(random);
+            if !firewall.planned.iter().any(|other| other.is_of(&rule)) {
+                let has_room = firewall.planned.len() < PLANNED;
+                assert_eq!(firewall.plan(rule), has_room);
+            }
+        }
+        firewall.place();
+        firewall.check(random, 24);
+        for _ in 0..random.usize(..8) {
+            let rule = next(random);
+            firewall.insert(rule);
+        }
+        let keep = if round % 4 == 3 { 0 } else { 50 };
+        while firewall.rules.0.len() > keep {
+            firewall.remove(&random.choice(&firewall.rules.0).copied().expect("some"));
+        }
+    }
+    assert!(firewall.refused > 0, "no set was too large");
+    while firewall.plan(next(random)) {}
+    assert_eq!(firewall.planned.len(), PLANNED);
 }
 
 #[test]
-fn native_code_passes_what_the_rules_allow() {
-    let program = program();
-    let cache = tempfile::tempdir().expect("a folder");
-    let options = NativeOptions { cache: cache.path().to_owned(), ..NativeOptions::default() };
-    run(Box::new(CpuDevice::load(&program, &options).expect("it builds")), 300);
+fn native_code_passes_what_rules_allow_that_come_and_go() {
+    run_live(native(&small()), 300);
 }
 
 #[test]
-fn the_interpreter_passes_what_the_rules_allow() {
-    let program = program();
-    let device = InterpreterDevice::load(&program, &interp::Options::default());
-    run(Box::new(device.expect("a good program")), 12);
+fn the_interpreter_passes_what_rules_allow_that_come_and_go() {
+    run_live(interpreter(&small()), 24);
+}
+
+#[test]
+fn native_code_passes_what_sets_of_rules_allow() {
+    run_planned(native(&small()), 100);
+}
+
+#[test]
+fn the_interpreter_passes_what_sets_of_rules_allow() {
+    run_planned(interpreter(&small()), 6);
+}
+
+#[test]
+fn a_rule_that_fits_nowhere_changes_nothing() {
+    let program = small();
+    let mut firewall = Firewall::new(native(&program));
+    let random = &mut Rng::with_seed(5);
+    let mut refused = 0;
+    for count in 1..2000 {
+        let rule = Rule::random(random, model::priority(count));
+        // All that can be seen is 70,000 values: it is looked at from the time it can happen.
+        let before = (firewall.refused > 3 && refused < 12).then(|| firewall.everything());
+        firewall.insert(rule);
+        if firewall.refused > refused + 4
+            && let Some(before) = before
+        {
+            refused = firewall.refused;
+            assert!(firewall.everything() == before, "{rule:?}");
+        }
+    }
+    assert!(refused > 4, "{refused}");
+}
+
+#[test]
+fn of_prefixes_the_one_with_the_largest_priority_counts() {
+    let program = small();
+    let mut firewall = Firewall::new(native(&program));
+    let of = |length: u32, action, priority| {
+        let target = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+        let mask = Tuple { target, ..Tuple::default() };
+        let tuple = Tuple { target: 0x0a00_0101, ..Tuple::default() };
+        Rule::new(tuple, mask, action, priority)
+    };
+    let inside = Tuple { target: 0x0a00_0101, ..Tuple::default() };
+    let held = |firewall: &Firewall<'_>| firewall.count("manager", "held_prefixes");
+    firewall.insert(of(8, PASS, 10));
+    firewall.insert(of(24, PASS, 20));
+    firewall.insert(of(16, PASS, 30));
+    assert_eq!(held(&firewall), 2, "it would be hidden by the longer one");
+    firewall.check_lookup(&inside);
+    // The longer one now hides no more than it may, the shorter one does not come back by itself.
+    firewall.insert(of(24, PASS, 40));
+    firewall.insert(of(16, PASS, 35));
+    assert_eq!(held(&firewall), 3);
+    firewall.check_lookup(&inside);
+    firewall.insert(of(0, PASS, 50));
+    firewall.insert(of(8, PASS, 60));
+    assert_eq!(held(&firewall), 2, "two are among the masks");
+    firewall.check_lookup(&inside);
+    for length in [0, 8, 16, 24] {
+        firewall.remove(&of(length, PASS, 1));
+        firewall.check_lookup(&inside);
+    }
+    assert_eq!(held(&firewall), 0);
+}
+
+#[test]
+fn a_rule_of_the_last_table_touches_all_thirteen() {
+    let program = small();
+    let mut firewall = Firewall::new(native(&program));
+    let random = &mut Rng::with_seed(2);
+    let tables = |firewall: &Firewall<'_>| -> Vec<Bits> {
+        (0..13 * 256).map(|at| firewall.read("others", "tables", at)).collect()
+    };
+    let mut priority = 0;
+    for rules in 0..20 {
+        let before = tables(&firewall);
+        // Its masks leave the hash tables no way but to refuse it.
+        while firewall.count("others", "rules") == rules {
+            priority += 1;
+            firewall.insert(Rule::new(Tuple::random(random), Tuple::random(random), 0, priority));
+        }
+        let after = tables(&firewall);
+        let pairs = before.chunks(256).zip(after.chunks(256));
+        assert_eq!(pairs.filter(|(before, after)| before != after).count(), 13);
+    }
+}
+
+#[test]
+fn the_largest_masks_of_a_full_set_get_the_hash_tables() {
+    let program = compiled(&text());
+    let mut firewall = Firewall::new(native(&program));
+    let random = &mut Rng::with_seed(11);
+    let masks: Vec<Tuple> = (0..60).map(|_| Tuple::random(random)).collect();
+    // 1,500 rules of one mask take two tables, 14 masks of 1,000 one each; then there is no other.
+    let size = |at: usize| [1500, 1000, 40][usize::from(at > 0) + usize::from(at > 14)];
+    let mut set = vec![];
+    for (at, mask) in masks.iter().enumerate() {
+        for _ in 0..size(at) {
+            set.push((Tuple::random(random), *mask));
+        }
+    }
+    random.shuffle(&mut set);
+    for ((tuple, mask), count) in set.into_iter().zip(1..) {
+        let priority = model::priority(count);
+        assert!(firewall.plan(Rule::new(tuple, mask, random.u32(..2), priority)));
+    }
+    firewall.place();
+    assert_eq!(firewall.refused, 0);
+    assert_eq!(firewall.count("wildcard", "rules"), 1500 + 14 * 1000);
+    assert_eq!(firewall.count("manager", "overflowed"), 45 * 40);
+    check_some(&mut firewall, random);
+
+    // Live, among these: exact rules, prefixes, and masks for which there is only the last table.
+    for count in 20_000..22_000 {
+        let mask = match count % 4 {
+            0 => Tuple::random(random),
+            _ => model::mask(random),
+        };
+        let (tuple, action) = (Tuple::random(random), random.u32(..2));
+        firewall.insert(Rule::new(tuple, mask, action, model::priority(count)));
+    }
+    assert!(firewall.refused > 0, "the last table is full");
+    assert!(firewall.count("exact", "rules") > 300 && firewall.count("prefixes", "rules") > 30);
+    check_some(&mut firewall, random);
+    for _ in 0..200 {
+        let rule = random.choice(&firewall.rules.0).copied().expect("some");
+        firewall.remove(&rule);
+    }
+    check_some(&mut firewall, random);
+}
+
+/// Looks for tuples that rules fit, and for others.
+fn check_some(firewall: &mut Firewall<'_>, random: &mut Rng) {
+    for at in 0..400 {
+        let rule = random.choice(&firewall.rules.0).copied().expect("some");
+        let (any, mask) = (Tuple::random(random), rule.mask);
+        let rest = Tuple {
+            source: !mask.source,
+            target: !mask.target,
+            source_port: !mask.source_port,
+            target_port: !mask.target_port,
+            protocol: !mask.protocol,
+        };
+        let rest = any.masked(&rest);
+        let fitting = Tuple {
+            source: rule.tuple.source | rest.source,
+            target: rule.tuple.target | rest.target,
+            source_port: rule.tuple.source_port | rest.source_port,
+            target_port: rule.tuple.target_port | rest.target_port,
+            protocol: rule.tuple.protocol | rest.protocol,
+        };
+        firewall.check_lookup(if at % 4 == 0 { &any } else { &fitting });
+    }
+}
+
+#[test]
+fn what_native_code_records_of_a_managed_firewall_replays() {
+    let program = small();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("firewall");
+    let image = replay::image(&program, &replay::options(&cache));
+    for seed in 0..2 {
+        let random = &mut Rng::with_seed(seed);
+        let tuples: Vec<Tuple> = (0..60).map(|_| model::tuple(random)).collect();
+        let packets = tuples.iter().map(|tuple| frame(random, tuple)).collect();
+        let input = vec![Traffic { packets, ..Traffic::default() }, Traffic::default()];
+        let mut driver = Driver::new(&image, input);
+        let manager = driver.graph.instance("manager").expect("in the example");
+        for count in 1..60 {
+            let rule = Rule::random(random, model::priority(count));
+            let (method, arguments) = match random.u8(..8) {
+                0 => ("remove", rule.key()),
+                1 => ("lookup", vec![rule.tuple.bits()]),
+                2 | 3 => ("plan", rule.arguments()),
+                4 => ("place", vec![]),
+                _ => ("insert", rule.arguments()),
+            };
+            driver.graph.call_method(manager, method, &arguments).expect("it takes these");
+            driver.run(&[random.usize(..3), 0], &[0, random.usize(..3)]);
+        }
+        driver.run_in_pieces(random, 3);
+        let (oracles, execution) = driver.graph.take_recording();
+        assert!(oracles.instances[manager.index()].calls.len() > 60);
+        let out = replay::check(&program, oracles, &execution);
+        assert_eq!(out, driver.out);
+    }
 }
