@@ -76,6 +76,9 @@ pub struct LoopInfo {
     pub unroll: Unroll,
     /// The programmer says that iterations touch different memory (ClickNP 4.7).
     pub independent: bool,
+    /// Each return to the header counts for the watchdog; a back end marks loops so before its
+    /// passes run ([`mark_watched_loops`](crate::analysis::mark_watched_loops)).
+    pub is_watched: bool,
 }
 
 /// A wish about a loop's shape (ClickNP 2.8).

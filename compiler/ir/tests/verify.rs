@@ -315,7 +315,7 @@ fn what_passes_can_be_run() {
             continue;
         }
         runs += 1;
-        let options = Options { step_limit: 1_000, ..Options::default() };
+        let options = Options { turn_limit: 1_000, ..Options::default() };
         let interpreter = Interpreter::new(&program, &options);
         let mut interpreter = interpreter.unwrap_or_else(|error| panic!("{error}: {text}"));
         for at in 0..program.graph.endpoints.len() {

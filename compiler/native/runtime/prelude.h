@@ -209,7 +209,7 @@ struct instance {
 // What every firing and call counts; part of the generated firing structures.
 struct activation {
     struct instance *instance;
-    uint64_t out_of_range, empty_reads;
+    uint64_t out_of_range, empty_reads, turns; // Rounds of watched loops.
     bool did_something, passed_breakpoint;
 };
 

@@ -5,6 +5,7 @@
 use crate::emit::{Emission, emit_functions, emit_program};
 use crate::manifest::Manifest;
 use crate::{Error, Options};
+use freeport_ir::analysis::mark_watched_loops;
 use freeport_ir::{FunctionId, Program, passes};
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -48,7 +49,7 @@ pub fn build_functions(
     functions: &[FunctionId],
     options: &Options,
 ) -> Result<Image, Error> {
-    compile(emit_functions(&prepared(program, options), functions)?, options)
+    compile(emit_functions(&prepared(program, options), functions, options)?, options)
 }
 
 fn emission(program: &Program, options: &Options) -> Result<Emission, Error> {
@@ -58,6 +59,7 @@ fn emission(program: &Program, options: &Options) -> Result<Emission, Error> {
 /// The program as it is emitted.
 fn prepared(program: &Program, options: &Options) -> Program {
     let mut program = program.clone();
+    mark_watched_loops(&mut program, options.turn_limit);
     passes::run(&mut program, &options.passes);
     program
 }
@@ -114,6 +116,9 @@ fn flags(options: &Options) -> Vec<String> {
     if options.sanitize {
         let checks = ["-g", "-fsanitize=undefined", "-fsanitize-trap=undefined"];
         flags.extend(checks.map(str::to_owned));
+    }
+    if options.sanitize_addresses {
+        flags.extend(["-g", "-fsanitize=address", "-fno-sanitize-link-runtime"].map(str::to_owned));
     }
     flags
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How a program becomes native code.
 
-use freeport_ir::analysis::LargeMemory;
+use freeport_ir::analysis::{LargeMemory, TURN_LIMIT};
 use freeport_ir::passes::PassSet;
 use std::env;
 use std::path::PathBuf;
 
-/// How to emit, compile and cache. None of it changes what a program means.
+/// How to emit, compile and cache. Only `turn_limit` changes what a program means.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The compiler's optimization level, 0 to 3.
@@ -16,10 +16,16 @@ pub struct Options {
     /// Whether the compiler adds its checks of undefined behaviour, array bounds among them. Code
     /// that fails one ends the process with an illegal instruction.
     pub sanitize: bool,
+    /// Whether the compiler adds checks of every address (AddressSanitizer). The process that loads
+    /// such code must have the sanitizer's runtime, which it may preload.
+    pub sanitize_addresses: bool,
     /// Whether large memory is asked for as soon as the item is known that decides about it.
     pub prefetch: bool,
     /// What is large memory.
     pub large_memory: LargeMemory,
+    /// Times that the loops of one firing, or of one call by the host, may go round before the
+    /// watchdog traps it.
+    pub turn_limit: u64,
     /// The passes over the intermediate representation that run before the code is emitted.
     pub passes: PassSet,
     /// A clang of version 19 or later, a path or a name to be found on `PATH`.
@@ -34,8 +40,10 @@ impl Default for Options {
             optimization: 3,
             record: false,
             sanitize: false,
+            sanitize_addresses: false,
             prefetch: true,
             large_memory: LargeMemory::default(),
+            turn_limit: TURN_LIMIT,
             passes: PassSet::for_cpu(),
             compiler: env::var_os("CLANG").map_or_else(|| "clang-19".into(), PathBuf::from),
             cache: default_cache(),

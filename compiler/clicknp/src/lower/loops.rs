@@ -38,7 +38,7 @@ impl<'a> Body<'_, 'a> {
                 (None, None) => return Err(body.unbounded(one)),
             };
             let Wishes { unroll, independent, .. } = wishes;
-            let info = LoopInfo { bound, unroll, independent };
+            let info = LoopInfo { bound, unroll, independent, is_watched: false };
             let before = body.iterators.clone();
             if let Some((name, most)) = found.iterator {
                 body.iterators.insert(name, most);
@@ -151,7 +151,7 @@ impl<'a> Body<'_, 'a> {
         let [header, inside, exit] = [(); 3].map(|()| self.builder.new_block());
         self.builder.jump(header);
         let bound = to - from;
-        let info = LoopInfo { bound, unroll: Unroll::Auto, independent: true };
+        let info = LoopInfo { bound, unroll: Unroll::Auto, independent: true, is_watched: false };
         self.builder.set_loop(header, info);
         self.builder.switch_to(header);
         let now = self.load(&at, span)?;

@@ -12,6 +12,7 @@ mod liveness;
 mod loops;
 mod range;
 mod slicer;
+mod watchdog;
 
 pub use address_slice::{Access, AddressSlice, LargeMemory, Place, address_slices};
 pub use dominators::Dominators;
@@ -19,6 +20,7 @@ pub use joins::{ShallowJoin, shallow_joins};
 pub use liveness::{BitSet, DataFlow, Liveness};
 pub use loops::{Loop, Loops};
 pub use range::{definitions, is_in_range, upper_bound};
+pub use watchdog::{TURN_LIMIT, mark_watched_loops, watched_loops};
 
 use crate::Function;
 

@@ -340,6 +340,7 @@ impl<'a> Writer<'a> {
                 Unroll::Flatten,
             ][self.random.usize(0..4)],
             independent: false,
+            is_watched: false,
         };
         self.builder.end(Term::Jump(Target { block: header, args: vec![start, first] }));
         let iterator = self.builder.add_param(header, Type::Bits(around.iterator_width), None);

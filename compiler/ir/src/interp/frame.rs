@@ -9,8 +9,10 @@ use super::choice::Exhausted;
 use super::machine::Machine;
 use super::memory::ObjectMemory;
 use super::table::Reference;
-use crate::analysis::{Dominators, Loops};
-use crate::{Bits, BlockId, Function, FunctionId, TableId, Target, Term, TrapCode, Type, ValueId};
+use crate::analysis::{Dominators, Loops, watched_loops};
+use crate::{
+    Bits, BlockId, Function, FunctionId, Program, TableId, Target, Term, TrapCode, Type, ValueId,
+};
 use smallvec::SmallVec;
 
 /// A value at run time.
@@ -145,41 +147,64 @@ pub(super) struct LoopBounds {
 #[derive(Debug)]
 struct LoopBound {
     bound: u64,
+    /// Whether coming back to its header counts for the watchdog.
+    is_watched: bool,
     /// By block: whether it is in the loop.
     is_inside: Vec<bool>,
 }
 
 impl LoopBounds {
-    pub fn of(function: &Function) -> Self {
+    /// The loops of all functions of a program; a firing may go round at most `turn_limit` times.
+    pub fn of_all(program: &Program, turn_limit: u64) -> Vec<Self> {
+        let watched = watched_loops(program, turn_limit);
+        let functions = program.functions.iter().zip(&watched);
+        functions.map(|(function, watched)| Self::of(function, watched)).collect()
+    }
+
+    fn of(function: &Function, watched: &[bool]) -> Self {
         let loops = Loops::of(function, &Dominators::of(function));
         let mut by_header: Vec<_> = function.blocks.iter().map(|_| None).collect();
         for found in &loops.loops {
-            if let Some(info) = function.blocks[found.header].loop_info {
+            let (info, is_watched) =
+                (function.blocks[found.header].loop_info, watched[found.header]);
+            if info.is_some() || is_watched {
                 let mut is_inside = vec![false; function.blocks.len()];
                 found.body.iter().for_each(|block| is_inside[*block] = true);
-                by_header[found.header] = Some(LoopBound { bound: info.bound, is_inside });
+                let bound = info.map_or(u64::MAX, |info| info.bound);
+                by_header[found.header] = Some(LoopBound { bound, is_watched, is_inside });
             }
         }
         Self { by_header }
     }
 
-    /// Notes a step of control; false if the bound of a loop forbids it.
-    fn allow(&self, runs: &mut [u64], from: BlockId, to: BlockId) -> bool {
+    /// Notes a step of control.
+    ///
+    /// # Errors
+    /// The trap, if the bound of a loop or the watchdog forbids it.
+    fn step(
+        &self,
+        runs: &mut [u64],
+        turns_left: &mut u64,
+        from: BlockId,
+        to: BlockId,
+    ) -> Result<(), TrapCode> {
         let (from, to) = (from.index(), to.index());
         if let Some(left) = &self.by_header[from]
             && left.is_inside[to]
         {
-            runs[from] += 1;
+            runs[from] = runs[from].saturating_add(1);
             if runs[from] > left.bound {
-                return false;
+                return Err(TrapCode::LoopBound);
             }
         }
-        if let Some(entered) = &self.by_header[to]
-            && !entered.is_inside[from]
-        {
-            runs[to] = 0;
+        if let Some(entered) = &self.by_header[to] {
+            if !entered.is_inside[from] {
+                runs[to] = 0;
+            } else if entered.is_watched {
+                *turns_left = turns_left.checked_sub(1).ok_or(TrapCode::Watchdog)?;
+            }
         }
-        true
+        Ok(())
     }
 }
 
@@ -190,7 +215,6 @@ impl Machine<'_> {
         let mut at = start;
         loop {
             let block = function.block(at);
-            self.spend(block.insts.len() as u64 + 1)?;
             for inst in &block.insts {
                 self.execute(frame, inst)?;
             }
@@ -226,15 +250,16 @@ impl Machine<'_> {
     }
 
     fn go(
-        &self,
+        &mut self,
         id: FunctionId,
         frame: &mut Frame,
         from: BlockId,
         target: &Target,
     ) -> Result<BlockId, Stop> {
-        if !self.loops[id.index()].allow(&mut frame.loop_runs, from, target.block) {
-            return Err(Stop::Trap(TrapCode::LoopBound));
-        }
+        let turns_left = &mut self.activation.turns_left;
+        let step =
+            self.loops[id.index()].step(&mut frame.loop_runs, turns_left, from, target.block);
+        step.map_err(Stop::Trap)?;
         if !target.args.is_empty() {
             frame.pass(self.program.function(id), target);
         }
@@ -276,7 +301,7 @@ mod tests {
         let [at, left, right] = ["at", "left", "right"]
             .map(|name| b.add_param(header, Type::Bits(64), Some(name.into())));
         let unroll = Unroll::Auto;
-        b.set_loop(header, LoopInfo { bound, unroll, independent: false });
+        b.set_loop(header, LoopInfo { bound, unroll, independent: false, is_watched: false });
         b.end(Term::Jump(Target { block: header, args: vec![zero, one, hundred] }));
         b.switch_to(header);
         let goes_on = b.compare(CompareOp::ULt, at, count);
@@ -312,7 +337,8 @@ mod tests {
             let of = |b: &mut Builder, block| b.add_param(block, Type::Bits(64), None);
             let (row, sum) = (of(b, outer), of(b, outer));
             let (column, inner_sum) = (of(b, inner), of(b, inner));
-            let info = LoopInfo { bound: 3, unroll: Unroll::Auto, independent: false };
+            let info =
+                LoopInfo { bound: 3, unroll: Unroll::Auto, independent: false, is_watched: false };
             b.set_loop(outer, info);
             b.set_loop(inner, info);
             let to = |block, args: &[ValueId]| Target { block, args: args.to_vec() };
@@ -406,7 +432,7 @@ mod tests {
             b.jump(block);
         });
         let program = fixture.alone(element);
-        let options = Options { step_limit: 1_000, ..Options::default() };
+        let options = Options { turn_limit: 1_000, ..Options::default() };
         let mut interpreter = Interpreter::new(&program, &options).unwrap();
         let input = interpreter.endpoint("to_in0").unwrap();
         for word in words(&[1, 2]) {

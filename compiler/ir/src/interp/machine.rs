@@ -27,14 +27,14 @@ pub(super) struct Shared {
     pub probes: Vec<ProbeEvent>,
     /// By function: frames not in use.
     pub frames: Vec<Vec<Frame>>,
-    /// Operations and blocks of one firing, or of one call, before the watchdog traps it.
-    pub step_limit: u64,
+    /// Rounds of watched loops in one firing, or in one call, before the watchdog traps it.
+    pub turn_limit: u64,
 }
 
 impl Shared {
     /// The start of a firing or call that has no ports so far.
     pub fn activation(&self) -> Activation {
-        Activation { steps_left: self.step_limit, ..Activation::default() }
+        Activation { turns_left: self.turn_limit, ..Activation::default() }
     }
 }
 
@@ -51,8 +51,8 @@ pub(super) struct Activation {
     pub did_something: bool,
     /// What it counted.
     pub counters: InstanceCounters,
-    /// Operations left until the watchdog ends it.
-    pub steps_left: u64,
+    /// Rounds of watched loops left until the watchdog ends it.
+    pub turns_left: u64,
     /// The breakpoint that it passed last.
     pub breakpoint: Option<String>,
     /// How deep the calls are.
@@ -74,13 +74,6 @@ pub(super) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Counts operations against the watchdog.
-    pub fn spend(&mut self, steps: u64) -> Result<(), Stop> {
-        let left = self.activation.steps_left.checked_sub(steps);
-        self.activation.steps_left = left.ok_or(Stop::Trap(TrapCode::Watchdog))?;
-        Ok(())
-    }
-
     /// Executes one instruction.
     pub fn execute(&mut self, frame: &mut Frame, inst: &Inst) -> Result<(), Stop> {
         let datum = match &inst.op {

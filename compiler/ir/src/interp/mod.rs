@@ -41,6 +41,7 @@ pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
 pub use transfer::WaitingItem;
 
+use crate::analysis::TURN_LIMIT;
 use crate::oracle::{ChannelCounters, Execution, InstanceCounters, Oracles, TableEntries};
 use crate::{Bits, Direction, EndpointId, InstanceId, ProgramRef, Sink, Source};
 use channel::ChannelState;
@@ -59,8 +60,9 @@ pub struct Options {
     pub schedule: Schedule,
     /// What `random` is drawn from, where nothing is replayed.
     pub random_seed: u64,
-    /// Operations and blocks of one firing before the watchdog traps it.
-    pub step_limit: u64,
+    /// Times that the loops of one firing may go round before the watchdog traps it; the same for
+    /// calls by the host.
+    pub turn_limit: u64,
     /// Whether every item that enters a channel is kept for [`Interpreter::execution`].
     pub keep_histories: bool,
     /// Whether channels hold any number of items instead of their declared depth: for replaying
@@ -73,7 +75,7 @@ impl Default for Options {
         Self {
             schedule: Schedule::RoundRobin,
             random_seed: 0,
-            step_limit: 10_000_000,
+            turn_limit: TURN_LIMIT,
             keep_histories: true,
             unbounded_channels: false,
         }
@@ -131,7 +133,7 @@ impl<'p> Interpreter<'p> {
         let channels = channels.map(|it| ChannelState::new(it, program.channel_name(it), options));
         let mut interpreter = Self {
             program: held.clone(),
-            loops: program.functions.iter().map(LoopBounds::of).collect(),
+            loops: LoopBounds::of_all(program, options.turn_limit),
             instances: vec![],
             channels: channels.collect(),
             inputs: vec![],
@@ -147,7 +149,7 @@ impl<'p> Interpreter<'p> {
                 clock_ns: 0,
                 probes: vec![],
                 frames: program.functions.iter().map(|_| vec![]).collect(),
-                step_limit: options.step_limit,
+                turn_limit: options.turn_limit,
             },
             breakpoints_enabled: false,
             is_replay,

@@ -192,7 +192,12 @@ fn set_back(
     let start = constant(function, block, Bits::zero(64), loc);
     function.block_mut(block).term = Term::Jump(Target { block: header, args: vec![start] });
     function.block_mut(header).params.push(index);
-    let info = LoopInfo { bound: object.depth, unroll: Unroll::Flatten, independent: true };
+    let info = LoopInfo {
+        bound: object.depth,
+        unroll: Unroll::Flatten,
+        independent: true,
+        is_watched: false,
+    };
     function.block_mut(header).loop_info = Some(info);
     let limit = constant(function, header, Bits::from_u64(64, object.depth), loc);
     let compare = Op::Compare(CompareOp::ULt, index, limit);

@@ -44,7 +44,8 @@ pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Change
 
 fn consider(function: &mut Function, found: &Loop, options: &Options, changes: &mut Changes) {
     let Some(info) = function.blocks[found.header].loop_info else { return };
-    if matches!(function.blocks[found.header].term, Term::Suspend { .. }) {
+    // A loop that may go round for ever is not worth a copy, and its rounds are counted.
+    if info.is_watched || matches!(function.blocks[found.header].term, Term::Suspend { .. }) {
         return;
     }
     let trips = trip_count::of(function, found);

@@ -187,15 +187,20 @@ impl Parser<'_> {
         self.cursor.sign("(")?;
         self.cursor.keyword("bound")?;
         let bound = self.cursor.number_u64()?;
-        let mut info = LoopInfo { bound, unroll: Unroll::Auto, independent: false };
+        let mut info =
+            LoopInfo { bound, unroll: Unroll::Auto, independent: false, is_watched: false };
         while !self.cursor.take_sign(")") {
             self.cursor.sign(",")?;
             if self.cursor.take_word("flatten") {
                 info.unroll = Unroll::Flatten;
             } else if self.cursor.take_word("independent") {
                 info.independent = true;
+            } else if self.cursor.take_word("watched") {
+                info.is_watched = true;
             } else if !self.cursor.take_word("unroll") {
-                return Err(self.cursor.expected("`unroll`, `flatten` or `independent`"));
+                return Err(self
+                    .cursor
+                    .expected("`unroll`, `flatten`, `independent` or `watched`"));
             } else if self.cursor.take_word("full") {
                 info.unroll = Unroll::Full;
             } else {

@@ -92,6 +92,9 @@ impl<'p> FunctionText<'p> {
             if info.independent {
                 label.push_str(", independent");
             }
+            if info.is_watched {
+                label.push_str(", watched");
+            }
             label.push(')');
         }
         printer.line(label + ":");

@@ -37,6 +37,7 @@ pub(super) struct FunctionEmitter<'e, 'p> {
 /// A loop whose turns are counted.
 struct Bound {
     bound: u64,
+    is_watched: bool,
     is_inside: Vec<bool>,
 }
 
@@ -95,7 +96,8 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
             if let Some(info) = function.blocks[found.header].loop_info {
                 let mut is_inside = vec![false; function.blocks.len()];
                 found.body.iter().for_each(|block| is_inside[*block] = true);
-                bounds[found.header] = Some(Bound { bound: info.bound, is_inside });
+                bounds[found.header] =
+                    Some(Bound { bound: info.bound, is_watched: info.is_watched, is_inside });
             }
         }
         let suspends = suspends(function);
@@ -363,10 +365,18 @@ impl<'e, 'p> FunctionEmitter<'e, 'p> {
                 "if (++{prefix}turns_{from} > UINT64_C({limit})) {{ {end}return {code}; }}"
             ));
         }
-        if let Some(bound) = &self.bounds[to]
-            && !bound.is_inside[from]
-        {
-            self.line(&format!("{prefix}turns_{to} = 0;"));
+        if let Some(bound) = &self.bounds[to] {
+            if !bound.is_inside[from] {
+                self.line(&format!("{prefix}turns_{to} = 0;"));
+            } else if bound.is_watched {
+                let limit = self.emitter.turn_limit;
+                let code = self.emitter.trap_position(TrapInfo::Watchdog) + 1;
+                let end = self.end_packets();
+                self.line(&format!(
+                    "if (UNLIKELY(++activation->turns > UINT64_C({limit}))) \
+                     {{ {end}return {code}; }}"
+                ));
+            }
         }
         let params = &self.function.block(target.block).params;
         let pairs = params.iter().zip(&target.args).filter(|(to, arg)| to != arg);

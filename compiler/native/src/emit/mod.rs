@@ -55,7 +55,7 @@ pub(crate) fn emit_program(
     options: &Options,
 ) -> Result<Emission, Error> {
     let mut manifest = Manifest::of(source, options.record);
-    let mut emitter = Emitter::new(program, options.record);
+    let mut emitter = Emitter::new(program, options);
     let plan = plan::Plan::of(&emitter, options)?;
     for (channel, at) in manifest.channels.iter_mut().zip(0..) {
         channel.is_fused = plan.is_fused[at];
@@ -96,6 +96,8 @@ pub(crate) fn emit_program(
 pub(super) struct Emitter<'p> {
     pub program: &'p Program,
     pub records: bool,
+    /// Rounds of watched loops in one firing.
+    pub turn_limit: u64,
     /// By element: whether its ready bitmaps are recorded.
     pub has_choice: Vec<bool>,
     traps: Vec<TrapInfo>,
@@ -103,8 +105,10 @@ pub(super) struct Emitter<'p> {
 }
 
 impl<'p> Emitter<'p> {
-    fn new(program: &'p Program, records: bool) -> Self {
-        Self { program, records, has_choice: vec![], traps: vec![], probes: vec![] }
+    fn new(program: &'p Program, options: &Options) -> Self {
+        let Options { record: records, turn_limit, .. } = *options;
+        let (has_choice, traps, probes) = (vec![], vec![], vec![]);
+        Self { program, records, turn_limit, has_choice, traps, probes }
     }
 
     pub fn function(&self, id: FunctionId) -> &'p Function {

@@ -3,16 +3,17 @@
 
 use super::elements::call_function;
 use super::{Emission, Emitter};
-use crate::Error;
 use crate::manifest::{ElementInfo, InstanceInfo, Manifest, MethodInfo, signature};
+use crate::{Error, Options};
 use freeport_ir::{FunctionId, Program};
 
 /// Emits functions that belong to no element, as the methods of one instance.
 pub(crate) fn emit_functions(
     program: &Program,
     functions: &[FunctionId],
+    options: &Options,
 ) -> Result<Emission, Error> {
-    let mut emitter = Emitter::new(program, false);
+    let mut emitter = Emitter::new(program, &Options { record: false, ..options.clone() });
     for id in functions {
         let function = emitter.function(*id);
         if function.owner.is_some() {

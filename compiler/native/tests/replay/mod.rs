@@ -2,6 +2,7 @@
 //! Runs a program as native code on random pieces of its input and in random room, and replays what
 //! it has recorded in the interpreter, which must end in the same execution.
 
+use freeport_ir::analysis::TURN_LIMIT;
 use freeport_ir::interp::{Interpreter, Options as ReplayOptions};
 use freeport_ir::oracle::{Execution, Oracles};
 use freeport_ir::{Bits, InstanceId, Item, Program, Sink, Source};
@@ -228,8 +229,20 @@ pub fn packet_bytes(item: &Bits) -> Vec<u8> {
 }
 
 /// Replays a recording, and checks that it ends in the same execution; gives what came out.
+#[allow(dead_code, reason = "not every test asks")]
 pub fn check(program: &Program, oracles: Oracles, execution: &Execution) -> Vec<Traffic> {
-    let options = ReplayOptions { unbounded_channels: true, ..ReplayOptions::default() };
+    check_within(program, oracles, execution, TURN_LIMIT)
+}
+
+/// The same where the watchdog has that limit.
+pub fn check_within(
+    program: &Program,
+    oracles: Oracles,
+    execution: &Execution,
+    turn_limit: u64,
+) -> Vec<Traffic> {
+    let options =
+        ReplayOptions { unbounded_channels: true, turn_limit, ..ReplayOptions::default() };
     let mut replay = Interpreter::replay(program, oracles, &options).expect("a sound record");
     for (at, counters) in execution.counters.iter().enumerate() {
         replay.limit_firings(InstanceId::new(at), counters.firings);
