@@ -82,6 +82,9 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
         }
     }
     let mut output = Output::default();
+    if cfg!(debug_assertions) {
+        output.notes += "a build without optimization: do not quote this\n";
+    }
     if arguments.json {
         let lines = results.iter().flat_map(AppResult::lines);
         for line in lines.chain(live.iter().flat_map(Live::lines)) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A long transfer over one TCP connection, of which the receiver compares every byte with what it
-//! has to be: the bytes of one block over and over, whose length is a prime.
+//! has to be.
+//!
+//! The sender sends chunks, each with its length in front, until one has none. So the end is told
+//! without closing, and it is the server that closes first: middle boxes that take the first FIN
+//! for the end of a connection do not cut off what comes behind it.
 
 use super::{Host, PATIENCE, Service};
 use anyhow::{Context, Result, bail, ensure};
@@ -11,7 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const BLOCK_BYTES: usize = 65_521;
+/// Bytes of a chunk, but for the last; a prime, so that chunks and segments are never in step.
+const CHUNK_BYTES: usize = 65_521;
+const LENGTH_BYTES: usize = 4;
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,13 +142,13 @@ fn ask(
     let arrived = match direction {
         Direction::Up => {
             let sent = send(&mut stream, bytes, progress)?;
-            stream.shutdown(Shutdown::Write)?;
             let arrived = read_number(&mut stream).context("the server says no count")?;
             ensure!(arrived == sent, "{arrived} of {sent} bytes arrived as they were sent");
+            ensure!(stream.read(&mut [0])? == 0, "the server does not close");
             arrived
         }
         Direction::Down => {
-            let arrived = receive(&mut stream, bytes, progress)?;
+            let arrived = receive(&mut stream, progress)?;
             let is_stopped = progress.is_to_stop.load(Ordering::Relaxed);
             ensure!(is_stopped || arrived == bytes, "only {arrived} of {bytes} bytes arrived");
             arrived
@@ -160,7 +166,7 @@ fn answer(mut stream: TcpStream) -> Result<()> {
     let progress = Progress::default();
     match kind[0] {
         b'u' => {
-            let arrived = receive(&mut stream, bytes, &progress)?;
+            let arrived = receive(&mut stream, &progress)?;
             stream.write_all(&arrived.to_le_bytes())?;
         }
         _ => drop(send(&mut stream, bytes, &progress)?),
@@ -179,41 +185,46 @@ fn read_number(stream: &mut TcpStream) -> io::Result<u64> {
     Ok(u64::from_le_bytes(number))
 }
 
-/// The block; each of its bytes depends on its place.
-fn block() -> Vec<u8> {
+/// A whole chunk, with its length; each of its bytes depends on its place.
+fn chunk() -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
-    (0..BLOCK_BYTES).map(|_| random.u8(..)).collect()
+    let bytes = (0..CHUNK_BYTES).map(|_| random.u8(..));
+    (CHUNK_BYTES as u32).to_le_bytes().into_iter().chain(bytes).collect()
 }
 
-/// Sends up to `bytes`; how many.
+/// Sends up to `bytes`, and the end; how many.
 fn send(stream: &mut TcpStream, bytes: u64, progress: &Progress) -> Result<u64> {
-    let block = block();
+    let mut chunk = chunk();
     let mut sent = 0;
     while sent < bytes && !progress.is_to_stop.load(Ordering::Relaxed) {
-        let rest = &block[(sent % BLOCK_BYTES as u64) as usize..];
-        let most = usize::try_from(bytes - sent).unwrap_or(usize::MAX).min(rest.len());
-        sent += stream.write(&rest[..most]).context("sending")? as u64;
+        let length = (bytes - sent).min(CHUNK_BYTES as u64) as usize;
+        chunk[..LENGTH_BYTES].copy_from_slice(&(length as u32).to_le_bytes());
+        stream.write_all(&chunk[..LENGTH_BYTES + length]).context("sending")?;
+        sent += length as u64;
         progress.bytes.store(sent, Ordering::Relaxed);
     }
+    stream.write_all(&[0; LENGTH_BYTES]).context("sending the end")?;
     Ok(sent)
 }
 
-/// Receives up to `bytes`, or until the sender ends; how many were as they have to be.
-fn receive(stream: &mut TcpStream, bytes: u64, progress: &Progress) -> Result<u64> {
-    let block = block();
-    let mut memory = vec![0; BLOCK_BYTES];
+/// Receives until the end, or until it is to stop; how many bytes were as they have to be.
+fn receive(stream: &mut TcpStream, progress: &Progress) -> Result<u64> {
+    let expected = chunk().split_off(LENGTH_BYTES);
+    let mut memory = vec![0; CHUNK_BYTES];
     let mut received = 0;
-    while received < bytes && !progress.is_to_stop.load(Ordering::Relaxed) {
-        let expected = &block[(received % BLOCK_BYTES as u64) as usize..];
-        let most = usize::try_from(bytes - received).unwrap_or(usize::MAX).min(expected.len());
-        let count = stream.read(&mut memory[..most]).context("receiving")?;
-        if count == 0 {
+    while !progress.is_to_stop.load(Ordering::Relaxed) {
+        let mut length = [0; LENGTH_BYTES];
+        stream.read_exact(&mut length).context("receiving")?;
+        let length = u32::from_le_bytes(length) as usize;
+        ensure!(length <= CHUNK_BYTES, "wrong bytes behind the first {received}");
+        if length == 0 {
             break;
         }
-        if memory[..count] != expected[..count] {
+        stream.read_exact(&mut memory[..length]).context("receiving")?;
+        if memory[..length] != expected[..length] {
             bail!("wrong bytes behind the first {received}");
         }
-        received += count as u64;
+        received += length as u64;
         progress.bytes.store(received, Ordering::Relaxed);
     }
     Ok(received)
