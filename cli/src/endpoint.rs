@@ -231,7 +231,9 @@ mod tests {
         assert_eq!(source("from_tor=gen:64"), made(fixed(64), None, None));
         assert_eq!(source("from_tor=gen:imix@9"), made(Sizes::InternetMix, None, Some(9.0)));
         assert_eq!(source("from_tor=gen:60x2@1000"), made(fixed(60), Some(2), Some(1_000.0)));
-        for text in ["gen:64", "gen:64-1500x5", "gen:imix@9", "a.pcap", "tap:t0", "tap:t0@blue"] {
+        for text in
+            ["gen:64", "gen:64-1500x5", "gen:imix@9", "a.pcap", "tap:t0", "tap:t0@blue", "xdp:e0/1"]
+        {
             assert_eq!(source(&format!("a={text}")).to_string(), text);
         }
         assert!(source("a=gen:64").is_endless() && !source("a=gen:64x1").is_endless());

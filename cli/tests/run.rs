@@ -188,7 +188,7 @@ fn mistakes_are_answered_with_what_there_is() {
         (
             ["--in", "from_tor=gen:9-3x1"],
             "error: invalid value 'from_tor=gen:9-3x1' for '--in <END=SOURCE>': `9-3x1`: expected \
-             SIZExCOUNT, such as 64x1000\n\nFor more information, try '--help'.",
+             SIZExCOUNT or SIZE, such as 64x1000\n\nFor more information, try '--help'.",
         ),
     ] {
         let told = complaint(&[&["run", PROGRAM][..], &arguments].concat());

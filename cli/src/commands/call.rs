@@ -1,31 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport call`: calls methods of a running program, also those of its tables.
+//! `freeport call`: calls methods of a running program, also those of its tables: a few from the
+//! command line, or many from a file.
 
 use crate::running::To;
+use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::json;
+use freeport_nic::server::{Client, ClientError};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, stdin};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Calls that are on their way at a time: so many that waiting costs little, so few that answers
+/// never fill the socket.
+const AT_A_TIME: usize = 256;
+/// Failed calls of a file that are told one by one.
+const MOST_TOLD: u64 = 10;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  \
     freeport call --to fw 'exact.insert({source: 10.0.0.8, protocol: 17}, 0, 100)'\n  \
-    freeport call 'nat.flows.lookup({address: 10.0.0.1, port: 80})'")]
+    freeport call 'nat.flows.lookup({address: 10.0.0.1, port: 80})'\n  \
+    freeport call --to fw --file rules.txt")]
 pub struct Arguments {
     /// What to call, with values as in the language; a struct is written as {member: value}
-    #[arg(value_name = "INSTANCE.METHOD(VALUE,VALUE)", required = true)]
+    #[arg(value_name = "INSTANCE.METHOD(VALUE,VALUE)")]
     calls: Vec<String>,
+    /// Calls from a file, one a line, or from standard input (-); `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// List what can be called
+    #[arg(long)]
+    list: bool,
     #[command(flatten)]
     to: To,
 }
 
-/// Calls and prints results.
+/// Calls and prints results; of a file, how often each result came.
 ///
 /// # Errors
 /// Nobody to call, or what is wrong with a call.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.calls.is_empty() && arguments.file.is_none() && !arguments.list {
+        bail!("there is nothing to call: name a call, or a --file; --list tells what there is");
+    }
     let mut client = arguments.to.connect()?;
+    if arguments.list {
+        let methods = client.ask(&json!({"do": "methods"}))?;
+        let methods = methods.as_array().into_iter().flatten();
+        methods.for_each(|method| println!("{}", method.as_str().unwrap_or_default()));
+    }
     for call in &arguments.calls {
         println!("{}", client.ask(&json!({"do": "call", "call": call}))?);
     }
+    match &arguments.file {
+        Some(path) => call_all(&mut client, path),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What the calls of a file came to.
+#[derive(Default)]
+struct Outcome {
+    /// By method and result.
+    counts: BTreeMap<(String, String), u64>,
+    failed: u64,
+}
+
+fn call_all(client: &mut Client, path: &Path) -> anyhow::Result<ExitCode> {
+    let lines: Box<dyn BufRead> = match path.to_str() {
+        Some("-") => Box::new(stdin().lock()),
+        _ => {
+            let file = File::open(path);
+            let file = file.with_context(|| format!("{} cannot be read", path.display()))?;
+            Box::new(BufReader::new(file))
+        }
+    };
+    let mut outcome = Outcome::default();
+    let mut waiting = vec![];
+    for (at, line) in lines.lines().enumerate() {
+        let line = line.with_context(|| format!("{} cannot be read", path.display()))?;
+        let call = line.trim();
+        if call.is_empty() || call.starts_with('#') {
+            continue;
+        }
+        waiting.push((at + 1, call.to_owned()));
+        if waiting.len() == AT_A_TIME {
+            outcome.take(client, path, &mut waiting)?;
+        }
+    }
+    outcome.take(client, path, &mut waiting)?;
+    for ((method, result), count) in &outcome.counts {
+        println!("{method}: {count} calls gave {result}");
+    }
+    if outcome.failed > 0 {
+        bail!("{} calls of {} failed", outcome.failed, path.display());
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Outcome {
+    /// Sends the calls, with the numbers of their lines, and counts what they give.
+    fn take(
+        &mut self,
+        client: &mut Client,
+        path: &Path,
+        calls: &mut Vec<(usize, String)>,
+    ) -> anyhow::Result<()> {
+        let requests = calls.iter().map(|(_, call)| json!({"do": "call", "call": call}));
+        let requests: String = requests.map(|request| format!("{request}\n")).collect();
+        client.send(requests.as_bytes())?;
+        for (line, call) in calls.drain(..) {
+            match client.next_answer() {
+                Ok(result) => self.count(&call, &result),
+                Err(ClientError::Refused(reason)) => {
+                    self.failed += 1;
+                    if self.failed <= MOST_TOLD {
+                        eprintln!("{}:{line}: {reason}", path.display());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, call: &str, result: &Value) {
+        let method = call.split('(').next().unwrap_or_default().trim().to_owned();
+        *self.counts.entry((method, result.to_string())).or_default() += 1;
+    }
 }

@@ -10,11 +10,14 @@ mod elements;
 mod get;
 mod graph;
 mod ps;
+mod resume;
 mod run;
 mod set;
 mod signal;
 mod stats;
 mod stop;
+mod table;
+mod told;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -36,12 +39,18 @@ pub enum Command {
     Stats(stats::Arguments),
     /// Call methods of a running program, also those of its tables
     Call(call::Arguments),
+    /// List and change the tables of a running program
+    Table(table::Arguments),
     /// Print variables of a running program
     Get(get::Arguments),
     /// Write variables of a running program
     Set(set::Arguments),
     /// Send signals to a running program
     Signal(signal::Arguments),
+    /// Print what a running program has printed and logged
+    Told(told::Arguments),
+    /// Let instances of a running program go on from their breakpoints
+    Resume(resume::Arguments),
     /// End a running program
     Stop(stop::Arguments),
     /// Measure Freeport beside its peers
@@ -66,9 +75,12 @@ impl Command {
             Command::Ps(arguments) => ps::run(&arguments),
             Command::Stats(arguments) => stats::run(&arguments),
             Command::Call(arguments) => call::run(&arguments),
+            Command::Table(arguments) => table::run(&arguments),
             Command::Get(arguments) => get::run(&arguments),
             Command::Set(arguments) => set::run(&arguments),
             Command::Signal(arguments) => signal::run(&arguments),
+            Command::Told(arguments) => told::run(&arguments),
+            Command::Resume(arguments) => resume::run(&arguments),
             Command::Stop(arguments) => stop::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),

@@ -44,6 +44,10 @@ fn shown(status: &Value) -> String {
         word(&status["device"]),
         word(&status["state"]),
     );
+    for instance in status["resting"].as_array().into_iter().flatten() {
+        let instance = word(instance);
+        text += &format!("  {instance} rests; `freeport resume {instance}` lets it go on\n");
+    }
     for port in status["ports"].as_array().into_iter().flatten() {
         let [endpoint, direction, port] =
             ["endpoint", "direction", "port"].map(|member| word(&port[member]));

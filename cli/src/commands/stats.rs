@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport stats`: the counters of a running program.
+//! `freeport stats`: the counters of a running program, or how fast they grow.
 
 use crate::running::To;
 use clap::Args;
+use freeport_nic::server::Client;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport stats --to fw\n  freeport stats --to fw --json")]
+#[command(after_help = "Example:\n  \
+    freeport stats --to fw\n  \
+    freeport stats --to fw --json\n  \
+    freeport stats --to fw --watch 1")]
 pub struct Arguments {
     /// One JSON object
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
     /// The Prometheus text exposition
-    #[arg(long)]
+    #[arg(long, conflicts_with = "watch")]
     prometheus: bool,
+    /// Print what changed, a second, every so many seconds; as JSON, all counters
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    watch: Option<f64>,
+    /// Watch so many times, then end
+    #[arg(long, value_name = "NUMBER", requires = "watch")]
+    times: Option<u64>,
     #[command(flatten)]
     to: To,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    let is_good = (0.01..=86_400.0).contains(&seconds);
+    is_good.then_some(seconds).ok_or_else(|| "expected 0.01 to 86400".to_owned())
 }
 
 /// Prints counters.
@@ -25,6 +42,10 @@ pub struct Arguments {
 /// Nobody to ask.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut client = arguments.to.connect()?;
+    if let Some(seconds) = arguments.watch {
+        watch(&mut client, arguments, Duration::from_secs_f64(seconds))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let format = match (arguments.json, arguments.prometheus) {
         (true, _) => "json",
         (_, true) => "prometheus",
@@ -35,4 +56,66 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         object => println!("{object}"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn watch(client: &mut Client, arguments: &Arguments, every: Duration) -> anyhow::Result<()> {
+    let mut before = client.ask(&json!({"do": "stats"}))?;
+    let mut asked = Instant::now();
+    let mut left = arguments.times;
+    while left != Some(0) {
+        left = left.map(|left| left - 1);
+        std::thread::sleep(every);
+        let now = client.ask(&json!({"do": "stats"}))?;
+        let elapsed = asked.elapsed().as_secs_f64();
+        asked = Instant::now();
+        match arguments.json {
+            true => println!("{now}"),
+            false => print!("{}", rates(&before, &now, elapsed)),
+        }
+        before = now;
+    }
+    Ok(())
+}
+
+/// A line for each row of which something has grown, and an empty one.
+fn rates(before: &Value, now: &Value, seconds: f64) -> String {
+    let mut text = String::new();
+    for (list, name) in
+        [("instances", "instance"), ("channels", "channel"), ("endpoints", "endpoint")]
+    {
+        let rows = now[list].as_array().into_iter().flatten();
+        for row in rows {
+            let earlier = before[list].as_array().into_iter().flatten();
+            // A replaced program has other rows.
+            let earlier = earlier.into_iter().find(|it| it[name] == row[name]);
+            let counters = row.as_object().into_iter().flatten();
+            let grown = counters.filter_map(|(counter, value)| {
+                let was = earlier.and_then(|row| row[counter].as_u64()).unwrap_or(0);
+                let growth = value.as_u64()?.checked_sub(was).filter(|growth| *growth > 0)?;
+                Some(format!("{counter} {:.0}/s", growth as f64 / seconds))
+            });
+            let grown: Vec<String> = grown.collect();
+            if !grown.is_empty() {
+                let name = row[name].as_str().unwrap_or_default();
+                text += &format!("{name}: {}\n", grown.join(", "));
+            }
+        }
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_what_has_grown() {
+        let row =
+            |frames: u64| json!({"endpoint": "from_tor", "direction": "in", "frames": frames});
+        let stats = |frames| json!({"endpoints": [row(frames)], "channels": [], "instances": []});
+        assert_eq!(rates(&stats(10), &stats(30), 2.0), "from_tor: frames 10/s\n\n");
+        assert_eq!(rates(&stats(30), &stats(30), 2.0), "\n");
+        assert_eq!(rates(&stats(30), &stats(4), 2.0), "\n", "counters that began anew");
+        assert_eq!(rates(&json!({}), &stats(4), 2.0), "from_tor: frames 2/s\n\n");
+    }
 }

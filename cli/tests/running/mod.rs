@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A running program as a child process, with a folder of sockets of its own.
 
+#![allow(dead_code, reason = "each test file uses some of it")]
+
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -96,6 +99,13 @@ impl Running<'_> {
 
     pub fn frames_in(&self) -> u64 {
         self.stats()["endpoints"][0]["frames"].as_u64().unwrap()
+    }
+
+    /// What follows `mark` on a line of standard error. Nothing may be announced later on.
+    pub fn announced(&mut self, mark: &str) -> String {
+        let stderr = self.child.as_mut().expect("it runs").stderr.as_mut().expect("it is piped");
+        let mut lines = BufReader::new(stderr).lines().map(Result::unwrap);
+        lines.find_map(|line| line.strip_prefix(mark).map(str::to_owned)).expect("it is told")
     }
 
     pub fn wait_until(&mut self, what: &str, mut is_so: impl FnMut() -> bool) {

@@ -8,6 +8,7 @@
 pub mod analysis;
 mod bits;
 mod builder;
+pub mod channel_log;
 pub mod flit;
 pub mod generate;
 mod ids;

@@ -31,6 +31,8 @@ pub struct InterpreterDevice<'p> {
     clock_ns: u64,
     /// Whether the graph was stopped in the middle of what it was fed.
     is_interrupted: bool,
+    /// Whether the past is kept for a replay.
+    keeps_record: bool,
 }
 
 /// What one turn of a run came to.
@@ -58,7 +60,13 @@ impl<'p> InterpreterDevice<'p> {
             counted_before: DeviceCounters::default(),
             clock_ns: 0,
             is_interrupted: false,
+            keeps_record: true,
         })
+    }
+
+    /// Has every run forget what it did when it ends, so that a program may run for ever.
+    pub fn keep_no_record(&mut self) {
+        self.keeps_record = false;
     }
 
     /// What printf, log and breakpoint probes have told since this was last asked.
@@ -83,6 +91,9 @@ impl<'p> InterpreterDevice<'p> {
             run.received += self.receive(bound)?;
         }
         let outcome = self.interpreter.run(FIRINGS_AT_A_TIME)?;
+        if !self.keeps_record {
+            self.interpreter.forget_record();
+        }
         self.is_interrupted = matches!(outcome, Outcome::Breakpoint(_) | Outcome::Budget);
         self.collect()?;
         run.sent += self.send(bound)?;
@@ -306,6 +317,23 @@ mod tests {
                 InterpreterDevice::load(&program, &Options::default()).expect("a good program")
             });
         }
+    }
+
+    #[test]
+    fn without_a_record_counters_go_on_and_memory_does_not_grow() {
+        let program = mac_swap();
+        let mut device = InterpreterDevice::load(&program, &Options::default()).expect("good");
+        device.keep_no_record();
+        let trace = Trace { frames: 50, ..Trace::default() }.generate();
+        let mut source = Generator::once(&trace).expect("good");
+        let mut sink = Sink::counting();
+        let mut ports =
+            Ports::new().with_input("from_tor", &mut source).with_output("to_tor", &mut sink);
+        assert_eq!(device.run(&mut ports).expect("nothing fails").end, RunEnd::Ended);
+        let execution = device.execution();
+        assert!(execution.histories.iter().all(Vec::is_empty));
+        assert!(device.counters().channels.iter().all(|channel| channel.items >= 50));
+        assert_eq!(sink.frame_count(), 50);
     }
 
     #[test]

@@ -78,6 +78,33 @@ impl TableCall {
 }
 
 impl<D: Device> Manager<D> {
+    /// The tables of all instances: a list of objects with `table` (`instance.table`), `kind`,
+    /// `capacity`, and in `key` and `value` what each looks like when it is zero.
+    pub fn tables(&self) -> Value {
+        let program = self.device().program();
+        let of = |instance: &freeport_ir::Instance| {
+            let element = program.element(instance.element);
+            let row = |table: &Table| {
+                let layout = self.table_layout(&element.name, table);
+                let zero = |layout: &Layout| layout.show(&Bits::zero(layout.bits()));
+                json!({
+                    "table": format!("{}.{}", instance.name, table.name),
+                    "kind": match table.kind {
+                        TableKind::Hash => "hash",
+                        TableKind::LruHash => "least recently used",
+                        TableKind::LongestPrefix => "longest prefix",
+                        TableKind::Array => "array",
+                    },
+                    "capacity": table.capacity,
+                    "key": zero(&layout.key),
+                    "value": zero(&layout.value),
+                })
+            };
+            element.tables.iter().map(row).collect::<Vec<_>>()
+        };
+        program.graph.instances.iter().flat_map(of).collect()
+    }
+
     /// A call of a table's method, checked; none if the name is not one of a table's method.
     pub(crate) fn prepare_table(
         &self,

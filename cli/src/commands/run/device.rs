@@ -51,7 +51,10 @@ pub fn load<'p>(
                 random_seed: seed,
                 ..interp::Options::default()
             };
-            Box::new(InterpreterDevice::load(program, &options)?)
+            let mut device = InterpreterDevice::load(program, &options)?;
+            // Nobody can ask for it, and a run may have no end.
+            device.keep_no_record();
+            Box::new(device)
         }
     };
     device.set_breakpoints_enabled(arguments.breakpoints);

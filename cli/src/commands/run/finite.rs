@@ -8,7 +8,11 @@ use freeport_ir::InstanceId;
 use freeport_nic::device::{Run, RunEnd};
 use freeport_nic::server::JoinedPorts;
 use std::io::BufRead;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+
+/// Batches of each input between two looks at what was printed and logged.
+const TURNS: u32 = 8;
 
 /// Runs until nothing moves.
 ///
@@ -22,8 +26,9 @@ pub fn run(
     let mut commands = std::io::stdin().lock().lines();
     let started = Instant::now();
     let mut whole = Run::default();
+    let never = AtomicBool::new(false);
     loop {
-        let run = manager.run(&mut ports.ports())?;
+        let run = manager.run(&mut ports.ports().with_pause(TURNS, &never))?;
         whole.received += run.received;
         whole.sent += run.sent;
         match run.end {
@@ -31,6 +36,10 @@ pub fn run(
                 rest_at(manager, instance, &mut commands)?;
                 manager.device_mut().resume(instance);
             }
+            RunEnd::Paused if run.received + run.sent > 0 => print_told(manager),
+            // An input that is slower than the program.
+            RunEnd::Idle if ports.are_inputs_open() => ports.wait(None, &RunEnd::Idle)?,
+            RunEnd::OutputFull => ports.wait(None, &RunEnd::OutputFull)?,
             end => {
                 if arguments.time {
                     print_time(&whole, started.elapsed().as_secs_f64());

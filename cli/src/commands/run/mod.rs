@@ -15,11 +15,13 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use device::{Backend, Managed};
 use freeport_ir::InstanceId;
+use freeport_ir::channel_log::log_channels;
 use freeport_nic::call::Call;
 use freeport_nic::device::{Device, RunEnd};
 use freeport_nic::manager::Manager;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -41,11 +43,12 @@ enum StatsFormat {
 #[command(after_help = "Example:\n  \
     freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=out.pcap --signal cnt:0\n  \
     freeport run capture.cnp --in from_tor=gen:64x1000 --out to_tor=count --stats json\n  \
-    freeport run capture.cnp --in from_tor=gen:64@1000 --out to_tor=count --name capture\n\n\
+    freeport run capture.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --name capture\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
     gen:SIZE has no end, and @RATE behind either is the most frames a second. \
-    An output is a file, or `count`. Either may be an interface: tap:NAME or tap:NAME@NETNS, which \
-    is made if it is not there. An outer end without --out drops, and counts what it drops.")]
+    An output is a file, or `count`. Either may be an interface: xdp:NAME, or xdp:NAME/QUEUE, by \
+    AF_XDP, or tap:NAME, which is made if it is not there. An outer end without --out drops, and \
+    counts what it drops.")]
 pub struct Arguments {
     /// The program, .cnp or .ir
     file: PathBuf,
@@ -59,6 +62,10 @@ pub struct Arguments {
     /// file's, if an input has no end]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Serve counters to Prometheus at http://ADDRESS:PORT/metrics; without an address, to this
+    /// machine only
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
+    metrics: Option<SocketAddr>,
     /// What runs it
     #[arg(long, value_enum, default_value = "native")]
     on: Backend,
@@ -95,8 +102,13 @@ pub struct Arguments {
     /// each frame in it has the time of the one that caused it; else 256]
     #[arg(long, value_name = "FRAMES")]
     batch: Option<usize>,
-    /// Stop where the program has a breakpoint; then `print INSTANCE.VARIABLE[INDEX]` on standard
-    /// input shows a variable, and an empty line goes on
+    /// Log what passes a channel, named as in the statistics; `all` logs every channel; may be
+    /// repeated
+    #[arg(long, value_name = "CHANNEL")]
+    log: Vec<String>,
+    /// Stop where the program has a breakpoint. With a name, `freeport resume` goes on; else
+    /// `print INSTANCE.VARIABLE[INDEX]` on standard input shows a variable, and an empty line goes
+    /// on
     #[arg(long)]
     breakpoints: bool,
     /// Decides the program's random numbers, and on the interpreter the order of firings
@@ -106,12 +118,22 @@ pub struct Arguments {
     library: LibraryArguments,
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+    match (port, text.parse()) {
+        (Ok(port), _) => Ok((Ipv4Addr::LOCALHOST, port).into()),
+        (_, Ok(address)) => Ok(address),
+        _ => Err("expected a port, or an address with one, such as 127.0.0.1:9100".into()),
+    }
+}
+
 /// Runs it and prints what was asked for.
 ///
 /// # Errors
 /// A program, file, name or value that is not as it should be; a run that cannot go on.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let loaded = program::load(&arguments.file, &arguments.library.folders())?;
+    let mut loaded = program::load(&arguments.file, &arguments.library.folders())?;
+    log_channels(&mut loaded.program, &arguments.log)?;
     let mut manager = Manager::new(device::load(&loaded.program, arguments)?, loaded.layouts);
     if let Some(path) = &arguments.init {
         let text = std::fs::read_to_string(path);

@@ -10,6 +10,9 @@ use freeport_nic::port::{BATCH, Capture, Receive};
 use freeport_nic::server::JoinedPorts;
 use std::path::PathBuf;
 
+/// Frames of a batch where channels are logged.
+const LOGGED_BATCH: usize = 16;
+
 /// Opens every port.
 ///
 /// # Errors
@@ -21,7 +24,12 @@ pub fn open(arguments: &Arguments) -> anyhow::Result<JoinedPorts> {
     let mut interfaces = Interfaces::open(sources.chain(targets))?;
     interfaces.modes().for_each(|mode| eprintln!("{mode}"));
     let mut ports = JoinedPorts::default();
-    let batch = arguments.batch.unwrap_or_else(|| if writes_files(arguments) { 1 } else { BATCH });
+    let batch = arguments.batch.unwrap_or_else(|| match arguments.log.is_empty() {
+        _ if writes_files(arguments) => 1,
+        // What a device remembers of logs between two looks is bounded.
+        false => LOGGED_BATCH,
+        true => BATCH,
+    });
     for spec in &arguments.inputs {
         let port = Progress::new(spec.source.open(&mut interfaces)?, batch.max(1));
         let port: Box<dyn Receive> = match capture_of(arguments, &spec.endpoint) {

@@ -6,15 +6,17 @@ use super::device::{Backend, Managed};
 use anyhow::Context;
 use freeport_nic::device::RunEnd;
 use freeport_nic::server::{
-    JoinedPorts, RunFolder, Server, Worker, WorkerEnd, jobs, stop_on_interrupts,
+    JoinedPorts, RunFolder, Server, Worker, WorkerEnd, jobs, serve_metrics, stop_on_interrupts,
 };
 use serde_json::{Value, json};
 
-/// The name to serve under: the one that was asked for, or that of the file if no input ends.
+/// The name to serve under: the one that was asked for, or that of the file if an input has no end
+/// or counters are served.
 pub fn name_of(arguments: &Arguments) -> Option<String> {
     let is_endless = arguments.inputs.iter().any(|spec| spec.source.is_endless());
     let stem = || arguments.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    arguments.name.clone().or_else(|| is_endless.then(stem))
+    let is_served = is_endless || arguments.metrics.is_some();
+    arguments.name.clone().or_else(|| is_served.then(stem))
 }
 
 /// Runs until every input has ended, or somebody stops it.
@@ -29,7 +31,12 @@ pub fn run<'p>(
 ) -> anyhow::Result<(Managed<'p>, RunEnd)> {
     let (handle, jobs) = jobs().context("requests cannot be taken")?;
     stop_on_interrupts(handle.clone()).context("signals cannot be taken")?;
-    let server = Server::start(&RunFolder::of_user()?, name, handle)?;
+    let server = Server::start(&RunFolder::of_user()?, name, handle.clone())?;
+    if let Some(address) = arguments.metrics {
+        let served = serve_metrics(address, handle);
+        let address = served.with_context(|| format!("counters cannot be served at {address}"))?;
+        eprintln!("counters are at http://{address}/metrics");
+    }
     eprintln!("{name} runs; `freeport stop --to {name}` or Ctrl-C ends it");
     let mut worker = Worker::new(manager, ports, jobs, about(arguments, name));
     let end = worker.run();

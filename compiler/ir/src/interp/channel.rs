@@ -85,6 +85,14 @@ impl ChannelState {
         }
     }
 
+    /// Forgets what passed, unless that tells how far a replay is.
+    pub fn forget(&mut self) {
+        self.history.clear();
+        if self.recorded.is_none() {
+            self.keep.clear();
+        }
+    }
+
     /// From now on, keeps exactly the items that `recorded` says.
     pub fn replay(&mut self, recorded: Vec<bool>) {
         self.recorded = Some(recorded);

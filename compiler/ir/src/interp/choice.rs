@@ -28,6 +28,16 @@ impl Choice {
         Self { made: InstanceOracle::default(), recorded: Some(recorded) }
     }
 
+    /// Forgets what was chosen, unless that tells how far a replay is.
+    pub fn forget(&mut self) {
+        if self.recorded.is_none() {
+            let InstanceOracle { ready, now, random, host, calls } = &mut self.made;
+            [ready, now, random].into_iter().for_each(Vec::clear);
+            host.clear();
+            calls.clear();
+        }
+    }
+
     pub fn is_replay(&self) -> bool {
         self.recorded.is_some()
     }

@@ -253,6 +253,19 @@ impl<'p> Interpreter<'p> {
         }
     }
 
+    /// Forgets the choices, answers and items of the past, so that a run without an end does not
+    /// fill the memory. Counters and state stay. What [`oracles`](Self::oracles) and
+    /// [`execution`](Self::execution) then give begins here, and cannot be replayed.
+    pub fn forget_record(&mut self) {
+        for instance in &mut self.instances {
+            instance.choice.forget();
+            instance.answers.clear();
+        }
+        for channel in &mut self.channels {
+            channel.forget();
+        }
+    }
+
     /// What the run has done so far.
     pub fn execution(&self) -> Execution {
         let contents = |object: &memory::ObjectMemory| {

@@ -29,6 +29,7 @@ impl Control {
             }
             Request::Variables => manager.values(MOST_VALUES).map_err(failed),
             Request::Methods => Ok(json!(manager.methods())),
+            Request::Tables => Ok(manager.tables()),
             Request::Stats(format) => {
                 let statistics = manager.statistics();
                 Ok(match format {

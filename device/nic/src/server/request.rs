@@ -37,8 +37,10 @@ pub enum Request {
     },
     /// `variables`: gives the values of all variables that are not too long.
     Variables,
-    /// `methods`: lists what can be called, tables too.
+    /// `methods`: lists what can be called.
     Methods,
+    /// `tables`: lists tables, with the shapes of keys and values.
+    Tables,
     /// `stats`: gives all counters.
     Stats(StatsFormat),
     /// `told`: gives lines of printf, log and breakpoint from a number on.
@@ -119,13 +121,14 @@ pub enum RequestError {
 }
 
 /// What `do` may be.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "call",
     "signal",
     "get",
     "set",
     "variables",
     "methods",
+    "tables",
     "stats",
     "told",
     "resume",
@@ -187,6 +190,7 @@ impl Members {
             },
             "variables" => Request::Variables,
             "methods" => Request::Methods,
+            "tables" => Request::Tables,
             "stats" => Request::Stats(self.format()?),
             "told" => Request::Told { since: self.number("since")?.unwrap_or(0) },
             "resume" => Request::Resume {

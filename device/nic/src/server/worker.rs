@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Batches of each input between two looks at what was printed and logged.
-const TURNS: u32 = 1_024;
+const TURNS: u32 = 8;
 /// How long requests may hold up traffic at a time. A receive ring of 4,096 frames holds what comes
 /// in 270 microseconds at 10 Gb/s and the least frame size.
 const SHARE: Duration = Duration::from_micros(100);
@@ -96,6 +96,44 @@ impl JoinedPorts {
         }
         ports
     }
+
+    /// Whether an input may bring more.
+    pub fn are_inputs_open(&self) -> bool {
+        self.inputs.iter().any(|(_, port)| !port.is_ended())
+    }
+
+    /// Sleeps until something may move again behind a run that ended so, or somebody wakes us.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
+    pub fn wait(&self, wake: Option<&Wake>, end: &RunEnd) -> io::Result<()> {
+        let mut polls: Vec<_> =
+            wake.iter().map(|wake| poll_entry(wake.as_fd(), libc::POLLIN)).collect();
+        let mut longest = LONGEST_SLEEP;
+        let mut add = |descriptor: Option<BorrowedFd<'_>>, events| match descriptor {
+            Some(descriptor) => polls.push(poll_entry(descriptor, events)),
+            None => longest = longest.min(BLIND_SLEEP),
+        };
+        match end {
+            RunEnd::OutputFull => {
+                self.outputs.iter().for_each(|(_, port)| add(port.readiness(), libc::POLLOUT));
+            }
+            RunEnd::Paused => longest = SELF_MOVING_SLEEP,
+            // While an instance rests no frame is taken in, so that inputs are no reason to wake.
+            RunEnd::Breakpoint(_) => {}
+            _ => {
+                let open = self.inputs.iter().filter(|(_, port)| !port.is_ended());
+                open.for_each(|(_, port)| add(port.readiness(), libc::POLLIN));
+            }
+        }
+        poll(&mut polls, longest)?;
+        if let Some(wake) = wake
+            && polls[0].revents != 0
+        {
+            wake.drain();
+        }
+        Ok(())
+    }
 }
 
 impl<D: Device> Worker<D> {
@@ -145,7 +183,7 @@ impl<D: Device> Worker<D> {
                 RunEnd::Breakpoint(instance) if self.control.resting.insert(instance) => {}
                 _ if has_moved => {}
                 RunEnd::Idle if moved_at.elapsed() < SPIN => std::hint::spin_loop(),
-                end => self.wait(&wake, &end).map_err(WorkerError::Wait)?,
+                end => self.ports.wait(Some(&wake), &end).map_err(WorkerError::Wait)?,
             }
         }
     }
@@ -164,38 +202,6 @@ impl<D: Device> Worker<D> {
             self.control.told.push(&program.instance(*instance).name, text);
         }
         self.control.told.lose(told.lost);
-    }
-
-    /// Sleeps until something may move again.
-    fn wait(&self, wake: &Wake, end: &RunEnd) -> io::Result<()> {
-        let mut polls = vec![poll_entry(wake.as_fd(), libc::POLLIN)];
-        let mut longest = LONGEST_SLEEP;
-        match end {
-            RunEnd::OutputFull => {
-                for (_, port) in &self.ports.outputs {
-                    match port.readiness() {
-                        Some(descriptor) => polls.push(poll_entry(descriptor, libc::POLLOUT)),
-                        None => longest = longest.min(BLIND_SLEEP),
-                    }
-                }
-            }
-            RunEnd::Paused => longest = SELF_MOVING_SLEEP,
-            // While an instance rests no frame is taken in, so that inputs are no reason to wake.
-            RunEnd::Breakpoint(_) => {}
-            _ => {
-                for (_, port) in self.ports.inputs.iter().filter(|(_, port)| !port.is_ended()) {
-                    match port.readiness() {
-                        Some(descriptor) => polls.push(poll_entry(descriptor, libc::POLLIN)),
-                        None => longest = longest.min(BLIND_SLEEP),
-                    }
-                }
-            }
-        }
-        poll(&mut polls, longest)?;
-        if polls[0].revents != 0 {
-            wake.drain();
-        }
-        Ok(())
     }
 
     /// Pushes out what ports still hold.

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tables, breakpoints, logs, counters over HTTP, and many or hostile clients: all while traffic
+//! flows.
+
+mod running;
+
+use running::{Folder, PATIENCE, Running};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+const TRAFFIC: [&str; 4] = ["--in", "from_tor=gen:64@2000", "--out", "to_tor=count"];
+const MACHINES: [[&str; 2]; 2] = [["--on", "native"], ["--on", "interpreter"]];
+
+/// Drops packets of a length that `limits` knows, and counts both kinds.
+const POLICE: &str = "
+typedef struct { ushort length; uchar kind; } size;
+.element Police (flit in -> flit out) {
+    .state {
+        ulong passed; ulong dropped; bool is_dropping;
+        table<size, uint> limits[16];
+        lpm table<uint, ushort> zones[16];
+    }
+    .method bool drop(size key) { return limits.update(key, 1); }
+    .handler {
+        if (test_input_port(in)) {
+            flit x = read_input_port(in);
+            if (x.sop) {
+                size key;
+                key.length = 64;
+                key.kind = 0;
+                is_dropping = false;
+                uint *found = limits.lookup(key);
+                if (found) is_dropping = true;
+                if (is_dropping) dropped++; else passed++;
+            }
+            if (!is_dropping) set_output_port(out, x);
+        }
+    }
+}
+Police :: police
+from_tor -> police -> to_tor
+";
+
+/// Stops at each packet.
+const HELD: &str = "
+.element Held (flit in -> flit out) {
+    .state { ulong packets; }
+    .handler {
+        if (test_input_port(in)) {
+            flit x = read_input_port(in);
+            if (x.sop) {
+                packets++;
+                printf(\"packet %u\\n\", packets);
+                #pragma breakpoint \"here\"
+            }
+            set_output_port(out, x);
+        }
+    }
+}
+Held :: held
+from_tor -> held -> to_tor
+";
+
+fn program(folder: &Folder, text: &str) -> String {
+    let file: PathBuf = folder.path().join("program.cnp");
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+fn value(folder: &Folder, path: &str) -> u64 {
+    let told = folder.told(&["get", "--json", path]);
+    serde_json::from_str::<Value>(&told).unwrap()[path].as_u64().unwrap()
+}
+
+#[test]
+fn a_rule_works_from_the_moment_it_is_there() {
+    for machine in MACHINES {
+        let folder = Folder::new();
+        let file = program(&folder, POLICE);
+        let mut running = folder.start("police", &[&[&file[..]][..], &TRAFFIC, &machine].concat());
+        running.wait_until("packets pass", || value(&folder, "police.passed") > 50);
+        assert_eq!(value(&folder, "police.dropped"), 0);
+        assert_eq!(running.told(&["call", "police.drop({length: 64})"]), "1\n");
+        let passed = value(&folder, "police.passed");
+        running.wait_until("packets are dropped", || value(&folder, "police.dropped") > 50);
+        assert_eq!(value(&folder, "police.passed"), passed, "none passes any more");
+        let list = running.told(&["table", "list"]);
+        let line = "police.limits: hash, 16 entries at most, {\"kind\":0,\"length\":0} = 0";
+        assert!(list.contains(line), "{list}");
+        let entries = running.told(&["table", "entries", "police.limits"]);
+        assert_eq!(entries, "{\"kind\":0,\"length\":64} = 1\n");
+        running.told(&["table", "delete", "police.limits", "{length: 64}"]);
+        running.wait_until("packets pass again", || value(&folder, "police.passed") > passed);
+        let gone = running.complaint(&["table", "delete", "police.limits", "{length: 64}"]);
+        assert_eq!(gone, "there is no such entry\n");
+        running.told(&["table", "set", "police.zones", "10.1.0.0/16", "7"]);
+        assert_eq!(running.told(&["table", "lookup", "police.zones", "10.1.2.3"]), "7\n");
+        let none = running.complaint(&["table", "lookup", "police.zones", "10.2.2.3"]);
+        assert_eq!(none, "no entry matches\n");
+    }
+}
+
+#[test]
+fn many_calls_go_in_one_stream_and_each_wrong_one_is_told_with_its_line() {
+    let folder = Folder::new();
+    let file = program(&folder, POLICE);
+    let running = folder.start("police", &[&[&file[..]][..], &TRAFFIC].concat());
+    let calls = folder.path().join("calls");
+    let lines = (0..20_000).map(|at| format!("police.zones.update(10.0.0.0, {}, {at})\n", at % 9));
+    let text = format!("# zones\n\n{}police.zones.update(1)\n", lines.collect::<String>());
+    std::fs::write(&calls, text).unwrap();
+    let complaint = running.complaint(&["call", "--file", &calls.display().to_string()]);
+    assert!(complaint.contains("calls:20003: "), "{complaint}");
+    assert!(complaint.contains("1 calls of "), "{complaint}");
+    let entries = running.told(&["table", "entries", "police.zones", "--json"]);
+    let of_16 = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_16: Vec<Value> = of_16.filter(|entry| entry["length"] == 8).collect();
+    // The last of 0..20,000 that leaves 8 when it is divided by 9.
+    assert_eq!(of_16[0]["value"], json!(19_997 & 0xffff));
+}
+
+#[test]
+fn an_instance_rests_at_its_breakpoint_until_it_is_told_to_go_on() {
+    for machine in MACHINES {
+        let folder = Folder::new();
+        let file = program(&folder, HELD);
+        let more = [&["--breakpoints"][..], &machine].concat();
+        let mut running = folder.start("held", &[&[&file[..]][..], &TRAFFIC, &more].concat());
+        for packet in 1..=3 {
+            let rests = || folder.told(&["ps"]).contains("held rests; `freeport resume held`");
+            running.wait_until("it rests", rests);
+            assert_eq!(value(&folder, "held.packets"), packet);
+            assert!(running.stats()["instances"][0]["firings"].as_u64().unwrap() >= packet);
+            assert_eq!(running.told(&["resume", "held"]), "held goes on\n");
+        }
+        running.wait_until("the fourth rests", || value(&folder, "held.packets") == 4);
+        running.told(&["set", "held.packets=100"]);
+        assert_eq!(value(&folder, "held.packets"), 100);
+        let told = running.told(&["told"]);
+        assert!(told.contains("held: packet 1\n") && told.contains("held: packet 4\n"), "{told}");
+        assert!(told.contains("here"), "{told}");
+        running.told(&["stop"]);
+        assert!(running.ended().status.success());
+    }
+}
+
+#[test]
+fn a_hundred_clients_are_answered_at_once() {
+    let folder = Folder::new();
+    let file = program(&folder, POLICE);
+    let running = folder.start("police", &[&[&file[..]][..], &TRAFFIC].concat());
+    let socket = running.socket();
+    let clients: Vec<UnixStream> = (0..100)
+        .map(|_| {
+            let client = UnixStream::connect(&socket).unwrap();
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
+            client
+        })
+        .collect();
+    for (number, mut client) in clients.iter().enumerate() {
+        let set = format!("{{\"do\":\"get\",\"path\":\"police.passed\",\"id\":{number}}}\n");
+        client.write_all(set.repeat(20).as_bytes()).unwrap();
+    }
+    for (number, client) in clients.iter().enumerate() {
+        let mut answers = BufReader::new(client).lines();
+        for _ in 0..20 {
+            let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+            assert_eq!(answer["id"], json!(number));
+            assert!(answer["ok"].is_u64(), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn hostile_clients_harm_nobody_but_themselves() {
+    let folder = Folder::new();
+    let file = program(&folder, POLICE);
+    let mut running = folder.start("police", &[&[&file[..]][..], &TRAFFIC].concat());
+    let connect = || {
+        let client = UnixStream::connect(running.socket()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client
+    };
+    let ask = |mut client: &UnixStream, text: &[u8]| {
+        client.write_all(text).unwrap();
+        let mut answer = String::new();
+        BufReader::new(client).read_line(&mut answer).unwrap();
+        answer
+    };
+    let client = connect();
+    for (text, reason) in [
+        (&b"hello\n"[..], "no JSON"),
+        (b"\xff\xfe\x00\n", "no JSON"),
+        (b"{\"do\":\"fly\",\"id\":[1]}\n", "it may be call"),
+        (b"{\"do\":\"call\",\"call\":\"police.drop({length: 70000})\"}\n", "does not fit 16 bits"),
+        (b"{\"do\":\"get\",\"path\":\"\"}\n", "a variable is written"),
+        (b"{\"do\":\"get\",\"path\":\"police.passed[18446744073709551616]\"}\n", "is written"),
+    ] {
+        let answer = ask(&client, text);
+        assert!(answer.starts_with("{\"error\":") && answer.contains(reason), "{answer}");
+    }
+    // One that goes in the middle of its request, one that never ends it, one that never reads.
+    connect().write_all(b"{\"do\":\"st").unwrap();
+    let unread = connect();
+    unread.set_nonblocking(true).unwrap();
+    let flood = "{\"do\":\"stats\"}\n".repeat(50_000);
+    let mut sent = 0;
+    while let Ok(count) = (&unread).write(&flood.as_bytes()[sent..]) {
+        sent += count;
+        if sent == flood.len() {
+            break;
+        }
+    }
+    let mut long = connect();
+    let mut too_long = false;
+    for _ in 0..80 {
+        too_long |= long.write_all(&[b'['; 1 << 16]).is_err();
+    }
+    let mut answer = String::new();
+    let read = long.read_to_string(&mut answer);
+    let is_refused = read.is_err() || answer.contains("a request has at most");
+    assert!(too_long || is_refused, "{answer}");
+    // Others are still answered, and traffic flows.
+    let frames = running.frames_in();
+    running.wait_until("traffic goes on", || {
+        let told = folder.told(&["stats", "--json"]);
+        let stats: Value = serde_json::from_str(&told).unwrap();
+        stats["endpoints"][0]["frames"].as_u64().unwrap() > frames + 50
+    });
+    drop((unread, client));
+    running.told(&["stop"]);
+    assert!(running.ended().status.success());
+}
+
+/// Processor time of a process, in seconds.
+fn processor_seconds(running: &Running<'_>) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.process())).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    ticks / 100.0
+}
+
+#[test]
+fn an_idle_program_leaves_the_processor_to_others() {
+    let folder = Folder::new();
+    let arguments = ["examples/capture.cnp", "--in", "from_tor=gen:64@1", "--out", "to_tor=count"];
+    let running = folder.start("idle", &arguments);
+    let before = processor_seconds(&running);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let used = processor_seconds(&running) - before;
+    assert!(used < 0.2, "{used} s of processor time in a second");
+}
+
+#[test]
+fn counters_are_served_to_prometheus() {
+    let folder = Folder::new();
+    let file = program(&folder, POLICE);
+    let arguments = [&[&file[..], "--metrics", "0", "--stats", "json"][..], &TRAFFIC].concat();
+    let mut running = folder.start("police", &arguments);
+    let address = running.announced("counters are at http://");
+    let address = address.strip_suffix("/metrics").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("freeport_frames_total{endpoint=\"from_tor\",direction=\"in\"} "));
+    let rates = running.told(&["stats", "--watch", "0.2", "--times", "1"]);
+    assert!(rates.contains("from_tor: ") && rates.contains("frames "), "{rates}");
+}
+
+#[test]
+fn channels_are_logged_alike_on_every_device() {
+    let folder = Folder::new();
+    let arguments = ["run", "examples/firewall.cnp", "--init", "examples/firewall.json", "--in"];
+    let traffic = ["from_tor=gen:64x9", "--out", "to_tor=count", "--log", "all"];
+    let lines = |machine: [&str; 2]| {
+        let told = folder.told(&[&arguments[..], &traffic, &machine].concat());
+        // Which element fires first is nobody's business; the order within a channel is.
+        let mut lines: Vec<String> = told.lines().map(str::to_owned).collect();
+        lines.sort_by_key(|line| line.split(' ').next().unwrap().to_owned());
+        lines
+    };
+    let [native, interpreted] = MACHINES.map(lines);
+    assert_eq!(native, interpreted);
+    let packets = native.iter().filter(|line| line.contains("from_tor -> parse.in 64 bytes"));
+    assert_eq!(packets.count(), 9, "{native:#?}");
+    let one = ["run", "examples/capture.cnp", "--in", "from_tor=gen:64x2", "--log"];
+    let told = folder.told(&[&one[..], &["cnt.out -> tee.in"]].concat());
+    assert_eq!(told.lines().filter(|line| line.contains("sop=1 eop=0 pad=0 ")).count(), 2);
+    assert_eq!(told.lines().count(), 4, "{told}");
+    let complaint = folder.complaint(&[&one[..], &["cnt -> tee"]].concat());
+    assert!(
+        complaint.contains("there is no channel cnt -> tee; there are from_tor"),
+        "{complaint}"
+    );
+}
