@@ -10,6 +10,7 @@ mod namespace;
 pub mod network;
 pub mod nf;
 pub mod plot;
+pub mod ports;
 pub mod report;
 
 use anyhow::Result;
@@ -29,6 +30,8 @@ enum Bench {
     Nf(nf::Arguments),
     /// Applications on real traffic, beside the kernel's forwarding
     Apps(apps::Arguments),
+    /// A port on an interface, beside a forwarder written for nothing else
+    Ports(ports::Arguments),
 }
 
 /// What there is to print.
@@ -48,5 +51,6 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     match &arguments.bench {
         Bench::Nf(arguments) => nf::run(arguments, library),
         Bench::Apps(arguments) => apps::run(arguments, library),
+        Bench::Ports(arguments) => ports::run(arguments),
     }
 }

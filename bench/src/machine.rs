@@ -36,18 +36,29 @@ impl Machine {
 /// Keeps the calling thread on the first core that it may use; gives which, or none where the
 /// system does not let it.
 pub fn pin_to_one_core() -> Option<usize> {
+    allowed_cores().first().copied().filter(|core| pin_to(*core))
+}
+
+/// The cores that the calling thread may use.
+pub fn allowed_cores() -> Vec<usize> {
     // SAFETY: a set of cores is plain memory, for which all zeros is the empty set; the calls read
     // and write it within the size given.
     unsafe {
         let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-        let size = size_of::<libc::cpu_set_t>();
-        if libc::sched_getaffinity(0, size, &mut allowed) != 0 {
-            return None;
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) != 0 {
+            return vec![];
         }
-        let core = (0..libc::CPU_SETSIZE as usize).find(|at| libc::CPU_ISSET(*at, &allowed))?;
+        (0..libc::CPU_SETSIZE as usize).filter(|at| libc::CPU_ISSET(*at, &allowed)).collect()
+    }
+}
+
+/// Keeps the calling thread on a core; gives whether the system lets it.
+pub fn pin_to(core: usize) -> bool {
+    // SAFETY: as above.
+    unsafe {
         let mut one: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut one);
-        (libc::sched_setaffinity(0, size, &one) == 0).then_some(core)
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one) == 0
     }
 }
 

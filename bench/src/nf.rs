@@ -16,13 +16,14 @@ pub mod network;
 pub mod ours;
 mod route;
 mod subjects;
+pub mod traffic;
 mod vswitch;
 mod wildcard;
 
 use crate::harness::alternate;
 use crate::machine::{Machine, pin_to_one_core};
 use crate::plot;
-use crate::report::{CaseResult, csv};
+use crate::report::{self, CaseResult, PACKETS_PER_SECOND, csv};
 use crate::{Output, folder};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
@@ -134,7 +135,7 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     if let Some(out) = &arguments.out {
         write(out, &results, &machine)?;
     }
-    print(&results, &machine, arguments.json)
+    report::output(&results, &machine, arguments.json)
 }
 
 fn measure(
@@ -156,6 +157,7 @@ fn measure(
     }
     Ok(CaseResult {
         bench: "nf".into(),
+        metric: PACKETS_PER_SECOND.into(),
         case: case.name().into(),
         frame_bytes,
         measurements,
@@ -170,29 +172,6 @@ fn pinned(core: Option<usize>) -> String {
         Some(core) => format!("everything ran on core {core}, in turn"),
         None => "the system did not let this process stay on one core".into(),
     }
-}
-
-/// Lines for programs stand alone; what people need to know goes beside them.
-fn print(results: &[CaseResult], machine: &Machine, as_json: bool) -> Result<Output> {
-    let mut output = Output::default();
-    if !as_json {
-        for result in results {
-            output.text += &(result.text() + "\n");
-        }
-        let place = format!("{}; commit {}; {}\n", machine.machine, machine.commit, machine.date);
-        output.text += &place;
-        return Ok(output);
-    }
-    for result in results {
-        for line in result.lines() {
-            output.text += &(serde_json::to_string(&line)? + "\n");
-        }
-        for note in &result.notes {
-            output.notes +=
-                &format!("{} {} {} B: {note}\n", result.bench, result.case, result.frame_bytes);
-        }
-    }
-    Ok(output)
 }
 
 fn write(out: &Path, results: &[CaseResult], machine: &Machine) -> Result<()> {

@@ -83,6 +83,7 @@ mod tests {
         let results = [CaseResult {
             bench: "nf".into(),
             case: "forward".into(),
+            metric: "pps".into(),
             frame_bytes: 64,
             measurements: vec![measurement("a<b", 40.0), measurement("c", 10.0)],
             has_ours: true,

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results: as text, as one JSON object a line, and as a file with comma-separated values.
 
+use crate::Output;
 use crate::harness::Measurement;
 use crate::machine::Machine;
+use anyhow::Result;
 use serde::Serialize;
+
+/// What is counted in most benches.
+pub const PACKETS_PER_SECOND: &str = "pps";
 
 /// Where a figure comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -58,6 +63,8 @@ pub struct CaseResult {
     pub case: String,
     /// On frames of how many bytes, without the frame check sequence.
     pub frame_bytes: usize,
+    /// What is counted, as in the JSON lines.
+    pub metric: String,
     /// Ours first, then the peers and the limit.
     pub measurements: Vec<Measurement>,
     /// Whether the first of them is ours: there may be none yet.
@@ -77,7 +84,7 @@ impl CaseResult {
             bench: self.bench.clone(),
             case: self.case.clone(),
             frame_bytes: self.frame_bytes,
-            metric: "pps".into(),
+            metric: self.metric.clone(),
             unit: "packets/s".into(),
             kind: Kind::Measured,
             value: per_second(ours.median()),
@@ -103,7 +110,11 @@ impl CaseResult {
     /// A table for people.
     pub fn text(&self) -> String {
         let what = format!("{} {}, frames of {} B", self.bench, self.case, self.frame_bytes);
-        let mut text = format!("{what}, measured, million packets a second\n");
+        let metric = match self.metric.as_str() {
+            PACKETS_PER_SECOND => String::new(),
+            metric => format!(" ({metric})"),
+        };
+        let mut text = format!("{what}, measured, million packets a second{metric}\n");
         let ours = self.measurements.first().filter(|_| self.has_ours);
         let ours = ours.map(Measurement::median);
         text += "                          median       p99    spread   ns/packet   ours/this\n";
@@ -124,6 +135,32 @@ impl CaseResult {
         }
         text
     }
+}
+
+/// Lines for programs stand alone; what people need to know goes beside them.
+///
+/// # Errors
+/// A result that cannot be written as JSON.
+pub fn output(results: &[CaseResult], machine: &Machine, as_json: bool) -> Result<Output> {
+    let mut output = Output::default();
+    if !as_json {
+        for result in results {
+            output.text += &(result.text() + "\n");
+        }
+        let place = format!("{}; commit {}; {}\n", machine.machine, machine.commit, machine.date);
+        output.text += &place;
+        return Ok(output);
+    }
+    for result in results {
+        for line in result.lines() {
+            output.text += &(serde_json::to_string(&line)? + "\n");
+        }
+        for note in &result.notes {
+            output.notes +=
+                &format!("{} {} {} B: {note}\n", result.bench, result.case, result.frame_bytes);
+        }
+    }
+    Ok(output)
 }
 
 /// The values of every round, with the machine, commit and date in each row.
@@ -177,6 +214,7 @@ mod tests {
             bench: "nf".into(),
             case: "forward".into(),
             frame_bytes: 64,
+            metric: PACKETS_PER_SECOND.into(),
             measurements: vec![
                 measurement("freeport", &[10.0, 12.0, 11.0]),
                 measurement("kernel, XDP", &[5.0, 5.5, 6.0]),

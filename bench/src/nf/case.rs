@@ -3,7 +3,7 @@
 //! is measured gets the same frames and is compared with the same model.
 
 use super::flows::Tuple;
-use super::network::Likeness;
+use super::traffic::Likeness;
 use anyhow::{Context, Result, ensure};
 use freeport_ir::{Bits, Program};
 use freeport_nic::device::Device;

@@ -3,7 +3,7 @@
 
 use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, insert};
 use super::flows::{SEED, Tuple, different_tuples};
-use super::network::Likeness;
+use super::traffic::Likeness;
 use anyhow::Result;
 use freeport_ir::Bits;
 use freeport_nic::device::Device;

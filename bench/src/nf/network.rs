@@ -9,33 +9,21 @@
 
 use super::case::{Case, NetworkJob};
 use super::flows::Flows;
-use super::ours::{frames_of_a_cycle, hexadecimal};
+use super::ours::frames_of_a_cycle;
 use super::subjects::VSWITCH;
+use super::traffic::{Likeness, Traffic, put};
 use super::vswitch::Switch;
 use crate::harness::{Subject, Work};
-use crate::kernel::{AttachMode, Attachment, XdpObject, XdpProgram};
-use crate::namespace::{Namespace, create, interface, run, set, within};
-use anyhow::{Context, Result, ensure};
-use std::time::{Duration, Instant};
+use crate::kernel::{Attachment, XdpObject};
+use crate::namespace::{run, set, within};
+use anyhow::{Result, ensure};
 
-const GENERATOR: &str = include_str!("../../../programs/generator.bpf.c");
-
-/// Frames that the generator makes at a time, unless a peer cannot take as many.
-const BATCH: u32 = 64;
-/// Frames that are compared before anything is measured, at most: as many as the program keeps.
-const CHECKED_FRAMES: usize = 4_096;
-/// Bytes of them that are compared.
-const KEPT_BYTES: usize = 56;
-/// How long the last frames may be on their way.
-const PATIENCE: Duration = Duration::from_millis(200);
 /// Frames of a round through XDP on an interface, at least.
 const XDP_FRAMES: usize = 4_000_000;
 /// Frames of a round through Open vSwitch, at least.
 const VSWITCH_FRAMES: usize = 250_000;
 /// Frames that are sent to Open vSwitch at a time: more do not fit a socket of the default size.
 const VSWITCH_BATCH: u32 = 32;
-/// Frames that are on their way at a time while they are compared.
-const CHECKED_AT_ONCE: usize = 32;
 
 /// A peer between two interfaces.
 pub struct NetworkSubject {
@@ -48,26 +36,6 @@ pub struct NetworkSubject {
     /// Frames of a round, and how many of them have to arrive.
     frames: u32,
     passed: u64,
-}
-
-/// How much of a frame has to be as the model says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Likeness {
-    /// All of it.
-    Whole,
-    /// All of it, but frames of different flows may overtake each other.
-    AnyOrder,
-    /// Protocol, addresses and ports: the peer also routes it.
-    Tuple,
-}
-
-/// A namespace with a generator and a counter.
-struct Traffic {
-    namespace: Namespace,
-    generator: XdpObject,
-    frame: Vec<u8>,
-    /// Frames that the generator makes at a time.
-    batch: u32,
 }
 
 impl NetworkSubject {
@@ -91,7 +59,7 @@ impl NetworkSubject {
         })?;
         // Frames that are sent to an interface of this kind need a program at the other end.
         let entry = traffic.attach("xdp.pass", "in1")?;
-        traffic.check("out1", case, flows, job.likeness)?;
+        traffic.check("out1", case.model(), flows, job.likeness)?;
         let exit = traffic.attach("xdp.count", "out1")?;
         let round = job.frames as usize;
         Self::new(job.name.into(), vec![entry, exit], None, traffic, case, flows, round)
@@ -109,7 +77,7 @@ impl NetworkSubject {
             peer.map(map)?.update(key, value)?;
         }
         let entry = within(&traffic.namespace, || put(peer.program("xdp")?, "in1"))?;
-        traffic.check("in0", case, flows, Likeness::Whole)?;
+        traffic.check("in0", case.model(), flows, Likeness::Whole)?;
         let exit = traffic.attach("xdp.count", "in0")?;
         let (name, programs) = ("kernel XDP on veth".into(), vec![entry, exit]);
         Self::new(name, programs, Some(peer), traffic, case, flows, XDP_FRAMES)
@@ -129,7 +97,7 @@ impl NetworkSubject {
         })?;
         let entry = traffic.attach("xdp.pass", "in1")?;
         // It sends on first what it has no flow for, then the rest of a batch by flow.
-        traffic.check("out1", case, flows, Likeness::AnyOrder)?;
+        traffic.check("out1", case.model(), flows, Likeness::AnyOrder)?;
         let exit = traffic.attach("xdp.count", "out1")?;
         let (name, programs) = (VSWITCH.into(), vec![entry, exit]);
         let mut subject = Self::new(name, programs, None, traffic, case, flows, VSWITCH_FRAMES)?;
@@ -158,124 +126,6 @@ impl NetworkSubject {
     }
 }
 
-/// Puts a program on an interface of the thread's namespace, in the driver.
-fn put(program: &XdpProgram, name: &str) -> Result<Attachment> {
-    Ok(program.attach(interface(name)?, AttachMode::Native)?)
-}
-
-impl Traffic {
-    /// Two pairs of interfaces, `in0` to `in1` and `out0` to `out1`, all up, and a generator that
-    /// sends to `in0`.
-    fn new(flows: &Flows) -> Result<Self> {
-        ensure!(!flows.stamps.is_empty(), "its frames carry no flows");
-        let namespace = create()?;
-        let frame = flows.ring[0].bytes.clone();
-        let generator = XdpObject::compile(GENERATOR, &[("stamps", flows.stamps.len())])?;
-        let number = within(&namespace, || {
-            // Nothing but the frames of the trace is to be on the way.
-            drop(set("ipv6/conf/default/disable_ipv6", "1"));
-            let address = frame[..6].iter().map(|byte| format!("{byte:02x}"));
-            let address = address.collect::<Vec<_>>().join(":");
-            let links = format!(
-                "link add in0 type veth peer in1\nlink add out0 type veth peer out1\n\
-                 link set in1 address {address}\nlink set out0 address 02:00:03:00:00:01\n\
-                 link set lo up\nlink set in0 up\nlink set in1 up\nlink set out0 up\n\
-                 link set out1 up\n"
-            );
-            run("ip", &["-batch", "-"], &links)?;
-            Ok(interface("in0")?)
-        })?;
-        for (number, stamp) in (0_u32..).zip(&flows.stamps) {
-            generator.map("stamps")?.update(&number.to_le_bytes(), stamp)?;
-        }
-        let settings = [&number.to_le_bytes()[..], &frame[..12]].concat();
-        generator.map("settings")?.update(&[0; 4], &settings)?;
-        let traffic = Self { namespace, generator, frame, batch: BATCH };
-        traffic.rewind(flows)?;
-        Ok(traffic)
-    }
-
-    /// Starts with the first flow, and counts from 0.
-    fn rewind(&self, flows: &Flows) -> Result<()> {
-        let mut state = [0; 16];
-        state[4..8].copy_from_slice(&u32::try_from(flows.stamps.len())?.to_le_bytes());
-        self.generator.map("states")?.update(&[0; 4], &state)?;
-        Ok(self.generator.map("counts")?.update(&[0; 4], &[0; 8])?)
-    }
-
-    fn attach(&self, section: &str, name: &str) -> Result<Attachment> {
-        within(&self.namespace, || put(self.generator.program(section)?, name))
-    }
-
-    /// Sends frames, and waits until `expected` were counted in all, or no more come.
-    fn send(&self, frames: u32, expected: u64) -> Result<(u64, Duration)> {
-        let before = self.count()?;
-        let program = self.generator.program("xdp.send")?;
-        let begin = Instant::now();
-        within(&self.namespace, || Ok(program.send_live(&self.frame, frames, self.batch)?))?;
-        let mut elapsed = begin.elapsed();
-        let end = Instant::now();
-        let mut arrived = self.count()? - before;
-        while arrived < expected && end.elapsed() < PATIENCE {
-            let more = self.count()? - before;
-            if more > arrived {
-                (arrived, elapsed) = (more, begin.elapsed());
-            }
-        }
-        Ok((arrived, elapsed))
-    }
-
-    fn count(&self) -> Result<u64> {
-        let value = self.generator.map("counts")?.lookup(&[0; 4])?;
-        Ok(u64::from_le_bytes(value.try_into().ok().context("a count of 8 bytes")?))
-    }
-
-    /// Sends the first flows and compares what arrives at an interface with the model.
-    fn check(&self, at: &str, case: &dyn Case, flows: &Flows, likeness: Likeness) -> Result<()> {
-        let keeper = self.attach("xdp.keep", at)?;
-        let count = CHECKED_FRAMES.min(flows.stamps.len());
-        let mut model = case.model();
-        // The generator always sends the first frame of the ring.
-        let alone = Flows { ring: vec![flows.ring[0].clone()], ..flows.clone() };
-        let results: Vec<_> = alone.frames().take(count).map(|frame| model(&frame)).collect();
-        let before = self.count()?;
-        for part in results.chunks(CHECKED_AT_ONCE) {
-            let passed = part.iter().flatten().count() as u64;
-            if self.send(part.len() as u32, passed)?.0 != passed {
-                break;
-            }
-        }
-        let arrived = self.count()? - before;
-        drop(keeper);
-        let mut expected: Vec<Vec<u8>> = results.into_iter().flatten().collect();
-        let wanted = expected.len() as u64;
-        ensure!(arrived == wanted, "{arrived} of {count} frames arrived, not {wanted}");
-        let map = self.generator.map("kept")?;
-        let place = |number: u32| Ok(map.lookup(&number.to_le_bytes())?);
-        let mut kept = (0..wanted as u32).map(place).collect::<Result<Vec<_>>>()?;
-        if likeness == Likeness::AnyOrder {
-            kept.sort_unstable();
-            expected.sort_unstable();
-        }
-        for (number, (kept, expected)) in kept.iter().zip(&expected).enumerate() {
-            ensure!(
-                is_like(kept, expected, likeness),
-                "frame {number} of those that arrive is {} and has to be {}",
-                hexadecimal(kept),
-                hexadecimal(expected)
-            );
-        }
-        Ok(())
-    }
-}
-
-fn is_like(kept: &[u8], expected: &[u8], likeness: Likeness) -> bool {
-    match likeness {
-        Likeness::Whole | Likeness::AnyOrder => kept == &expected[..KEPT_BYTES],
-        Likeness::Tuple => kept[23] == expected[23] && kept[26..38] == expected[26..38],
-    }
-}
-
 impl Subject for NetworkSubject {
     fn name(&self) -> &str {
         &self.name
@@ -300,6 +150,7 @@ impl Subject for NetworkSubject {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::namespace::Namespace;
     use crate::nf::CaseName;
     use crate::nf::subjects::flows_of;
 

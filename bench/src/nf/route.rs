@@ -4,7 +4,7 @@
 
 use super::case::{Case, ClickJob, KernelJob, Model, NetworkJob, Ours, call, insert, written};
 use super::flows::{SEED, Tuple, different_tuples, is_header_sum_right};
-use super::network::Likeness;
+use super::traffic::Likeness;
 use anyhow::Result;
 use freeport_ir::Bits;
 use freeport_nic::device::Device;

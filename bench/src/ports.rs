@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport bench ports`: what Freeport adds to AF_XDP.
+//!
+//! Frames come in by one virtual interface and leave by another. Between them is
+//! `examples/wire.cnp` as native code on two AF_XDP ports, or a forwarder in C that does nothing
+//! but move descriptors from ring to ring. The kernel offers more frames than either can take, so
+//! both are busy all the time, and the processor time of the forwarding thread is that of the
+//! frames it has sent.
+
+mod forwarder;
+
+use crate::harness::{Measurement, Subject, alternate};
+use crate::machine::{Machine, allowed_cores};
+use crate::nf::flows::{Flows, Tuple};
+use crate::plot;
+use crate::report::{self, CaseResult, csv};
+use crate::{Output, folder};
+use anyhow::{Result, ensure};
+use forwarder::{Forwarding, Minimal, Wire};
+use freeport_nic::port::xdp::DEFAULT_RING_FRAMES;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Measures what a port on an interface costs, beside a forwarder written for nothing else
+///
+/// Example: freeport bench ports --rounds 15 --out results
+#[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
+pub struct Arguments {
+    /// Frame size without the check sequence; may be repeated
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_values_t = FRAME_BYTES,
+        value_parser = clap::value_parser!(u16).range(60..=1_500)
+    )]
+    pub frame_bytes: Vec<u16>,
+    /// Frames that the rings of each queue hold
+    #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_RING_FRAMES)]
+    pub ring_frames: u32,
+    /// How long each subject is measured in a round
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 1_000,
+        value_parser = clap::value_parser!(u64).range(10..=60_000)
+    )]
+    pub window_ms: u64,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// How often each subject is measured
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: u32,
+    /// Also write ports.csv and ports.svg to this folder
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+/// Frame sizes that are measured by default.
+const FRAME_BYTES: [u16; 2] = [64, 1_500];
+/// Flows that pass in turn.
+const FLOWS: u32 = 1_024;
+/// What is counted: packets for each second of the forwarding thread's processor time.
+const PACKETS_PER_CPU_SECOND: &str = "packets_per_cpu_second";
+/// What Freeport may add.
+const AIM_NS: f64 = 60.0;
+
+/// Measures.
+///
+/// # Errors
+/// What keeps either side from running.
+pub fn run(arguments: &Arguments) -> Result<Output> {
+    let machine = Machine::describe();
+    let cores = allowed_cores();
+    ensure!(cores.len() > 1, "one core has to make the frames while another forwards them");
+    let minimal = Rc::new(Minimal::compile()?);
+    let wire = Rc::new(Wire::build()?);
+    let mut results = vec![];
+    for frame_bytes in &arguments.frame_bytes {
+        let flows = Rc::new(flows(usize::from(*frame_bytes)));
+        let window = Duration::from_millis(arguments.window_ms);
+        let cores = [cores[0], cores[1]];
+        let frames = arguments.ring_frames.next_power_of_two();
+        let forwarding = |side| Forwarding { side, flows: flows.clone(), window, cores, frames };
+        let mut subjects: Vec<Box<dyn Subject>> = vec![
+            Box::new(forwarding(forwarder::Side::Wire(wire.clone()))),
+            Box::new(forwarding(forwarder::Side::Minimal(minimal.clone()))),
+        ];
+        let measurements = alternate(&mut subjects, arguments.rounds as usize)?;
+        results.push(CaseResult {
+            bench: "ports".into(),
+            case: "xdp".into(),
+            frame_bytes: usize::from(*frame_bytes),
+            metric: PACKETS_PER_CPU_SECOND.into(),
+            notes: notes(&measurements, arguments, &cores),
+            measurements,
+            has_ours: true,
+            published: None,
+        });
+    }
+    if let Some(out) = &arguments.out {
+        write(out, &results, &machine)?;
+    }
+    report::output(&results, &machine, arguments.json)
+}
+
+fn flows(frame_bytes: usize) -> Flows {
+    let tuple = |at: u32| Tuple {
+        source: 0x0a00_0000 | at,
+        target: 0x0b00_0001,
+        source_port: 1_024,
+        target_port: 80,
+        protocol: 17,
+    };
+    Flows::new(&(0..FLOWS).map(tuple).collect::<Vec<_>>(), frame_bytes)
+}
+
+fn notes(measurements: &[Measurement], arguments: &Arguments, cores: &[usize]) -> Vec<String> {
+    let nanoseconds = |it: &Measurement| 1e3 / it.median().max(f64::MIN_POSITIVE);
+    let [ours, theirs] = [0, 1].map(|at| measurements.get(at).map_or(0.0, nanoseconds));
+    let mut notes = vec![
+        format!(
+            "freeport adds {:.1} ns of processor time a packet; the aim is at most {AIM_NS} ns",
+            ours - theirs
+        ),
+        "time is that of the forwarding thread, with the kernel's work on what it sends".into(),
+        format!(
+            "virtual interfaces, copied by the kernel both ways; rings of {} frames; frames made \
+             on core {}, forwarded on core {}",
+            arguments.ring_frames.next_power_of_two(),
+            cores[0],
+            cores[1]
+        ),
+    ];
+    if cfg!(debug_assertions) {
+        notes.push("a build without optimization: do not quote this".into());
+    }
+    notes
+}
+
+fn write(out: &Path, results: &[CaseResult], machine: &Machine) -> Result<()> {
+    folder::make(out)?;
+    folder::save(out, "ports.csv", csv(results, machine))?;
+    folder::save(
+        out,
+        "ports.svg",
+        plot::svg("Ports: per second of processor time", results, machine),
+    )
+}
