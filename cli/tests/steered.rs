@@ -104,6 +104,44 @@ fn a_rule_works_from_the_moment_it_is_there() {
 }
 
 #[test]
+fn a_program_is_replaced_while_traffic_flows_and_keeps_its_state() {
+    for machine in MACHINES {
+        let folder = Folder::new();
+        let file = program(&folder, POLICE);
+        let mut running = folder.start("police", &[&[&file[..]][..], &TRAFFIC, &machine].concat());
+        running.wait_until("packets pass", || value(&folder, "police.passed") > 50);
+        running.told(&["set", "police.passed=0x100000000"]);
+        running.told(&["table", "set", "police.zones", "10.1.0.0/16", "7"]);
+        // The other program counts by two.
+        let other = folder.path().join("other.cnp");
+        std::fs::write(&other, POLICE.replace("else passed++;", "else passed = passed + 2;"))
+            .unwrap();
+        let other = other.display().to_string();
+        let told = running.told(&["replace", &other, "--json"]);
+        let report: Value = serde_json::from_str(&told).unwrap();
+        assert!(told.contains("police.passed"), "{report}");
+        let passed = value(&folder, "police.passed");
+        assert!(passed >= 1 << 32, "{passed}");
+        running.wait_until("packets pass", || value(&folder, "police.passed") > passed + 50);
+        assert_eq!(running.told(&["table", "lookup", "police.zones", "10.1.2.3"]), "7\n");
+        assert!(folder.told(&["ps"]).contains("other.cnp"));
+        std::fs::write(&other, "nonsense").unwrap();
+        assert!(running.complaint(&["replace", &other]).contains("other.cnp:1:"));
+        let gone = POLICE.replace("from_tor ->", "from_nic ->");
+        std::fs::write(&other, gone).unwrap();
+        let complaint = running.complaint(&["replace", &other]);
+        assert!(complaint.contains("no port can be bound to from_tor"), "{complaint}");
+        let frames = running.frames_in();
+        let grows = || {
+            let stats = folder.told(&["stats", "--json"]);
+            let stats: Value = serde_json::from_str(&stats).unwrap();
+            stats["endpoints"][0]["frames"].as_u64().unwrap() > frames
+        };
+        running.wait_until("traffic goes on", grows);
+    }
+}
+
+#[test]
 fn many_calls_go_in_one_stream_and_each_wrong_one_is_told_with_its_line() {
     let folder = Folder::new();
     let file = program(&folder, POLICE);

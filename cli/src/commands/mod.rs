@@ -10,6 +10,7 @@ mod elements;
 mod get;
 mod graph;
 mod ps;
+mod replace;
 mod resume;
 mod run;
 mod set;
@@ -51,6 +52,8 @@ pub enum Command {
     Told(told::Arguments),
     /// Let instances of a running program go on from their breakpoints
     Resume(resume::Arguments),
+    /// Replace the program of a running process, which keeps its state
+    Replace(replace::Arguments),
     /// End a running program
     Stop(stop::Arguments),
     /// Measure Freeport beside its peers
@@ -81,6 +84,7 @@ impl Command {
             Command::Signal(arguments) => signal::run(&arguments),
             Command::Told(arguments) => told::run(&arguments),
             Command::Resume(arguments) => resume::run(&arguments),
+            Command::Replace(arguments) => replace::run(&arguments),
             Command::Stop(arguments) => stop::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),

@@ -9,6 +9,7 @@ use crate::call::Call;
 use crate::device::{Device, DeviceError, Ports, Run};
 use crate::layout::{Layout, ValueError, value_of_text};
 use crate::layouts::Layouts;
+use crate::replace::{ReplaceError, ReplaceOptions, Replacement};
 use crate::signal::Signal;
 use crate::stats::Statistics;
 use freeport_ir::{Bits, InstanceId, Object, Program};
@@ -105,6 +106,24 @@ impl<D: Device> Manager<D> {
 
     pub(crate) fn layouts(&self) -> &Layouts {
         &self.layouts
+    }
+
+    /// Goes on with `new`, which has not run yet, and which gets what fits it of the state and the
+    /// packets of the device before it.
+    ///
+    /// # Errors
+    /// Packets would be lost and `is_forced` is not set, or the old device fails; it stays.
+    pub fn replace(
+        &mut self,
+        mut new: D,
+        layouts: Layouts,
+        is_forced: bool,
+    ) -> Result<Replacement, ReplaceError> {
+        let both = Some((&self.layouts, &layouts));
+        let options = ReplaceOptions { force: is_forced, layouts: both };
+        let report = crate::replace::replace(&mut self.device, &mut new, &options)?;
+        (self.device, self.layouts) = (new, layouts);
+        Ok(report)
     }
 
     /// Runs between ports; see [`Device::run`].

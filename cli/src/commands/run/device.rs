@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a program is loaded into.
 
-use super::Arguments;
 use anyhow::bail;
 use clap::ValueEnum;
 use freeport_ir::Program;
@@ -10,6 +9,7 @@ use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, DeviceError};
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::manager::Manager;
+use std::sync::Arc;
 
 /// What runs a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -21,18 +21,27 @@ pub enum Backend {
 }
 
 /// A program of any back end, by names.
-pub type Managed<'p> = Manager<Box<dyn Device + 'p>>;
+pub type Managed = Manager<Box<dyn Device>>;
 
-/// Loads a program as the arguments say.
+/// How a program is loaded, now and when another replaces it.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// What runs it.
+    pub on: Backend,
+    /// Of random numbers, and on the interpreter of the order of firings.
+    pub seed: Option<u64>,
+    /// Whether instances rest at breakpoints.
+    pub has_breakpoints: bool,
+}
+
+/// Loads a program.
 ///
 /// # Errors
 /// A program that the back end cannot do, or no compiler.
-pub fn load<'p>(
-    program: &'p Program,
-    arguments: &Arguments,
-) -> anyhow::Result<Box<dyn Device + 'p>> {
-    let seed = arguments.seed.unwrap_or_default();
-    let mut device: Box<dyn Device + 'p> = match arguments.on {
+pub fn load(program: Program, how: How) -> anyhow::Result<Box<dyn Device + Send>> {
+    let program = Arc::new(program);
+    let seed = how.seed.unwrap_or_default();
+    let mut device: Box<dyn Device + Send> = match how.on {
         Backend::Native => {
             let options = freeport_native::Options::default();
             match CpuDevice::load_seeded(program, &options, seed) {
@@ -45,9 +54,7 @@ pub fn load<'p>(
         }
         Backend::Interpreter => {
             let options = interp::Options {
-                schedule: arguments
-                    .seed
-                    .map_or(Schedule::RoundRobin, |_| Schedule::Random { seed }),
+                schedule: how.seed.map_or(Schedule::RoundRobin, |_| Schedule::Random { seed }),
                 random_seed: seed,
                 ..interp::Options::default()
             };
@@ -57,6 +64,6 @@ pub fn load<'p>(
             Box::new(device)
         }
     };
-    device.set_breakpoints_enabled(arguments.breakpoints);
+    device.set_breakpoints_enabled(how.has_breakpoints);
     Ok(device)
 }

@@ -19,7 +19,7 @@ const TURNS: u32 = 8;
 /// # Errors
 /// What went wrong in the device or at a port.
 pub fn run(
-    manager: &mut Managed<'_>,
+    manager: &mut Managed,
     ports: &mut JoinedPorts,
     arguments: &Arguments,
 ) -> anyhow::Result<RunEnd> {
@@ -58,7 +58,7 @@ fn print_time(run: &Run, seconds: f64) {
 
 /// Shows what is asked for on standard input until an empty line or its end.
 fn rest_at(
-    manager: &mut Managed<'_>,
+    manager: &mut Managed,
     instance: InstanceId,
     commands: &mut impl Iterator<Item = std::io::Result<String>>,
 ) -> anyhow::Result<()> {

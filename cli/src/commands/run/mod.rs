@@ -13,7 +13,7 @@ use crate::library::LibraryArguments;
 use crate::program;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use device::{Backend, Managed};
+use device::{Backend, How, Managed};
 use freeport_ir::InstanceId;
 use freeport_ir::channel_log::log_channels;
 use freeport_nic::call::Call;
@@ -134,7 +134,10 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut loaded = program::load(&arguments.file, &arguments.library.folders())?;
     log_channels(&mut loaded.program, &arguments.log)?;
-    let mut manager = Manager::new(device::load(&loaded.program, arguments)?, loaded.layouts);
+    let how =
+        How { on: arguments.on, seed: arguments.seed, has_breakpoints: arguments.breakpoints };
+    let device: Box<dyn Device> = device::load(loaded.program, how)?;
+    let mut manager = Manager::new(device, loaded.layouts);
     if let Some(path) = &arguments.init {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
@@ -153,7 +156,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let mut ports = ports::open(arguments)?;
     let (mut manager, end) = match serve::name_of(arguments) {
-        Some(name) => serve::run(manager, ports, arguments, &name)?,
+        Some(name) => serve::run(manager, ports, arguments, &name, how)?,
         None => {
             let end = finite::run(&mut manager, &mut ports, arguments)?;
             (manager, end)
@@ -179,7 +182,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Calls a method and prints what it gives.
-fn print_call(manager: &mut Managed<'_>, call: &Call) -> anyhow::Result<()> {
+fn print_call(manager: &mut Managed, call: &Call) -> anyhow::Result<()> {
     println!("{} = {}", call.path, manager.call(call)?);
     Ok(())
 }
@@ -196,7 +199,7 @@ fn tell_results(results: &[(String, Value)]) {
     }
 }
 
-fn print_told(manager: &mut Managed<'_>) {
+fn print_told(manager: &mut Managed) {
     let told = manager.device_mut().take_told();
     for (instance, text) in told.lines {
         println!("{}: {}", name_of(manager, instance), text.trim_end());
@@ -206,11 +209,11 @@ fn print_told(manager: &mut Managed<'_>) {
     }
 }
 
-fn name_of<'m>(manager: &'m Managed<'_>, instance: InstanceId) -> &'m str {
+fn name_of(manager: &Managed, instance: InstanceId) -> &str {
     &manager.device().program().instance(instance).name
 }
 
-fn print_stats(manager: &Managed<'_>, format: Option<StatsFormat>) -> anyhow::Result<()> {
+fn print_stats(manager: &Managed, format: Option<StatsFormat>) -> anyhow::Result<()> {
     let statistics = manager.statistics();
     match format {
         Some(StatsFormat::Text) => print!("{}", statistics.text()),

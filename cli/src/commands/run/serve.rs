@@ -2,13 +2,17 @@
 //! A run with a name: other commands steer it over its socket while traffic flows.
 
 use super::Arguments;
-use super::device::{Backend, Managed};
+use super::device::{self, Backend, How, Managed};
+use crate::program;
 use anyhow::Context;
 use freeport_nic::device::RunEnd;
 use freeport_nic::server::{
-    JoinedPorts, RunFolder, Server, Worker, WorkerEnd, jobs, serve_metrics, stop_on_interrupts,
+    JoinedPorts, Load, Loaded, RunFolder, Server, Worker, WorkerEnd, jobs, serve_metrics,
+    stop_on_interrupts,
 };
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The name to serve under: the one that was asked for, or that of the file if an input has no end
 /// or counters are served.
@@ -23,15 +27,17 @@ pub fn name_of(arguments: &Arguments) -> Option<String> {
 ///
 /// # Errors
 /// A name that is taken; what went wrong in the device or at a port.
-pub fn run<'p>(
-    manager: Managed<'p>,
+pub fn run(
+    manager: Managed,
     ports: JoinedPorts,
     arguments: &Arguments,
     name: &str,
-) -> anyhow::Result<(Managed<'p>, RunEnd)> {
+    how: How,
+) -> anyhow::Result<(Managed, RunEnd)> {
     let (handle, jobs) = jobs().context("requests cannot be taken")?;
     stop_on_interrupts(handle.clone()).context("signals cannot be taken")?;
-    let server = Server::start(&RunFolder::of_user()?, name, handle.clone())?;
+    let loader = Arc::new(Loader { library: arguments.library.folders(), how });
+    let server = Server::start(&RunFolder::of_user()?, name, handle.clone(), loader)?;
     if let Some(address) = arguments.metrics {
         let served = serve_metrics(address, handle);
         let address = served.with_context(|| format!("counters cannot be served at {address}"))?;
@@ -50,6 +56,25 @@ pub fn run<'p>(
             WorkerEnd::Stalled(report) => RunEnd::Stalled(report),
         },
     ))
+}
+
+/// Loads programs that are to replace the one that runs.
+struct Loader {
+    library: Vec<PathBuf>,
+    how: How,
+}
+
+impl Load for Loader {
+    fn load(&self, file: &Path) -> Result<Loaded, String> {
+        let messages = |messages: Vec<program::Message>| {
+            let texts: Vec<String> = messages.into_iter().map(|message| message.text).collect();
+            format!("{} cannot be used\n{}", file.display(), texts.join("\n").trim_end())
+        };
+        let loaded = program::examine(file, &self.library).map_err(messages)?;
+        let device = device::load(loaded.program, self.how);
+        let device = device.map_err(|error| format!("{error:#}"))?;
+        Ok(Loaded { device, layouts: loaded.layouts, file: file.display().to_string() })
+    }
 }
 
 /// What clients are told of the process.

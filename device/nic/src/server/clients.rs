@@ -6,7 +6,8 @@
 //! thousand rules costs a hand-over a batch and not one a rule.
 
 use super::folder::{FolderError, RunFolder, Taken};
-use super::handle::{Answer, Handle};
+use super::handle::{Answer, Handle, Work};
+use super::load::Load;
 use super::request::{MOST_REQUEST_BYTES, Request};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
@@ -25,8 +26,8 @@ const MOST_SILENCE: Duration = Duration::from_secs(600);
 const MOST_UNREAD: Duration = Duration::from_secs(30);
 /// How long the end of a server waits for answers to be written.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// Stack of a client's thread: parsing goes 128 objects deep at most.
-const STACK_BYTES: usize = 512 << 10;
+/// Stack of a client's thread, which may compile a program.
+const STACK_BYTES: usize = 8 << 20;
 
 /// Serves a program's socket until it is dropped.
 pub struct Server {
@@ -50,11 +51,17 @@ struct State {
 }
 
 impl Server {
-    /// Takes `name` in `folder` and serves clients by asking `handle`.
+    /// Takes `name` in `folder` and serves clients by asking `handle`. Programs that are to replace
+    /// the running one come from `loader`.
     ///
     /// # Errors
     /// A name that is taken or unfit, a folder that is not the user's alone, no thread.
-    pub fn start(folder: &RunFolder, name: &str, handle: Handle) -> Result<Self, FolderError> {
+    pub fn start(
+        folder: &RunFolder,
+        name: &str,
+        handle: Handle,
+        loader: Arc<dyn Load>,
+    ) -> Result<Self, FolderError> {
         let taken = folder.take(name)?;
         let shared = Arc::new(Shared::default());
         let failed = |source| FolderError::File { path: taken.socket.clone(), source };
@@ -66,7 +73,7 @@ impl Server {
                     return;
                 }
                 match stream {
-                    Ok(stream) => for_clients.let_in(stream, &handle),
+                    Ok(stream) => for_clients.let_in(stream, &handle, &loader),
                     // No descriptors, or no memory: they may come back.
                     Err(_) => std::thread::sleep(Duration::from_millis(10)),
                 }
@@ -105,7 +112,7 @@ impl Shared {
     }
 
     /// Begins a thread for a client, or tells it that there are too many.
-    fn let_in(self: &Arc<Self>, mut stream: UnixStream, handle: &Handle) {
+    fn let_in(self: &Arc<Self>, mut stream: UnixStream, handle: &Handle, loader: &Arc<dyn Load>) {
         let has_limits = stream.set_read_timeout(Some(MOST_SILENCE)).is_ok()
             && stream.set_write_timeout(Some(MOST_UNREAD)).is_ok();
         if !has_limits {
@@ -118,11 +125,11 @@ impl Shared {
             return;
         }
         self.state().clients += 1;
-        let (shared, handle) = (self.clone(), handle.clone());
+        let (shared, handle, loader) = (self.clone(), handle.clone(), loader.clone());
         let thread = std::thread::Builder::new().name("client".into()).stack_size(STACK_BYTES);
         let begun = thread.spawn(move || {
             // What goes wrong at a client's socket is the client's end.
-            let _ = Conversation { stream, handle, shared: shared.clone() }.go_on();
+            let _ = Conversation { stream, handle, loader, shared: shared.clone() }.go_on();
             shared.state().clients -= 1;
         });
         if begun.is_err() {
@@ -135,6 +142,7 @@ impl Shared {
 struct Conversation {
     stream: UnixStream,
     handle: Handle,
+    loader: Arc<dyn Load>,
     shared: Arc<Shared>,
 }
 
@@ -177,8 +185,15 @@ impl Conversation {
         let lines: Vec<(Option<Value>, Option<String>)> = lines
             .into_iter()
             .map(|(id, request)| match request {
+                Ok(Request::Replace { file, is_forced }) => match self.loader.load(&file) {
+                    Ok(loaded) => {
+                        requests.push(Work::Replace(Box::new(loaded), is_forced));
+                        (id, None)
+                    }
+                    Err(error) => (id, Some(error)),
+                },
                 Ok(request) => {
-                    requests.push(request);
+                    requests.push(Work::Request(request));
                     (id, None)
                 }
                 Err(error) => (id, Some(error)),

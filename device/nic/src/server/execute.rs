@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What each request does, between two runs.
 
-use super::handle::Answer;
+use super::handle::{Answer, Work};
+use super::load::Loaded;
 use super::request::{Request, StatsFormat};
-use super::worker::Control;
+use super::worker::{Control, JoinedPorts};
 use crate::device::Device;
 use crate::manager::Manager;
 use freeport_ir::Program;
@@ -13,8 +14,53 @@ use serde_json::{Value, json};
 const MOST_VALUES: u64 = 1_024;
 
 impl Control {
-    /// Carries out a request.
-    pub fn execute<D: Device>(&mut self, manager: &mut Manager<D>, request: Request) -> Answer {
+    /// Does what the worker is asked to do.
+    pub fn execute(
+        &mut self,
+        manager: &mut Manager<Box<dyn Device>>,
+        ports: &mut JoinedPorts,
+        work: Work,
+    ) -> Answer {
+        match work {
+            Work::Request(request) => self.carry_out(manager, request),
+            Work::Replace(loaded, is_forced) => self.replace(manager, ports, *loaded, is_forced),
+        }
+    }
+
+    /// Goes on with another program, which has everything of the old one that fits it.
+    fn replace(
+        &mut self,
+        manager: &mut Manager<Box<dyn Device>>,
+        ports: &mut JoinedPorts,
+        loaded: Loaded,
+        is_forced: bool,
+    ) -> Answer {
+        let Loaded { device, layouts, file } = loaded;
+        let checked = ports.ports().check(device.program());
+        checked.map_err(|error| error.to_string())?;
+        self.keep_told(manager);
+        let device: Box<dyn Device> = device;
+        let report = manager.replace(device, layouts, is_forced);
+        let report = report.map_err(|error| error.to_string())?;
+        self.keep_told(manager);
+        self.resting.clear();
+        if let Some(members) = self.about.as_object_mut() {
+            members.insert("file".into(), file.into());
+        }
+        Ok(json!({"report": report.json(), "text": report.to_string()}))
+    }
+
+    /// Takes over what probes have told.
+    pub fn keep_told<D: Device>(&mut self, manager: &mut Manager<D>) {
+        let told = manager.device_mut().take_told();
+        let program = manager.device().program();
+        for (instance, text) in &told.lines {
+            self.told.push(&program.instance(*instance).name, text);
+        }
+        self.told.lose(told.lost);
+    }
+
+    fn carry_out<D: Device>(&mut self, manager: &mut Manager<D>, request: Request) -> Answer {
         let failed = |error: crate::manager::ManagerError| error.to_string();
         match request {
             Request::Call(call) => manager.call(&call).map_err(failed),
@@ -46,6 +92,7 @@ impl Control {
                     |(path, value): (String, Value)| json!({"path": path, "result": value});
                 Ok(results.into_iter().map(result).collect())
             }
+            Request::Replace { .. } => Err("nobody has loaded the program".to_owned()),
             Request::Status => Ok(self.status(manager.device().program())),
             Request::Stop => {
                 self.is_to_stop = true;

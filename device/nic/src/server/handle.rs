@@ -2,6 +2,7 @@
 //! The way of requests to the worker and of answers back. The queue is bounded: whoever asks faster
 //! than the worker answers waits.
 
+use super::load::Loaded;
 use super::request::Request;
 use super::wake::Wake;
 use serde_json::Value;
@@ -17,9 +18,17 @@ const MOST_JOBS: usize = 64;
 /// What a request came to: its result, or what is wrong with it.
 pub type Answer = Result<Value, String>;
 
+/// What the worker is to do.
+pub enum Work {
+    /// As asked for.
+    Request(Request),
+    /// Go on with this program instead; by force even if packets are lost.
+    Replace(Box<Loaded>, bool),
+}
+
 /// Requests of one client, in order, and where their answers go.
 struct Job {
-    requests: VecDeque<Request>,
+    requests: VecDeque<Work>,
     answers: Vec<Answer>,
     to: SyncSender<Vec<Answer>>,
 }
@@ -50,7 +59,7 @@ pub fn jobs() -> io::Result<(Handle, Jobs)> {
 
 impl Handle {
     /// Has requests carried out, in order; gives their answers, or none if the worker has ended.
-    pub fn ask_all(&self, requests: Vec<Request>) -> Option<Vec<Answer>> {
+    pub fn ask_all(&self, requests: Vec<Work>) -> Option<Vec<Answer>> {
         let (to, answers) = sync_channel(1);
         let job =
             Job { answers: Vec::with_capacity(requests.len()), requests: requests.into(), to };
@@ -64,7 +73,7 @@ impl Handle {
     /// # Errors
     /// What is wrong with it, or that the worker has ended.
     pub fn ask(&self, request: Request) -> Answer {
-        let answers = self.ask_all(vec![request]);
+        let answers = self.ask_all(vec![Work::Request(request)]);
         let answer = answers.and_then(|mut answers| answers.pop());
         answer.unwrap_or_else(|| Err("the program has ended".to_owned()))
     }
@@ -77,7 +86,7 @@ impl Jobs {
     }
 
     /// Carries out requests for about as long as `share`; the rest keeps the worker awake.
-    pub fn serve(&mut self, share: Duration, mut execute: impl FnMut(Request) -> Answer) {
+    pub fn serve(&mut self, share: Duration, mut execute: impl FnMut(Work) -> Answer) {
         self.wake.lower();
         let begin = Instant::now();
         loop {
@@ -113,7 +122,9 @@ mod tests {
     #[test]
     fn what_exceeds_a_share_waits_for_the_next_and_keeps_its_order() {
         let (handle, mut jobs) = jobs().unwrap();
-        let asks = std::thread::spawn(move || handle.ask_all(vec![Request::Status; 3]));
+        let asks = std::thread::spawn(move || {
+            handle.ask_all((0..3).map(|_| Work::Request(Request::Status)).collect())
+        });
         let mut executed = 0;
         let mut shares = 0;
         while executed < 3 {

@@ -92,6 +92,7 @@ fn response(head: &[u8], handle: &Handle) -> (&'static str, &'static str, String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::handle::Work;
     use crate::server::jobs;
     use serde_json::json;
 
@@ -114,6 +115,7 @@ mod tests {
             let mut is_served = false;
             while !is_served {
                 jobs.serve(Duration::ZERO, |request| {
+                    let Work::Request(request) = request else { panic!("a request") };
                     assert_eq!(request, Request::Stats(StatsFormat::Prometheus));
                     is_served = true;
                     Ok(json!("freeport_frames_total 7\n"))

@@ -5,6 +5,7 @@
 
 use crate::call::{Call, CallError};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 
 /// Most bytes of a line.
 pub const MOST_REQUEST_BYTES: usize = 4 << 20;
@@ -55,6 +56,13 @@ pub enum Request {
     },
     /// `init`: applies initial values and calls, in the shape of an `--init` file.
     Init(Value),
+    /// `replace`: replaces the program by that of a file, keeping state; tells what was kept.
+    Replace {
+        /// Where the program is, for the process that runs.
+        file: PathBuf,
+        /// Replaces it even if packets are lost.
+        is_forced: bool,
+    },
     /// `status`: tells what runs, since when, between which ports.
     Status,
     /// `stop`: ends the program.
@@ -121,7 +129,7 @@ pub enum RequestError {
 }
 
 /// What `do` may be.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     "call",
     "signal",
     "get",
@@ -133,6 +141,7 @@ const KNOWN: [&str; 13] = [
     "told",
     "resume",
     "init",
+    "replace",
     "status",
     "stop",
 ];
@@ -200,6 +209,10 @@ impl Members {
                 },
             },
             "init" => Request::Init(self.needed("values", "an object of instances")?),
+            "replace" => Request::Replace {
+                file: self.text("file", "the path of a program")?.into(),
+                is_forced: self.is_set("force")?,
+            },
             "status" => Request::Status,
             _ => Request::Stop,
         })
@@ -233,6 +246,14 @@ impl Members {
             Some("text") => Ok(StatsFormat::Text),
             Some("prometheus") => Ok(StatsFormat::Prometheus),
             _ => Err(self.kind("format", &value, "json, text or prometheus")),
+        }
+    }
+
+    fn is_set(&mut self, member: &'static str) -> Result<bool, RequestError> {
+        match self.members.remove(member) {
+            None => Ok(false),
+            Some(Value::Bool(is_set)) => Ok(is_set),
+            Some(other) => Err(self.kind(member, &other, "true or false")),
         }
     }
 

@@ -43,11 +43,11 @@ pub struct JoinedPorts {
 }
 
 /// Runs a device and carries out requests.
-pub struct Worker<D> {
-    pub(super) manager: Manager<D>,
+pub struct Worker {
+    manager: Manager<Box<dyn Device>>,
     ports: JoinedPorts,
     jobs: Jobs,
-    pub(super) control: Control,
+    control: Control,
 }
 
 /// What requests see and change beside the device.
@@ -136,9 +136,14 @@ impl JoinedPorts {
     }
 }
 
-impl<D: Device> Worker<D> {
+impl Worker {
     /// A worker that has not begun. `about` is an object that tells clients what runs here.
-    pub fn new(manager: Manager<D>, ports: JoinedPorts, jobs: Jobs, about: Value) -> Self {
+    pub fn new(
+        manager: Manager<Box<dyn Device>>,
+        ports: JoinedPorts,
+        jobs: Jobs,
+        about: Value,
+    ) -> Self {
         let control = Control {
             about,
             started: Instant::now(),
@@ -151,7 +156,7 @@ impl<D: Device> Worker<D> {
     }
 
     /// The device by names, for what comes behind the run.
-    pub fn into_manager(self) -> Manager<D> {
+    pub fn into_manager(self) -> Manager<Box<dyn Device>> {
         self.manager
     }
 
@@ -171,7 +176,7 @@ impl<D: Device> Worker<D> {
                 moved_at = Instant::now();
             }
             self.control.state = state(&run.end, has_moved);
-            self.keep_told();
+            self.control.keep_told(&mut self.manager);
             self.serve();
             if self.control.is_to_stop {
                 self.flush()?;
@@ -190,18 +195,8 @@ impl<D: Device> Worker<D> {
 
     /// Carries out what waits, for a bounded time.
     fn serve(&mut self) {
-        let Self { manager, control, jobs, .. } = self;
-        jobs.serve(SHARE, |request| control.execute(manager, request));
-    }
-
-    /// Takes over what probes have told.
-    fn keep_told(&mut self) {
-        let told = self.manager.device_mut().take_told();
-        let program = self.manager.device().program();
-        for (instance, text) in &told.lines {
-            self.control.told.push(&program.instance(*instance).name, text);
-        }
-        self.control.told.lose(told.lost);
+        let Self { manager, control, jobs, ports } = self;
+        jobs.serve(SHARE, |work| control.execute(manager, ports, work));
     }
 
     /// Pushes out what ports still hold.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport replace`: replaces the program of a running process, which keeps its ports, its state
+//! and the packets inside it (ClickNP 7).
+
+use crate::library::LibraryArguments;
+use crate::program;
+use crate::running::To;
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport replace --to fw firewall2.cnp\n\n\
+    Variables and tables are kept where instance, name and type are the same; what cannot be kept \
+    is told. The program is compiled and loaded while traffic flows.")]
+pub struct Arguments {
+    /// The program, .cnp or .ir
+    file: PathBuf,
+    /// Replace it even if packets are lost, because the new graph has no place for them
+    #[arg(long)]
+    force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    library: LibraryArguments,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Replaces it and tells what was kept.
+///
+/// # Errors
+/// Nobody to ask, a program that is not as it should be, or packets that would be lost.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let mut client = arguments.to.connect()?;
+    // What is wrong with it is told here, with colours and places, before anybody is troubled.
+    program::load(&arguments.file, &arguments.library.folders())?;
+    let file = arguments.file.canonicalize();
+    let file = file.with_context(|| format!("{} cannot be found", arguments.file.display()))?;
+    let request = json!({"do": "replace", "file": file, "force": arguments.force});
+    let answer = client.ask(&request)?;
+    match arguments.json {
+        true => println!("{}", answer["report"]),
+        false => println!("{}", answer["text"].as_str().unwrap_or_default().trim_end()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
