@@ -81,6 +81,26 @@ fn native_code_and_the_interpreter_write_the_same_captures_and_counters() {
 }
 
 #[test]
+fn instances_run_on_the_workers_they_are_placed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.pcap");
+    let out = format!("to_tor={}", file.display());
+    let arguments = ["run", PROGRAM, "--in", TRACE, "--out", &out, "--signal", "cnt:0"];
+    let more = ["--place", "logger=2,cnt=1", "--get", "logger.packets", "--cores", "0"];
+    let told = standard_output(&[&arguments[..], &more].concat());
+    assert_eq!(told, "signal cnt: 100 0 0 0 0 0 0\nlogger.packets = 100\n");
+    assert!(std::fs::metadata(&file).unwrap().len() > 35_000, "frames are missing");
+    let refused = |more: &[&str], reason: &str| {
+        let told = complaint(&[&["run", PROGRAM, "--in", TRACE], more].concat());
+        assert!(told.contains(reason), "{told}");
+    };
+    refused(&["--place", "lodger=1"], "there is no instance lodger to place; there are cnt, tee");
+    refused(&["--place", "logger"], "write INSTANCE=WORKER");
+    refused(&["--place", "logger=1", "--cores", "900"], "worker 1: its thread cannot stay on core");
+    refused(&["--place", "logger=1", "--on", "interpreter"], "the interpreter runs on one worker");
+}
+
+#[test]
 fn variables_are_set_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let init = folder.path().join("init.json");

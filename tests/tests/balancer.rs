@@ -17,12 +17,14 @@ use freeport_nic::packet::{ethernet, ipv4};
 use freeport_nic::port::{Generator, Sink};
 use freeport_nic::replace::{ReplaceOptions, replace};
 use freeport_nic::trace::TraceFrame;
+use freeport_nic::workers::{Placement, WorkersDevice};
 use freeport_tests::golden::packet;
 use freeport_tests::oracle::is_long;
 use freeport_tests::repository;
 use model::{Expected, Key, Model};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 const GRE: u8 = 47;
 const OUTER_BYTES: usize = 42;
@@ -299,4 +301,18 @@ fn flows_keep_their_backends_while_the_graph_is_replaced() {
         Box::new(InterpreterDevice::load(&program, &options).expect("it is whole"))
     };
     run(load(), 6, 60, Some(&load));
+}
+
+#[test]
+fn several_workers_balance_as_the_model_does() {
+    let program = Arc::new(program());
+    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let options =
+        NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
+    for (seed, placement) in ["allocator=1", "flows=1,allocator=2,encap=1"].iter().enumerate() {
+        let placement: Placement = placement.parse().expect("written well");
+        let workers = placement.workers(&program).expect("they are there");
+        let device = WorkersDevice::load(program.clone(), &workers, &[], &options, 0);
+        run(Box::new(device.expect("it can be built")), seed as u64, 300, None);
+    }
 }

@@ -16,7 +16,7 @@ use freeport_ir::{Bits, Program};
 use freeport_nic::device::Device;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
-use harness::{Firewall, frame, interpreter, native};
+use harness::{Firewall, frame, interpreter, native, spread};
 use model::{PASS, Rule};
 use replay::{Driver, Traffic};
 use std::path::Path;
@@ -128,6 +128,11 @@ fn run_planned(device: Box<dyn Device + '_>, rounds: u16) {
 #[test]
 fn native_code_passes_what_rules_allow_that_come_and_go() {
     run_live(native(&small()), 300);
+}
+
+#[test]
+fn several_workers_pass_what_rules_allow_that_come_and_go() {
+    run_live(spread(&small(), "parse=1,buffer=2"), 100);
 }
 
 #[test]

@@ -222,8 +222,9 @@ INLINE void packet_input_build(const struct packet_input *input, uint64_t endpoi
     const struct frame *const frame = &input->frames[input->at];
     packet->data = frame->data;
     packet->length = frame->length;
-    packet->head_room = HEAD_ROOM;
-    packet->tail_room = frame->length < TAIL_LIMIT ? TAIL_LIMIT - (uint32_t)frame->length : 0;
+    packet->head_room = (uint32_t)(HEAD_ROOM + frame->moved);
+    const int64_t end = frame->moved + (int64_t)frame->length; // From where it began at first.
+    packet->tail_room = end < TAIL_LIMIT ? (uint32_t)(TAIL_LIMIT - end) : 0;
     packet->head_space = frame->head_room;
     packet->tail_space = frame->tail_room;
     packet->owner = OWNER_HOST + (endpoint << 32 | input->at);
@@ -259,10 +260,10 @@ INLINE void packet_output_write(struct runtime *runtime, struct packet_output *o
         return;
     }
     buffer->length = packet->length;
+    buffer->start = (int64_t)packet->head_room - HEAD_ROOM;
     output->at++;
     if (LIKELY(packet->owner >= OWNER_HOST)) {
         buffer->origin = packet->owner - OWNER_HOST;
-        buffer->start = (int64_t)packet->head_room - HEAD_ROOM;
         return;
     }
     memcpy(buffer->data, packet->data, packet->length);

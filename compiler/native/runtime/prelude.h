@@ -224,11 +224,12 @@ struct frame { // A frame that comes in, in writable memory with writable room a
     uint8_t *data;
     uint64_t length;
     uint32_t head_room, tail_room;
+    int64_t moved; // By which its start has moved since it entered another part of the graph.
 };
 
 // A frame that goes out. It is in `data`, with the origin ~0, or in the memory of a frame that came
-// in in the same run: `origin` is that frame's endpoint << 32 | its index, and `start` counts from
-// the first byte of it.
+// in in the same run: `origin` is that frame's endpoint << 32 | its index. Either way its start has
+// moved by `start` since it entered.
 struct buffer {
     uint8_t *data;
     uint64_t capacity, length, origin;
@@ -279,7 +280,7 @@ struct endpoint_layout {
     uint64_t begun;    // Of flits: the offset in the frame being read, or a struct flit_output.
 };
 
-#define ABI_VERSION 6
+#define ABI_VERSION 7
 
 struct image {
     uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;

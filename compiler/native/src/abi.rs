@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 /// What a library must say its structures are.
-pub(crate) const VERSION: u64 = 6;
+pub(crate) const VERSION: u64 = 7;
 
 /// Bytes that grow by a call to the host.
 #[repr(C)]

@@ -19,6 +19,7 @@ pub struct Frame<'a> {
     length: u64,
     head_room: u32,
     tail_room: u32,
+    moved: i64,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -43,7 +44,14 @@ impl<'a> Frame<'a> {
         let data = memory.as_mut_ptr().wrapping_add(range.start);
         let [head_room, tail_room] =
             [range.start, tail].map(|room| room.min(u32::MAX as usize) as u32);
-        Self { data, length, head_room, tail_room, memory: PhantomData }
+        Self { data, length, head_room, tail_room, moved: 0, memory: PhantomData }
+    }
+
+    /// Says that it is a packet whose start has moved by that many bytes since it entered the graph
+    /// of which this one is a part: so much less or more may it still grow.
+    #[inline]
+    pub fn set_moved(&mut self, by: i32) {
+        self.moved = by.into();
     }
 
     /// Its bytes.
@@ -99,7 +107,8 @@ pub enum Placed {
         endpoint: usize,
         /// Which of the frames there.
         frame: usize,
-        /// Bytes from that frame's first one; they may be in front of it.
+        /// Bytes from that frame's first one to its own, and by how many more that frame had
+        /// [moved](Frame::set_moved) already; they may be in front of it.
         start: i64,
         /// Its bytes.
         length: usize,
@@ -128,6 +137,13 @@ impl<'a> Buffer<'a> {
                 length,
             },
         }
+    }
+
+    /// By how many bytes the start of the packet that the last run produced with this buffer has
+    /// moved since it entered the graph.
+    #[inline]
+    pub fn moved(&self) -> i64 {
+        self.start
     }
 
     /// The first bytes of its own memory; none if it has fewer.
@@ -223,9 +239,9 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
             let bytes = match buffer.placed() {
                 Placed::Own { length } => buffer.own(length),
                 Placed::Input { endpoint, frame, start, length } => match io.get(endpoint) {
-                    Some(Self::FramesIn { frames, .. }) => {
-                        frames.get(frame).and_then(|frame| frame.part(start, length))
-                    }
+                    Some(Self::FramesIn { frames, .. }) => frames
+                        .get(frame)
+                        .and_then(|it| it.part(start.checked_sub(it.moved)?, length)),
                     _ => None,
                 },
             };

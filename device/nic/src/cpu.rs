@@ -7,10 +7,13 @@
 //! output port holds up, and what the graph has not taken yet, is copied, so that it outlives the
 //! batch it came in.
 
+mod links;
 mod output;
 #[cfg(test)]
 mod tests;
 mod transfer;
+
+pub(crate) use links::LinkEnd;
 
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
@@ -18,9 +21,11 @@ use crate::device::{
 };
 use crate::port::{BATCH, Batch, Frame, FrameQueue, HEADROOM, MAX_FRAME, Sent, Transmit};
 use crate::replace::Transfer;
+use crate::workers::ring::FrameReader;
 use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, RunStatus};
+use links::{Links, Produced};
 use output::{Output, Waiting};
 
 /// Bytes from one buffer of an output to the next.
@@ -43,6 +48,8 @@ pub struct CpuDevice<'p> {
     earlier: Vec<FrameQueue>,
     /// What the device counted that this one has replaced.
     counted_before: DeviceCounters,
+    /// The ends that lead to other workers instead of to ports.
+    links: Links,
     /// By endpoint.
     counters: Vec<EndpointCounters>,
     /// When the newest frame was received: what leaves now is given this time.
@@ -58,6 +65,7 @@ struct Spare {
     sides: Vec<Side<'static>>,
     io: Vec<EndpointIo<'static, 'static>>,
     done: Vec<usize>,
+    taken: Vec<usize>,
 }
 
 /// What a run of the graph is given at an endpoint.
@@ -66,17 +74,24 @@ struct Side<'r> {
     frames: Vec<freeport_native::Frame<'r>>,
     /// Where these frames are in the memory of their batch.
     given: &'r [Frame],
+    /// By how much their starts have moved since they entered; none have if this is empty.
+    moved: &'r [i32],
     buffers: Vec<Buffer<'r>>,
-    /// For records.
+    /// Records that come in.
+    records: &'r [u8],
+    /// For records that go out.
     room: &'r mut [u8],
-    /// What the run produces in the buffers is to be added here.
+    /// What the run produces in the buffers is to be added here if it goes to a port,
     waiting: Option<&'r mut Waiting>,
+    /// and here if it goes to another worker.
+    produced: Option<&'r mut Vec<Produced>>,
 }
 
 /// A batch that the graph has before it.
 struct Lent<'b> {
     endpoint: EndpointId,
     batch: Batch<'b>,
+    moved: &'b [i32],
     consumed: usize,
 }
 
@@ -129,6 +144,7 @@ impl<'p> CpuDevice<'p> {
             earlier: vec![FrameQueue::default(); endpoints.len()],
             counted_before: DeviceCounters::default(),
             outputs: endpoints.iter().map(|it| Output::new(it.direction, it.item)).collect(),
+            links: Links::default(),
             counters: vec![EndpointCounters::default(); endpoints.len()],
             program: program.clone(),
             clock_ns: 0,
@@ -136,8 +152,43 @@ impl<'p> CpuDevice<'p> {
         })
     }
 
-    /// Takes in a batch of each input and runs the graph on it.
-    fn turn(&mut self, bound: &mut Bound<'_>, run: &mut Run) -> Result<RunStatus, DeviceError> {
+    /// Joins an endpoint to another worker, for good, instead of to a port.
+    pub(crate) fn attach(&mut self, endpoint: EndpointId, end: LinkEnd) {
+        let item = self.program.graph.endpoints[endpoint.index()].item;
+        self.outputs[endpoint.index()] = Output::none();
+        self.links.attach(endpoint, item, end);
+    }
+
+    /// Whether other workers have done something since the last turn that makes another one worth
+    /// while.
+    pub(crate) fn has_news(&self) -> bool {
+        self.links.has_news()
+    }
+
+    /// Takes in a batch of each input and runs the graph on it; gives what it has come to, and
+    /// whether any frame or record came in or went out.
+    pub(crate) fn turn(
+        &mut self,
+        bound: &mut Bound<'_>,
+        run: &mut Run,
+    ) -> Result<(RunStatus, bool), DeviceError> {
+        let before = run.received + run.sent + self.links.moved;
+        let mut readers = std::mem::take(&mut self.links.readers);
+        let status = self.turn_on(&mut readers, bound, run);
+        self.links.readers = readers;
+        let taken = std::mem::take(&mut self.spare.taken);
+        self.links.give_back(&taken);
+        self.spare.taken = emptied(taken);
+        Ok((status?, run.received + run.sent + self.links.moved != before))
+    }
+
+    /// As `turn`; how much it has taken from each reader is in `spare.taken` then.
+    fn turn_on(
+        &mut self,
+        readers: &mut [(EndpointId, FrameReader)],
+        bound: &mut Bound<'_>,
+        run: &mut Run,
+    ) -> Result<RunStatus, DeviceError> {
         self.send(&mut bound.outputs, &[], run)?;
         let mut queues = std::mem::take(&mut self.spare.queues);
         queues
@@ -163,17 +214,25 @@ impl<'p> CpuDevice<'p> {
                 counters.bytes += bytes;
                 run.received += batch.len() as u64;
             }
-            lent.push(Lent { endpoint: *id, batch, consumed: 0 });
+            lent.push(Lent { endpoint: *id, batch, moved: &[], consumed: 0 });
+        }
+        let from_ports = lent.len();
+        for (endpoint, ring) in readers {
+            let (batch, moved) = ring.lend(BATCH);
+            let newest = batch.frames().iter().map(|frame| frame.timestamp_ns).max();
+            self.clock_ns = self.clock_ns.max(newest.unwrap_or(0));
+            lent.push(Lent { endpoint: *endpoint, batch, moved, consumed: 0 });
         }
         let status = loop {
-            let status = self.run_graph(&mut lent)?;
+            let (status, has_moved) = self.run_graph(&mut lent)?;
             self.send(&mut bound.outputs, &lent, run)?;
-            if status != RunStatus::OutputFull || self.is_blocked() {
+            if status != RunStatus::OutputFull || self.is_blocked() || !has_moved {
                 break status;
             }
         };
         self.outputs.iter_mut().for_each(|output| output.keep(&lent));
-        lent.iter().try_for_each(|lent| self.hold(lent))?;
+        lent[..from_ports].iter().try_for_each(|lent| self.hold(lent))?;
+        self.spare.taken.extend(lent[from_ports..].iter().map(|lent| lent.consumed));
         self.spare.lent = emptied(lent);
         queues.clear();
         self.spare.queues = queues;
@@ -181,7 +240,7 @@ impl<'p> CpuDevice<'p> {
     }
 
     /// Whether frames wait for a port that has no room.
-    fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.outputs.iter().any(|output| output.waiting.count() > 0)
             || self.earlier.iter().any(|queue| queue.waiting() > 0)
     }
@@ -196,24 +255,29 @@ impl<'p> CpuDevice<'p> {
         Ok(())
     }
 
-    /// Runs the graph on the frames before it, with as much room as the outputs have.
-    fn run_graph(&mut self, lent: &mut [Lent<'_>]) -> Result<RunStatus, DeviceError> {
+    /// Runs the graph on the frames before it, with as much room as the outputs have; also gives
+    /// whether any frame or record came in or went out.
+    fn run_graph(&mut self, lent: &mut [Lent<'_>]) -> Result<(RunStatus, bool), DeviceError> {
         let endpoints = &self.program.graph.endpoints;
         let sides = std::mem::take(&mut self.spare.sides);
         let mut sides: Vec<Side<'_>> = sides.into_iter().map(Side::emptied).collect();
         sides.resize_with(endpoints.len(), Side::default);
-        for Lent { endpoint, batch, consumed } in lent.iter_mut() {
+        for Lent { endpoint, batch, moved, consumed } in lent.iter_mut() {
             let side = &mut sides[endpoint.index()];
             side.given = &batch.frames()[*consumed..];
+            side.moved = moved.get(*consumed..).unwrap_or(&[]);
             batch.split(*consumed, &mut side.frames, freeport_native::Frame::within);
+            let moved = side.frames.iter_mut().zip(side.moved);
+            moved.for_each(|(frame, by)| frame.set_moved(*by));
         }
         for (output, side) in self.outputs.iter_mut().zip(&mut sides) {
             output.make_room(side);
         }
+        self.links.make_room(&mut sides);
         let mut io = emptied(std::mem::take(&mut self.spare.io));
         io.extend(endpoints.iter().zip(&mut sides).map(|(endpoint, side)| {
             match (endpoint.direction, endpoint.item) {
-                (Direction::Into, Item::Bits(_)) => EndpointIo::records_in(&[]),
+                (Direction::Into, Item::Bits(_)) => EndpointIo::records_in(side.records),
                 (Direction::OutOf, Item::Bits(_)) => EndpointIo::records_out(side.room),
                 (Direction::Into, _) => EndpointIo::frames_in(&mut side.frames),
                 (Direction::OutOf, _) => EndpointIo::frames_out(&mut side.buffers),
@@ -226,18 +290,28 @@ impl<'p> CpuDevice<'p> {
         for (at, done) in self.spare.done.iter().enumerate() {
             match (endpoints[at].direction, endpoints[at].item) {
                 (Direction::Into, _) => {}
-                (Direction::OutOf, Item::Bits(_)) => self.counters[at].dropped += *done as u64,
+                (Direction::OutOf, Item::Bits(_)) => {
+                    let is_lost = sides[at].waiting.is_some();
+                    self.counters[at].dropped += if is_lost { *done as u64 } else { 0 };
+                }
                 (Direction::OutOf, _) => {
-                    let Some(waiting) = sides[at].waiting.take() else { continue };
-                    waiting.add(&sides[at].buffers[..*done], &sides, self.clock_ns);
+                    let (waiting, produced) = (sides[at].waiting.take(), sides[at].produced.take());
+                    let buffers = &sides[at].buffers[..*done];
+                    if let Some(produced) = produced {
+                        let new = |it| Produced::new(it, &sides, self.clock_ns);
+                        produced.extend(buffers.iter().map(new));
+                    } else if let Some(waiting) = waiting {
+                        waiting.add(buffers, &sides, self.clock_ns);
+                    }
                 }
             }
         }
         self.spare.sides = sides.into_iter().map(Side::emptied).collect();
-        for lent in lent {
+        for lent in lent.iter_mut() {
             lent.consumed += self.spare.done[lent.endpoint.index()];
         }
-        Ok(status)
+        self.links.settle(&self.spare.done, lent);
+        Ok((status, self.spare.done.iter().any(|done| *done > 0)))
     }
 
     /// Hands what came out to the ports; what no port is bound for is dropped.
@@ -299,14 +373,12 @@ impl Device for CpuDevice<'_> {
         let mut run = Run::default();
         let mut turns_without_frames = 0;
         loop {
-            let before = run.received + run.sent;
-            let status = self.turn(&mut bound, &mut run)?;
+            let (status, has_moved) = self.turn(&mut bound, &mut run)?;
             if let RunStatus::Breakpoint(instance) = status {
                 bound.flush(&self.program)?;
                 run.end = RunEnd::Breakpoint(instance);
                 return Ok(run);
             }
-            let has_moved = run.received + run.sent != before;
             turns_without_frames = if has_moved { 0 } else { turns_without_frames + 1 };
             let goes_on =
                 status == RunStatus::Budget && turns_without_frames < MOST_TURNS_WITHOUT_FRAMES;
@@ -415,12 +487,19 @@ impl Device for CpuDevice<'_> {
         self.graph.resume(instance);
     }
 
-    fn transfer(&mut self) -> &mut dyn Transfer {
-        self
+    fn transfer(&mut self) -> Option<&mut dyn Transfer> {
+        Some(self)
     }
 }
 
 impl Side<'_> {
+    /// Where in the memory of its batch the frame begins that lies `start` bytes behind the
+    /// beginning of the packet that frame `at` of this side is of.
+    fn place(&self, at: usize, start: i64) -> usize {
+        let moved = self.moved.get(at).map_or(0, |by| i64::from(*by));
+        self.given[at].start.wrapping_add_signed((start - moved) as isize)
+    }
+
     /// The same vectors, empty, for another run.
     fn emptied<'r>(self) -> Side<'r> {
         let (frames, buffers) = (emptied(self.frames), emptied(self.buffers));

@@ -123,8 +123,9 @@ pub trait Device {
     /// Lets an instance go on from its breakpoint, in the next run.
     fn resume(&mut self, instance: InstanceId);
 
-    /// The inner side, by which [`replace`](crate::replace::replace) takes state and packets over.
-    fn transfer(&mut self) -> &mut dyn Transfer;
+    /// The inner side, by which [`replace`](crate::replace::replace) takes state and packets over;
+    /// none of a device that cannot be replaced.
+    fn transfer(&mut self) -> Option<&mut dyn Transfer>;
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
@@ -220,7 +221,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).resume(instance);
     }
 
-    fn transfer(&mut self) -> &mut dyn Transfer {
+    fn transfer(&mut self) -> Option<&mut dyn Transfer> {
         (**self).transfer()
     }
 }
@@ -312,6 +313,17 @@ pub enum DeviceError {
         /// What was asked for.
         what: String,
     },
+    /// Instances that cannot be on the workers they were placed on.
+    #[error(transparent)]
+    Placement(#[from] crate::workers::PlacementError),
+    /// A worker of several that has ended, and why.
+    #[error("worker {worker}: {reason}")]
+    Worker {
+        /// Its number.
+        worker: usize,
+        /// What happened.
+        reason: String,
+    },
     /// In the interpreter.
     #[error(transparent)]
     Interpreter(#[from] freeport_ir::interp::Error),
@@ -396,6 +408,7 @@ impl<'a> Ports<'a> {
 }
 
 /// Ports that fit a program.
+#[derive(Default)]
 pub(crate) struct Bound<'a> {
     /// Into the graph.
     pub inputs: Vec<(EndpointId, &'a mut dyn Receive)>,

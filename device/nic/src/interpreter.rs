@@ -297,8 +297,8 @@ impl Device for InterpreterDevice<'_> {
         self.interpreter.resume(instance);
     }
 
-    fn transfer(&mut self) -> &mut dyn Transfer {
-        self
+    fn transfer(&mut self) -> Option<&mut dyn Transfer> {
+        Some(self)
     }
 }
 

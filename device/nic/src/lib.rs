@@ -23,3 +23,4 @@ pub mod signal;
 pub mod stats;
 mod tables;
 pub mod trace;
+pub mod workers;

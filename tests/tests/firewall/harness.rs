@@ -10,17 +10,29 @@ use freeport_nic::device::{Device, Ports, RunEnd};
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::port::{Generator, Sink};
 use freeport_nic::trace::TraceFrame;
+use freeport_nic::workers::{Placement, WorkersDevice};
 use freeport_tests::golden::packet;
 use freeport_tests::tables::Tuple;
 use freeport_tests::tables::status::{ABSENT, DONE, NO_ROOM, REPLACED};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 
 pub fn native(program: &Program) -> Box<dyn Device + '_> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("firewall");
     let options = Options { cache, ..Options::default() };
     Box::new(CpuDevice::load(program, &options).expect("it builds"))
+}
+
+/// Native code on several workers.
+pub fn spread(program: &Program, placement: &str) -> Box<dyn Device> {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("firewall");
+    let options = Options { cache, ..Options::default() };
+    let placement: Placement = placement.parse().expect("written well");
+    let workers = placement.workers(program).expect("they are there");
+    let device = WorkersDevice::load(Arc::new(program.clone()), &workers, &[], &options, 0);
+    Box::new(device.expect("it builds"))
 }
 
 pub fn interpreter(program: &Program) -> Box<dyn Device + '_> {

@@ -9,6 +9,7 @@ use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, DeviceError};
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::manager::Manager;
+use freeport_nic::workers::{Placement, WorkersDevice};
 use std::sync::Arc;
 
 /// What runs a program.
@@ -66,4 +67,24 @@ pub fn load(program: Program, how: How) -> anyhow::Result<Box<dyn Device + Send>
     };
     device.set_breakpoints_enabled(how.has_breakpoints);
     Ok(device)
+}
+
+/// Loads a program on several workers, its instances where they are placed.
+///
+/// # Errors
+/// A placement that does not fit the program, and as for `load`.
+pub fn load_placed(
+    program: Program,
+    placement: &Placement,
+    cores: &[usize],
+    how: How,
+) -> anyhow::Result<Box<dyn Device>> {
+    if how.on == Backend::Interpreter {
+        bail!("the interpreter runs on one worker; leave --place or --on interpreter away");
+    }
+    let workers = placement.workers(&program)?;
+    let (options, seed) = (freeport_native::Options::default(), how.seed.unwrap_or_default());
+    let mut device = WorkersDevice::load(Arc::new(program), &workers, cores, &options, seed)?;
+    device.set_breakpoints_enabled(how.has_breakpoints);
+    Ok(Box::new(device))
 }

@@ -19,6 +19,7 @@ use freeport_ir::channel_log::log_channels;
 use freeport_nic::call::Call;
 use freeport_nic::device::{Device, RunEnd};
 use freeport_nic::manager::Manager;
+use freeport_nic::workers::Placement;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,7 +44,8 @@ enum StatsFormat {
 #[command(after_help = "Example:\n  \
     freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=out.pcap --signal cnt:0\n  \
     freeport run capture.cnp --in from_tor=gen:64x1000 --out to_tor=count --stats json\n  \
-    freeport run capture.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --name capture\n\n\
+    freeport run capture.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --name capture\n  \
+    freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=count --place logger=1\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
     gen:SIZE has no end, and @RATE behind either is the most frames a second. \
     An output is a file, or `count`. Either may be an interface: xdp:NAME, or xdp:NAME/QUEUE, by \
@@ -69,6 +71,13 @@ pub struct Arguments {
     /// What runs it
     #[arg(long, value_enum, default_value = "native")]
     on: Backend,
+    /// Run instances, groups or arrays on other workers than number 0, each of them a thread;
+    /// native code only
+    #[arg(long, value_name = "INSTANCE=WORKER,INSTANCE=WORKER")]
+    place: Option<Placement>,
+    /// Keep workers 1, 2 and so on each on one of these processor cores, with --place
+    #[arg(long, value_name = "CORE,CORE", value_delimiter = ',', requires = "place")]
+    cores: Vec<usize>,
     /// Give a variable a value before the run; may be repeated
     #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]=VALUE")]
     set: Vec<Assignment>,
@@ -136,7 +145,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     log_channels(&mut loaded.program, &arguments.log)?;
     let how =
         How { on: arguments.on, seed: arguments.seed, has_breakpoints: arguments.breakpoints };
-    let device: Box<dyn Device> = device::load(loaded.program, how)?;
+    let device: Box<dyn Device> = match &arguments.place {
+        Some(placement) => device::load_placed(loaded.program, placement, &arguments.cores, how)?,
+        None => device::load(loaded.program, how)?,
+    };
     let mut manager = Manager::new(device, loaded.layouts);
     if let Some(path) = &arguments.init {
         let text = std::fs::read_to_string(path);

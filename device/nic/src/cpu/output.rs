@@ -10,6 +10,7 @@ use freeport_native::{Buffer, Placed};
 /// The buffers of an endpoint out of the graph, and what waits there.
 #[derive(Default)]
 pub(super) struct Output {
+    leads_to_port: bool,
     pub memory: Pages,
     pub waiting: Waiting,
 }
@@ -52,12 +53,17 @@ impl Output {
             (Direction::OutOf, Item::Bits(_)) => RECORD_ROOM_BYTES,
             (Direction::OutOf, _) => BATCH * SLOT_BYTES,
         };
-        Self { memory: Pages::new(bytes), waiting: Waiting::default() }
+        Self { leads_to_port: true, memory: Pages::new(bytes), waiting: Waiting::default() }
+    }
+
+    /// One of an endpoint that has no port.
+    pub fn none() -> Self {
+        Self::default()
     }
 
     /// Gives the run buffers for frames, or room for records; none while frames wait in them.
     pub fn make_room<'r>(&'r mut self, side: &mut Side<'r>) {
-        let Self { memory, waiting } = self;
+        let Self { leads_to_port: true, memory, waiting } = self else { return };
         if waiting.count() == 0 {
             waiting.clear();
             if memory.len() == RECORD_ROOM_BYTES {
@@ -76,7 +82,7 @@ impl Output {
         port: &mut dyn Transmit,
         lent: &[Lent<'_>],
     ) -> Result<Sent, PortError> {
-        let Self { memory, waiting } = self;
+        let Self { memory, waiting, .. } = self;
         let mut all = Sent::default();
         for Stretch { place, end } in &waiting.stretches {
             if *end <= waiting.gone {
@@ -106,7 +112,7 @@ impl Output {
 
     /// Copies what waits in the memory of batches, so that it outlives them.
     pub fn keep(&mut self, lent: &[Lent<'_>]) {
-        let Self { memory, waiting } = self;
+        let Self { memory, waiting, .. } = self;
         let mut first = waiting.gone;
         for Stretch { place, end } in &mut waiting.stretches {
             let frames = first..*end;
@@ -124,7 +130,7 @@ impl Output {
 }
 
 /// The memory of the batch of an endpoint.
-fn memory_of<'l>(lent: &'l [Lent<'_>], endpoint: usize) -> &'l [u8] {
+pub(super) fn memory_of<'l>(lent: &'l [Lent<'_>], endpoint: usize) -> &'l [u8] {
     let lent = lent.iter().find(|lent| lent.endpoint.index() == endpoint);
     lent.map_or(&[], |lent| lent.batch.memory())
 }
@@ -156,8 +162,7 @@ impl Waiting {
                 }
                 Placed::Own { length } => (Place::Own, slot * SLOT_BYTES + HEADROOM, length),
                 Placed::Input { endpoint, frame, start, length } => {
-                    let from = sides[endpoint].given[frame].start;
-                    (Place::Batch(endpoint), from.wrapping_add_signed(start as isize), length)
+                    (Place::Batch(endpoint), sides[endpoint].place(frame, start), length)
                 }
             };
             if last != Some(place) {

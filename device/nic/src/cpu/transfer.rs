@@ -137,9 +137,9 @@ impl CpuDevice<'_> {
         let mut lent = vec![];
         for (at, queue) in queues.iter_mut().enumerate().filter(|(_, it)| it.waiting() > 0) {
             let batch = queue.lend(queue.waiting());
-            lent.push(Lent { endpoint: EndpointId::new(at), batch, consumed: 0 });
+            lent.push(Lent { endpoint: EndpointId::new(at), batch, moved: &[], consumed: 0 });
         }
-        let status = self.run_graph(&mut lent)?;
+        let (status, _) = self.run_graph(&mut lent)?;
         let mut has_moved = lent.iter().any(|lent| lent.consumed > 0);
         has_moved |= self.outputs.iter().any(|output| output.waiting.count() > 0);
         self.outputs.iter_mut().for_each(|output| output.keep(&lent));

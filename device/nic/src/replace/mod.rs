@@ -75,6 +75,11 @@ pub enum ReplaceError {
     /// While the old graph was drained.
     #[error("the running graph fails: {0}")]
     Device(#[from] DeviceError),
+    /// Its state is with several workers.
+    #[error(
+        "a program on several workers cannot be replaced while it runs: stop it, start the new one"
+    )]
+    Workers,
     /// Packets or items would be lost, as the report tells that a replacement would give.
     #[error("{}; the old graph goes on. Replace it by force to lose them", .0.losses())]
     WouldLose(Box<Replacement>),
@@ -91,7 +96,9 @@ pub fn replace(
     options: &ReplaceOptions<'_>,
 ) -> Result<Replacement, ReplaceError> {
     let counted = old.counters();
-    let (old, new) = (old.transfer(), new.transfer());
+    let (Some(old), Some(new)) = (old.transfer(), new.transfer()) else {
+        return Err(ReplaceError::Workers);
+    };
     let (old_manifest, new_manifest) = (old.manifest(), new.manifest());
     let plan = Plan::of(&old_manifest, &new_manifest, options.layouts);
     old.drain()?;

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Threads that each do one job in turns, rest when there is nothing to do, and can be asked
+//! between two turns.
+//!
+//! 1. A station has a job behind a lock, which its thread holds for one turn at a time. The host
+//!    acts on the job between two turns, under the same lock, and is let in first.
+//! 2. A turn that moved something is followed by another; before that the neighbours are woken that
+//!    sleep, because there may be work for them, or room.
+//! 3. After a turn that moved nothing the station rests: it looks for news for a while, because
+//!    waking a thread takes longer than most waits, and then sleeps. `ring::Bell` tells why nobody
+//!    sleeps through work.
+//! 4. A station that rests is woken by its neighbours, by the host, and to stop.
+//!
+//! Station 0 belongs to the calling thread, which does its turns itself; it learns when another
+//! station rests.
+//!
+//! **Everybody rests** if no station works and none has news. That must hold at one moment: each
+//! station has a number that it raises when it begins and when it stops working. If all numbers say
+//! rest, then no station is found to have news, then all numbers are still the same, nobody has
+//! worked in between, so nothing changed, and nobody has anything to do until the host or a port
+//! has.
+
+#[cfg(test)]
+mod tests;
+
+use super::ring::Bell;
+use crate::device::DeviceError;
+use freeport_ir::InstanceId;
+use freeport_native::RunStatus;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+
+/// Looks for news before a thread sleeps, some tens of microseconds: about what waking it takes.
+const LOOKS: u32 = 256;
+/// Of these, how many come without giving the processor to another thread.
+const QUICK_LOOKS: u32 = 240;
+/// Turns without news after which a job that can always go on counts as resting.
+pub(super) const MOST_TURNS_ALONE: u32 = 64;
+/// How long the caller sleeps at most while others work: its ports cannot wake it.
+const CALLER_SLEEPS: Duration = Duration::from_micros(200);
+
+/// What a station does.
+pub(super) trait Job: Send {
+    /// Does what there is to do now; what came of it, and whether anything moved.
+    ///
+    /// # Errors
+    /// What ends the job.
+    fn turn(&mut self) -> Result<(RunStatus, bool), DeviceError>;
+
+    /// Whether others have done something that makes another turn worth while.
+    fn has_news(&self) -> bool;
+}
+
+/// Stations and their threads.
+pub(super) struct Crew<J> {
+    shared: Arc<Shared<J>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared<J> {
+    stations: Vec<Station<J>>,
+    stops: AtomicBool,
+}
+
+struct Station<J> {
+    /// The number of its worker, for messages.
+    worker: usize,
+    /// Stations that it shares rings with.
+    neighbours: Vec<usize>,
+    desk: Mutex<Desk<J>>,
+    /// How many of the host's calls want the desk.
+    callers: AtomicU32,
+    bell: Bell,
+    /// Who sleeps here.
+    thread: Mutex<Option<Thread>>,
+    /// Odd while it works.
+    shift: AtomicU64,
+    /// The host has changed something.
+    is_told: AtomicBool,
+    /// Its job goes on by itself, and moves nothing.
+    goes_on: AtomicBool,
+    /// The instance of its job that rests at a breakpoint, and 1; or 0.
+    held: AtomicU64,
+    /// Why it has ended.
+    failure: OnceLock<String>,
+}
+
+/// A job, and what its last turn came to.
+struct Desk<J> {
+    job: J,
+    status: RunStatus,
+}
+
+/// What a crew is made of.
+pub(super) struct Post<J> {
+    /// The number of the worker.
+    pub worker: usize,
+    /// The stations it shares rings with.
+    pub neighbours: Vec<usize>,
+    /// What it does.
+    pub job: J,
+    /// The processor core that its thread stays on, if it is to stay on one.
+    pub core: Option<usize>,
+}
+
+impl<J: Job + 'static> Crew<J> {
+    /// Begins to work: a thread for each post but the first, which is the caller's.
+    ///
+    /// # Errors
+    /// No more threads, or a core that a thread cannot be put on.
+    pub fn start(posts: Vec<Post<J>>) -> Result<Self, DeviceError> {
+        let cores: Vec<Option<usize>> = posts.iter().map(|post| post.core).collect();
+        let station = |(at, post): (usize, Post<J>)| Station {
+            worker: post.worker,
+            neighbours: post.neighbours,
+            desk: Mutex::new(Desk { job: post.job, status: RunStatus::Idle }),
+            callers: AtomicU32::new(0),
+            bell: Bell::new(),
+            thread: Mutex::new(None),
+            // All work at first, but the caller.
+            shift: AtomicU64::new(u64::from(at != 0)),
+            is_told: AtomicBool::new(false),
+            goes_on: AtomicBool::new(false),
+            held: AtomicU64::new(0),
+            failure: OnceLock::new(),
+        };
+        let stations = posts.into_iter().enumerate().map(station).collect();
+        let shared = Arc::new(Shared { stations, stops: AtomicBool::new(false) });
+        let mut crew = Self { shared, threads: vec![] };
+        for (at, core) in cores.iter().enumerate().skip(1) {
+            let shared = crew.shared.clone();
+            let worker = shared.stations[at].worker;
+            let builder = std::thread::Builder::new().name(format!("worker {worker}"));
+            let thread = builder.spawn(move || shared.work(at));
+            let thread = thread.map_err(|error| {
+                let reason = format!("no thread could be started: {error}");
+                DeviceError::Worker { worker, reason }
+            })?;
+            if let Some(core) = core {
+                super::cores::pin(&thread, *core)
+                    .map_err(|reason| DeviceError::Worker { worker, reason })?;
+            }
+            crew.threads.push(thread);
+        }
+        Ok(crew)
+    }
+
+    /// Does something with the job of a station between two turns.
+    ///
+    /// # Errors
+    /// A station that has ended.
+    pub fn ask<T>(&self, at: usize, ask: impl FnOnce(&mut J) -> T) -> Result<T, DeviceError> {
+        let station = &self.shared.stations[at];
+        station.check()?;
+        Ok(ask(&mut station.desk_for_host().job))
+    }
+
+    /// As `ask`, where what is done may give the job something to do.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tell<T>(&self, at: usize, tell: impl FnOnce(&mut J) -> T) -> Result<T, DeviceError> {
+        let station = &self.shared.stations[at];
+        let told = self.ask(at, |job| {
+            // Whether it still rests at a breakpoint is known after its next turn.
+            station.held.store(0, Ordering::SeqCst);
+            station.is_told.store(true, Ordering::SeqCst);
+            tell(job)
+        })?;
+        station.wake();
+        Ok(told)
+    }
+
+    /// Has the caller take the place of station 0, until it goes.
+    pub fn arrive(&self) {
+        *locked(&self.shared.stations[0].thread) = Some(std::thread::current());
+    }
+
+    /// Does a turn of station 0, which is `turn` of its job.
+    ///
+    /// # Errors
+    /// What it says, and another station that has ended.
+    pub fn turn(
+        &self,
+        turn: impl FnOnce(&mut J) -> Result<(RunStatus, bool), DeviceError>,
+    ) -> Result<(RunStatus, bool), DeviceError> {
+        self.shared.stations.iter().try_for_each(Station::check)?;
+        let station = &self.shared.stations[0];
+        station.is_told.store(false, Ordering::SeqCst);
+        let mut desk = station.desk_for_host();
+        let (status, has_moved) = turn(&mut desk.job)?;
+        station.note(&mut desk, &status);
+        drop(desk);
+        if has_moved {
+            self.shared.wake_neighbours(0);
+        }
+        Ok((status, has_moved))
+    }
+
+    /// Whether no station has anything to do. One that goes on by itself counts as if it had not.
+    pub fn rests(&self) -> bool {
+        let others = &self.shared.stations[1..];
+        let shifts = || others.iter().map(|station| station.shift.load(Ordering::SeqCst));
+        let before: Vec<u64> = shifts().collect();
+        let is_resting = |(station, shift): (&Station<J>, &u64)| {
+            shift % 2 == 0 || station.goes_on.load(Ordering::SeqCst)
+        };
+        others.iter().zip(&before).all(is_resting)
+            && !self.shared.stations.iter().any(Station::is_wanted)
+            && shifts().eq(before)
+    }
+
+    /// Waits until station 0 may have something to do, or another one has stopped working; not
+    /// long. `looks` is how often the caller has been here in a row.
+    pub fn wait(&self, looks: u32) {
+        let station = &self.shared.stations[0];
+        if pause(looks) {
+            return;
+        }
+        station.bell.set();
+        if !station.is_wanted() && !self.rests() {
+            std::thread::park_timeout(CALLER_SLEEPS);
+        }
+        station.bell.unset();
+    }
+
+    /// A station that rests at a breakpoint, and the instance of its job that does.
+    pub fn held(&self) -> Option<(usize, InstanceId)> {
+        let held = |(at, station): (usize, &Station<J>)| {
+            let held = station.held.load(Ordering::SeqCst).checked_sub(1)?;
+            Some((at, InstanceId::new(held as usize)))
+        };
+        self.shared.stations.iter().enumerate().find_map(held)
+    }
+
+    /// How many stations there are.
+    pub fn len(&self) -> usize {
+        self.shared.stations.len()
+    }
+
+    /// What the last turn of each station came to, with the number of its worker.
+    pub fn statuses(&self) -> Vec<(usize, RunStatus)> {
+        let status = |station: &Station<J>| {
+            // One that goes on by itself has only been looked at in between.
+            match station.goes_on.load(Ordering::SeqCst) {
+                true => (station.worker, RunStatus::Budget),
+                false => (station.worker, station.desk_for_host().status.clone()),
+            }
+        };
+        self.shared.stations.iter().map(status).collect()
+    }
+}
+
+impl<J: Job> Shared<J> {
+    /// What a thread does.
+    fn work(&self, at: usize) {
+        let station = &self.stations[at];
+        *locked(&station.thread) = Some(std::thread::current());
+        let mut turns_alone = 0;
+        while !self.stops.load(Ordering::SeqCst) {
+            station.is_told.store(false, Ordering::SeqCst);
+            let turn = catch_unwind(AssertUnwindSafe(|| station.turn()));
+            let (goes_on, has_moved) = match turn {
+                Ok(Ok(turn)) => turn,
+                Ok(Err(error)) => return self.fail(at, error.to_string()),
+                Err(panic) => return self.fail(at, panic_text(&*panic)),
+            };
+            turns_alone = if has_moved { 0 } else { turns_alone + 1 };
+            let is_alone = goes_on && turns_alone >= MOST_TURNS_ALONE;
+            if station.goes_on.swap(is_alone, Ordering::SeqCst) != is_alone {
+                self.stations[0].wake();
+            }
+            if has_moved {
+                self.wake_neighbours(at);
+            }
+            if station.held.load(Ordering::SeqCst) != 0 {
+                self.stations[0].wake();
+            }
+            if !has_moved && !goes_on {
+                self.rest(at);
+            }
+        }
+    }
+
+    fn rest(&self, at: usize) {
+        let station = &self.stations[at];
+        let is_wanted = || self.stops.load(Ordering::SeqCst) || station.is_wanted();
+        station.shift.fetch_add(1, Ordering::SeqCst);
+        self.stations[0].wake();
+        let mut looks = 0;
+        while !is_wanted() {
+            if pause(looks) {
+                looks += 1;
+                continue;
+            }
+            station.bell.set();
+            if !is_wanted() {
+                std::thread::park();
+            }
+            station.bell.unset();
+        }
+        station.shift.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn wake_neighbours(&self, at: usize) {
+        self.stations[at].neighbours.iter().for_each(|other| self.stations[*other].wake());
+    }
+
+    fn fail(&self, at: usize, reason: String) {
+        // It ends once, so that nothing is there yet.
+        let _ = self.stations[at].failure.set(reason);
+        self.stations[0].wake();
+    }
+}
+
+impl<J: Job> Station<J> {
+    /// Whether its job goes on by itself, and whether anything moved.
+    fn turn(&self) -> Result<(bool, bool), DeviceError> {
+        while self.callers.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        let mut desk = locked(&self.desk);
+        let (status, has_moved) = desk.job.turn()?;
+        self.note(&mut desk, &status);
+        Ok((status == RunStatus::Budget, has_moved))
+    }
+
+    /// Notes what a turn came to, while nobody else has the job.
+    fn note(&self, desk: &mut Desk<J>, status: &RunStatus) {
+        let held = match status {
+            RunStatus::Breakpoint(instance) => u64::from(instance.0) + 1,
+            _ => 0,
+        };
+        self.held.store(held, Ordering::SeqCst);
+        desk.status = status.clone();
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.is_told.load(Ordering::SeqCst) || locked(&self.desk).job.has_news()
+    }
+
+    fn desk_for_host(&self) -> MutexGuard<'_, Desk<J>> {
+        self.callers.fetch_add(1, Ordering::SeqCst);
+        let desk = locked(&self.desk);
+        self.callers.fetch_sub(1, Ordering::SeqCst);
+        desk
+    }
+}
+
+impl<J> Station<J> {
+    /// Wakes it if it sleeps. What it is to find has been written before.
+    fn wake(&self) {
+        if self.bell.has_to_ring()
+            && let Some(thread) = &*locked(&self.thread)
+        {
+            thread.unpark();
+        }
+    }
+
+    fn check(&self) -> Result<(), DeviceError> {
+        match self.failure.get() {
+            Some(reason) => {
+                Err(DeviceError::Worker { worker: self.worker, reason: reason.clone() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl<J> Drop for Crew<J> {
+    fn drop(&mut self) {
+        self.shared.stops.store(true, Ordering::SeqCst);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            // What it panicked with was noted where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Spends a moment; says false when it is time to sleep instead.
+fn pause(looks: u32) -> bool {
+    match looks {
+        0..QUICK_LOOKS => std::hint::spin_loop(),
+        QUICK_LOOKS..LOOKS => std::thread::yield_now(),
+        _ => return false,
+    }
+    true
+}
+
+/// A panic is noted where it happens; what a lock protects is not used after one.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("it panicked: {}", text.unwrap_or_else(|| "without a message".into()))
+}
