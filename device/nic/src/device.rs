@@ -429,6 +429,11 @@ impl Bound<'_> {
         is_over || self.pause.wanted.is_some_and(|wanted| wanted.load(Ordering::Relaxed))
     }
 
+    /// Whether the caller wants the run to end, however many turns are left.
+    pub fn is_pause_wanted(&self) -> bool {
+        self.pause.wanted.is_some_and(|wanted| wanted.load(Ordering::Relaxed))
+    }
+
     /// Whether every input port has ended.
     pub fn are_inputs_ended(&self) -> bool {
         self.inputs.iter().all(|(_, port)| port.is_ended())

@@ -19,6 +19,10 @@ const RING_FRAMES: usize = 512;
 /// Bytes of a ring of records.
 const RING_RECORD_BYTES: usize = 1 << 17;
 
+/// Turns in which items came from other workers, and no frame from or to a port, after which a run
+/// gives way to its caller.
+const MOST_TURNS_INSIDE: u32 = 1 << 16;
+
 /// A program in parts, each of them native code on a thread of its own. The thread that calls
 /// [`run`](Device::run) is worker 0, which has the ports.
 pub struct WorkersDevice {
@@ -179,12 +183,13 @@ impl Device for WorkersDevice {
     fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError> {
         let mut bound = ports.bind(&self.program)?;
         let mut run = Run::default();
-        let mut looks = 0;
+        let (mut looks, mut turns_inside) = (0, 0);
         self.crew.arrive();
         loop {
             // While an instance rests at a breakpoint, no frame comes in, and the rest goes on.
             let is_held = self.crew.held().is_some();
             let inputs = if is_held { std::mem::take(&mut bound.inputs) } else { vec![] };
+            let before = run.received + run.sent;
             let turn = self.crew.turn(|device| device.turn(&mut bound, &mut run));
             if is_held {
                 bound.inputs = inputs;
@@ -201,7 +206,12 @@ impl Device for WorkersDevice {
                 run.end = self.rest(&mut bound)?;
                 return Ok(run);
             }
-            if bound.gives_way() {
+            // Turns without frames are not counted, because others work meanwhile; but what goes
+            // round between workers may do so for ever.
+            let has_passed = run.received + run.sent != before;
+            turns_inside = if has_passed { 0 } else { turns_inside + u32::from(has_moved) };
+            let is_over = has_passed && bound.gives_way() || turns_inside == MOST_TURNS_INSIDE;
+            if is_over || bound.is_pause_wanted() {
                 run.end = RunEnd::Paused;
                 return Ok(run);
             }

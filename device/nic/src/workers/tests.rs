@@ -100,6 +100,32 @@ fn a_line_over_four_workers_keeps_order_and_loses_nothing_at_full_rings() {
     assert_eq!(endpoints.collect::<Vec<_>>(), [(8_000, 0), (8_000, 0)]);
 }
 
+/// A pause is for a caller under endless load: who is told of one without any frame may take that
+/// for the end, so none comes just because others still work.
+#[test]
+fn a_run_does_not_pause_while_frames_are_on_their_way() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let program = Arc::new(chain(3));
+    let mut device = WorkersDevice::load(program, &[1, 2, 3], &[], &options(&cache), 0)
+        .expect("clang-19 is needed");
+    let never = std::sync::atomic::AtomicBool::new(false);
+    for round in 0..30 {
+        let trace: Vec<TraceFrame> = (0..20).map(|at| TraceFrame::of(vec![at; 60])).collect();
+        let mut source = Generator::once(&trace).expect("good");
+        let mut sink = Sink::counting();
+        loop {
+            let ports =
+                Ports::new().with_input("from_tor", &mut source).with_output("to_tor", &mut sink);
+            let run = device.run(&mut ports.with_pause(1, &never)).expect("nothing fails");
+            if run.end == RunEnd::Ended {
+                break;
+            }
+            assert!(run.end == RunEnd::Paused && run.received + run.sent > 0, "{run:?}");
+        }
+        assert_eq!(sink.frame_count(), 20, "round {round}");
+    }
+}
+
 #[test]
 fn swapped_frames_come_back_after_a_rest() {
     let cache = tempfile::tempdir().expect("a folder");
