@@ -3,10 +3,10 @@
 //! by the kernel.
 //!
 //! A client and its servers are hosts of their own, unmodified stacks and sockets. Between them is
-//! either the running command on AF_XDP, with the firewall or the load balancer, or the kernel's
-//! IPv4 forwarding, which does neither: the figures show what the applications cost, and how the
-//! way over a process compares with one that never leaves the kernel. Everybody shares the cores
-//! of one machine.
+//! either the running command on AF_XDP, with the firewall, the load balancer or both, or the
+//! kernel's IPv4 forwarding, which does neither: the figures show what the applications cost, and
+//! how the way over a process compares with one that never leaves the kernel. Everybody shares the
+//! cores of one machine.
 
 mod live;
 mod measure;
@@ -25,13 +25,13 @@ use site::{App, Site, Way};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures the firewall and the load balancer on real traffic, beside the kernel's forwarding
+/// Measures firewall and load balancer on real traffic, beside the kernel's forwarding
 ///
 /// Example: freeport bench apps --rounds 3 --out results
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// Which application; may be repeated; by default both
+    /// Which application; may be repeated; by default all
     #[arg(long = "app", value_enum, value_name = "APP")]
     pub apps: Vec<App>,
     /// How often each network is measured, in turn

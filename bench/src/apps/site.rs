@@ -34,6 +34,8 @@ pub enum App {
     Firewall,
     /// Tunnel each connection to one of two backends
     Balancer,
+    /// Both, in one program: tunnel what a rule allows
+    Gateway,
 }
 
 /// What joins the hosts.
@@ -67,12 +69,21 @@ pub struct Server {
 }
 
 impl App {
-    pub const ALL: [Self; 2] = [Self::Firewall, Self::Balancer];
+    pub const ALL: [Self; 3] = [Self::Firewall, Self::Balancer, Self::Gateway];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Firewall => "firewall",
             Self::Balancer => "balancer",
+            Self::Gateway => "gateway",
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Self::Firewall => "examples/gateway_firewall.cnp",
+            Self::Balancer => "examples/gateway_balancer.cnp",
+            Self::Gateway => "examples/gateway.cnp",
         }
     }
 }
@@ -123,7 +134,7 @@ impl Site {
         let mut site = Self { way, client, service, servers, programs, _others };
         match app {
             App::Firewall => site.add_server(&gateway, launch)?,
-            App::Balancer => site.add_backends(&gateway, launch)?,
+            App::Balancer | App::Gateway => site.add_backends(&gateway, app, launch)?,
         }
         site._others.push(gateway);
         Ok(site)
@@ -143,12 +154,7 @@ impl Site {
              neigh add 10.9.9.254 lladdr {next} dev s0\n"
         ))?;
         if self.way == Way::Freeport {
-            let firewall = Freeport::start(launch, gateway, "firewall", &between("firewall"))?;
-            allow(&firewall, 1, 0)?;
-            for port in [HTTP, BULK] {
-                allow(&firewall, 6, port)?;
-            }
-            self.programs.push(firewall);
+            self.start(gateway, App::Firewall, launch)?;
         } else {
             gateway.ip("addr add 10.9.9.254/24 dev g1\n")?;
         }
@@ -156,7 +162,20 @@ impl Site {
         Ok(())
     }
 
-    fn add_backends(&mut self, gateway: &Host, launch: &Launch) -> Result<()> {
+    /// The program between the networks, with rules for what is measured.
+    fn start(&mut self, gateway: &Host, app: App, launch: &Launch) -> Result<()> {
+        let program = Freeport::start(launch, gateway, app.name(), &between(app))?;
+        if app != App::Balancer {
+            allow(&program, 1, 0)?;
+            for port in [HTTP, BULK] {
+                allow(&program, 6, port)?;
+            }
+        }
+        self.programs.push(program);
+        Ok(())
+    }
+
+    fn add_backends(&mut self, gateway: &Host, app: App, launch: &Launch) -> Result<()> {
         let switch = Host::new("switch")?;
         let ends = [(gateway, "g1", GATEWAY_MACS[1]), (&switch, "p0", "02:00:00:00:02:00")];
         link(ends, TUNNEL_MTU, self.way)?;
@@ -164,8 +183,7 @@ impl Site {
         if self.way == Way::Freeport {
             // The client's address never shows itself behind the balancer.
             switch.run("bridge", &["fdb", "add", CLIENT_MAC, "dev", "p0", "master", "static"])?;
-            let balancer = Freeport::start(launch, gateway, "balancer", &between("balancer"))?;
-            self.programs.push(balancer);
+            self.start(gateway, app, launch)?;
         } else {
             gateway.ip("addr add 10.0.2.254/24 dev g1\n")?;
             // By addresses and ports, as the balancer does.
@@ -243,10 +261,10 @@ pub fn rule(protocol: u8, port: u16) -> String {
 }
 
 /// The arguments of a gateway.
-fn between(app: &str) -> String {
+fn between(app: App) -> String {
     format!(
-        "examples/gateway_{app}.cnp --in from_tor=xdp:g0 --out to_tor=xdp:g0 \
-         --in from_nic=xdp:g1 --out to_nic=xdp:g1"
+        "{} --in from_tor=xdp:g0 --out to_tor=xdp:g0 --in from_nic=xdp:g1 --out to_nic=xdp:g1",
+        app.program()
     )
 }
 
