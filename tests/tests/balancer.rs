@@ -21,7 +21,7 @@ use freeport_nic::workers::{Placement, WorkersDevice};
 use freeport_tests::golden::packet;
 use freeport_tests::oracle::is_long;
 use freeport_tests::repository;
-use model::{Expected, Key, Model};
+use model::{Expected, Key, Model, Sign};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ struct Flow {
     key: Key,
     frame: Vec<u8>,
     ending: Vec<u8>,
+    end: Sign,
 }
 
 impl Flow {
@@ -57,7 +58,7 @@ impl Flow {
         let source = 0x0a00_0000 + random.u32(..4);
         let (port, is_tcp) = (random.u16(1000..1100), random.bool());
         let address = Ipv4Addr::from(source);
-        let end = if random.bool() { "fin" } else { "rst" };
+        let (end, flags) = if random.bool() { (Sign::Closes, "fin") } else { (Sign::Ends, "rst") };
         let length = random.u32(60..200);
         let describe = |flags: &str| match is_tcp {
             true => format!("tcp {address}:{port} > 10.9.9.9:80 len {length} flags {flags}"),
@@ -66,7 +67,7 @@ impl Flow {
         let build = |flags: &str| packet::build(&describe(flags), &BTreeMap::new());
         let key = (source, 0x0a09_0909, port, 80, if is_tcp { ipv4::TCP } else { ipv4::UDP });
         let frame = build("ack").expect("well described");
-        Self { key, frame, ending: build(end).expect("well described") }
+        Self { key, frame, ending: build(flags).expect("well described"), end }
     }
 }
 
@@ -100,6 +101,12 @@ impl Balancer<'_> {
         read.expect("it is there").to_u64()
     }
 
+    /// Sets a variable of 32 bits.
+    fn write(&mut self, instance: &str, variable: &str, value: u64) {
+        let (id, value) = (self.instance(instance), Bits::from_u64(32, value));
+        self.device.write_variable(id, variable, 0, &value).expect("it is there");
+    }
+
     fn add_backend(&mut self) {
         self.next_dip += 1;
         let (dip, weight) = (self.next_dip, self.random.u32(1..4));
@@ -129,8 +136,7 @@ impl Balancer<'_> {
         let ticks = if self.random.u8(..8) == 0 { 300_000 } else { 30_000 };
         self.model.tick += ticks;
         for name in ["cache", "flows"] {
-            let (id, time) = (self.instance(name), Bits::from_u64(32, self.model.tick));
-            self.device.write_variable(id, "time_shift", 0, &time).expect("it is there");
+            self.write(name, "time_shift", self.model.tick);
         }
     }
 
@@ -162,9 +168,12 @@ impl Balancer<'_> {
             for _ in 0..self.random.usize(1..4) {
                 let flow = &self.flows[at];
                 let ends = flow.key.4 == ipv4::TCP && self.random.u8(..8) == 0;
-                let bytes = if ends { flow.ending.clone() } else { flow.frame.clone() };
+                let (bytes, sign) = match ends {
+                    true => (flow.ending.clone(), flow.end),
+                    false => (flow.frame.clone(), Sign::Goes),
+                };
                 let original_length = bytes.len();
-                sent.push((bytes.clone(), self.model.packet(flow.key, ends)));
+                sent.push((bytes.clone(), self.model.packet(flow.key, sign)));
                 let frame =
                     TraceFrame { bytes, original_length, timestamp_ns: 0, flow: 0, flaw: None };
                 frames.push(frame);
@@ -226,6 +235,7 @@ fn run<'p>(device: Box<dyn Device + 'p>, seed: u64, rounds: u32, replacing: Opti
     let flows = (0..FLOWS).map(|_| Flow::new(&mut random)).collect();
     let next_dip = 0x0a01_0000;
     let mut it = Balancer { device, model: Model::new(), random, flows, packets: 0, next_dip };
+    it.write("flows", "linger", 20_000);
     for round in 0..rounds {
         if round > 2 && it.random.u8(..3) == 0 {
             it.change_backends();

@@ -11,6 +11,9 @@ const SURELY_ALIVE: u64 = 100_000;
 /// Ticks of idleness from which on it has: the table's timeout is 228,882.
 const SURELY_ENDED: u64 = 229_000;
 
+/// As much for a flow that has had a FIN: time passes by more than it lingers, or not at all.
+const LINGERED: u64 = 30_000;
+
 /// Whether a packet's backend is decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
@@ -29,9 +32,28 @@ enum State {
     Removed,
 }
 
+/// What a packet says of its flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sign {
+    /// Nothing.
+    Goes,
+    /// One side has sent everything: FIN.
+    Closes,
+    /// It is over: RST.
+    Ends,
+}
+
 struct Seen {
     backend: u16,
     tick: u64,
+    is_closing: bool,
+}
+
+impl Seen {
+    /// From this idleness on it has surely ended.
+    fn surely_ended(&self) -> u64 {
+        if self.is_closing { LINGERED } else { SURELY_ENDED }
+    }
 }
 
 /// Flows, backends, and the time.
@@ -54,22 +76,25 @@ impl Model {
 
     /// Whether it is certain that the flow has ended, or that it has not.
     pub fn is_certain(&self, key: Key) -> bool {
-        let idle = self.flows.get(&key).map_or(0, |seen| self.tick - seen.tick);
-        !(SURELY_ALIVE + 1..SURELY_ENDED).contains(&idle)
+        let Some(seen) = self.flows.get(&key) else { return true };
+        let idle = self.tick - seen.tick;
+        let surely_alive = if seen.is_closing { 0 } else { SURELY_ALIVE };
+        idle <= surely_alive || idle >= seen.surely_ended()
     }
 
     /// A packet of a flow of which [`is_certain`](Self::is_certain).
-    pub fn packet(&mut self, key: Key, ends: bool) -> Expected {
-        let tick = self.tick;
-        self.flows.retain(|_, seen| tick - seen.tick < SURELY_ENDED);
+    pub fn packet(&mut self, key: Key, sign: Sign) -> Expected {
+        self.forget_ended();
         if let Some(seen) = self.flows.get_mut(&key) {
-            seen.tick = tick;
+            seen.tick = self.tick;
+            seen.is_closing |= sign == Sign::Closes;
             let backend = seen.backend;
-            if ends {
+            if sign == Sign::Ends {
                 self.flows.remove(&key);
             }
             return Expected::Backend(backend);
         }
+        let (tick, ends) = (self.tick, sign != Sign::Goes);
         match self.turns.first_mut() {
             None => Expected::Drop,
             Some(_) if ends => Expected::Any,
@@ -80,11 +105,16 @@ impl Model {
                     self.turns[0].1 = self.weight(backend);
                     self.turns.rotate_left(1);
                 }
-                self.flows.insert(key, Seen { backend, tick });
+                self.flows.insert(key, Seen { backend, tick, is_closing: false });
                 self.opened += 1;
                 Expected::Backend(backend)
             }
         }
+    }
+
+    fn forget_ended(&mut self) {
+        let tick = self.tick;
+        self.flows.retain(|_, seen| tick - seen.tick < seen.surely_ended());
     }
 
     fn weight(&self, backend: u16) -> u32 {
@@ -142,9 +172,9 @@ impl Model {
 
     /// All flows that have not ended; none if that is uncertain of one.
     pub fn certain_size(&mut self) -> Option<u64> {
-        let tick = self.tick;
-        self.flows.retain(|_, seen| tick - seen.tick < SURELY_ENDED);
-        let is_certain = self.flows.values().all(|seen| tick - seen.tick <= SURELY_ALIVE);
+        self.forget_ended();
+        let keys: Vec<Key> = self.flows.keys().copied().collect();
+        let is_certain = keys.into_iter().all(|key| self.is_certain(key));
         is_certain.then_some(self.flows.len() as u64)
     }
 }
