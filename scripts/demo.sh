@@ -92,7 +92,7 @@ echo "   64-byte frames only; 'make bench' measures properly)"
     2>"$out/bench.notes"
 
 echo
-echo "6. real traffic: two hosts (network namespaces) joined by firewall and balancer on AF_XDP, and"
+echo "6. real traffic: two hosts (network namespaces) joined by firewall and balancer on AF_XDP,"
 echo "   beside that by the kernel alone; then a rule inserted while a transfer runs"
 if unshare --net true 2>/dev/null; then
     "$freeport" bench apps --rounds 1 --out "$out/apps"

@@ -82,6 +82,8 @@ pub struct EndpointRow {
     pub bytes: u64,
     /// Frames that no port took.
     pub dropped: u64,
+    /// Frames that the port itself has lost; see [`Statistics::with_lost`].
+    pub lost: u64,
 }
 
 impl Statistics {
@@ -129,9 +131,20 @@ impl Statistics {
                     frames: counted.frames,
                     bytes: counted.bytes,
                     dropped: counted.dropped,
+                    lost: 0,
                 })
                 .collect(),
         }
+    }
+
+    /// The same with the frames that the ports of endpoints have lost: a receiver before it could
+    /// lend them, a transmitter behind itself. A device does not know of them.
+    pub fn with_lost<'e>(mut self, lost: impl IntoIterator<Item = (&'e str, u64)>) -> Self {
+        for (endpoint, lost) in lost {
+            let rows = self.endpoints.iter_mut();
+            rows.filter(|row| row.endpoint == endpoint).for_each(|row| row.lost += lost);
+        }
+        self
     }
 
     /// A table for people.
@@ -158,7 +171,7 @@ impl Statistics {
         };
         let endpoint = |row: &EndpointRow| {
             let names = [row.endpoint.clone(), row.direction.to_owned()];
-            [&names[..], &[row.frames, row.bytes, row.dropped].map(number)].concat()
+            [&names[..], &[row.frames, row.bytes, row.dropped, row.lost].map(number)].concat()
         };
         let titles = [
             "instance",
@@ -180,7 +193,7 @@ impl Statistics {
             )
             + "\n"
             + &table(
-                &["endpoint", "direction", "frames", "bytes", "dropped"],
+                &["endpoint", "direction", "frames", "bytes", "dropped", "lost"],
                 self.endpoints.iter().map(endpoint),
             )
     }
@@ -207,7 +220,7 @@ impl Statistics {
         let endpoint = |row: &EndpointRow| {
             json!({
                 "endpoint": row.endpoint, "direction": row.direction, "frames": row.frames,
-                "bytes": row.bytes, "dropped": row.dropped,
+                "bytes": row.bytes, "dropped": row.dropped, "lost": row.lost,
             })
         };
         json!({
@@ -264,6 +277,8 @@ impl Statistics {
         family(&mut out, "bytes", "Bytes that passed an outer end.", bytes);
         let drops = self.endpoints.iter().map(|row| (endpoint(row), row.dropped));
         family(&mut out, "frame_drops", "Frames that no port took.", drops);
+        let lost = self.endpoints.iter().map(|row| (endpoint(row), row.lost));
+        family(&mut out, "frames_lost", "Frames that a port has lost.", lost);
         out
     }
 }
@@ -340,7 +355,7 @@ mod tests {
         };
         let mut program = mac_swap();
         program.graph.instances[0].name = "a \"b\"\\c".into();
-        Statistics::new(&program, &counters)
+        Statistics::new(&program, &counters).with_lost([("to_tor", 4)])
     }
 
     #[test]
@@ -353,9 +368,9 @@ channel items packets bytes stalls dropped
 from_tor -> a \"b\"\\c.in 51 3 1624 0 0
 a \"b\"\\c.out -> to_tor 40 2 124 5 11
 
-endpoint  direction  frames  bytes  dropped
-from_tor  in              3   1624        0
-to_tor    out             2    124        1
+endpoint  direction  frames  bytes  dropped  lost
+from_tor  in              3   1624        0     0
+to_tor    out             2    124        1     4
 ";
         let squeeze = |text: &str| {
             let lines = text.lines();
@@ -379,6 +394,7 @@ to_tor    out             2    124        1
         let counts = ["items", "packets", "bytes", "stalls", "dropped"].map(|name| &row[name]);
         assert_eq!(counts, [40, 2, 124, 5, 11].map(|count| json!(count)).each_ref());
         assert_eq!(json["endpoints"][1]["bytes"], json!(124));
+        assert_eq!(json["endpoints"][1]["lost"], json!(4));
     }
 
     #[test]
@@ -393,6 +409,7 @@ to_tor    out             2    124        1
             r#"freeport_channel_stalls_total{channel="a \"b\"\\c.out -> to_tor"} 5"#,
             r#"freeport_channel_drops_total{channel="a \"b\"\\c.out -> to_tor"} 11"#,
             r#"freeport_bytes_total{endpoint="from_tor",direction="in"} 1624"#,
+            r#"freeport_frames_lost_total{endpoint="to_tor",direction="out"} 4"#,
         ];
         for line in expected {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");

@@ -19,6 +19,7 @@ use freeport_ir::channel_log::log_channels;
 use freeport_nic::call::Call;
 use freeport_nic::device::{Device, RunEnd};
 use freeport_nic::manager::Manager;
+use freeport_nic::server::JoinedPorts;
 use freeport_nic::workers::Placement;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -167,11 +168,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         manager.read(path)?;
     }
     let mut ports = ports::open(arguments)?;
-    let (mut manager, end) = match serve::name_of(arguments) {
+    let (mut manager, ports, end) = match serve::name_of(arguments) {
         Some(name) => serve::run(manager, ports, arguments, &name, how)?,
         None => {
             let end = finite::run(&mut manager, &mut ports, arguments)?;
-            (manager, end)
+            (manager, ports, end)
         }
     };
     print_told(&mut manager);
@@ -186,7 +187,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for path in &arguments.get {
         println!("{path} = {}", manager.read(path)?);
     }
-    print_stats(&manager, arguments.stats)?;
+    print_stats(&manager, &ports, arguments.stats)?;
     match end {
         RunEnd::Stalled(report) => bail!("the program stalls: {report}"),
         _ => Ok(ExitCode::SUCCESS),
@@ -225,8 +226,12 @@ fn name_of(manager: &Managed, instance: InstanceId) -> &str {
     &manager.device().program().instance(instance).name
 }
 
-fn print_stats(manager: &Managed, format: Option<StatsFormat>) -> anyhow::Result<()> {
-    let statistics = manager.statistics();
+fn print_stats(
+    manager: &Managed,
+    ports: &JoinedPorts,
+    format: Option<StatsFormat>,
+) -> anyhow::Result<()> {
+    let statistics = manager.statistics().with_lost(ports.lost());
     match format {
         Some(StatsFormat::Text) => print!("{}", statistics.text()),
         Some(StatsFormat::Json) => {

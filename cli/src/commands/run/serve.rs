@@ -33,7 +33,7 @@ pub fn run(
     arguments: &Arguments,
     name: &str,
     how: How,
-) -> anyhow::Result<(Managed, RunEnd)> {
+) -> anyhow::Result<(Managed, JoinedPorts, RunEnd)> {
     let (handle, jobs) = jobs().context("requests cannot be taken")?;
     stop_on_interrupts(handle.clone()).context("signals cannot be taken")?;
     let loader = Arc::new(Loader { library: arguments.library.folders(), how });
@@ -47,10 +47,11 @@ pub fn run(
     let mut worker = Worker::new(manager, ports, jobs, about(arguments, name));
     let end = worker.run();
     // Nobody's request waits for a worker that has ended.
-    let manager = worker.into_manager();
+    let (manager, ports) = worker.into_parts();
     drop(server);
     Ok((
         manager,
+        ports,
         match end? {
             WorkerEnd::Ended | WorkerEnd::Stopped => RunEnd::Ended,
             WorkerEnd::Stalled(report) => RunEnd::Stalled(report),

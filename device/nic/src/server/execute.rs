@@ -22,7 +22,7 @@ impl Control {
         work: Work,
     ) -> Answer {
         match work {
-            Work::Request(request) => self.carry_out(manager, request),
+            Work::Request(request) => self.carry_out(manager, ports, request),
             Work::Replace(loaded, is_forced) => self.replace(manager, ports, *loaded, is_forced),
         }
     }
@@ -60,7 +60,12 @@ impl Control {
         self.told.lose(told.lost);
     }
 
-    fn carry_out<D: Device>(&mut self, manager: &mut Manager<D>, request: Request) -> Answer {
+    fn carry_out<D: Device>(
+        &mut self,
+        manager: &mut Manager<D>,
+        ports: &JoinedPorts,
+        request: Request,
+    ) -> Answer {
         let failed = |error: crate::manager::ManagerError| error.to_string();
         match request {
             Request::Call(call) => manager.call(&call).map_err(failed),
@@ -77,7 +82,7 @@ impl Control {
             Request::Methods => Ok(json!(manager.methods())),
             Request::Tables => Ok(manager.tables()),
             Request::Stats(format) => {
-                let statistics = manager.statistics();
+                let statistics = manager.statistics().with_lost(ports.lost());
                 Ok(match format {
                     StatsFormat::Json => statistics.json(),
                     StatsFormat::Text => statistics.text().into(),

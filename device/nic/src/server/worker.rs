@@ -97,6 +97,13 @@ impl JoinedPorts {
         ports
     }
 
+    /// Frames that each port has lost, by its endpoint.
+    pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> {
+        let inputs = self.inputs.iter().map(|(endpoint, port)| (endpoint.as_str(), port.lost()));
+        let outputs = self.outputs.iter().map(|(endpoint, port)| (endpoint.as_str(), port.lost()));
+        inputs.chain(outputs)
+    }
+
     /// Whether an input may bring more.
     pub fn are_inputs_open(&self) -> bool {
         self.inputs.iter().any(|(_, port)| !port.is_ended())
@@ -155,9 +162,9 @@ impl Worker {
         Self { manager, ports, jobs, control }
     }
 
-    /// The device by names, for what comes behind the run.
-    pub fn into_manager(self) -> Manager<Box<dyn Device>> {
-        self.manager
+    /// The device by names and its ports, for what comes behind the run.
+    pub fn into_parts(self) -> (Manager<Box<dyn Device>>, JoinedPorts) {
+        (self.manager, self.ports)
     }
 
     /// Runs until every input has ended or somebody stops it. What has come out by then has left,
