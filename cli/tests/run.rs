@@ -90,6 +90,15 @@ fn instances_run_on_the_workers_they_are_placed_on() {
     let told = standard_output(&[&arguments[..], &more].concat());
     assert_eq!(told, "signal cnt: 100 0 0 0 0 0 0\nlogger.packets = 100\n");
     assert!(std::fs::metadata(&file).unwrap().len() > 35_000, "frames are missing");
+    let copies = ["--workers", "2", "--set", "cnt.count=7"];
+    let told = standard_output(&[&arguments[..6], &["--stats", "json"], &copies].concat());
+    let stats: Value = serde_json::from_str(&told).unwrap();
+    let packets = |name: &str| {
+        let mut rows = stats["instances"].as_array().unwrap().iter();
+        rows.find(|row| row["instance"] == name).unwrap()["packets_in"].as_u64().unwrap()
+    };
+    assert_eq!(packets("cnt"), 100);
+    assert_eq!(packets("cnt@0") + packets("cnt@1"), 100);
     let refused = |more: &[&str], reason: &str| {
         let told = complaint(&[&["run", PROGRAM, "--in", TRACE], more].concat());
         assert!(told.contains(reason), "{told}");

@@ -316,6 +316,14 @@ pub enum DeviceError {
     /// Instances that cannot be on the workers they were placed on.
     #[error(transparent)]
     Placement(#[from] crate::workers::PlacementError),
+    /// Something that all copies of an instance should have alike.
+    #[error("{instance} has another {what} in each copy: ask for one, {instance}@0, {instance}@1")]
+    CopiesDiffer {
+        /// Which instance.
+        instance: String,
+        /// What was asked for.
+        what: String,
+    },
     /// A worker of several that has ended, and why.
     #[error("worker {worker}: {reason}")]
     Worker {

@@ -9,7 +9,7 @@ use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, DeviceError};
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::manager::Manager;
-use freeport_nic::workers::{Placement, WorkersDevice};
+use freeport_nic::workers::{Placement, Replicas, WorkersDevice};
 use std::sync::Arc;
 
 /// What runs a program.
@@ -69,22 +69,36 @@ pub fn load(program: Program, how: How) -> anyhow::Result<Box<dyn Device + Send>
     Ok(device)
 }
 
-/// Loads a program on several workers, its instances where they are placed.
+/// What several workers do.
+pub enum Spread<'a> {
+    /// Each runs the instances that are placed on it.
+    Placed(&'a Placement),
+    /// Each runs a copy of the program: so many.
+    Copies(usize),
+}
+
+/// Loads a program on several workers.
 ///
 /// # Errors
 /// A placement that does not fit the program, and as for `load`.
-pub fn load_placed(
+pub fn load_spread(
     program: Program,
-    placement: &Placement,
+    spread: &Spread<'_>,
     cores: &[usize],
     how: How,
 ) -> anyhow::Result<Box<dyn Device>> {
     if how.on == Backend::Interpreter {
-        bail!("the interpreter runs on one worker; leave --place or --on interpreter away");
+        bail!("the interpreter runs on one worker: leave --place, --workers or --on away");
     }
-    let workers = placement.workers(&program)?;
     let (options, seed) = (freeport_native::Options::default(), how.seed.unwrap_or_default());
-    let mut device = WorkersDevice::load(Arc::new(program), &workers, cores, &options, seed)?;
+    let program = Arc::new(program);
+    let mut device: Box<dyn Device> = match spread {
+        Spread::Placed(placement) => {
+            let workers = placement.workers(&program)?;
+            Box::new(WorkersDevice::load(program, &workers, cores, &options, seed)?)
+        }
+        Spread::Copies(count) => Box::new(Replicas::load(program, *count, cores, &options, seed)?),
+    };
     device.set_breakpoints_enabled(how.has_breakpoints);
-    Ok(Box::new(device))
+    Ok(device)
 }

@@ -13,7 +13,7 @@ use crate::library::LibraryArguments;
 use crate::program;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use device::{Backend, How, Managed};
+use device::{Backend, How, Managed, Spread};
 use freeport_ir::InstanceId;
 use freeport_ir::channel_log::log_channels;
 use freeport_nic::call::Call;
@@ -46,7 +46,8 @@ enum StatsFormat {
     freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=out.pcap --signal cnt:0\n  \
     freeport run capture.cnp --in from_tor=gen:64x1000 --out to_tor=count --stats json\n  \
     freeport run capture.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --name capture\n  \
-    freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=count --place logger=1\n\n\
+    freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=count --place logger=1\n  \
+    freeport run firewall.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --workers 2\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
     gen:SIZE has no end, and @RATE behind either is the most frames a second. \
     An output is a file, or `count`. Either may be an interface: xdp:NAME, or xdp:NAME/QUEUE, by \
@@ -76,8 +77,13 @@ pub struct Arguments {
     /// native code only
     #[arg(long, value_name = "INSTANCE=WORKER,INSTANCE=WORKER")]
     place: Option<Placement>,
-    /// Keep workers 1, 2 and so on each on one of these processor cores, with --place
-    #[arg(long, value_name = "CORE,CORE", value_delimiter = ',', requires = "place")]
+    /// Run that many copies of the whole program, each on a worker, and steer every flow, both its
+    /// directions, to one of them; native code only
+    #[arg(long, value_name = "NUMBER", conflicts_with = "place")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
+    workers: Option<u8>,
+    /// Keep workers 1, 2 and so on each on one of these processor cores, with --place or --workers
+    #[arg(long, value_name = "CORE,CORE", value_delimiter = ',')]
     cores: Vec<usize>,
     /// Give a variable a value before the run; may be repeated
     #[arg(long, value_name = "INSTANCE.VARIABLE[INDEX]=VALUE")]
@@ -146,8 +152,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     log_channels(&mut loaded.program, &arguments.log)?;
     let how =
         How { on: arguments.on, seed: arguments.seed, has_breakpoints: arguments.breakpoints };
-    let device: Box<dyn Device> = match &arguments.place {
-        Some(placement) => device::load_placed(loaded.program, placement, &arguments.cores, how)?,
+    let placed = arguments.place.as_ref().map(Spread::Placed);
+    let spread = placed.or(arguments.workers.map(|count| Spread::Copies(count.into())));
+    let device: Box<dyn Device> = match spread {
+        Some(spread) => device::load_spread(loaded.program, &spread, &arguments.cores, how)?,
         None => device::load(loaded.program, how)?,
     };
     let mut manager = Manager::new(device, loaded.layouts);

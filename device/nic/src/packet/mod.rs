@@ -6,6 +6,7 @@
 
 pub mod checksum;
 pub mod ethernet;
+pub mod flow_hash;
 pub mod ipv4;
 pub mod tcp;
 pub mod udp;

@@ -28,7 +28,7 @@
 mod arena;
 mod capture;
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 mod fault;
 mod memory;
 mod pace;

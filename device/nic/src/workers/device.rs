@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A program on several workers, as one device.
 
-use super::crew::{Crew, Job, MOST_TURNS_ALONE, Post};
+use super::crew::{Crew, Job, Post};
 use super::partition::{Link, Part, Partition};
 use super::ring::{frame_ring, slot_ring};
+use super::run::{self, Host, Turn};
 use crate::cpu::{CpuDevice, LinkEnd};
 use crate::device::{
-    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
+    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, Told,
 };
 use crate::replace::Transfer;
 use freeport_ir::oracle::{ChannelCounters, InstanceCounters, TableEntries};
@@ -15,13 +16,9 @@ use freeport_native::{Options, RunStatus};
 use std::sync::Arc;
 
 /// Frames that a ring between two workers holds.
-const RING_FRAMES: usize = 512;
+pub(super) const RING_FRAMES: usize = 512;
 /// Bytes of a ring of records.
 const RING_RECORD_BYTES: usize = 1 << 17;
-
-/// Turns in which items came from other workers, and no frame from or to a port, after which a run
-/// gives way to its caller.
-const MOST_TURNS_INSIDE: u32 = 1 << 16;
 
 /// A program in parts, each of them native code on a thread of its own. The thread that calls
 /// [`run`](Device::run) is worker 0, which has the ports.
@@ -93,12 +90,6 @@ impl WorkersDevice {
         self.instances.get(instance.index()).copied().ok_or_else(unknown)
     }
 
-    /// Which instance of the program one of a part is. Those that were put in have no breakpoints,
-    /// and no words.
-    fn name_of(&self, part: usize, there: InstanceId) -> InstanceId {
-        self.parts[part].instances[there.index()].unwrap_or(there)
-    }
-
     fn ask<T>(
         &self,
         instance: InstanceId,
@@ -116,32 +107,24 @@ impl WorkersDevice {
         let (part, there) = self.place(instance)?;
         self.crew.tell(part, |device| tell(device, there))?
     }
+}
 
-    /// Why nobody has anything to do.
-    fn rest(&self, bound: &mut Bound<'_>) -> Result<RunEnd, DeviceError> {
-        let is_empty_below = bound.flush(&self.program)?;
-        let is_waiting = self.crew.ask(0, |device| device.is_blocked())?;
-        if is_waiting || !is_empty_below {
-            return Ok(RunEnd::OutputFull);
-        }
-        let statuses = self.crew.statuses();
-        if statuses.iter().any(|(_, status)| *status == RunStatus::Budget) {
-            return Ok(RunEnd::Paused);
-        }
-        if !bound.are_inputs_ended() {
-            return Ok(RunEnd::Idle);
-        }
-        let lines = statuses.into_iter().filter_map(|(worker, status)| {
-            let text = match status {
-                RunStatus::Idle | RunStatus::Budget | RunStatus::Breakpoint(_) => return None,
-                RunStatus::Stalled(stall) => stall.to_string(),
-                RunStatus::OutputFull => "another worker takes no more from it".into(),
-                RunStatus::RecordFull => "the recording is full".into(),
-            };
-            Some(format!("worker {worker}: {text}"))
-        });
-        let lines: Vec<String> = lines.collect();
-        Ok(if lines.is_empty() { RunEnd::Ended } else { RunEnd::Stalled(lines.join("\n")) })
+impl Host<CpuDevice<'static>> for WorkersDevice {
+    fn program(&self) -> &Program {
+        &self.program
+    }
+
+    fn turn(device: &mut CpuDevice<'static>, bound: &mut Bound<'_>, run: &mut Run) -> Turn {
+        device.turn(bound, run)
+    }
+
+    fn is_blocked(device: &CpuDevice<'static>) -> bool {
+        device.is_blocked()
+    }
+
+    /// Instances that were put in have no breakpoints, and no words.
+    fn name_of(&self, part: usize, there: InstanceId) -> InstanceId {
+        self.parts[part].instances[there.index()].unwrap_or(there)
     }
 }
 
@@ -182,43 +165,7 @@ impl Device for WorkersDevice {
 
     fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError> {
         let mut bound = ports.bind(&self.program)?;
-        let mut run = Run::default();
-        let (mut looks, mut turns_inside) = (0, 0);
-        self.crew.arrive();
-        loop {
-            // While an instance rests at a breakpoint, no frame comes in, and the rest goes on.
-            let is_held = self.crew.held().is_some();
-            let inputs = if is_held { std::mem::take(&mut bound.inputs) } else { vec![] };
-            let before = run.received + run.sent;
-            let turn = self.crew.turn(|device| device.turn(&mut bound, &mut run));
-            if is_held {
-                bound.inputs = inputs;
-            }
-            let (status, has_moved) = turn?;
-            if let Some((part, there)) = self.crew.held() {
-                bound.flush(&self.program)?;
-                run.end = RunEnd::Breakpoint(self.name_of(part, there));
-                return Ok(run);
-            }
-            looks = if has_moved { 0 } else { looks + 1 };
-            let goes_on = status == RunStatus::Budget && looks < MOST_TURNS_ALONE;
-            if !has_moved && !goes_on && self.crew.rests() {
-                run.end = self.rest(&mut bound)?;
-                return Ok(run);
-            }
-            // Turns without frames are not counted, because others work meanwhile; but what goes
-            // round between workers may do so for ever.
-            let has_passed = run.received + run.sent != before;
-            turns_inside = if has_passed { 0 } else { turns_inside + u32::from(has_moved) };
-            let is_over = has_passed && bound.gives_way() || turns_inside == MOST_TURNS_INSIDE;
-            if is_over || bound.is_pause_wanted() {
-                run.end = RunEnd::Paused;
-                return Ok(run);
-            }
-            if !has_moved && !goes_on {
-                self.crew.wait(looks);
-            }
-        }
+        run::run(self, &self.crew, &mut bound)
     }
 
     fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError> {

@@ -7,10 +7,14 @@ mod crew;
 mod device;
 mod partition;
 mod placement;
+mod replicas;
 pub(crate) mod ring;
+mod run;
+mod steer;
 #[cfg(test)]
 mod tests;
 
 pub use device::WorkersDevice;
 pub use partition::{Link, Part, Partition};
 pub use placement::{MAX_WORKERS, Placement, PlacementError};
+pub use replicas::Replicas;

@@ -11,7 +11,7 @@
 //! | 16..20 | by how many bytes its start has moved since it entered the graph, signed |
 
 use super::slots::{SlotReader, SlotWriter, slot_ring};
-use crate::port::{Batch, Frame, HEADROOM, MAX_FRAME};
+use crate::port::{Batch, Frame, Frames, HEADROOM, MAX_FRAME, PortError, Transmit};
 
 /// Most bytes of a packet inside a graph: it entered with [`MAX_FRAME`] at most, and grew by its
 /// head room.
@@ -85,6 +85,26 @@ impl FrameWriter {
     }
 }
 
+impl Transmit for FrameWriter {
+    fn transmit(&mut self, frames: Frames<'_>) -> Result<usize, PortError> {
+        let mut sent = 0;
+        loop {
+            let note = |(frame, bytes): (&Frame, _)| {
+                let Frame { length, original_length, timestamp_ns, .. } = *frame;
+                (Note { length, original_length, timestamp_ns, moved: 0 }, Some(bytes))
+            };
+            match self.fill(frames.behind(sent).iter().map(note)) {
+                0 => return Ok(sent),
+                count => sent += count,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<bool, PortError> {
+        Ok(true)
+    }
+}
+
 impl FrameReader {
     /// Lends up to `most` frames, and by how much the start of each has moved. They stay in the
     /// ring until they are given back.
@@ -136,6 +156,24 @@ impl Note {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::{Captured, conformance};
+    use std::cell::RefCell;
+
+    /// A writer with the reader at its other end.
+    struct Port {
+        writer: FrameWriter,
+        reader: RefCell<FrameReader>,
+    }
+
+    impl Transmit for Port {
+        fn transmit(&mut self, frames: Frames<'_>) -> Result<usize, PortError> {
+            self.writer.transmit(frames)
+        }
+
+        fn flush(&mut self) -> Result<bool, PortError> {
+            self.writer.flush()
+        }
+    }
 
     #[test]
     fn frames_keep_bytes_notes_and_order_around_the_ring() {
@@ -168,6 +206,26 @@ mod tests {
         }
         let (rest, _) = reader.lend(4);
         assert!(read > 20 && written - read <= 4 && !rest.is_empty());
+    }
+
+    #[test]
+    fn as_a_port_it_conforms() {
+        conformance::check_transmitter(
+            || {
+                let (writer, reader) = frame_ring(64);
+                Port { writer, reader: RefCell::new(reader) }
+            },
+            |port| {
+                let mut reader = port.reader.borrow_mut();
+                let (batch, _) = reader.lend(usize::MAX);
+                let captured = |(frame, bytes): (&Frame, &[u8])| Captured {
+                    bytes: bytes.to_vec(),
+                    original_length: frame.original_length,
+                    timestamp_ns: frame.timestamp_ns,
+                };
+                batch.as_frames().iter().map(captured).collect()
+            },
+        );
     }
 
     #[test]

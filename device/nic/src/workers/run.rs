@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A run of several workers, as its caller sees it: it does the turns of worker 0, which has the
+//! ports, until nobody has anything to do.
+
+use super::crew::{Crew, Job, MOST_TURNS_ALONE};
+use crate::device::{Bound, DeviceError, Run, RunEnd};
+use freeport_ir::{InstanceId, Program};
+use freeport_native::RunStatus;
+
+/// Turns in which items came from other workers, and no frame from or to a port, after which a run
+/// gives way to its caller.
+const MOST_TURNS_INSIDE: u32 = 1 << 16;
+
+/// What a device has to say about its jobs.
+pub(super) trait Host<J> {
+    /// What is loaded.
+    fn program(&self) -> &Program;
+
+    /// Does a turn of worker 0 between the ports.
+    ///
+    /// # Errors
+    /// What went wrong at a port, or in the device.
+    fn turn(job: &mut J, bound: &mut Bound<'_>, run: &mut Run) -> Turn;
+
+    /// Whether frames wait for a port that has no room.
+    fn is_blocked(job: &J) -> bool;
+
+    /// Which instance of the program one of a station's job is.
+    fn name_of(&self, station: usize, there: InstanceId) -> InstanceId;
+}
+
+/// What a turn came to, and whether anything moved.
+pub(super) type Turn = Result<(RunStatus, bool), DeviceError>;
+
+/// Runs until nobody has anything to do, or the caller is to be asked.
+///
+/// # Errors
+/// What went wrong at a port, or in a worker.
+pub(super) fn run<J: Job + 'static, H: Host<J>>(
+    host: &H,
+    crew: &Crew<J>,
+    bound: &mut Bound<'_>,
+) -> Result<Run, DeviceError> {
+    let mut run = Run::default();
+    let (mut looks, mut turns_inside) = (0, 0);
+    crew.arrive();
+    loop {
+        // While an instance rests at a breakpoint, no frame comes in, and the rest goes on.
+        let is_held = crew.held().is_some();
+        let inputs = if is_held { std::mem::take(&mut bound.inputs) } else { vec![] };
+        let before = run.received + run.sent;
+        let turn = crew.turn(|job| H::turn(job, bound, &mut run));
+        if is_held {
+            bound.inputs = inputs;
+        }
+        let (status, has_moved) = turn?;
+        if let Some((station, there)) = crew.held() {
+            bound.flush(host.program())?;
+            run.end = RunEnd::Breakpoint(host.name_of(station, there));
+            return Ok(run);
+        }
+        looks = if has_moved { 0 } else { looks + 1 };
+        let goes_on = status == RunStatus::Budget && looks < MOST_TURNS_ALONE;
+        if !has_moved && !goes_on && crew.rests() {
+            run.end = rest::<J, H>(host, crew, bound)?;
+            return Ok(run);
+        }
+        // Turns without frames are not counted, because others work meanwhile; but what goes round
+        // between workers may do so for ever.
+        let has_passed = run.received + run.sent != before;
+        turns_inside = if has_passed { 0 } else { turns_inside + u32::from(has_moved) };
+        let is_over = has_passed && bound.gives_way() || turns_inside == MOST_TURNS_INSIDE;
+        if is_over || bound.is_pause_wanted() {
+            run.end = RunEnd::Paused;
+            return Ok(run);
+        }
+        if !has_moved && !goes_on {
+            crew.wait(looks);
+        }
+    }
+}
+
+/// Why nobody has anything to do.
+fn rest<J: Job + 'static, H: Host<J>>(
+    host: &H,
+    crew: &Crew<J>,
+    bound: &mut Bound<'_>,
+) -> Result<RunEnd, DeviceError> {
+    let is_empty_below = bound.flush(host.program())?;
+    if crew.ask(0, |job| H::is_blocked(job))? || !is_empty_below {
+        return Ok(RunEnd::OutputFull);
+    }
+    let statuses = crew.statuses();
+    if statuses.iter().any(|(_, status)| *status == RunStatus::Budget) {
+        return Ok(RunEnd::Paused);
+    }
+    if !bound.are_inputs_ended() {
+        return Ok(RunEnd::Idle);
+    }
+    let lines = statuses.into_iter().filter_map(|(worker, status)| {
+        let text = match status {
+            RunStatus::Idle | RunStatus::Budget | RunStatus::Breakpoint(_) => return None,
+            RunStatus::Stalled(stall) => stall.to_string(),
+            RunStatus::OutputFull => "another worker takes no more from it".into(),
+            RunStatus::RecordFull => "the recording is full".into(),
+        };
+        Some(format!("worker {worker}: {text}"))
+    });
+    let lines: Vec<String> = lines.collect();
+    Ok(if lines.is_empty() { RunEnd::Ended } else { RunEnd::Stalled(lines.join("\n")) })
+}
