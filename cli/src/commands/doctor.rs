@@ -132,7 +132,8 @@ fn compiles(compiler: &Path) -> Result<(), String> {
 fn cores() -> Finding {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let state = if count > 1 { State::Present } else { State::Limited };
-    let meaning = "a graph runs on one; with a single core, generators and ports share it";
+    let meaning =
+        "a graph runs on one, or where its instances are placed; a single core is shared by all";
     Finding { name: "cores", state, seen: format!("{count} usable"), meaning }
 }
 
