@@ -11,16 +11,19 @@ fn repository() -> PathBuf {
 
 /// Runs an application on the sample capture; what it prints, and the capture it writes.
 fn run(application: &str, machine: &str, gets: &[&str]) -> (String, Vec<u8>) {
+    let gets = gets.iter().flat_map(|get| ["--get", get]);
+    run_to("to_tor", application, machine, &gets.collect::<Vec<_>>())
+}
+
+/// The same with the end that it leaves by, and other arguments.
+fn run_to(end: &str, application: &str, machine: &str, others: &[&str]) -> (String, Vec<u8>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out.pcap");
     let [program, initial] = ["cnp", "json"].map(|kind| format!("examples/{application}.{kind}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     command.args(["run", &program, "--init", &initial, "--on", machine]);
     command.args(["--in", "from_tor=examples/traces/sample.pcap"]);
-    command.args(["--out", &format!("to_tor={}", out.display())]);
-    for get in gets {
-        command.args(["--get", get]);
-    }
+    command.args(["--out", &format!("{end}={}", out.display())]).args(others);
     command.current_dir(repository()).stdin(Stdio::null());
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("FREEPORT_ELEMENTS");
     let output = command.output().expect("it can be started");
@@ -35,14 +38,34 @@ fn run_on_both(application: &str, gets: &[&str]) -> (String, usize) {
     let interpreted = run(application, "interpreter", gets);
     assert_eq!(native.0, interpreted.0);
     assert!(native.1 == interpreted.1, "the captures differ");
-    let mut left = &native.1[24..];
-    let mut frames = 0;
+    (native.0, frames(&native.1).len())
+}
+
+/// The frames of a capture.
+fn frames(capture: &[u8]) -> Vec<&[u8]> {
+    let mut left = &capture[24..];
+    let mut frames = vec![];
     while let Some(header) = left.get(..16) {
         let length = u32::from_le_bytes(header[8..12].try_into().expect("4 bytes"));
-        left = &left[16 + length as usize..];
-        frames += 1;
+        let (frame, rest) = left[16..].split_at(length as usize);
+        frames.push(frame);
+        left = rest;
     }
-    (native.0, frames)
+    frames
+}
+
+#[test]
+fn the_gateway_tunnels_what_its_firewall_passes() {
+    let http = "wildcard.insert({target_port: 80, protocol: 6}, \
+                {target_port: 65535, protocol: 255}, 0, 10)";
+    let run = |application, machine| run_to("to_nic", application, machine, &["--call", http]).1;
+    let gateway = run("gateway", "native");
+    assert!(gateway == run("gateway", "interpreter"), "the captures differ");
+    let tunnelled: Vec<&[u8]> = frames(&gateway).iter().map(|frame| &frame[42..]).collect();
+    let passed = run("gateway_firewall", "native");
+    // The packets to port 80; the capture has none to port 22, and no echoes.
+    assert_eq!(tunnelled.len(), 43);
+    assert!(tunnelled == frames(&passed), "what is in the tunnels is what went in");
 }
 
 #[test]
