@@ -67,9 +67,10 @@ install_rust() {
     echo "install.sh: installing a Rust toolchain with rustup" >&2
     local rustup
     rustup=$(mktemp)
-    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o "$rustup"
+    curl --proto '=https' --tlsv1.2 -sSf -o "$rustup" \
+        https://static.rust-lang.org/rustup/rustup-init.sh
     sh "$rustup" -y --quiet --profile minimal --component rustfmt --component clippy \
-        --default-toolchain stable --no-modify-path </dev/null
+        --default-toolchain stable --no-modify-path </dev/null >/dev/null
     rm -f "$rustup"
 }
 
