@@ -2,8 +2,8 @@
 //! Packets written in a line of text, such as `tcp 10.0.0.1:80 > 10.0.0.2:9 len 64 flags syn`.
 //! Lengths are those of the whole frame without its check sequence; checksums come out right.
 
-use freeport_nic::packet::ethernet::{self, Address};
-use freeport_nic::packet::{ipv4, tcp, udp};
+use super::link;
+use freeport_nic::packet::{ethernet, ipv4, tcp, udp};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -20,7 +20,8 @@ pub fn build(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, S
         "hex" => hex(rest),
         "tcp" => internet_packet(ipv4::TCP, rest),
         "udp" => internet_packet(ipv4::UDP, rest),
-        "eth" => ethernet_frame(rest),
+        "eth" => link::frame(rest),
+        "arp" => link::arp(rest),
         name => {
             let mut bytes = named.get(name).ok_or(format!("there is no packet `{name}`"))?.clone();
             let patches = rest.trim();
@@ -107,25 +108,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn ethernet_frame(text: &str) -> Result<Vec<u8>, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let [source, ">", target, rest @ ..] = words.as_slice() else {
-        return Err("expected `eth MAC > MAC type 0x0800 len 64`".into());
-    };
-    let fields = Fields::parse(rest, &["type", "len"])?;
-    let ether_type = fields.number("type", 0x88b5, 0xffff)? as u16;
-    let mut frame = filled(&fields, ethernet::HEADER_BYTES)?;
-    ethernet::Header { target: mac(target)?, source: mac(source)?, ether_type }.emit(&mut frame);
-    Ok(frame)
-}
-
-fn mac(text: &str) -> Result<Address, String> {
-    let bytes: Result<Vec<u8>, _> =
-        text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
-    let bytes = bytes.ok().and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
-    bytes.map(Address).ok_or(format!("`{text}` is no MAC address"))
-}
-
 fn internet_packet(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [source, ">", target, rest @ ..] = words.as_slice() else {
@@ -133,16 +115,14 @@ fn internet_packet(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
     };
     let address = |text: &str| text.parse().map_err(|error| format!("`{text}`: {error}"));
     let (source, target): (SocketAddrV4, SocketAddrV4) = (address(source)?, address(target)?);
-    let fields = Fields::parse(rest, &["len", "ttl", "id", "flags", "seq", "ack"])?;
+    let known = ["len", "ttl", "id", "flags", "seq", "ack"];
+    let fields = Fields::parse(rest, &[&known, &link::TAGS[..]].concat())?;
     let is_tcp = protocol == ipv4::TCP;
     let transport_at = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
     let header_bytes = if is_tcp { tcp::HEADER_BYTES } else { udp::HEADER_BYTES };
     let mut frame = filled(&fields, transport_at + header_bytes)?;
-    let link = ethernet::Header {
-        target: Address([2, 0, 0, 0, 0, 2]),
-        source: Address([2, 0, 0, 0, 0, 1]),
-        ether_type: ethernet::IPV4,
-    };
+    let link =
+        ethernet::Header { target: link::TARGET, source: link::SOURCE, ether_type: ethernet::IPV4 };
     let network = ipv4::Header {
         source: u32::from(*source.ip()),
         target: u32::from(*target.ip()),
@@ -169,7 +149,7 @@ fn internet_packet(protocol: u8, text: &str) -> Result<Vec<u8>, String> {
         let header = udp::Header { source: ports.0, target: ports.1 };
         header.emit(segment, network.source, network.target);
     }
-    Ok(frame)
+    link::tagged(frame, &fields)
 }
 
 /// A byte of TCP flags.
@@ -181,13 +161,15 @@ pub(super) fn flags(text: &str) -> Result<u8, String> {
     })
 }
 
-/// A frame of the length that the fields ask for, whose bytes differ from their neighbours so that
-/// one out of place shows.
-fn filled(fields: &Fields<'_>, least: usize) -> Result<Vec<u8>, String> {
+/// A frame of the length that the fields ask for, less its tags, whose bytes differ from their
+/// neighbours so that one out of place shows.
+pub(super) fn filled(fields: &Fields<'_>, least: usize) -> Result<Vec<u8>, String> {
     let length = fields.number("len", 64, freeport_nic::port::MAX_FRAME as u64)? as usize;
-    if length < least {
-        return Err(format!("len is at least {least}"));
+    let tags = link::tag_bytes(fields);
+    if length < least + tags {
+        return Err(format!("len is at least {}", least + tags));
     }
+    let length = length - tags;
     Ok((0..length).map(|at| (at * 7 + 1) as u8).collect())
 }
 
@@ -213,13 +195,6 @@ mod tests {
     }
 
     #[test]
-    fn ethernet_frames_name_the_source_first() {
-        let frame = packet("eth 02:00:00:00:00:01 > 02:00:00:00:00:02 type 0x0806 len 60");
-        assert_eq!(frame[..14], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 6]);
-        assert_eq!(frame.len(), 60);
-    }
-
-    #[test]
     fn nonsense_is_refused() {
         for text in [
             "hex",
@@ -231,7 +206,6 @@ mod tests {
             "udp 10.0.0.1:80 > 10.0.0.2:9 ttl 256",
             "udp 10.0.0.1:80 > 10.0.0.2:9 ttl",
             "tcp 10.0.0.1:80 > 10.0.0.2:9 flags nice",
-            "eth 1:2 > 3:4",
             "nobody",
         ] {
             assert!(build(text, &BTreeMap::new()).is_err(), "{text}");

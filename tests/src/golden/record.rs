@@ -2,6 +2,7 @@
 //! Records written in a line of text, as the bytes that they have in memory: tuples and matches of
 //! `elements/records.cnp`, and any others by the widths of their fields.
 
+use super::link::mac;
 use super::packet::{Fields, flags, number};
 use freeport_ir::Bits;
 use std::collections::BTreeMap;
@@ -37,9 +38,10 @@ pub fn value(word: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, S
     if let Some(bytes) = named.get(word) {
         return Ok(bytes.clone());
     }
-    let value = match word.parse::<Ipv4Addr>() {
-        Ok(address) => u32::from(address).into(),
-        Err(_) => number(word)?,
+    let value = match (word.parse::<Ipv4Addr>(), mac(word)) {
+        (Ok(address), _) => u32::from(address).into(),
+        (_, Ok(mac)) => mac.0.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+        _ => number(word)?,
     };
     Ok(value.to_le_bytes().to_vec())
 }
