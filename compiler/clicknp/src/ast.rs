@@ -11,6 +11,21 @@ pub struct File {
     pub items: Vec<TopItem>,
 }
 
+impl File {
+    /// The types that it declares at its top level.
+    pub fn type_names(&self) -> impl Iterator<Item = &str> {
+        fn name(item: &TopItem) -> Option<&Name> {
+            match item {
+                TopItem::Record(record) => record.name.as_ref(),
+                TopItem::Typedef(typedef) => Some(&typedef.name),
+                TopItem::Enum(one) => one.name.as_ref(),
+                _ => None,
+            }
+        }
+        self.items.iter().filter_map(name).map(|name| name.text.as_str())
+    }
+}
+
 /// What stands at the top level of a file.
 #[derive(Clone, Debug)]
 pub enum TopItem {

@@ -2,13 +2,17 @@
 //! Loads a program: its file, the files it imports, and the library files of the elements it uses
 //! without defining them. Each file is read once, however often and in whatever circle it is
 //! imported.
+//!
+//! Which names are types decides how a text is parsed, so once all files are there each is parsed
+//! again, knowing the types of all that it imports, directly or not. What imports it does not matter
+//! to it, nor do library files that are found by an element's name.
 
 use crate::ast::{ConfigStatement, File, Import, Name, TopItem};
 use crate::diagnostic::Diagnostic;
 use crate::library::{FILE_BYTES_MAX, Index, read};
-use crate::parser::parse_file;
+use crate::parser::parse_file_knowing;
 use crate::source::{SourceMap, Span};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Files that were parsed.
@@ -25,7 +29,7 @@ pub struct Loaded {
 /// Loads the program in the file `path`. `library` lists folders, searched in order.
 pub fn load_file(path: &Path, library: &[PathBuf]) -> Loaded {
     let mut loader = Loader::new(library);
-    loader.seen.extend(path.canonicalize());
+    loader.seen.extend(path.canonicalize().map(|path| (path, Some(0))));
     match read(path) {
         Ok(text) => loader.load(path, text),
         Err(error) => {
@@ -47,14 +51,17 @@ pub fn load_text(name: &Path, text: impl Into<String>, library: &[PathBuf]) -> L
 struct Loader<'a> {
     library: &'a [PathBuf],
     index: Option<Index>,
-    /// Files that were read, by their canonical paths.
-    seen: HashSet<PathBuf>,
+    /// Files that were read, by their canonical paths; nothing for those that cannot be.
+    seen: HashMap<PathBuf, Option<usize>>,
+    /// By file number: what it imports.
+    imports: Vec<Vec<usize>>,
     loaded: Loaded,
 }
 
 impl<'a> Loader<'a> {
     fn new(library: &'a [PathBuf]) -> Self {
-        Self { library, index: None, seen: HashSet::new(), loaded: Loaded::default() }
+        let (seen, imports, loaded) = (HashMap::new(), vec![], Loaded::default());
+        Self { library, index: None, seen, imports, loaded }
     }
 
     fn load(mut self, path: &Path, text: String) -> Loaded {
@@ -71,7 +78,18 @@ impl<'a> Loader<'a> {
                 self.find_undefined(&mut missing);
             }
         }
+        self.parse_again();
         self.loaded
+    }
+
+    /// Parses every file, knowing the types it can use; this time errors are reported.
+    fn parse_again(&mut self) {
+        let Loaded { files, sources, diagnostics } = &mut self.loaded;
+        let types: Vec<HashSet<String>> =
+            (0..files.len()).map(|file| types_of(file, files, &self.imports)).collect();
+        for (number, (file, types)) in files.iter_mut().zip(types).enumerate() {
+            *file = parse_file_knowing(sources, number as u32, &types, diagnostics);
+        }
     }
 
     fn add(&mut self, path: &Path, text: String) {
@@ -82,8 +100,10 @@ impl<'a> Loader<'a> {
             let span = Span { file, start: 0, end: 0 };
             self.loaded.diagnostics.push(Diagnostic::error("E0517", span, message));
         }
-        let diagnostics = &mut self.loaded.diagnostics;
-        self.loaded.files.push(parse_file(&self.loaded.sources, file, diagnostics));
+        let known = HashSet::new();
+        let parsed = parse_file_knowing(&self.loaded.sources, file, &known, &mut vec![]);
+        self.loaded.files.push(parsed);
+        self.imports.push(vec![]);
     }
 
     /// Reads an imported file: relative to the importing one, else to the library.
@@ -99,21 +119,29 @@ impl<'a> Loader<'a> {
             let help = format!("looked for {}", places.join(" and "));
             return self.loaded.diagnostics.push(error.help(help));
         };
-        self.read(found, import.span);
+        let imported = self.read(found, import.span);
+        self.imports[from].extend(imported);
     }
 
-    fn read(&mut self, path: &Path, span: Span) {
+    /// The number of a file, which is read now unless it was before.
+    fn read(&mut self, path: &Path, span: Span) -> Option<usize> {
         let canonical = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        if !self.seen.insert(canonical) {
-            return;
+        if let Some(number) = self.seen.get(&canonical) {
+            return *number;
         }
-        match read(path) {
-            Ok(text) => self.add(path, text),
+        let number = match read(path) {
+            Ok(text) => {
+                self.add(path, text);
+                Some(self.loaded.files.len() - 1)
+            }
             Err(error) => {
                 let message = format!("cannot read `{}`: {error}", path.display());
                 self.loaded.diagnostics.push(Diagnostic::error("E0517", span, message));
+                None
             }
-        }
+        };
+        self.seen.insert(canonical, number);
+        number
     }
 
     /// Reads the library files of the elements that are used and not defined.
@@ -125,10 +153,22 @@ impl<'a> Loader<'a> {
             let library = self.library;
             let index = self.index.get_or_insert_with(|| Index::of(library));
             if let Some(path) = index.file_of(&name.text).map(Path::to_path_buf) {
-                self.read(&path, name.span);
+                _ = self.read(&path, name.span);
             }
         }
     }
+}
+
+/// The types that a file declares and imports.
+fn types_of(file: usize, files: &[File], imports: &[Vec<usize>]) -> HashSet<String> {
+    let mut reached = HashSet::new();
+    let mut waiting = vec![file];
+    while let Some(file) = waiting.pop() {
+        if reached.insert(file) {
+            waiting.extend(&imports[file]);
+        }
+    }
+    reached.iter().flat_map(|file| files[*file].type_names()).map(String::from).collect()
 }
 
 fn imports_of(file: &File) -> Vec<Import> {
@@ -186,6 +226,27 @@ mod tests {
         let loaded = load_file(&top.path().join("a.cnp"), &[]);
         assert_eq!(loaded.diagnostics.len(), 0);
         assert_eq!(names(&loaded), ["a.cnp", "b.cnp", "c.cnp"]);
+    }
+
+    #[test]
+    fn types_of_imports_are_types_and_those_of_importers_are_not() {
+        let top = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(top.path().join(name), text).unwrap();
+        write("a.cnp", "import \"b.cnp\" uint f(uint x) { return (far)-x; } typedef uint own;");
+        write("b.cnp", "import \"c.cnp\" uint g(uint x) { const int own = 4; return (own)-x; }");
+        write("c.cnp", "import \"a.cnp\" typedef uint far;");
+        write("d.cnp", "import \"e.cnp\" typedef uint outer;");
+        write("e.cnp", "const int outer = 4; uint g(uint x) { return (outer)-x; }");
+        let is_cast = |loaded: &Loaded, file: usize| {
+            assert_eq!(loaded.diagnostics.len(), 0);
+            let text = format!("{:?}", loaded.files[file].items);
+            assert_ne!(text.contains("Cast("), text.contains("Binary(Sub"), "{text}");
+            text.contains("Cast(")
+        };
+        let circle = load_file(&top.path().join("a.cnp"), &[]);
+        assert!(is_cast(&circle, 0), "through two imports");
+        assert!(!is_cast(&circle, 1), "a variable");
+        assert!(!is_cast(&load_file(&top.path().join("d.cnp"), &[]), 1), "no type in that file");
     }
 
     #[test]

@@ -62,7 +62,10 @@ impl<'a> Body<'_, 'a> {
                 self.cast(&ty, value, expr.span)
             }
             ExprKind::SizeofExpr(value) => {
-                let ty = self.type_of(value)?;
+                let ty = match self.type_called(value)? {
+                    Some(ty) => ty,
+                    None => self.type_of(value)?,
+                };
                 if let Type::Packet(_) = ty {
                     return Err(self.packet_kept(expr.span));
                 }
@@ -164,16 +167,48 @@ impl<'a> Body<'_, 'a> {
             Some(Binding::Keyed(_)) => Err(self.table_as_value(name, span)),
             Some(Binding::Instances(_)) => Err(self.instance_as_value(name, span)),
             Some(Binding::Port(side, at)) => self.port_bits(side, at, span),
-            Some(Binding::Type(_) | Binding::Function(_)) => {
+            Some(Binding::Type(_)) => Err(self.type_as_value(name, span)),
+            Some(Binding::Function(_)) => {
                 let message = format!("`{name}` is not a variable");
                 Err(self.report(
                     Diagnostic::error("E0205", span, message)
-                        .label("a value is needed here")
-                        .help("call it, if it is a function; declare a variable, if it is a type"),
+                        .label("a function; a value is needed here")
+                        .help("call it: write `(` and its arguments after its name"),
                 ))
+            }
+            None if self.lowering.global_type(name, span)?.is_some() => {
+                Err(self.type_as_value(name, span))
             }
             None => Err(self.unknown_name(name, span)),
         }
+    }
+
+    /// The type that stands where an expression could: the parser cannot know those that a template
+    /// is given, and those of library files that are found without an import.
+    fn type_called(&mut self, expr: &Expr) -> Lowered<Option<Type>> {
+        let ExprKind::Name(name, args) = &expr.kind else { return Ok(None) };
+        match self.lookup(name) {
+            Some(Binding::Type(ty)) => Ok(Some(ty)),
+            None if args.is_empty() => self.lowering.global_type(name, expr.span),
+            _ => Ok(None),
+        }
+    }
+
+    /// Reports a type where a value is needed. The span of `(T)` includes the parentheses.
+    fn type_as_value(&mut self, name: &str, span: Span) -> Reported {
+        let is_in_parentheses = (span.end - span.start) as usize > name.len();
+        let help = match is_in_parentheses {
+            true => format!(
+                "`({name}) -x` is read as a subtraction, since `{name}` might be a number: write \
+                 `({name})(-x)`, or `typename {name}` among the template's parameters"
+            ),
+            false => "declare a variable of this type and use that".to_string(),
+        };
+        self.report(
+            Diagnostic::error("E0205", span, format!("`{name}` is a type, not a value"))
+                .label("a value is needed here")
+                .help(help),
+        )
     }
 
     /// The object that holds a constant array: one for the element, or one for the function.

@@ -34,10 +34,11 @@ impl Parser<'_> {
             return Ok(vec![]);
         }
         if self.at_manager() {
-            return Ok(vec![TopItem::Config(self.manager(&[])?)]);
+            let manager = self.scope(|parser| parser.manager(&[]))?;
+            return Ok(vec![TopItem::Config(manager)]);
         }
         if self.at_mark(".") {
-            return Ok(vec![TopItem::Element(self.element()?)]);
+            return Ok(vec![TopItem::Element(self.scope(Self::element)?)]);
         }
         match self.token().name() {
             Some("import") => Ok(vec![TopItem::Import(self.import()?)]),
@@ -48,7 +49,7 @@ impl Parser<'_> {
                 Ok(constants.into_iter().map(TopItem::Const).collect())
             }
             Some("group") if self.ahead(1).name().is_some() => {
-                Ok(vec![TopItem::Group(self.group()?)])
+                Ok(vec![TopItem::Group(self.scope(Self::group)?)])
             }
             _ if self.at_config() => Ok(vec![TopItem::Config(self.config_statement()?)]),
             Some(_) => self.record_or_function(),
@@ -162,7 +163,7 @@ impl Parser<'_> {
         if !template.is_empty() {
             self.templates.insert(name.text.clone());
         }
-        let function = self.function_from(start, result, name)?;
+        let function = self.scope(|parser| parser.function_from(start, result, name))?;
         Ok(vec![TopItem::Function(Function { template, is_inline, ..function })])
     }
 
@@ -193,6 +194,7 @@ impl Parser<'_> {
         let ty = self.type_expr()?;
         self.reject_function_pointer()?;
         let name = self.name("the name of a parameter")?;
+        self.hide_type(&name);
         let dimensions = self.dimensions()?;
         let span = self.span_from(start);
         Ok(Declaration { is_const, dimensions, span, ..plain(ty, Some(name), start) })
@@ -239,6 +241,7 @@ impl Parser<'_> {
     fn port(&mut self) -> Parsed<Port> {
         let ty = self.type_expr()?;
         let name = self.name("the name of a port")?;
+        self.hide_type(&name);
         let count = match self.eat("[") {
             true => {
                 let count = self.conditional()?;
@@ -335,7 +338,7 @@ impl Parser<'_> {
         if !template.is_empty() {
             self.templates.insert(name.text.clone());
         }
-        let function = self.function_from(start, result, name)?;
+        let function = self.scope(|parser| parser.function_from(start, result, name))?;
         Ok(Function { template, is_inline, ..function })
     }
 
@@ -358,7 +361,7 @@ impl Parser<'_> {
             }
             let at = self.at;
             let statement = match self.at_manager() {
-                true => self.manager(&params),
+                true => self.scope(|parser| parser.manager(&params)),
                 false => self.config_statement(),
             };
             match statement {

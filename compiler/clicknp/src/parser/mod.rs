@@ -6,9 +6,11 @@
 //! expression (long chains such as `a + b + ...` grow without recursion): whoever walks the tree
 //! later needs no limit of its own.
 //!
-//! C cannot be parsed without knowing which names are types. The parser collects the types it
-//! sees; for names from imports it goes by shape: `Name name` is a declaration, `(Name) name` and
-//! `(Name *)` are casts.
+//! C cannot be parsed without knowing which names are types. So each file is parsed twice: the first
+//! time for the types that it declares, the second time knowing those, also where they stand further
+//! down, and those of its imports. A variable hides the type of its name to the end of its block.
+//! For types from elsewhere the parser goes by shape: `Name name` is a declaration, `(Name) name`
+//! and `(Name *)` are casts.
 
 mod config;
 mod expressions;
@@ -29,14 +31,28 @@ const HEIGHT_MAX: u32 = 1000;
 /// Errors after which a file is given up.
 const ERRORS_MAX: usize = 100;
 
-/// Parses a file. Errors go to `diagnostics`; what could be parsed is returned all the same.
+/// Parses a file by itself. Errors go to `diagnostics`; what could be parsed is returned all the
+/// same.
 pub fn parse_file(sources: &SourceMap, file: u32, diagnostics: &mut Vec<Diagnostic>) -> File {
+    let first = parse_file_knowing(sources, file, &HashSet::new(), &mut vec![]);
+    let types = first.type_names().map(String::from).collect();
+    parse_file_knowing(sources, file, &types, diagnostics)
+}
+
+/// Parses a file in which those names are types from its start on.
+pub fn parse_file_knowing(
+    sources: &SourceMap,
+    file: u32,
+    types: &HashSet<String>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> File {
     let tokens = tokens_of(sources, file, diagnostics);
     let errors_at_start = diagnostics.len();
     let mut parser = Parser {
         tokens,
         at: 0,
-        types: types::BUILT_IN.iter().map(|name| name.to_string()).collect(),
+        types: types::BUILT_IN.iter().map(|name| name.to_string()).chain(types.clone()).collect(),
+        hidden: vec![],
         templates: HashSet::new(),
         nesting: 0,
         height: 0,
@@ -55,8 +71,10 @@ type Parsed<T> = Result<T, Failed>;
 struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
-    /// Names of types seen so far.
+    /// Names of types: those known from the start, and those seen so far.
     types: HashSet<String>,
+    /// Of these, those that are variables here.
+    hidden: Vec<String>,
     /// Names of template functions seen so far.
     templates: HashSet<String>,
     nesting: u32,
@@ -195,6 +213,21 @@ impl Parser<'_> {
         let result = parse(self);
         self.nesting -= 1;
         result
+    }
+
+    /// Parses what has variables of its own, whose names may be types again after it.
+    fn scope<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let outer = self.hidden.len();
+        let result = parse(self);
+        self.hidden.truncate(outer);
+        result
+    }
+
+    /// From here on `name` is a variable, even if there is a type of that name.
+    fn hide_type(&mut self, name: &Name) {
+        if self.types.contains(&name.text) {
+            self.hidden.push(name.text.clone());
+        }
     }
 
     /// Items between brackets with commas between them; the opening bracket was taken. A comma

@@ -9,6 +9,10 @@ use crate::source::Span;
 impl Parser<'_> {
     /// Statements between braces. Errors inside are recovered from.
     pub(super) fn block(&mut self, place: &str) -> Parsed<Block> {
+        self.scope(|parser| parser.block_of_scope(place))
+    }
+
+    fn block_of_scope(&mut self, place: &str) -> Parsed<Block> {
         let start = self.expect("{", place)?;
         let mut statements = vec![];
         while !self.at_mark("}") {
@@ -146,7 +150,7 @@ impl Parser<'_> {
     fn loop_statement(&mut self, pragmas: Vec<Pragma>) -> Parsed<StatementKind> {
         let start = self.span();
         let repeated = match self.token().name() {
-            Some("for") => self.for_loop(pragmas, start)?,
+            Some("for") => self.scope(|parser| parser.for_loop(pragmas, start))?,
             Some("while") => {
                 self.advance();
                 let cond = Some(self.condition("after `while`")?);

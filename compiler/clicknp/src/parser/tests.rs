@@ -115,6 +115,60 @@ fn operators_bind_as_in_c() {
     assert!(matches!(right.kind, ExprKind::Assign(Some(BinaryOperator::Add), ..)));
 }
 
+/// The value that the first function of a text returns.
+fn returned(text: &str) -> ExprKind {
+    let (file, errors) = parse(text);
+    assert_eq!(errors, [""; 0], "{text}");
+    let Some(TopItem::Function(function)) = file.items.into_iter().next() else { panic!("{text}") };
+    match function.body.statements.into_iter().last().map(|last| last.kind) {
+        Some(StatementKind::Return(Some(value))) => value.kind,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn types_are_known_before_they_are_declared() {
+    for later in ["struct A { uint a; };", "typedef uint A;", "enum A { B };", "union A { uint a; };"]
+    {
+        let text = |value: &str| format!("uint f(uint x) {{ return {value}; }} {later}");
+        for cast in ["(A)-x", "(A)*x", "(A)&x", "(A)+x", "(A)~x", "(A)x"] {
+            assert!(matches!(returned(&text(cast)), ExprKind::Cast(..)), "{cast} {later}");
+        }
+        assert!(matches!(returned(&text("sizeof(A)")), ExprKind::SizeofType(_)), "{later}");
+        let ExprKind::Call(_, args, _) = returned(&text("f<A>(x)")) else { panic!("{later}") };
+        assert!(matches!(args[..], [crate::ast::TemplateArg::Type(_)]), "{later}");
+    }
+}
+
+#[test]
+fn a_variable_hides_the_type_of_its_name() {
+    let is_binary = |text: &str| match returned(text) {
+        ExprKind::Binary(..) => true,
+        ExprKind::Cast(..) => false,
+        other => panic!("{text}: {other:?}"),
+    };
+    assert!(is_binary("uint f(uint a) { return (a)-1; } typedef uint a;"));
+    assert!(is_binary("uint f() { uint a = 2; return (a)-1; } typedef uint a;"));
+    assert!(!is_binary("uint f() { { uint a = 2; } return (a)-1; } typedef uint a;"));
+    assert!(!is_binary("uint f() { for (int a = 0; a < 2; a++) {} return (a)-1; } typedef int a;"));
+    assert!(!is_binary("uint f() { struct S { uint a; }; return (a)-1; } typedef uint a;"));
+    let text = ".element E (uint a ->) { .state { uint b; } .handler { x = (a)-1; x = (b)-1; } } \
+        .element F (->) { .handler { x = (a)-1; x = (b)-1; } } typedef uint a; typedef uint b;";
+    let (file, errors) = parse(text);
+    assert_eq!(errors, [""; 0]);
+    let mut kinds = vec![];
+    for item in &file.items[..2] {
+        let TopItem::Element(element) = item else { panic!() };
+        let Some(Section::Handler(handler, _)) = element.sections.last() else { panic!() };
+        for statement in &handler.statements {
+            let StatementKind::Expr(value) = &statement.kind else { panic!() };
+            let ExprKind::Assign(None, _, value) = &value.kind else { panic!() };
+            kinds.push(matches!(value.kind, ExprKind::Binary(..)));
+        }
+    }
+    assert_eq!(kinds, [true, true, false, false]);
+}
+
 #[test]
 fn casts_are_told_from_parentheses() {
     for cast in ["(uint)x", "(uint)-x", "(Header *)x.fdata", "(A **)p", "(Header)x", "(A)(b)"] {

@@ -17,7 +17,8 @@ pub(super) const BUILT_IN: &[&str] = &[
 impl Parser<'_> {
     /// Whether that name is known to be a type.
     pub(super) fn is_type_name(&self, name: &str) -> bool {
-        self.types.contains(name) || is_sized_name(name)
+        let is_declared = self.types.contains(name) && !self.hidden.iter().any(|own| own == name);
+        is_declared || is_sized_name(name)
     }
 
     /// Whether a type certainly begins here.
@@ -139,7 +140,8 @@ impl Parser<'_> {
         }
         let mut members = vec![];
         while !self.at_mark("}") && !self.is_at_end() && !self.at_section() {
-            match self.nested(|parser| parser.declarations("a member")) {
+            let member = |parser: &mut Self| parser.declarations("a member");
+            match self.nested(|parser| parser.scope(member)) {
                 Ok(more) => members.extend(more),
                 Err(Failed) => self.skip_statement(),
             }
@@ -231,6 +233,9 @@ impl Parser<'_> {
             true => None,
             false => Some(self.name(&format!("the name of {what}"))?),
         };
+        if let Some(name) = &name {
+            self.hide_type(name);
+        }
         let dimensions = self.dimensions()?;
         let bit_width = if self.eat(":") { Some(self.conditional()?) } else { None };
         let init = if self.eat("=") { Some(self.initialiser()?) } else { None };

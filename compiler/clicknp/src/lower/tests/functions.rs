@@ -36,6 +36,24 @@ fn arithmetic_follows_c() {
 }
 
 #[test]
+fn sizes_are_of_types_wherever_they_are_declared() {
+    let prelude = "template <T> inline uint size() { return sizeof(T); } \
+        template <typename T> inline ulong negated(uint x) { return (T)-x; }\n";
+    let cases = [
+        ("return sizeof(Later);", 12),
+        ("Later later; return sizeof(later) + sizeof later.a;", 16),
+        ("return size<Later>() + size<uint48>();", 20),
+        ("uint Later = 1; return sizeof(Later);", 4),
+        ("return negated<Short>(1);", 0xffff),
+        ("uint a[sizeof(Later)]; return sizeof(a);", 48),
+    ];
+    for (body, want) in cases {
+        let text = format!("{prelude}struct Later {{ uint a; uint b[2]; }}; typedef ushort Short;");
+        assert_eq!(value(&text, "ulong", body), want, "{body}");
+    }
+}
+
+#[test]
 fn slices_and_bits_are_values_and_targets() {
     let cases = [
         ("uint", "uint a = 0xabcd1234; return a[15:8];", 0x12),
