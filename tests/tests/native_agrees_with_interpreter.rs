@@ -4,7 +4,8 @@
 //! Programs in the ClickNP language are compiled, put side by side in batches, run as native code
 //! on random packets and records in random pieces and with random room at the outputs, and replayed
 //! from what that run recorded: every channel's history, all state and all counters must be equal.
-//! `FREEPORT_SEED` picks other programs, `FREEPORT_LONG` a hundred times as many.
+//! `FREEPORT_SEED` picks other programs, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` has
+//! a hundred times as many tested and tells of each batch.
 
 #[path = "../../compiler/native/tests/replay/mod.rs"]
 mod replay;
@@ -13,45 +14,75 @@ use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::analysis::LargeMemory;
 use freeport_ir::{Bits, Direction, Item, Program, verify};
+use freeport_tests::oracle::batch::merge;
 use freeport_tests::oracle::graphs::{self, RECORD_BYTES};
-use freeport_tests::oracle::{batch, is_long, seed};
+use freeport_tests::oracle::{is_long, programs, seed};
 use replay::{Driver, Traffic};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{panic, thread};
 
 const BATCH: u64 = 50;
+/// The compiler's optimization takes seven times the rest, so one batch of so many has it; an odd
+/// number, so that it is tried with and without asking ahead.
+const OPTIMIZED_EACH: u64 = 15;
 
-/// The compiler's optimization takes most of the time, so most programs go without.
 #[test]
 fn generated_programs_run_natively_as_in_the_interpreter() {
-    check_programs(seed(1), 15, 0);
-}
-
-/// What is undefined in the C that we write would show here.
-#[test]
-fn optimized_programs_run_natively_as_in_the_interpreter() {
-    check_programs(seed(1_000_000), 5, 2);
-}
-
-fn check_programs(first: u64, batches: u64, optimization: u8) {
-    let batches = if is_long() { 100 * batches } else { batches };
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
-    let options =
-        freeport_native::Options { optimization, sanitize: false, ..replay::options(cache.path()) };
-    // In every second batch, whatever an item says the place of is asked for ahead.
-    let any_memory = LargeMemory { all_bytes: 0, each_bytes: 0 };
-    let asking = freeport_native::Options { large_memory: any_memory, ..options.clone() };
-    let batches = (0..batches).map(|batch| first + batch * BATCH);
-    let options = [&options, &asking].into_iter().cycle();
-    let checked = batches.clone().zip(options).map(|(first, options)| check_batch(first, options));
-    let fired: u64 = checked.sum();
-    let programs = batches.count() as u64 * BATCH;
+    let (first, batches) = (seed(1), programs(1_000).div_ceil(BATCH));
+    let (next, fired) = (AtomicU64::new(0), AtomicU64::new(0));
+    let wrong = Mutex::new(vec![]);
+    let check_batches = || {
+        loop {
+            let batch = next.fetch_add(1, Relaxed);
+            if batch >= batches {
+                return;
+            }
+            let first = first + batch * BATCH;
+            match panic::catch_unwind(|| check_batch(first)) {
+                Ok(firings) => _ = fired.fetch_add(firings, Relaxed),
+                Err(_) => wrong.lock().expect("nobody panics with it").push(first),
+            }
+            if is_long() {
+                eprintln!("programs {first} to {}, batch {batch} of {batches}", first + BATCH - 1);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(check_batches);
+        }
+    });
+    let wrong = wrong.into_inner().expect("nobody panics with it");
+    assert!(wrong.is_empty(), "wrong: {BATCH} programs each from the seeds {wrong:?} on");
+    let (fired, programs) = (fired.into_inner(), batches * BATCH);
     assert!(fired > 20 * programs, "only {fired} firings: the programs do too little");
 }
 
+/// How a batch is compiled, which its first seed decides, so that it can be run again. In every
+/// second one, whatever an item says the place of is asked for ahead. What is undefined in the C
+/// that we write would show in the optimized ones.
+fn options(batch: u64, cache: &Path) -> freeport_native::Options {
+    let optimization = if batch.is_multiple_of(OPTIMIZED_EACH) { 2 } else { 0 };
+    let quick = replay::options(cache);
+    let options = freeport_native::Options { optimization, sanitize: false, ..quick };
+    match batch % 2 {
+        0 => options,
+        _ => freeport_native::Options {
+            large_memory: LargeMemory { all_bytes: 0, each_bytes: 0 },
+            ..options
+        },
+    }
+}
+
 /// Runs one batch of programs; the firings that did something.
-fn check_batch(first: u64, options: &freeport_native::Options) -> u64 {
-    let program = batch::merge((first..first + BATCH).map(compile));
+fn check_batch(first: u64) -> u64 {
+    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let options = options(first / BATCH, cache.path());
+    let program = merge((first..first + BATCH).map(compile));
     verify(&program).unwrap_or_else(|errors| panic!("seed {first}: {errors:?}"));
-    let image = replay::image(&program, options);
+    let image = replay::image(&program, &options);
     let asks = image.manifest.channels.iter().any(|channel| !channel.asked.is_empty());
     assert_eq!(asks, options.large_memory.all_bytes == 0, "seed {first}: state is small");
     let mut random = Rng::with_seed(first);

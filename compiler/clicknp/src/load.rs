@@ -4,8 +4,8 @@
 //! imported.
 //!
 //! Which names are types decides how a text is parsed, so once all files are there each is parsed
-//! again, knowing the types of all that it imports, directly or not. What imports it does not matter
-//! to it, nor do library files that are found by an element's name.
+//! again, knowing the types of all that it imports, directly or not. What imports it does not
+//! matter to it, nor do library files that are found by an element's name.
 
 use crate::ast::{ConfigStatement, File, Import, Name, TopItem};
 use crate::diagnostic::Diagnostic;

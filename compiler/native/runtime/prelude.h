@@ -13,7 +13,12 @@
 #include <string.h>
 #include <time.h>
 
+// Without optimization, as tests have it, merging functions would only make the compiler slow.
+#ifdef __OPTIMIZE__
 #define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
 #define OUT_OF_LINE static __attribute__((noinline))
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

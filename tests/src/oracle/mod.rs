@@ -20,3 +20,10 @@ pub fn seed(default: u64) -> u64 {
 pub fn is_long() -> bool {
     std::env::var_os("FREEPORT_LONG").is_some()
 }
+
+/// How many generated programs are tested: `FREEPORT_PROGRAMS` says it, else it is `usual`, and a
+/// hundred times that in a long test.
+pub fn programs(usual: u64) -> u64 {
+    let given = std::env::var("FREEPORT_PROGRAMS").ok().and_then(|count| count.parse().ok());
+    given.unwrap_or(if is_long() { 100 * usual } else { usual })
+}

@@ -6,11 +6,11 @@
 //! expression (long chains such as `a + b + ...` grow without recursion): whoever walks the tree
 //! later needs no limit of its own.
 //!
-//! C cannot be parsed without knowing which names are types. So each file is parsed twice: the first
-//! time for the types that it declares, the second time knowing those, also where they stand further
-//! down, and those of its imports. A variable hides the type of its name to the end of its block.
-//! For types from elsewhere the parser goes by shape: `Name name` is a declaration, `(Name) name`
-//! and `(Name *)` are casts.
+//! C cannot be parsed without knowing which names are types. So each file is parsed twice: the
+//! first time for the types that it declares, the second time knowing those, also where they stand
+//! further down, and those of its imports. A variable hides the type of its name to the end of its
+//! block. For types from elsewhere the parser goes by shape: `Name name` is a declaration,
+//! `(Name) name` and `(Name *)` are casts.
 
 mod config;
 mod expressions;

@@ -128,7 +128,8 @@ fn returned(text: &str) -> ExprKind {
 
 #[test]
 fn types_are_known_before_they_are_declared() {
-    for later in ["struct A { uint a; };", "typedef uint A;", "enum A { B };", "union A { uint a; };"]
+    for later in
+        ["struct A { uint a; };", "typedef uint A;", "enum A { B };", "union A { uint a; };"]
     {
         let text = |value: &str| format!("uint f(uint x) {{ return {value}; }} {later}");
         for cast in ["(A)-x", "(A)*x", "(A)&x", "(A)+x", "(A)~x", "(A)x"] {
