@@ -5,3 +5,4 @@
 mod balancer;
 mod firewall;
 mod network;
+mod overlay;
