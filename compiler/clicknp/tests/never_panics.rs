@@ -142,6 +142,7 @@ const PIECES: &[&str] = &[
     "p.data[",
     "(uint *)(p.data +",
     "adjust_head(p,",
+    "new_packet(",
 ];
 
 #[test]

@@ -346,6 +346,13 @@ pub enum Op {
     },
 
     // Effects on packets
+    /// A packet of that many zeros, with the room of one that has just entered. Longer than
+    /// [`TAIL_LIMIT_BYTES`](crate::interp::TAIL_LIMIT_BYTES), or beyond the
+    /// [`MOST_NEW_PACKETS`](crate::interp::MOST_NEW_PACKETS) of a firing: an empty packet, counted.
+    NewPacket {
+        /// Bytes, unsigned, of any width.
+        length: ValueId,
+    },
     /// Bytes of a packet. Result: 32 bits.
     PacketLength(ValueId),
     /// `bytes` bytes at an offset. Any byte out of range: 0 for all of them, counted.
@@ -441,6 +448,7 @@ impl Op {
             | Op::Truncate(value, _)
             | Op::Extract { value, .. }
             | Op::RefIsValid(value)
+            | Op::NewPacket { length: value }
             | Op::PacketLength(value)
             | Op::Put { value, .. }
             | Op::Load { index: value, .. }

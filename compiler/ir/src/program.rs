@@ -268,6 +268,12 @@ impl Program {
         &self.elements[id.index()]
     }
 
+    /// Whether an instance sends of its own accord: it has outputs and no inputs.
+    pub fn has_sources(&self) -> bool {
+        let elements = self.graph.instances.iter().map(|instance| self.element(instance.element));
+        elements.into_iter().any(|element| element.inputs.is_empty() && !element.outputs.is_empty())
+    }
+
     /// The instance `id`.
     pub fn instance(&self, id: InstanceId) -> &Instance {
         &self.graph.instances[id.index()]

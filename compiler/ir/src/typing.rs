@@ -60,6 +60,7 @@ pub fn result_of(
             let port = owner.and_then(|element| element.inputs.get(port.index()));
             port.map(|port| port.item.value_type())
         }
+        Op::NewPacket { .. } => Some(Type::Packet),
         Op::PacketLength(_) => Some(Type::Bits(32)),
         Op::Now | Op::Random => Some(Type::Bits(64)),
         Op::Call { function, .. } => match program.functions.get(function.index()) {

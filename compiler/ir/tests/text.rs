@@ -12,8 +12,8 @@ const EVERYTHING: &str = include_str!("text/everything.ir");
 const OPERATIONS: &str = "Const Unary Binary Compare Select ZeroExtend SignExtend Truncate Extract \
     ExtractDynamic Insert InsertDynamic Concat Handle NullRef RefIsValid RefOffset RefLoad \
     RefStore Load Store LoadBytes StoreBytes TableLookup TableUpdate TableDelete ReadyMask Ready \
-    Peek Take Put PacketLength PacketLoad PacketStore PacketAdjustHead PacketAdjustTail Now \
-    Random Call CallMethod Probe";
+    Peek Take Put NewPacket PacketLength PacketLoad PacketStore PacketAdjustHead \
+    PacketAdjustTail Now Random Call CallMethod Probe";
 
 const TERMINATORS: &str = "Jump Branch Switch Done Suspend Return Trap";
 

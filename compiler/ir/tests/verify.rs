@@ -46,7 +46,7 @@ fn a_sound_program_passes_and_is_printed_as_written() {
 fn an_error_says_where_it_is() {
     let text = SOUND.replace("%long to 16", "%long to 65 !0:7:3");
     let program = parse(&text).unwrap_or_else(|error| panic!("{error}"));
-    let want = "function E.handler, entry, operation 18 (line 7:3): 64 bits are cut to 65";
+    let want = "function E.handler, entry, operation 19 (line 7:3): 64 bits are cut to 65";
     assert_eq!(messages(&program)[0], want);
 }
 
@@ -135,6 +135,7 @@ fn operations_take_the_types_they_are_made_for() {
         "value 6 is not a bit vector",
     );
     rejected("%moved = adjust_head %frame", "%moved = adjust_head %word", "is not a packet");
+    rejected("new_packet %length", "new_packet %frame", "value 6 is not a bit vector");
     rejected("%length = length %frame", "%length = length %word", "value 2 is not a packet");
     rejected("put out, %flit", "put out, %word", "the port has items of another type");
     rejected("packet_store %frame, %word, %data", "packet_store %frame, %word, %odd", "bytes");

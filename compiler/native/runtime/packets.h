@@ -8,6 +8,7 @@
 
 #define HEAD_ROOM 256    // In front of a packet that enters.
 #define TAIL_LIMIT 9216  // From its first start to where its end may move.
+#define MOST_NEW_PACKETS 64 // Of one firing.
 
 // Who has the memory of a packet: nobody, one of the graph's buffers, or from OWNER_HOST on the
 // frame of this run that (endpoint << 32 | index) names.
@@ -143,6 +144,27 @@ INLINE void packet_put(struct runtime *runtime, struct packet *staged, bool is_s
 }
 
 // Operations.
+
+// A packet of zeros in a buffer; none, and counted, if it is too long or one too many.
+OUT_OF_LINE struct packet packet_of_zeros(struct runtime *runtime, uint64_t length) {
+    uint8_t *const data = pool_take(runtime, POOL_BUFFER_BYTES) + HEAD_ROOM;
+    const uint32_t tail_room = (uint32_t)(TAIL_LIMIT - length);
+    memset(data, 0, length);
+    return (struct packet){data, length, HEAD_ROOM, tail_room, HEAD_ROOM, tail_room, OWNER_POOL};
+}
+
+INLINE void packet_make(struct runtime *runtime, struct activation *activation,
+                        struct packet *to, uint64_t length) {
+    if (UNLIKELY(length > TAIL_LIMIT || activation->new_packets == MOST_NEW_PACKETS)) {
+        activation->out_of_range++;
+        packet_clear(runtime, to);
+        return;
+    }
+    activation->new_packets++;
+    packet_release(runtime, to);
+    const struct packet made = packet_of_zeros(runtime, length);
+    packet_assign(to, &made);
+}
 
 // Whether `bytes` bytes from `offset` on are in the packet.
 INLINE bool packet_covers(const struct packet *packet, uint64_t offset, uint64_t bytes) {

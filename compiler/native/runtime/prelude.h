@@ -215,6 +215,7 @@ struct instance {
 struct activation {
     struct instance *instance;
     uint64_t out_of_range, empty_reads, turns; // Rounds of watched loops.
+    uint32_t new_packets;
     bool did_something, passed_breakpoint;
 };
 
@@ -305,7 +306,14 @@ struct image {
                              uint8_t *key, uint8_t *value, uint64_t *cursor);
 };
 
-enum { STATUS_IDLE, STATUS_OUTPUT_FULL, STATUS_RECORD_FULL, STATUS_STALLED, STATUS_BUDGET };
+enum {
+    STATUS_IDLE,
+    STATUS_OUTPUT_FULL,
+    STATUS_RECORD_FULL,
+    STATUS_STALLED,
+    STATUS_WAITING,
+    STATUS_BUDGET,
+};
 
 // Oracles, probes and records.
 

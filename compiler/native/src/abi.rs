@@ -196,6 +196,7 @@ pub(crate) const STATUS_IDLE: u32 = 0;
 pub(crate) const STATUS_OUTPUT_FULL: u32 = 1;
 pub(crate) const STATUS_RECORD_FULL: u32 = 2;
 pub(crate) const STATUS_STALLED: u32 = 3;
+pub(crate) const STATUS_WAITING: u32 = 4;
 
 /// What the host does with which table.
 #[derive(Clone, Copy)]

@@ -141,6 +141,7 @@ impl Graph {
             abi::STATUS_OUTPUT_FULL => RunStatus::OutputFull,
             abi::STATUS_RECORD_FULL => RunStatus::RecordFull,
             abi::STATUS_STALLED => RunStatus::Stalled(self.stall(raw)),
+            abi::STATUS_WAITING => RunStatus::Waiting,
             _ => RunStatus::Budget,
         })
     }

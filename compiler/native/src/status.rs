@@ -18,6 +18,8 @@ pub enum RunStatus {
     /// This instance is held by a breakpoint: it has just passed it, or nothing but what it is held
     /// from can go on.
     Breakpoint(InstanceId),
+    /// Instances fire, and do nothing but ask for the time: run it again, after a while.
+    Waiting,
     /// The graph can go on, but has had its share: run it again. Generators and loops come here.
     Budget,
 }

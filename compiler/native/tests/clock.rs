@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The clock as native code: it never goes back, and a new run or call reads it anew.
 
+use freeport_ir::Bits;
 use freeport_ir::text::parse;
-use freeport_native::{EndpointIo, Graph, Options, build};
+use freeport_native::{EndpointIo, Graph, Options, RunStatus, build};
 use std::time::Duration;
 
 /// Gives the time for each record; the method `time` as well.
@@ -31,6 +32,41 @@ graph {
   clock.out -> to_host
 }";
 
+/// Sends the time once it is `next`, and waits for nothing meanwhile.
+const ALARM: &str = "
+element Alarm {
+  out out: bits<64>
+  reg next: bits<64>[1] visible = {-1}
+  handler {
+    entry:
+      %zero = const 0:1
+      %next = load next[%zero]
+      %time = now
+      %is_early = ult %time, %next
+      br %is_early, wait, send
+    wait:
+      done
+    send:
+      put out, %time
+      %never = const -1:64
+      store next[%zero], %never
+      done
+  }
+}
+graph {
+  instance alarm: Alarm
+  endpoint to_host: out_of bits<64>
+  alarm.out -> to_host
+}";
+
+fn loaded(text: &str) -> Graph {
+    let program = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
+    let options = Options { cache, ..Options::default() };
+    let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
+    Graph::load(&image).expect("a library just built")
+}
+
 fn times(graph: &mut Graph, count: usize) -> Vec<u64> {
     let mut room = vec![0; count * 8];
     let mut io = [EndpointIo::records_in(&[0; 100][..count]), EndpointIo::records_out(&mut room)];
@@ -41,11 +77,7 @@ fn times(graph: &mut Graph, count: usize) -> Vec<u64> {
 
 #[test]
 fn the_clock_never_goes_back_and_each_run_and_call_reads_it() {
-    let program = parse(CLOCK).unwrap_or_else(|error| panic!("{error}"));
-    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
-    let options = Options { cache, ..Options::default() };
-    let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
-    let mut graph = Graph::load(&image).expect("a library just built");
+    let mut graph = loaded(CLOCK);
     let clock = graph.instance("clock").expect("it is there");
     let mut last = 0;
     for round in 0..20 {
@@ -61,4 +93,23 @@ fn the_clock_never_goes_back_and_each_run_and_call_reads_it() {
         std::thread::sleep(pause);
         last = called;
     }
+}
+
+#[test]
+fn who_only_asks_for_the_time_has_few_firings_and_ends_the_run() {
+    let mut graph = loaded(ALARM);
+    let alarm = graph.instance("alarm").expect("it is there");
+    let mut room = [0; 8];
+    let mut run = |graph: &mut Graph| {
+        let mut io = [EndpointIo::records_out(&mut room)];
+        (graph.run(&mut io).expect("the endpoints fit"), io[0].done())
+    };
+    for round in 1..=3 {
+        assert_eq!(run(&mut graph), (RunStatus::Waiting, 0));
+        let firings = graph.counters().instances[0].firings;
+        assert!((round..=round * 16).contains(&firings), "{firings} firings in {round} runs");
+    }
+    graph.write_variable(alarm, "next", 0, Bits::zero(64)).expect("it is visible");
+    assert_eq!(run(&mut graph), (RunStatus::Waiting, 1));
+    assert_eq!(run(&mut graph), (RunStatus::Waiting, 0));
 }

@@ -270,6 +270,39 @@ fn packets_longer_than_any_buffer_are_dropped_and_their_memory_is_given_back() {
     assert_eq!(driver.graph.buffers_in_use(), 0);
 }
 
+#[test]
+fn packets_are_made_without_input_and_leave_no_buffer_behind() {
+    let program = packets(
+        "instance make: Make\n instance touch: Touch\n instance twice: Twice\n\
+         endpoint a: out_of packet<64>\n endpoint b: out_of packet<64>\n\
+         make.out -> touch.in\n touch.out -> twice.in\n twice.left -> a\n\
+         twice.right -> b depth 3",
+    );
+    let nothing = |_: &mut fastrand::Rng| vec![Traffic::default(); 2];
+    for (driver, status) in replay_rounds(&program, 0, nothing) {
+        assert_eq!(status, RunStatus::Idle);
+        let lengths: Vec<usize> = driver.out[0].packets.iter().map(Vec::len).collect();
+        assert_eq!(lengths.len(), 60);
+        assert!(lengths.iter().any(|length| *length > 4_000), "{lengths:?}");
+        assert!(driver.graph.counters().instances[0].out_of_range > 10, "some are too long");
+    }
+}
+
+#[test]
+fn packets_made_in_a_loop_end_with_their_turn() {
+    let program = packets(
+        "instance many: Many\n endpoint from_tor: into packet<64>\n\
+         endpoint a: out_of packet<64>\n endpoint b: out_of packet<64>\n\
+         from_tor -> many.in\n many.out -> a\n many.same -> b",
+    );
+    for (driver, status) in replay_rounds(&program, 0, from_one(2, 40)) {
+        assert_eq!(status, RunStatus::Idle);
+        // A put of an empty packet, one too many, stands for the last one.
+        assert!(driver.out[1].packets.iter().any(Vec::is_empty));
+        assert!(driver.out[1].packets.iter().any(|packet| packet.len() > 32));
+    }
+}
+
 /// What the passes leave to do, and what they do, must come to the same.
 #[test]
 fn the_build_for_speed_gives_what_the_recording_one_gives() {

@@ -356,7 +356,7 @@ impl<'p> CpuDevice<'p> {
                 RunEnd::Stalled(stall.to_string())
             }
             RunStatus::RecordFull => RunEnd::Stalled("the recording is full".into()),
-            RunStatus::Budget => RunEnd::Paused,
+            RunStatus::Budget | RunStatus::Waiting => RunEnd::Paused,
             _ if !bound.are_inputs_ended() => RunEnd::Idle,
             _ => RunEnd::Ended,
         })

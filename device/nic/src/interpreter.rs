@@ -15,8 +15,10 @@ use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
 use freeport_ir::oracle::{Execution, Oracles, TableEntries};
 use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 
-/// Firings between two looks at the ports.
+/// Firings between two looks at the ports, where only a circle of instances goes on for so long.
 const FIRINGS_AT_A_TIME: u64 = 1 << 20;
+/// The same where an instance fires for ever, because it waits for nothing.
+const FIRINGS_BESIDE_SOURCES: u64 = 1 << 10;
 
 /// A program in the interpreter.
 pub struct InterpreterDevice<'p> {
@@ -90,11 +92,17 @@ impl<'p> InterpreterDevice<'p> {
         if !self.is_interrupted && self.waiting.iter().all(|queue| queue.waiting() == 0) {
             run.received += self.receive(bound)?;
         }
-        let outcome = self.interpreter.run(FIRINGS_AT_A_TIME)?;
+        let has_sources = self.program.has_sources();
+        let most = if has_sources { FIRINGS_BESIDE_SOURCES } else { FIRINGS_AT_A_TIME };
+        let outcome = self.interpreter.run(most)?;
         if !self.keeps_record {
             self.interpreter.forget_record();
         }
-        self.is_interrupted = matches!(outcome, Outcome::Breakpoint(_) | Outcome::Budget);
+        self.is_interrupted = match outcome {
+            Outcome::Breakpoint(_) => true,
+            Outcome::Budget => !has_sources,
+            _ => false,
+        };
         self.collect()?;
         run.sent += self.send(bound)?;
         Ok(Turn { moved: run.received + run.sent - before, outcome })

@@ -76,6 +76,9 @@ pub fn generate(seed: u64) -> GeneratedProgram {
     for (name, kind) in &inputs {
         grower.open.push((name.to_string(), *kind));
     }
+    if grower.writer.random.u32(0..4) == 0 {
+        grower.add_source();
+    }
     for _ in 0..grower.writer.random.usize(1..=5) {
         grower.grow();
     }

@@ -176,7 +176,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         manager.read(path)?;
     }
     let mut ports = ports::open(arguments)?;
-    let (mut manager, ports, end) = match serve::name_of(arguments) {
+    let (mut manager, ports, end) = match serve::name_of(arguments, manager.device().program()) {
         Some(name) => serve::run(manager, ports, arguments, &name, how)?,
         None => {
             let end = finite::run(&mut manager, &mut ports, arguments)?;

@@ -5,6 +5,7 @@ use super::Arguments;
 use super::device::{self, Backend, How, Managed};
 use crate::program;
 use anyhow::Context;
+use freeport_ir::Program;
 use freeport_nic::device::RunEnd;
 use freeport_nic::server::{
     JoinedPorts, Load, Loaded, RunFolder, Server, Worker, WorkerEnd, jobs, serve_metrics,
@@ -14,12 +15,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name to serve under: the one that was asked for, or that of the file if an input has no end
-/// or counters are served.
-pub fn name_of(arguments: &Arguments) -> Option<String> {
+/// The name to serve under: the one that was asked for, or that of the file if an input has no end,
+/// the program makes packets of its own, or counters are served.
+pub fn name_of(arguments: &Arguments, program: &Program) -> Option<String> {
     let is_endless = arguments.inputs.iter().any(|spec| spec.source.is_endless());
     let stem = || arguments.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let is_served = is_endless || arguments.metrics.is_some();
+    let is_served = is_endless || program.has_sources() || arguments.metrics.is_some();
     arguments.name.clone().or_else(|| is_served.then(stem))
 }
 

@@ -25,6 +25,7 @@ impl<'a> Body<'_, 'a> {
             ("read_input_port", [port]) => self.read_port(port, false, span),
             ("peek_input_port", [port]) => self.read_port(port, true, span),
             ("set_output_port" | "write_output_port", [port, item]) => self.put(port, item, span),
+            ("new_packet", [length]) => self.new_packet(length, span),
             ("adjust_head", [packet, by]) => self.adjust(true, packet, by, span),
             ("adjust_tail", [packet, by]) => self.adjust(false, packet, by, span),
             ("read_signal", []) => match &self.signal {
@@ -181,13 +182,14 @@ impl<'a> Body<'_, 'a> {
 }
 
 /// Built-in functions and how many arguments they take; `printf` takes one and more.
-const BUILT_IN: [(&str, usize); 23] = [
+const BUILT_IN: [(&str, usize); 24] = [
     ("get_input_port", 0),
     ("test_input_port", 1),
     ("read_input_port", 1),
     ("peek_input_port", 1),
     ("set_output_port", 2),
     ("write_output_port", 2),
+    ("new_packet", 1),
     ("adjust_head", 2),
     ("adjust_tail", 2),
     ("read_signal", 0),

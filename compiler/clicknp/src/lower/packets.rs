@@ -15,6 +15,7 @@ use crate::ast::{self, Expr, ExprKind, Name};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::{LONG, Type, UINT, WINDOW_BYTES};
+use freeport_ir::interp::TAIL_LIMIT_BYTES;
 use freeport_ir::{BinaryOp, Op, Type as IrType, ValueId};
 
 /// A packet variable.
@@ -112,21 +113,48 @@ impl<'a> Body<'_, 'a> {
         if one.place.is_some() || !one.dimensions.is_empty() {
             return Err(self.packet_kept(one.span));
         }
-        let Some(init) = one.init.as_ref().filter(|init| reads_port(init)) else {
+        let Some(init) = one.init.as_ref().filter(|init| gives_packet(init)) else {
             let span = one.init.as_ref().map_or(name.span, |init| init.span);
             return Err(self.report(
                 Diagnostic::error(
                     "E0320",
                     span,
-                    format!("`{}` is not read from a port", name.text),
+                    format!("`{}` is neither read from a port nor new", name.text),
                 )
                 .label("a packet variable is one packet, from its declaration on")
-                .help("write `= read_input_port(port)` or `= peek_input_port(port)`"),
+                .help(
+                    "write `= read_input_port(port)`, or `= new_packet(length)` for one of zeros",
+                ),
             ));
         };
         let value = self.value(init)?;
         let value = self.convert(&value, &Type::Packet(WINDOW_BYTES), init.span)?;
         Ok(self.materialise(&value))
+    }
+
+    /// `new_packet(length)`
+    pub(super) fn new_packet(&mut self, length: &'a Expr, span: Span) -> Lowered<Operand> {
+        if !matches!(self.role, Role::Handler | Role::Function) || self.element.is_none() {
+            return Err(self.report(
+                Diagnostic::error("E0312", span, "a packet cannot be made here")
+                    .label("nothing could be done with it")
+                    .help("make it in `.handler`, or in a function of the element"),
+            ));
+        }
+        let value = self.number(length)?;
+        if let Some(constant) = value.as_constant()
+            && constant.as_u64().is_none_or(|length| length > TAIL_LIMIT_BYTES as u64)
+        {
+            return Err(self.report(
+                Diagnostic::error("E0324", length.span, "no packet has this length")
+                    .label(format!("a new packet has 0 to {TAIL_LIMIT_BYTES} bytes"))
+                    .help("make it shorter; `adjust_tail(p, n)` adds bytes later"),
+            ));
+        }
+        self.at(span);
+        let length = self.materialise(&value);
+        let id = self.builder.push(Op::NewPacket { length }, IrType::Packet);
+        Ok(Operand::Value(Value::computed(Type::Packet(WINDOW_BYTES), id)))
     }
 
     /// Gives a packet its name.
@@ -327,7 +355,7 @@ pub(super) fn covering(place: &Place, width: u32) -> (i64, u32) {
     (place.bit.div_euclid(8), (lo + width).div_ceil(8))
 }
 
-fn reads_port(init: &Expr) -> bool {
-    let names = ["read_input_port", "peek_input_port"];
+fn gives_packet(init: &Expr) -> bool {
+    let names = ["read_input_port", "peek_input_port", "new_packet"];
     matches!(&init.kind, ExprKind::Call(name, ..) if names.contains(&name.text.as_str()))
 }

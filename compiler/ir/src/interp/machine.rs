@@ -45,6 +45,8 @@ pub(super) struct Activation {
     pub has_ports: bool,
     /// The masked ports that had an item when it began.
     pub ready: u64,
+    /// Packets made.
+    pub new_packets: u32,
     /// Ports taken from.
     pub taken: u64,
     /// Whether it did something, see [`InstanceCounters::firings`].
@@ -104,6 +106,10 @@ impl Machine<'_> {
             Op::TableLookup { table, key } => {
                 let reference = self.lookup(frame, *table, *key);
                 return Ok(Some(Datum::Reference(reference)));
+            }
+            Op::NewPacket { length } => {
+                let length = frame.bits(*length).saturating_u64();
+                return Ok(Some(self.new_packet(length)));
             }
             Op::Peek(port) => return Ok(Some(self.read(*port, false))),
             Op::Take(port) => return Ok(Some(self.read(*port, true))),

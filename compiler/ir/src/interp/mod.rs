@@ -36,7 +36,7 @@ mod transfer;
 pub use deadlock::{Blocked, ChannelFill, Report, Wait};
 pub use error::Error;
 pub use eval::eval_pure;
-pub use packet::{HEAD_ROOM_BYTES, TAIL_LIMIT_BYTES, packet_bits};
+pub use packet::{HEAD_ROOM_BYTES, MOST_NEW_PACKETS, TAIL_LIMIT_BYTES, packet_bits};
 pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
 pub use transfer::WaitingItem;

@@ -12,6 +12,9 @@ pub const HEAD_ROOM_BYTES: usize = 256;
 /// How far behind its first start a packet may reach.
 pub const TAIL_LIMIT_BYTES: usize = 9_216;
 
+/// Packets that one firing can make: as many as it can put.
+pub const MOST_NEW_PACKETS: u32 = 64;
+
 /// The bytes of a packet and the room it has to grow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PacketBuffer {

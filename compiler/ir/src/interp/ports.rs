@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Operations on ports, by the snapshot of the firing: a port that got an item since the firing
-//! began is as empty as it was then.
+//! began is as empty as it was then. And packets that come from no port.
 
 use super::channel::Token;
 use super::frame::Datum;
 use super::machine::Machine;
-use super::packet::PacketBuffer;
+use super::packet::{MOST_NEW_PACKETS, PacketBuffer, TAIL_LIMIT_BYTES};
 use crate::{Bits, Item, PortId};
 
 impl Machine<'_> {
@@ -39,6 +39,18 @@ impl Machine<'_> {
         self.program.element_of(self.id).inputs[port.index()].item
     }
 
+    /// A packet of zeros; empty, and counted, if it would be too long or one too many.
+    pub fn new_packet(&mut self, length: u64) -> Datum {
+        let activation = &mut self.activation;
+        let is_made =
+            length <= TAIL_LIMIT_BYTES as u64 && activation.new_packets < MOST_NEW_PACKETS;
+        activation.new_packets += u32::from(is_made);
+        activation.counters.out_of_range += u64::from(!is_made);
+        let length = if is_made { length as usize } else { 0 };
+        self.instance.packets.push(PacketBuffer::new(&vec![0; length]));
+        Datum::Packet(self.instance.packets.len() - 1)
+    }
+
     /// Stages an item. A packet is put as it is now; what is done to it later does not show.
     pub fn put(&mut self, port: PortId, datum: &Datum) {
         if !self.activation.has_ports {
@@ -60,10 +72,75 @@ impl Machine<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{Fixture, done, pass, put, run_to_idle, take};
-    use super::super::{Interpreter, Options};
+    use super::super::{Interpreter, MOST_NEW_PACKETS, Options};
+    use crate::oracle::InstanceCounters;
     use crate::*;
 
     const WORD: Item = Item::Bits(64);
+    const PACKET: Item = Item::Packet { window_bytes: 64 };
+
+    /// What an element gives for a word that puts a new packet of as many bytes; and its counters.
+    fn made(width: u32, length: &Bits) -> (Vec<u8>, InstanceCounters) {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[Item::Bits(width)], &[PACKET], |b| {
+            let length = take(b, 0, width);
+            let packet = b.push(Op::NewPacket { length }, Type::Packet);
+            put(b, 0, packet);
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
+        interpreter.feed_item(EndpointId(0), length.clone()).unwrap();
+        run_to_idle(&mut interpreter);
+        let mut packets = interpreter.take_packets(EndpointId(1)).unwrap();
+        (packets.remove(0), interpreter.counters(InstanceId(0)).clone())
+    }
+
+    #[test]
+    fn a_new_packet_has_its_length_or_is_empty_and_counted() {
+        for length in [0, 1, 60, 9_216] {
+            let (packet, counters) = made(16, &Bits::from_u64(16, length));
+            assert_eq!((packet, counters.out_of_range), (vec![0; length as usize], 0));
+        }
+        let beyond = Bits::zero(100).insert(64, &Bits::from_u64(1, 1));
+        for length in [Bits::from_u64(16, 9_217), Bits::ones(64), beyond] {
+            let (packet, counters) = made(length.width(), &length);
+            assert_eq!((packet, counters.out_of_range), (vec![], 1));
+        }
+    }
+
+    #[test]
+    fn a_firing_makes_so_many_packets_with_the_room_of_others() {
+        let mut fixture = Fixture::default();
+        let element = fixture.element(&[WORD], &[PACKET], |b| {
+            let length = take(b, 0, 64);
+            let minus_head = b.number(16, 256_u64.wrapping_neg());
+            let tail = b.number(16, 9_216 - 60);
+            let mut last = None;
+            for _ in 0..MOST_NEW_PACKETS + 2 {
+                let packet = b.push(Op::NewPacket { length }, Type::Packet);
+                last.get_or_insert(packet);
+                b.push(Op::PacketLoad { packet, offset: length, bytes: 1 }, Type::Bits(8));
+            }
+            let packet = last.unwrap();
+            b.push(Op::PacketAdjustHead { packet, delta: minus_head }, Type::Bits(1));
+            b.push(Op::PacketAdjustTail { packet, delta: tail }, Type::Bits(1));
+            b.push(Op::PacketAdjustTail { packet, delta: length }, Type::Bits(1));
+            put(b, 0, packet);
+            done(b);
+        });
+        let program = fixture.alone(element);
+        let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
+        for _ in 0..2 {
+            interpreter.feed_item(EndpointId(0), Bits::from_u64(64, 60)).unwrap();
+        }
+        run_to_idle(&mut interpreter);
+        let sizes = interpreter.take_packets(EndpointId(1)).unwrap();
+        assert_eq!(sizes, [[0; 256 + 9_216], [0; 256 + 9_216]]);
+        // Each of two firings: two packets too many, and a load behind the end of each of all.
+        let counted = u64::from(2 * (2 + MOST_NEW_PACKETS + 2));
+        assert_eq!(interpreter.counters(InstanceId(0)).out_of_range, counted);
+    }
 
     #[test]
     fn ports_follow_the_snapshot() {

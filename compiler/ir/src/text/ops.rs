@@ -125,6 +125,7 @@ impl Parser<'_> {
                 self.cursor.sign(",")?;
                 Op::Put { port, value: self.value(body)? }
             }
+            "new_packet" => Op::NewPacket { length: self.value(body)? },
             "length" => Op::PacketLength(self.value(body)?),
             "packet_load" => {
                 let (packet, offset) = self.two(body)?;

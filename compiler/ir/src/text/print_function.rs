@@ -226,6 +226,7 @@ impl<'p> FunctionText<'p> {
             Op::Peek(port) => format!("peek {}", self.port(*port, true)),
             Op::Take(port) => format!("take {}", self.port(*port, true)),
             Op::Put { port, value } => format!("put {}, {}", self.port(*port, false), v(value)),
+            Op::NewPacket { length } => format!("new_packet {}", v(length)),
             Op::PacketLength(packet) => format!("length {}", v(packet)),
             Op::PacketLoad { packet, offset, bytes } => {
                 format!("packet_load {}, {}, {bytes}", v(packet), v(offset))

@@ -252,6 +252,9 @@ impl<'p> Checker<'p, '_> {
                 let is_right = item == Some(self.ty(*value));
                 self.require(is_right, || "the port has items of another type".to_owned());
             }
+            Op::NewPacket { length } => {
+                self.width(*length);
+            }
             Op::PacketLength(packet) => self.is_type(*packet, Type::Packet, "a packet"),
             Op::PacketLoad { packet, offset, bytes } => {
                 self.is_type(*packet, Type::Packet, "a packet");

@@ -157,6 +157,13 @@ pub(super) fn may_do_nothing(program: &Program, element: &Element) -> bool {
     false
 }
 
+/// Whether firings may do nothing but ask for the time: of an element that fires without items.
+pub(super) fn may_wait_for_time(program: &Program, element: &Element) -> bool {
+    let insts = program.function(element.handler).blocks.iter().flat_map(|block| &block.insts);
+    let fires_alone = element.inputs.is_empty() || !has_fixed_mask(program, element);
+    fires_alone && insts.into_iter().any(|inst| matches!(inst.op, Op::Now))
+}
+
 /// Runs the handler once and notes what it did; false if that was nothing. The caller counts it.
 pub(super) fn run(emitter: &Emitter<'_>, id: ElementId) -> String {
     let element = emitter.program.element(id);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which packets the values of a function may be, so that few of them are copied.
 //!
-//! Every operation that reads a packet from a port is a site, with a place for one packet. A value
+//! Every operation that reads a packet from a port, or makes one, is a site, with a place for one
+//! packet. A value
 //! is a pointer to such a place. From where each value may point follows which puts may give the
 //! packet away, because nothing uses it after them, and which peeks may look at it where it is,
 //! because nothing changes it.
@@ -18,12 +19,19 @@ pub(super) type Place = (usize, usize);
 /// The packet of a caller, among the sites that a value may point to.
 const OUTSIDE: usize = usize::MAX;
 
-/// A `take` or `peek` of a packet.
+/// An operation that gives a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Site {
     pub place: Place,
-    port: PortId,
-    takes: bool,
+    from: Origin,
+}
+
+/// Where a packet comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    Taken(PortId),
+    Peeked(PortId),
+    New,
 }
 
 /// See the module.
@@ -49,10 +57,14 @@ pub(super) fn sites(program: &Program, function: &Function) -> Vec<Site> {
         insts.map(move |(at, inst)| ((block, at), &inst.op))
     });
     insts
-        .filter_map(|(place, op)| match op {
-            Op::Take(port) if is_packet(*port) => Some(Site { place, port: *port, takes: true }),
-            Op::Peek(port) if is_packet(*port) => Some(Site { place, port: *port, takes: false }),
-            _ => None,
+        .filter_map(|(place, op)| {
+            match op {
+                Op::Take(port) if is_packet(*port) => Some(Origin::Taken(*port)),
+                Op::Peek(port) if is_packet(*port) => Some(Origin::Peeked(*port)),
+                Op::NewPacket { .. } => Some(Origin::New),
+                _ => None,
+            }
+            .map(|from| Site { place, from })
         })
         .collect()
 }
@@ -127,11 +139,9 @@ impl PacketFlow {
     /// Whether a peeked packet is only looked at, and always before anything else happens to what
     /// its port has.
     fn is_view(&self, function: &Function, uses: &Uses<'_>, site: &Site) -> bool {
-        if site.takes {
-            return false;
-        }
+        let Origin::Peeked(peeked) = site.from else { return false };
         let of_this = |value| self.may_be(value, |it| it == site);
-        let of_port = |value| self.may_be(value, |it| it.port == site.port && it.takes);
+        let of_port = |value| self.may_be(value, |it| it.from == Origin::Taken(peeked));
         let looks = |op: &Op| matches!(op, Op::PacketLength(_) | Op::PacketLoad { .. });
         let is_looked_at_after =
             |place| uses.after(place).any(|(op, value)| looks(op) && of_this(value));
@@ -142,7 +152,7 @@ impl PacketFlow {
             Some(_) => false,
             // What was taken before ends where more is taken from the same place.
             None => match op {
-                Op::Take(port) if *port == site.port => {
+                Op::Take(port) if *port == peeked => {
                     !can_come_again(function, place.0) || !is_looked_at_after(place)
                 }
                 _ => true,

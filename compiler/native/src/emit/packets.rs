@@ -70,6 +70,13 @@ impl FunctionEmitter<'_, '_> {
                 let to = to.unwrap_or_default();
                 self.line(&format!("{to} = {cond} ? {if_true} : {if_false};"));
             }
+            Op::NewPacket { length } => {
+                let Some(site) = self.packets.site_at(place) else { return false };
+                self.make_packet(*length, site);
+                if let Some(to) = to {
+                    self.line(&format!("{to} = &{}packet_{site};", self.prefix()));
+                }
+            }
             Op::PacketLength(packet) => {
                 let length = format!("(uint32_t){}->length", self.name(*packet));
                 to.iter().for_each(|to| self.line(&format!("{to} = {length};")));
@@ -105,6 +112,12 @@ impl FunctionEmitter<'_, '_> {
         }
         self.line(&format!("}} else {{ packet_clear({HOST}, {to});"));
         self.line("    activation->empty_reads++; }");
+    }
+
+    fn make_packet(&mut self, length: ValueId, site: usize) {
+        let Operand { name, width } = self.operand(length);
+        let (length, to) = (saturated(&name, width), format!("&{}packet_{site}", self.prefix()));
+        self.line(&format!("packet_make({HOST}, activation, {to}, {length});"));
     }
 
     fn put_packet(&mut self, port: PortId, packet: ValueId, moves: bool) {

@@ -6,7 +6,7 @@ use super::channels::{
     admits, entered, fields, fired, frame_argument, front, has_ring, has_room, is_full, nth, ring,
     rings_ahead, room, send, turn, write_item,
 };
-use super::elements::{has_initial, may_do_nothing};
+use super::elements::{has_initial, may_do_nothing, may_wait_for_time};
 use super::functions::suspends;
 use super::layouts;
 use super::packets::{is_packet, keep_suspended};
@@ -15,11 +15,14 @@ use super::prefetch;
 use super::types::{bytes_of, is_wide, item_storage, ones};
 use super::{Emitter, all_ports, body, breakpoints, comment, has_fixed_mask, item_width};
 use freeport_ir::{
-    Channel, ChannelId, Direction, EndpointId, InstanceId, Item, OnFull, Sink, Source,
+    Channel, ChannelId, Direction, Element, EndpointId, InstanceId, Item, OnFull, Sink, Source,
 };
 
 /// Firings of one instance before the next one's turn.
 const BATCH: u32 = 1024;
+
+/// Firings in which an instance only looks at the clock before the next one's turn.
+const LOOKS_AT_CLOCK: u32 = 16;
 
 /// Turns of all instances in one run.
 const ROUNDS: u32 = 1024;
@@ -84,6 +87,8 @@ fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text =
         String::from("\n// The graph.\n\nstruct graph {\n    struct runtime *runtime;\n");
+    text +=
+        "    bool waits_for_time; // In the last round, an instance only looked at the clock.\n";
     text += "    struct flit_input *newest; // Which was read last, by an instance with several.\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         let ty = endpoint_type(endpoint.item, endpoint.direction);
@@ -262,6 +267,10 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     for ring in &rings {
         text += &format!("    const bool was_full_{0} = {1};\n", ring.0, is_full(plan, *ring));
     }
+    let may_wait = may_wait_for_time(program, element);
+    if may_wait {
+        text += &format!("    uint32_t looks_left = {LOOKS_AT_CLOCK};\n");
+    }
     text += &format!("    for (uint32_t left = {BATCH}; left > 0; left--) {{\n");
     let mut line = |line: &str| text += &format!("        {line}\n");
     if emitter.records {
@@ -310,7 +319,10 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
         line(&begin_input(emitter, plan, id, port, *input));
     }
     line(&format!("if (!run_{element_at}(instance, &graph->state_{at}, &firing)) continue;"));
-    line("has_moved = true;");
+    match may_wait {
+        true => line(&looks_at_clock(element)),
+        false => line("has_moved = true;"),
+    }
     line(&fired(emitter, id));
     let host_flits = plan.host_flits(program, id);
     for (port, input) in inputs.iter().enumerate() {
@@ -335,8 +347,21 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     for ring in &rings {
         line(&format!("if (UNLIKELY({} && !was_full_{})) break;", is_full(plan, *ring), ring.0));
     }
+    if may_wait {
+        line("if (looks_left == 0) break;");
+    }
     text += &format!("    }}\n    turn_{at}_closed(graph, turn);\n");
     text + "    return has_moved;\n}\n\n"
+}
+
+/// Statements that note whether a firing moved anything, or only looked at the clock.
+fn looks_at_clock(element: &Element) -> String {
+    let puts = (0..element.outputs.len()).map(|at| format!(" || firing.is_staged_{at}"));
+    let moves = format!("firing.taken != 0{}", puts.collect::<String>());
+    format!(
+        "if (LIKELY({moves})) {{ has_moved = true; }} \
+         else {{ graph->waits_for_time = true; looks_left--; }}"
+    )
 }
 
 /// Gives a firing the item of a port.
@@ -422,6 +447,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         "    bool has_moved = true;\n\
          \x20   for (uint32_t left = {ROUNDS}; has_moved && left > 0; left--) {{\n\
          \x20       has_moved = false;\n\
+         \x20       graph->waits_for_time = false;\n\
          \x20       graph->runtime->clock_reads_left = 0;\n"
     );
     let outputs = || {
@@ -475,6 +501,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         let (ready, room) = (host_is_ready(emitter, from), has_room(channel.item, to));
         text += &format!("    if ({ready} && !({room})) return STATUS_OUTPUT_FULL;\n");
     }
+    text += "    if (graph->waits_for_time) return STATUS_WAITING;\n";
     for (at, channel) in graph.channels.iter().enumerate() {
         if has_ring(channel) && matches!(channel.sink, Sink::Port(..)) {
             text += &format!("    if (graph->channel_{at}.fill != 0) return STATUS_STALLED;\n");

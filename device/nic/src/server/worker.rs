@@ -125,13 +125,15 @@ impl JoinedPorts {
             RunEnd::OutputFull => {
                 self.outputs.iter().for_each(|(_, port)| add(port.readiness(), libc::POLLOUT));
             }
-            RunEnd::Paused => longest = SELF_MOVING_SLEEP,
             // While an instance rests no frame is taken in, so that inputs are no reason to wake.
             RunEnd::Breakpoint(_) => {}
             _ => {
                 let open = self.inputs.iter().filter(|(_, port)| !port.is_ended());
                 open.for_each(|(_, port)| add(port.readiness(), libc::POLLIN));
             }
+        }
+        if *end == RunEnd::Paused {
+            longest = longest.min(SELF_MOVING_SLEEP);
         }
         poll(&mut polls, longest)?;
         if let Some(wake) = wake
@@ -194,7 +196,9 @@ impl Worker {
                 RunEnd::Stalled(report) => return Ok(WorkerEnd::Stalled(report)),
                 RunEnd::Breakpoint(instance) if self.control.resting.insert(instance) => {}
                 _ if has_moved => {}
-                RunEnd::Idle if moved_at.elapsed() < SPIN => std::hint::spin_loop(),
+                RunEnd::Idle | RunEnd::Paused if moved_at.elapsed() < SPIN => {
+                    std::hint::spin_loop()
+                }
                 end => self.ports.wait(Some(&wake), &end).map_err(WorkerError::Wait)?,
             }
         }

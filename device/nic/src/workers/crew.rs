@@ -39,6 +39,8 @@ const LOOKS: u32 = 256;
 const QUICK_LOOKS: u32 = 240;
 /// Turns without news after which a job that can always go on counts as resting.
 pub(super) const MOST_TURNS_ALONE: u32 = 64;
+/// Sleep of a job that goes on by itself, without news.
+const SELF_MOVING_SLEEP: Duration = Duration::from_micros(50);
 /// How long the caller sleeps at most while others work: its ports cannot wake it.
 const CALLER_SLEEPS: Duration = Duration::from_micros(200);
 
@@ -279,8 +281,11 @@ impl<J: Job> Shared<J> {
             if station.held.load(Ordering::SeqCst) != 0 {
                 self.stations[0].wake();
             }
-            if !has_moved && !goes_on {
-                self.rest(at);
+            match goes_on {
+                _ if has_moved => {}
+                true if is_alone => station.doze(),
+                true => {}
+                false => self.rest(at),
             }
         }
     }
@@ -325,7 +330,7 @@ impl<J: Job> Station<J> {
         let mut desk = locked(&self.desk);
         let (status, has_moved) = desk.job.turn()?;
         self.note(&mut desk, &status);
-        Ok((status == RunStatus::Budget, has_moved))
+        Ok((goes_on(&status), has_moved))
     }
 
     /// Notes what a turn came to, while nobody else has the job.
@@ -336,6 +341,15 @@ impl<J: Job> Station<J> {
         };
         self.held.store(held, Ordering::SeqCst);
         desk.status = status.clone();
+    }
+
+    /// Sleeps for a short time, or until somebody wakes it: its job goes on by itself.
+    fn doze(&self) {
+        self.bell.set();
+        if !self.is_wanted() {
+            std::thread::park_timeout(SELF_MOVING_SLEEP);
+        }
+        self.bell.unset();
     }
 
     fn is_wanted(&self) -> bool {
@@ -379,6 +393,11 @@ impl<J> Drop for Crew<J> {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether a job goes on by itself.
+pub(super) fn goes_on(status: &RunStatus) -> bool {
+    matches!(status, RunStatus::Budget | RunStatus::Waiting)
 }
 
 /// Spends a moment; says false when it is time to sleep instead.

@@ -2,7 +2,7 @@
 //! A run of several workers, as its caller sees it: it does the turns of worker 0, which has the
 //! ports, until nobody has anything to do.
 
-use super::crew::{Crew, Job, MOST_TURNS_ALONE};
+use super::crew::{Crew, Job, MOST_TURNS_ALONE, goes_on};
 use crate::device::{Bound, DeviceError, Run, RunEnd};
 use freeport_ir::{InstanceId, Program};
 use freeport_native::RunStatus;
@@ -91,7 +91,7 @@ fn rest<J: Job + 'static, H: Host<J>>(
         return Ok(RunEnd::OutputFull);
     }
     let statuses = crew.statuses();
-    if statuses.iter().any(|(_, status)| *status == RunStatus::Budget) {
+    if statuses.iter().any(|(_, status)| goes_on(status)) {
         return Ok(RunEnd::Paused);
     }
     if !bound.are_inputs_ended() {
@@ -99,7 +99,9 @@ fn rest<J: Job + 'static, H: Host<J>>(
     }
     let lines = statuses.into_iter().filter_map(|(worker, status)| {
         let text = match status {
-            RunStatus::Idle | RunStatus::Budget | RunStatus::Breakpoint(_) => return None,
+            RunStatus::Idle | RunStatus::Budget | RunStatus::Waiting | RunStatus::Breakpoint(_) => {
+                return None;
+            }
             RunStatus::Stalled(stall) => stall.to_string(),
             RunStatus::OutputFull => "another worker takes no more from it".into(),
             RunStatus::RecordFull => "the recording is full".into(),

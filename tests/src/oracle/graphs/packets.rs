@@ -27,9 +27,10 @@ impl Grower {
             );
         }
         let (packet, record) = (Kind::Packet, Kind::Record);
-        let (ports, body, outputs) = match self.writer.random.u32(0..5) {
+        let (ports, body, outputs) = match self.writer.random.u32(0..6) {
             0 | 1 => ("packet in -> packet out", self.map_packet(), vec![packet]),
             2 => ("packet in -> packet one, packet two", self.copy_packet(), vec![packet; 2]),
+            5 => ("packet in -> packet out", self.answer_packet(), vec![packet]),
             3 => ("packet in -> packet one, R two", self.summarise_packet(), vec![packet, record]),
             _ => ("packet in -> packet out", self.peek_packet(), vec![packet]),
         };
@@ -70,6 +71,37 @@ impl Grower {
              if (p.data[5] & 3) set_output_port({first}, p);\n{after}            \
              set_output_port(two, p);\n        }}\n"
         ))
+    }
+
+    /// Puts one of its own for a packet, of a length that may be too large.
+    fn answer_packet(&mut self) -> String {
+        let scramble = self.scramble_packet();
+        let length = ["60", "q.length", "q.length * 8", "(uint)s & 16383"];
+        let length = length[self.writer.random.usize(..length.len())];
+        let cond = self.condition();
+        handler(&format!(
+            "        if (test_input_port(in)) {{\n            \
+             packet q = read_input_port(in);\n            \
+             packet p = new_packet({length});\n            \
+             *(ulong *)(p.data + 6) = *(ulong *)q.data;\n{scramble}            \
+             set_output_port(out, p);\n            \
+             if ({cond}) set_output_port(out, q);\n        }}\n"
+        ))
+    }
+
+    /// An element without inputs, which makes packets until it has made enough.
+    pub(super) fn add_source(&mut self) {
+        let scramble = self.scramble_packet();
+        let (count, cond) = (self.writer.random.u32(1..20), self.condition());
+        let length = ["64", "(uint)(s & 1023)", "(uint)random() & 4095"];
+        let length = length[self.writer.random.usize(..length.len())];
+        let body = super::state(&format!("        uint left = {count};\n"))
+            + &super::handler_only(&format!(
+                "        if (left == 0) return;\n        left--;\n        \
+                 packet p = new_packet({length});\n{scramble}        \
+                 if ({cond}) set_output_port(out, p);\n"
+            ));
+        self.add("-> packet out", &body, &[], &[Kind::Packet]);
     }
 
     fn summarise_packet(&mut self) -> String {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Elements that make packets of nothing, on every device: they send all they are to, and while
+//! they wait for a time they hold up neither frames nor whoever runs them.
+
+use freeport_clicknp::{Options, compile_text};
+use freeport_ir::{Bits, InstanceId};
+use freeport_native::Options as Native;
+use freeport_nic::cpu::CpuDevice;
+use freeport_nic::device::{Device, Ports, RunEnd};
+use freeport_nic::interpreter::InterpreterDevice;
+use freeport_nic::port::{Generator, Sink};
+use freeport_nic::trace::Trace;
+use freeport_nic::workers::WorkersDevice;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Sends `left` packets once it is `next`, beside frames that only pass.
+const PROGRAM: &str = "
+.element Alarm (-> packet out) {
+    .state { ulong next = 0xffffffffffffffff; uint left = 300; }
+    .handler {
+        if (left == 0) return;
+        ulong time = now();
+        if (time < next) return;
+        left--;
+        packet p = new_packet(60);
+        *(uint *)(p.data + 20) = left;
+        set_output_port(out, p);
+    }
+}
+.element Through (packet in -> packet out) {
+    .handler { set_output_port(out, read_input_port(in)); }
+}
+Alarm :: alarm
+Through :: through
+alarm -> to_nic
+from_tor -> through -> to_tor
+";
+
+const FRAMES: usize = 700;
+
+/// Every device, with its name.
+fn devices(cache: &std::path::Path) -> Vec<(&'static str, Box<dyn Device>)> {
+    let compiled = compile_text("alarm.cnp", PROGRAM, &Options::default());
+    let program = Arc::new(compiled.unwrap_or_else(|failure| panic!("{failure}")).program);
+    let options = Native { cache: cache.to_owned(), ..Native::default() };
+    let workers = |places: [usize; 2]| {
+        WorkersDevice::load(program.clone(), &places, &[], &options, 0).unwrap()
+    };
+    vec![
+        (
+            "interpreter",
+            Box::new(InterpreterDevice::load(program.clone(), &<_>::default()).unwrap()),
+        ),
+        ("native", Box::new(CpuDevice::load(program.clone(), &options).unwrap())),
+        ("source elsewhere", Box::new(workers([1, 0]))),
+        ("pass elsewhere", Box::new(workers([0, 1]))),
+    ]
+}
+
+#[test]
+fn who_waits_for_a_time_holds_up_nobody() {
+    let cache = tempfile::tempdir().unwrap();
+    for (name, mut device) in devices(cache.path()) {
+        let trace = Trace { frames: FRAMES, ..Trace::default() }.generate();
+        let mut source = Generator::once(&trace).unwrap();
+        let (mut passed, mut made) = (Sink::counting(), Sink::keeping());
+        let mut run = |device: &mut dyn Device| {
+            let never = AtomicBool::new(false);
+            let mut ports = Ports::new()
+                .with_input("from_tor", &mut source)
+                .with_output("to_tor", &mut passed)
+                .with_output("to_nic", &mut made)
+                .with_pause(8, &never);
+            device.run(&mut ports).unwrap().end
+        };
+        // More often than frames could need, whatever the batch.
+        let ends: Vec<RunEnd> = (0..FRAMES).map(|_| run(&mut *device)).collect();
+        assert_eq!(ends.last(), Some(&RunEnd::Paused), "{name}: it waits");
+        let alarm = InstanceId(0);
+        device.write_variable(alarm, "next", 0, &Bits::zero(64)).unwrap();
+        let end = (0..10_000).map(|_| run(&mut *device)).find(|end| *end != RunEnd::Paused);
+        assert_eq!(end, Some(RunEnd::Ended), "{name}: it has sent all");
+        assert_eq!(passed.frame_count(), FRAMES as u64, "{name}");
+        let numbers = made
+            .kept()
+            .iter()
+            .map(|frame| u32::from_le_bytes(frame.bytes[20..24].try_into().unwrap()));
+        assert!(numbers.eq((0..300).rev()), "{name}");
+        let counters = device.counters();
+        assert_eq!(counters.instances[0].out_of_range, 0);
+    }
+}
