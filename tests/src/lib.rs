@@ -2,10 +2,11 @@
 //! Tests of the whole repository: style, element goldens, and generated programs for the oracles.
 //! The tests themselves are in `tests/`; what they check with is here, and is tested here as well.
 
-pub mod golden;
 pub mod oracle;
 pub mod tables;
 pub mod tidy;
+
+pub use freeport_golden as golden;
 
 use std::path::{Path, PathBuf};
 

@@ -312,7 +312,7 @@ impl Machine for Reference<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::golden::Golden;
+    use crate::Golden;
     use std::collections::BTreeMap;
 
     /// Passes everything, but for every third packet; counts.
