@@ -158,6 +158,7 @@ impl<'a> Body<'_, 'a> {
                 Ok(Operand::Value(Value::computed(ty, packet.id)))
             }
             Some(Binding::OfOtherArm) => Err(self.of_other_arm(name, span)),
+            Some(Binding::Wrong) => Err(Reported(())),
             Some(Binding::Constant(constant)) => Ok(Operand::Value(Value::known(constant))),
             Some(Binding::Table(table)) => {
                 let object = self.table_object(&table, span);

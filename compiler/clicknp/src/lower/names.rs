@@ -29,6 +29,8 @@ pub enum Binding<'a> {
     Packet(PacketVariable),
     /// A variable of another arm of the switch, which is not set here.
     OfOtherArm,
+    /// A variable whose declaration is wrong, which has been told: its uses are not errors too.
+    Wrong,
     /// A number known at compile time.
     Constant(Constant),
     /// An array of numbers known at compile time.

@@ -238,9 +238,7 @@ impl<'a> Body<'_, 'a> {
         let Some(name) = &declaration.name else { return Ok(()) };
         let bound = self.declare_variable(declaration, name);
         if bound.is_err() && !self.scopes.last().is_some_and(|s| s.contains_key(&name.text)) {
-            // So that its uses are not errors too.
-            let placeholder = self.new_local(&name.text, &Type::uint(64), name.span);
-            self.declare(name, Binding::Variable(placeholder));
+            self.declare(name, Binding::Wrong);
         }
         bound
     }
