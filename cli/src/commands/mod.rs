@@ -18,6 +18,7 @@ mod signal;
 mod stats;
 mod stop;
 mod table;
+mod test;
 mod told;
 
 use clap::Subcommand;
@@ -52,6 +53,8 @@ pub enum Command {
     Told(told::Arguments),
     /// Let instances of a running program go on from their breakpoints
     Resume(resume::Arguments),
+    /// Run goldens of elements on both devices
+    Test(test::Arguments),
     /// Replace the program of a running process, which keeps its state
     Replace(replace::Arguments),
     /// End a running program
@@ -82,6 +85,7 @@ impl Command {
             Command::Get(arguments) => get::run(&arguments),
             Command::Set(arguments) => set::run(&arguments),
             Command::Signal(arguments) => signal::run(&arguments),
+            Command::Test(arguments) => test::run(&arguments),
             Command::Told(arguments) => told::run(&arguments),
             Command::Resume(arguments) => resume::run(&arguments),
             Command::Replace(arguments) => replace::run(&arguments),
