@@ -62,12 +62,13 @@ for application in firewall router balancer; do
 done
 echo "a rule more, given on the command line, lets two more packets through the firewall:"
 "$freeport" run examples/firewall.cnp --init examples/firewall.json \
-    --call 'manager.insert({source: 10.0.0.8, target: 192.168.95.182, source_port: 26568,
-                            target_port: 4789, protocol: 17},
-                           {source: 255.255.255.255, target: 255.255.255.255, source_port: 65535,
-                            target_port: 65535, protocol: 255}, 0, 100)' \
+    --call 'firewall.manager.insert({source: 10.0.0.8, target: 192.168.95.182, source_port: 26568,
+                                     target_port: 4789, protocol: 17},
+                                    {source: 255.255.255.255, target: 255.255.255.255,
+                                     source_port: 65535, target_port: 65535, protocol: 255},
+                                    0, 100)' \
     --in from_tor=examples/traces/sample.pcap --out to_tor="$out/more.pcap" \
-    --get buffer.sent --get buffer.unmatched 2>/dev/null
+    --get firewall.buffer.sent --get firewall.buffer.unmatched 2>/dev/null
 
 echo
 echo "4. frames through memory as native code, without elements and with those of capture.cnp; a"

@@ -56,7 +56,7 @@ fn frames(capture: &[u8]) -> Vec<&[u8]> {
 
 #[test]
 fn the_gateway_tunnels_what_its_firewall_passes() {
-    let http = "wildcard.insert({target_port: 80, protocol: 6}, \
+    let http = "firewall.manager.insert({target_port: 80, protocol: 6}, \
                 {target_port: 65535, protocol: 255}, 0, 10)";
     let run = |application, machine| run_to("to_nic", application, machine, &["--call", http]).1;
     let gateway = run("gateway", "native");
@@ -70,11 +70,12 @@ fn the_gateway_tunnels_what_its_firewall_passes() {
 
 #[test]
 fn the_firewall_passes_what_its_four_tables_allow() {
-    let gets = ["buffer.sent", "buffer.refused", "buffer.unmatched"];
-    let (told, frames) = run_on_both("firewall", &gets);
+    let gets = ["sent", "refused", "unmatched"].map(|it| format!("firewall.buffer.{it}"));
+    let (told, frames) = run_on_both("firewall", &gets.each_ref().map(String::as_str));
     // Of the 43 packets to port 80, 10 are to the prefix that is dropped, with 19 others; 6 have an
     // exact rule, and 11 one with a mask of its own.
-    let counters = "buffer.sent = 50\nbuffer.refused = 29\nbuffer.unmatched = 21\n";
+    let counters = "firewall.buffer.sent = 50\nfirewall.buffer.refused = 29\n\
+                    firewall.buffer.unmatched = 21\n";
     assert_eq!((told.as_str(), frames), (counters, 50));
 }
 
@@ -89,6 +90,10 @@ fn the_router_sends_what_has_a_route_and_a_next_hop() {
 
 #[test]
 fn the_balancer_puts_each_flow_in_the_tunnel_to_one_backend() {
-    let (told, frames) = run_on_both("balancer", &["flows.opened", "flows.unserved"]);
-    assert_eq!((told.as_str(), frames), ("flows.opened = 12\nflows.unserved = 0\n", 100));
+    let (told, frames) =
+        run_on_both("balancer", &["balancer.flows.opened", "balancer.flows.unserved"]);
+    assert_eq!(
+        (told.as_str(), frames),
+        ("balancer.flows.opened = 12\nbalancer.flows.unserved = 0\n", 100)
+    );
 }

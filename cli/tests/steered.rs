@@ -325,7 +325,8 @@ fn channels_are_logged_alike_on_every_device() {
     };
     let [native, interpreted] = MACHINES.map(lines);
     assert_eq!(native, interpreted);
-    let packets = native.iter().filter(|line| line.contains("from_tor -> parse.in 64 bytes"));
+    let packets =
+        native.iter().filter(|line| line.contains("from_tor -> firewall.parse.in 64 bytes"));
     assert_eq!(packets.count(), 9, "{native:#?}");
     let one = ["run", "examples/capture.cnp", "--in", "from_tor=gen:64x2", "--log"];
     let told = folder.told(&[&one[..], &["cnt.out -> tee.in"]].concat());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The load balancer of `examples/balancer.cnp`, with small tables, against a model: flows that
+//! The load balancer with its manager and small tables, against a model: flows that
 //! begin, end and pause at random while backends come and go. Each packet has to come out in the
 //! tunnel to the backend of its flow, and inside as it went in.
 
@@ -33,15 +33,12 @@ const THIS_END: u32 = 0xc000_0201;
 /// Flows that may go on at a time.
 const FLOWS: usize = 250;
 
-/// The example, with a cache of 32 lines and a table of 1,024 buckets.
+/// The balancer with a cache of 32 lines and a table of 1,024 buckets.
 fn program() -> Program {
-    let example = repository().join("examples/balancer.cnp");
-    let text = std::fs::read_to_string(example).expect("the example is there");
-    let small = text
-        .replace("FlowCache :: cache", "FlowCache<3> :: cache")
-        .replace("FlowTable<20>", "FlowTable<10>");
+    const TEXT: &str = "Balancer<FLOW_BITS = 10, CACHE_BITS = 3> :: balancer\n\
+        from_tor -> balancer -> to_tor\n";
     let library = Options { library: vec![repository().join("elements")] };
-    let compiled = compile_text("balancer.cnp", &small, &library);
+    let compiled = compile_text("balancer.cnp", TEXT, &library);
     compiled.unwrap_or_else(|failure| panic!("{failure}")).program
 }
 
@@ -82,17 +79,20 @@ struct Balancer<'p> {
 }
 
 impl Balancer<'_> {
+    /// Calls a method; its result, or 0.
     fn call(&mut self, instance: &str, method: &str, arguments: &[(u32, u64)]) -> u64 {
         let arguments: Vec<Bits> =
             arguments.iter().map(|(width, value)| Bits::from_u64(*width, *value)).collect();
         let id = self.instance(instance);
         let result = self.device.call_method(id, method, &arguments).expect("it takes these");
-        result.expect("it has a result").to_u64()
+        result.map_or(0, |result| result.to_u64())
     }
 
+    /// An instance inside the balancer.
     fn instance(&self, name: &str) -> freeport_ir::InstanceId {
-        let instances = &self.device.program().graph.instances;
-        let at = instances.iter().position(|it| it.name == name).expect("it is in the example");
+        let mut instances = self.device.program().graph.instances.iter();
+        let is_it = |own: &str| own.strip_prefix("balancer.") == Some(name);
+        let at = instances.position(|it| is_it(&it.name)).expect("it is there");
         freeport_ir::InstanceId::new(at)
     }
 
@@ -111,13 +111,10 @@ impl Balancer<'_> {
         self.next_dip += 1;
         let (dip, weight) = (self.next_dip, self.random.u32(1..4));
         let number = self.model.add(dip, weight);
-        let arguments = [(32, dip.into()), (32, NETWORK.into()), (32, weight.into())];
-        assert_eq!(self.call("allocator", "add", &arguments), u64::from(number));
         // The other end of its tunnel is at its own address; so is the next hop.
         let mac = 0x0200_0000_0000 | u64::from(dip);
-        let ends = [(32, number.into()), (32, NETWORK.into()), (32, THIS_END.into())];
-        let arguments = [&ends[..], &[(32, dip.into()), (48, 0x0200_0000_0001), (48, mac)]];
-        assert_eq!(self.call("tunnels", "set", &arguments.concat()), 1);
+        let ends = [(32, dip.into()), (48, mac), (32, NETWORK.into()), (32, weight.into())];
+        assert_eq!(self.call("manager", "add", &ends), u64::from(number));
     }
 
     fn change_backends(&mut self) {
@@ -128,7 +125,7 @@ impl Balancer<'_> {
             self.model.remove(*number);
             let dip = self.model.dip(*number);
             let arguments = [(32, dip.into()), (32, NETWORK.into())];
-            assert_eq!(self.call("allocator", "remove", &arguments), 1);
+            assert_eq!(self.call("manager", "remove", &arguments), 1);
         }
     }
 
@@ -144,16 +141,19 @@ impl Balancer<'_> {
     /// given anew.
     fn sweep(&mut self) {
         let Some(size) = self.model.certain_size() else { return };
-        self.call("flows", "expire", &[(32, 1024)]);
+        let (unused, used): (Vec<u16>, Vec<u16>) =
+            self.model.removed().into_iter().partition(|it| self.model.flows_of(*it) == 0);
+        let freed = self.call("manager", "sweep", &[(32, 1024)]);
+        assert_eq!(freed, unused.len() as u64, "{unused:?} have no flow left");
         assert_eq!(self.call("flows", "size", &[]), size);
-        for number in self.model.removed() {
+        unused.into_iter().for_each(|number| self.model.release(number));
+        for number in self.model.active().into_iter().chain(used) {
+            let dip = self.model.dip(number);
+            let arguments = [(32, dip.into()), (32, NETWORK.into())];
             let flows = self.model.flows_of(number);
-            assert_eq!(self.call("flows", "size_of", &[(16, number.into())]), flows);
-            if flows == 0 {
-                assert_eq!(self.call("allocator", "release", &[(16, number.into())]), 1);
-                self.model.release(number);
-            }
+            assert_eq!(self.call("manager", "flows_of", &arguments), flows);
         }
+        assert_eq!(self.call("manager", "size", &[]), self.model.active().len() as u64);
     }
 
     /// Some packets of some flows, in bursts and mixed.
@@ -235,6 +235,7 @@ fn run<'p>(device: Box<dyn Device + 'p>, seed: u64, rounds: u32, replacing: Opti
     let flows = (0..FLOWS).map(|_| Flow::new(&mut random)).collect();
     let next_dip = 0x0a01_0000;
     let mut it = Balancer { device, model: Model::new(), random, flows, packets: 0, next_dip };
+    it.call("manager", "set_own", &[(32, THIS_END.into()), (48, 0x0200_0000_0001)]);
     it.write("flows", "linger", 20_000);
     for round in 0..rounds {
         if round > 2 && it.random.u8(..3) == 0 {
@@ -319,7 +320,9 @@ fn several_workers_balance_as_the_model_does() {
     let cache = tempfile::tempdir().expect("a temporary folder can be made");
     let options =
         NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
-    for (seed, placement) in ["allocator=1", "flows=1,allocator=2,encap=1"].iter().enumerate() {
+    for (seed, placement) in
+        ["balancer.parse=1,balancer.encap=2", "balancer.cache=1"].iter().enumerate()
+    {
         let placement: Placement = placement.parse().expect("written well");
         let workers = placement.workers(&program).expect("they are there");
         let device = WorkersDevice::load(program.clone(), &workers, &[], &options, 0);

@@ -12,7 +12,7 @@ mod replay;
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
-use freeport_ir::{Bits, Program};
+use freeport_ir::{Bits, InstanceId, Program};
 use freeport_nic::device::Device;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
@@ -26,28 +26,19 @@ const REFUSED: u64 = 4;
 /// Rules that the small firewall can note of a set.
 const PLANNED: usize = 200;
 
-fn text() -> String {
+/// The firewall at its full size.
+fn full() -> Program {
     let example = repository().join("examples/firewall.cnp");
-    std::fs::read_to_string(example).expect("the example is there")
+    compiled(&std::fs::read_to_string(example).expect("the example is there"))
 }
 
-/// The example, with tables for few rules, so that they overflow.
+/// The same, with tables for few rules, so that they overflow.
 fn small() -> Program {
-    let mut text = text();
-    for (from, to) in [
-        ("CuckooHash ::", "CuckooHash<64> ::"),
-        ("LpmTree<PREFIX_RULES> ::", "LpmTree<PREFIX_RULES, 32> ::"),
-        ("BramTcam ::", "BramTcam<32, 32> ::"),
-        ("PREFIX_RULES = 16384", "PREFIX_RULES = 12"),
-        ("MASKS = 16", "MASKS = 4"),
-        ("MASK_RULES = 1024", "MASK_RULES = 8"),
-        ("PLANNED = 20480", &format!("PLANNED = {PLANNED}")),
-        ("PLANNED_MASKS = 4096", "PLANNED_MASKS = 12"),
-    ] {
-        assert_eq!(text.matches(from).count(), 1, "{from}");
-        text = text.replace(from, to);
-    }
-    compiled(&text)
+    let sizes = "EXACT = 64, PREFIXES = 12, MASKS = 4, MASK_RULES = 8, OTHERS = 32";
+    compiled(&format!(
+        "Firewall<{sizes}, PLANNED = {PLANNED}, PLANNED_MASKS = 12> :: firewall\n\
+         from_tor -> firewall -> to_tor\n"
+    ))
 }
 
 fn compiled(text: &str) -> Program {
@@ -77,19 +68,19 @@ fn run_live(device: Box<dyn Device + '_>, rounds: u16) {
                 _ => firewall.remove(&random.choice(&firewall.rules.0).copied().expect("some")),
             }
         }
-        overflowed = firewall.count("manager", "overflowed").max(overflowed);
+        overflowed = firewall.count("tables.manager", "overflowed").max(overflowed);
         firewall.check(random, 24);
     }
-    let held = firewall.count("manager", "held_prefixes");
-    assert_eq!(held, firewall.count("prefixes", "rules"));
+    let held = firewall.count("tables.manager", "held_prefixes");
+    assert_eq!(held, firewall.count("tables.prefixes", "rules"));
     assert!(overflowed > 10 && firewall.refused > 0, "{overflowed} {}", firewall.refused);
     for rule in firewall.rules.0.clone() {
         firewall.remove(&rule);
     }
     for table in ["exact", "prefixes", "wildcard", "others"] {
-        assert_eq!(firewall.count(table, "rules"), 0, "{table}");
+        assert_eq!(firewall.count(&format!("tables.{table}"), "rules"), 0, "{table}");
     }
-    assert_eq!(firewall.count("manager", "overflowed"), 0);
+    assert_eq!(firewall.count("tables.manager", "overflowed"), 0);
 }
 
 /// Sets of rules are placed at once, among others.
@@ -132,7 +123,7 @@ fn native_code_passes_what_rules_allow_that_come_and_go() {
 
 #[test]
 fn several_workers_pass_what_rules_allow_that_come_and_go() {
-    run_live(spread(&small(), "parse=1,buffer=2"), 100);
+    run_live(spread(&small(), "firewall.parse=1,firewall.buffer=2"), 100);
 }
 
 #[test]
@@ -182,7 +173,7 @@ fn of_prefixes_the_one_with_the_largest_priority_counts() {
         Rule::new(tuple, mask, action, priority)
     };
     let inside = Tuple { target: 0x0a00_0101, ..Tuple::default() };
-    let held = |firewall: &Firewall<'_>| firewall.count("manager", "held_prefixes");
+    let held = |firewall: &Firewall<'_>| firewall.count("tables.manager", "held_prefixes");
     firewall.insert(of(8, PASS, 10));
     firewall.insert(of(24, PASS, 20));
     firewall.insert(of(16, PASS, 30));
@@ -210,13 +201,13 @@ fn a_rule_of_the_last_table_touches_all_thirteen() {
     let mut firewall = Firewall::new(native(&program));
     let random = &mut Rng::with_seed(2);
     let tables = |firewall: &Firewall<'_>| -> Vec<Bits> {
-        (0..13 * 256).map(|at| firewall.read("others", "tables", at)).collect()
+        (0..13 * 256).map(|at| firewall.read("tables.others", "tables", at)).collect()
     };
     let mut priority = 0;
     for rules in 0..20 {
         let before = tables(&firewall);
         // Its masks leave the hash tables no way but to refuse it.
-        while firewall.count("others", "rules") == rules {
+        while firewall.count("tables.others", "rules") == rules {
             priority += 1;
             firewall.insert(Rule::new(Tuple::random(random), Tuple::random(random), 0, priority));
         }
@@ -228,7 +219,7 @@ fn a_rule_of_the_last_table_touches_all_thirteen() {
 
 #[test]
 fn the_largest_masks_of_a_full_set_get_the_hash_tables() {
-    let program = compiled(&text());
+    let program = full();
     let mut firewall = Firewall::new(native(&program));
     let random = &mut Rng::with_seed(11);
     let masks: Vec<Tuple> = (0..60).map(|_| Tuple::random(random)).collect();
@@ -247,8 +238,8 @@ fn the_largest_masks_of_a_full_set_get_the_hash_tables() {
     }
     firewall.place();
     assert_eq!(firewall.refused, 0);
-    assert_eq!(firewall.count("wildcard", "rules"), 1500 + 14 * 1000);
-    assert_eq!(firewall.count("manager", "overflowed"), 45 * 40);
+    assert_eq!(firewall.count("tables.wildcard", "rules"), 1500 + 14 * 1000);
+    assert_eq!(firewall.count("tables.manager", "overflowed"), 45 * 40);
     check_some(&mut firewall, random);
 
     // Live, among these: exact rules, prefixes, and masks for which there is only the last table.
@@ -261,7 +252,10 @@ fn the_largest_masks_of_a_full_set_get_the_hash_tables() {
         firewall.insert(Rule::new(tuple, mask, action, model::priority(count)));
     }
     assert!(firewall.refused > 0, "the last table is full");
-    assert!(firewall.count("exact", "rules") > 300 && firewall.count("prefixes", "rules") > 30);
+    assert!(
+        firewall.count("tables.exact", "rules") > 300
+            && firewall.count("tables.prefixes", "rules") > 30
+    );
     check_some(&mut firewall, random);
     for _ in 0..200 {
         let rule = random.choice(&firewall.rules.0).copied().expect("some");
@@ -305,7 +299,8 @@ fn what_native_code_records_of_a_managed_firewall_replays() {
         let packets = tuples.iter().map(|tuple| frame(random, tuple)).collect();
         let input = vec![Traffic { packets, ..Traffic::default() }, Traffic::default()];
         let mut driver = Driver::new(&image, input);
-        let manager = driver.graph.instance("manager").expect("in the example");
+        let [manager, tables] = ["firewall.manager", "firewall.tables.manager"]
+            .map(|name| driver.graph.instance(name).expect("it has one"));
         for count in 1..60 {
             let rule = Rule::random(random, model::priority(count));
             let (method, arguments) = match random.u8(..8) {
@@ -320,7 +315,8 @@ fn what_native_code_records_of_a_managed_firewall_replays() {
         }
         driver.run_in_pieces(random, 3);
         let (oracles, execution) = driver.graph.take_recording();
-        assert!(oracles.instances[manager.index()].calls.len() > 60);
+        let made = |it: InstanceId| oracles.instances[it.index()].calls.len();
+        assert!(made(manager) > 20 && made(tables) > 60, "managers call each other");
         let out = replay::check(&program, oracles, &execution);
         assert_eq!(out, driver.out);
     }

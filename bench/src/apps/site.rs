@@ -233,12 +233,10 @@ impl Site {
                          --in from_nic=tap:vip0 --out to_nic=tap:vip0";
         let program = Freeport::start(launch, backend, backend.name(), arguments)?;
         let balancer = self.programs.first().context("the balancer comes first")?;
-        let given = balancer.call(&format!("allocator.add(198.51.100.{number}, 7, 1)"))?;
+        balancer.call(&format!("balancer.manager.set_own(192.0.2.1, {})", GATEWAY_MACS[1]))?;
+        let add = format!("balancer.manager.add(198.51.100.{number}, {mac}, 7, 1)");
+        let given = balancer.call(&add)?;
         ensure!(given == number - 1, "backend {number} is number {given}");
-        balancer.call(&format!(
-            "tunnels.set({given}, 7, 192.0.2.1, 198.51.100.{number}, {}, {mac})",
-            GATEWAY_MACS[1]
-        ))?;
         self.programs.push(program);
         Ok(())
     }
@@ -255,7 +253,7 @@ pub fn allow(firewall: &Freeport, protocol: u8, port: u16) -> Result<()> {
 pub fn rule(protocol: u8, port: u16) -> String {
     let mask = if port == 0 { 0 } else { u16::MAX };
     format!(
-        "wildcard.insert({{target_port: {port}, protocol: {protocol}}}, \
+        "firewall.manager.insert({{target_port: {port}, protocol: {protocol}}}, \
          {{target_port: {mask}, protocol: 255}}, 0, 10)"
     )
 }

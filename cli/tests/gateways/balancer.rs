@@ -55,6 +55,8 @@ impl Site {
              --in from_nic={nic} --out to_nic={nic}"
         );
         let balancer = Freeport::start(&launch(), &gateway, "lb", &arguments).expect("it runs");
+        let own = "balancer.manager.set_own(192.0.2.1, 02:00:00:00:01:00)";
+        balancer.told(&["call", own]).expect("it is well written");
         wait_until_up(&client, "c0");
         wait_until_up(&switch, "p0");
         Self { kind, client, switch, balancer, backends: vec![] }
@@ -89,26 +91,23 @@ impl Site {
     /// Has the balancer use the last backend from now on.
     fn add_backend(&self) {
         let number = self.backends.len();
-        let add = format!("allocator.add(198.51.100.{number}, 7, 1)");
+        let add = format!("add(198.51.100.{number}, 02:00:00:00:01:0{number}, 7, 1)");
         assert_eq!(self.told(&add), format!("{}\n", number - 1));
-        let set = format!(
-            "tunnels.set({}, 7, 192.0.2.1, 198.51.100.{number}, 02:00:00:00:01:00, \
-             02:00:00:00:01:0{number})",
-            number - 1
-        );
-        assert_eq!(self.told(&set), "1\n");
         let entry = format!("02:00:00:00:01:0{number}");
         let port = format!("p{number}");
         let entry = ["fdb", "add", &entry, "dev", &port, "master", "static"];
         self.switch.run("bridge", &entry).expect("an entry");
     }
 
+    /// What a method of the balancer's manager gives.
     fn told(&self, call: &str) -> String {
-        self.balancer.told(&["call", call]).expect("it is well written")
+        let call = format!("balancer.manager.{call}");
+        self.balancer.told(&["call", &call]).expect("it is well written")
     }
 
+    /// A variable of an instance inside the balancer.
     fn value(&self, path: &str) -> u64 {
-        self.balancer.number(path).expect("it runs")
+        self.balancer.number(&format!("balancer.{path}")).expect("it runs")
     }
 
     fn open(&self, count: usize) -> Vec<Kept> {
@@ -186,12 +185,12 @@ fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
     assert_eq!(spread(&second), BTreeMap::from(expected));
     first.iter_mut().chain(&mut second).for_each(Kept::check);
     // One gets nothing new; what it has stays with it.
-    assert_eq!(site.told("allocator.remove(198.51.100.1, 7)"), "1\n");
+    assert_eq!(site.told("remove(198.51.100.1, 7)"), "1\n");
     let third = site.open(4);
     assert_eq!(spread(&third), BTreeMap::from([("backend2", 2), ("backend3", 2)]));
     first.iter_mut().chain(&mut second).for_each(Kept::check);
     assert_eq!(site.value("flows.opened"), 18);
-    assert_eq!(site.told("flows.size_of(0)"), "6\n");
+    assert_eq!(site.told("flows_of(198.51.100.1, 7)"), "6\n");
     end_all(&site, [first, second, third]);
     check_tunnels(&site);
 }
@@ -233,13 +232,13 @@ fn end_all(site: &Site, connections: [Vec<Kept>; 3]) {
         assert_eq!(kept.connection.last("/").expect("an answer").backend, kept.backend);
     }
     until("all flows end", || (site.value("flows.closed") == 18).then_some(())).expect("FINs come");
-    site.balancer.told(&["set", "flows.linger=0"]).expect("it has such a variable");
-    until("all flows are forgotten", || {
-        site.told("flows.expire(65536)");
-        (site.told("flows.size()") == "0\n").then_some(())
+    site.balancer.told(&["set", "balancer.flows.linger=0"]).expect("it has such a variable");
+    // Its number is free when its last flow is forgotten, and not before.
+    until("the removed backend is forgotten", || {
+        (site.told("sweep(65536)") == "1\n").then_some(())
     })
     .expect("nothing is sent any more");
-    assert_eq!(site.told("allocator.release(0)"), "1\n");
+    assert_eq!(site.told("flows_of(198.51.100.1, 7)"), "0\n");
 }
 
 /// What the balancer put into tunnels is what the backends took out, and nothing was too large.

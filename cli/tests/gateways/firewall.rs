@@ -74,7 +74,7 @@ impl Site {
     fn change(&self, method: &str, protocol: u8, port: u16, rest: &str) -> String {
         let mask = if port == 0 { 0 } else { u16::MAX };
         let call = format!(
-            "wildcard.{method}({{target_port: {port}, protocol: {protocol}}}, \
+            "firewall.manager.{method}({{target_port: {port}, protocol: {protocol}}}, \
              {{target_port: {mask}, protocol: 255}}{rest})"
         );
         self.firewall.told(&["call", &call]).expect("it is well written")
@@ -142,11 +142,11 @@ fn only_what_is_allowed_passes(kind: Kind) {
     assert_eq!(missed.expect("there is a route"), 0);
     let fw = &site.firewall;
     assert_eq!(fw.endpoint("to_nic", "frames").expect("it runs"), 0);
-    assert!(fw.number("buffer.unmatched").expect("it runs") >= 2 + 1 + 3);
+    assert!(fw.number("firewall.buffer.unmatched").expect("it runs") >= 2 + 1 + 3);
     // A rule lets echoes through, and nothing else.
     site.allow(1, 0);
     assert_eq!(site.pings(20), 20);
-    assert_eq!(fw.number("buffer.sent").expect("it runs"), 20);
+    assert_eq!(fw.number("firewall.buffer.sent").expect("it runs"), 20);
     assert_eq!(fw.endpoint("to_tor", "frames").expect("it runs"), 20);
     site.no_http();
     site.allow(17, 7);
@@ -218,10 +218,16 @@ fn counters_agree(site: &Site) {
         let kernels = [kernel_frames(&site.client, "c0"), kernel_frames(&site.server, "s0")];
         panic!("{error}: {kernels:?}, {}", fw.statistics().expect("it runs"))
     });
-    assert_eq!(count("to_nic"), value("buffer.sent"));
-    assert_eq!(value("parse.whole"), count("from_tor"), "nothing but whole IPv4 is under way");
-    let dropped = value("buffer.unmatched") + value("buffer.refused") + value("buffer.others");
-    assert_eq!(count("from_tor"), value("buffer.sent") + dropped);
+    assert_eq!(count("to_nic"), value("firewall.buffer.sent"));
+    assert_eq!(
+        value("firewall.parse.whole"),
+        count("from_tor"),
+        "nothing but whole IPv4 is under way"
+    );
+    let dropped = value("firewall.buffer.unmatched")
+        + value("firewall.buffer.refused")
+        + value("firewall.buffer.others");
+    assert_eq!(count("from_tor"), value("firewall.buffer.sent") + dropped);
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn a_killed_firewall_can_be_started_again(kind: Kind) {
     let folder = tempfile::tempdir().expect("a folder");
     let initial = folder.path().join("rules.json");
     let rules = format!(
-        r#"{{"wildcard": {{"insert()": [
+        r#"{{"firewall.manager": {{"insert()": [
             [{{"protocol": 1}}, {{"protocol": 255}}, 0, 10],
             [{{"target_port": {BULK}, "protocol": 6}}, {{"target_port": 65535, "protocol": 255}},
              0, 10]]}}}}"#

@@ -2,7 +2,7 @@
 //! Native code as what runs a golden case, with arrivals and room drawn from a seed.
 
 use super::Variable;
-use super::run::{INSTANCE, Machine, arguments};
+use super::run::{INSTANCE, Machine, arguments, place};
 use freeport_ir::{Bits, InstanceId, SIGNAL_WORDS};
 use freeport_native::manifest::{EndpointInfo, ItemInfo};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
@@ -44,8 +44,8 @@ impl Native {
         found.ok_or(format!("there is no {name}"))
     }
 
-    fn instance(&self) -> Result<InstanceId, String> {
-        self.graph.instance(INSTANCE).ok_or(format!("there is no {INSTANCE}"))
+    fn place<'n>(&self, name: &'n str) -> Result<(InstanceId, &'n str), String> {
+        place(name, |instance| self.graph.instance(instance))
     }
 
     /// A run on at most `most` of what each input has, with room for `room` at each output; gives
@@ -143,29 +143,31 @@ impl Machine for Native {
     }
 
     fn read(&mut self, variable: &Variable) -> Result<u64, String> {
-        let value = self.graph.read_variable(self.instance()?, &variable.name, variable.index);
+        let (instance, name) = self.place(&variable.name)?;
+        let value = self.graph.read_variable(instance, name, variable.index);
         let value = value.map_err(|error| error.to_string())?;
         value.checked_u64().ok_or("it is above 64 bits".into())
     }
 
     fn write(&mut self, variable: &Variable, value: u64) -> Result<(), String> {
-        let instance = self.instance()?;
-        let old = self.graph.read_variable(instance, &variable.name, variable.index);
+        let (instance, name) = self.place(&variable.name)?;
+        let old = self.graph.read_variable(instance, name, variable.index);
         let width = old.map_err(|error| error.to_string())?.width();
         let value = Bits::from_u64(width, value);
-        let written = self.graph.write_variable(instance, &variable.name, variable.index, value);
+        let written = self.graph.write_variable(instance, name, variable.index, value);
         written.map_err(|error| error.to_string())
     }
 
     fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String> {
         let mut signal = Signal::default();
         signal.params[..words.len()].copy_from_slice(words);
-        let answer = self.graph.signal(self.instance()?, signal.to_bits());
+        let instance = self.graph.instance(INSTANCE).ok_or("a group takes no signals")?;
+        let answer = self.graph.signal(instance, signal.to_bits());
         Ok(Signal::from_bits(&answer.map_err(|error| error.to_string())?).params)
     }
 
     fn call(&mut self, method: &str, given: &[Vec<u8>]) -> Result<Option<Bits>, String> {
-        let instance = self.instance()?;
+        let (instance, method) = self.place(method)?;
         let manifest = self.graph.manifest();
         let element = &manifest.elements[manifest.instances[instance.index()].element];
         let found = element.methods.iter().find(|it| it.name == method);

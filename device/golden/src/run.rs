@@ -15,7 +15,25 @@ const OUT_OF: [&str; 4] = ["to_tor", "to_nic", "to_host", "to_memory"];
 /// Firings after which an element that goes on is taken to go on for ever.
 const FIRING_LIMIT: u64 = 10_000_000;
 
-/// Something that runs a program with one instance, [`INSTANCE`].
+/// The manager of a group under test: what its methods and variables are named without an instance.
+const MANAGER: &str = "manager";
+
+/// What a case means by the name of a method or variable: of the element under test it is just its
+/// name; of a group it is that of its manager, or `inner.name` of an instance inside. `find` looks
+/// an instance up.
+///
+/// # Errors
+/// There is no such instance.
+pub fn place<T>(name: &str, find: impl Fn(&str) -> Option<T>) -> Result<(T, &str), String> {
+    if let Some(element) = find(INSTANCE) {
+        return Ok((element, name));
+    }
+    let (inner, rest) = name.rsplit_once('.').unwrap_or((MANAGER, name));
+    let found = find(&format!("{INSTANCE}.{inner}"));
+    Ok((found.ok_or(format!("there is no {inner} in it"))?, rest))
+}
+
+/// Something that runs a program with one instance, or one group, [`INSTANCE`].
 pub trait Machine {
     /// Queues a packet (or a record, as little-endian bytes) at an outer end into the program.
     ///
@@ -232,14 +250,14 @@ impl<'p> Reference<'p> {
         Ok((id, self.program.graph.endpoints[id.index()].item))
     }
 
-    fn instance(&self) -> Result<InstanceId, String> {
-        self.interpreter.instance(INSTANCE).ok_or(format!("there is no {INSTANCE}"))
+    fn place<'n>(&self, name: &'n str) -> Result<(InstanceId, &'n str), String> {
+        place(name, |instance| self.interpreter.instance(instance))
     }
 
-    fn width_of(&self, variable: &Variable) -> Result<u32, String> {
-        let element = self.program.element_of(self.instance()?);
-        let object = element.state.iter().find(|object| object.name == variable.name);
-        Ok(object.ok_or(format!("there is no variable {}", variable.name))?.elem_bits)
+    fn width_of(&self, instance: InstanceId, variable: &str) -> Result<u32, String> {
+        let element = self.program.element_of(instance);
+        let object = element.state.iter().find(|object| object.name == variable);
+        Ok(object.ok_or(format!("there is no variable {variable}"))?.elem_bits)
     }
 }
 
@@ -273,31 +291,31 @@ impl Machine for Reference<'_> {
     }
 
     fn read(&mut self, variable: &Variable) -> Result<u64, String> {
+        let (instance, name) = self.place(&variable.name)?;
         let value = self
             .interpreter
-            .read_variable(self.instance()?, &variable.name, variable.index)
+            .read_variable(instance, name, variable.index)
             .map_err(|error| error.to_string())?;
         value.checked_u64().ok_or("it is above 64 bits".into())
     }
 
     fn write(&mut self, variable: &Variable, value: u64) -> Result<(), String> {
-        let (instance, width) = (self.instance()?, self.width_of(variable)?);
-        let value = Bits::from_u64(width, value);
-        let written =
-            self.interpreter.write_variable(instance, &variable.name, variable.index, value);
+        let (instance, name) = self.place(&variable.name)?;
+        let value = Bits::from_u64(self.width_of(instance, name)?, value);
+        let written = self.interpreter.write_variable(instance, name, variable.index, value);
         written.map_err(|error| error.to_string())
     }
 
     fn signal(&mut self, words: &[u64]) -> Result<[u64; SIGNAL_WORDS], String> {
         let mut signal = Signal::default();
         signal.params[..words.len()].copy_from_slice(words);
-        let instance = self.instance()?;
+        let instance = self.interpreter.instance(INSTANCE).ok_or("a group takes no signals")?;
         let answer = self.interpreter.signal(instance, signal.to_bits());
         Ok(Signal::from_bits(&answer.map_err(|error| error.to_string())?).params)
     }
 
     fn call(&mut self, method: &str, given: &[Vec<u8>]) -> Result<Option<Bits>, String> {
-        let instance = self.instance()?;
+        let (instance, method) = self.place(method)?;
         let element = self.program.element_of(instance);
         let found = element.methods.iter().find(|it| it.name == method);
         let found = found.ok_or(format!("there is no method {method}"))?;
@@ -400,6 +418,18 @@ mod tests {
             let error = outcome(steps).unwrap_err();
             assert!(error.starts_with(&format!("line {line} ")), "{steps}\n{error}");
         }
+    }
+
+    #[test]
+    fn of_a_group_names_are_of_its_manager_or_of_what_is_inside() {
+        let group = ["dut.manager", "dut.buffer", "dut.inner.manager"];
+        let place_in =
+            |there: &[&str], name| place(name, |it| there.iter().position(|own| *own == it));
+        assert_eq!(place_in(&group, "insert"), Ok((0, "insert")));
+        assert_eq!(place_in(&group, "buffer.sent"), Ok((1, "sent")));
+        assert_eq!(place_in(&group, "inner.manager.rules"), Ok((2, "rules")));
+        assert_eq!(place_in(&group, "exact.rules"), Err("there is no exact in it".into()));
+        assert_eq!(place_in(&["dut"], "count"), Ok((0, "count")));
     }
 
     #[test]

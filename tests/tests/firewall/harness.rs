@@ -55,9 +55,11 @@ impl<'p> Firewall<'p> {
         Self { device, rules: Rules::default(), planned: vec![], refused: 0 }
     }
 
+    /// An instance inside the firewall.
     fn instance(&self, name: &str) -> InstanceId {
-        let instances = &self.device.program().graph.instances;
-        InstanceId::new(instances.iter().position(|it| it.name == name).expect("in the example"))
+        let mut instances = self.device.program().graph.instances.iter();
+        let is_it = |own: &str| own.strip_prefix("firewall.") == Some(name);
+        InstanceId::new(instances.position(|it| is_it(&it.name)).expect("it is there"))
     }
 
     pub fn call(&mut self, method: &str, arguments: &[Bits]) -> Bits {
@@ -154,10 +156,10 @@ impl<'p> Firewall<'p> {
         let program = self.device.program();
         let mut all = vec![];
         for instance in &program.graph.instances {
+            let inside = instance.name.strip_prefix("firewall.").expect("all are inside");
             let state = &program.element(instance.element).state;
             for object in state.iter().filter(|object| object.host_visible) {
-                let values =
-                    (0..object.depth).map(|at| self.read(&instance.name, &object.name, at));
+                let values = (0..object.depth).map(|at| self.read(inside, &object.name, at));
                 all.extend(values);
             }
         }
