@@ -125,3 +125,14 @@ fn every_library_file_and_example_compiles_without_warnings() {
         assert_eq!(verify(&compiled.program), Ok(()), "{}", path.display());
     }
 }
+
+#[test]
+fn all_files_of_the_library_can_be_used_in_one_program() {
+    let folder = repository().join("elements");
+    let import = |path: &PathBuf| {
+        let place = path.strip_prefix(&folder).expect("it is in the library");
+        format!("import \"{}\"\n", place.display())
+    };
+    let text: String = files("cnp").iter().map(import).collect();
+    compile_text("all.cnp", &text, &library()).unwrap_or_else(|failure| panic!("{failure}"));
+}
