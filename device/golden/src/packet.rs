@@ -2,7 +2,7 @@
 //! Packets written in a line of text, such as `tcp 10.0.0.1:80 > 10.0.0.2:9 len 64 flags syn`.
 //! Lengths are those of the whole frame without its check sequence; checksums come out right.
 
-use super::link;
+use super::{internet, link};
 use freeport_nic::packet::{ethernet, ipv4, tcp, udp};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -18,10 +18,13 @@ pub fn build(text: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, S
     }
     match word {
         "hex" => hex(rest),
+        "tcp" if rest.starts_with('[') => internet::over_ipv6(ipv4::TCP, rest),
+        "udp" if rest.starts_with('[') => internet::over_ipv6(ipv4::UDP, rest),
         "tcp" => internet_packet(ipv4::TCP, rest),
         "udp" => internet_packet(ipv4::UDP, rest),
         "eth" => link::frame(rest),
         "arp" => link::arp(rest),
+        "icmp" => internet::icmp(rest),
         name => {
             let mut bytes = named.get(name).ok_or(format!("there is no packet `{name}`"))?.clone();
             let patches = rest.trim();
