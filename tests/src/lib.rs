@@ -2,6 +2,7 @@
 //! Tests of the whole repository: style, element goldens, and generated programs for the oracles.
 //! The tests themselves are in `tests/`; what they check with is here, and is tested here as well.
 
+pub mod both;
 pub mod oracle;
 pub mod tables;
 pub mod tidy;

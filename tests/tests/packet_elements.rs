@@ -3,111 +3,18 @@
 //! at every length, and changed at random. Nothing they do reads beyond a packet.
 
 use fastrand::Rng;
-use freeport_clicknp::{Options, compile_text};
-use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
-use freeport_ir::{Bits, Item, Program};
 use freeport_nic::packet::checksum;
-use freeport_tests::golden::Variable;
-use freeport_tests::golden::native::Native;
-use freeport_tests::golden::run::Machine;
+use freeport_tests::both::{Both, Counts, Outcomes};
 use freeport_tests::oracle::{is_long, seed};
-use freeport_tests::repository;
-use std::collections::BTreeMap;
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const GRE: u8 = 47;
 
-/// What an element made of its input: what left each end, and its counters.
-struct Outcomes {
-    out: BTreeMap<&'static str, Vec<Vec<u8>>>,
-    counters: BTreeMap<String, u64>,
-}
-
-/// Runs one instance `dut` in the interpreter, and looks that it read nothing beyond a packet; then
-/// as native code, which must do the same.
+/// Runs one instance `dut` on both.
 fn run(text: &str, input: &[(&str, &[Vec<u8>])]) -> Outcomes {
-    let library = Options { library: vec![repository().join("elements")] };
-    let compiled = compile_text("alone.cnp", text, &library);
-    let program = compiled.unwrap_or_else(|failure| panic!("{text}\n{failure}")).program;
-    let mut interpreter = Interpreter::new(&program, &Running::default()).unwrap();
-    for (name, packets) in input {
-        let endpoint = interpreter.endpoint(name).unwrap();
-        for packet in *packets {
-            match program.graph.endpoints[endpoint.index()].item {
-                Item::Bits(width) => {
-                    interpreter.feed_item(endpoint, Bits::from_le_bytes(width, packet)).unwrap();
-                }
-                _ => interpreter.feed_packet(endpoint, packet).unwrap(),
-            }
-        }
-    }
-    assert_eq!(interpreter.run(u64::MAX), Ok(Outcome::Idle));
-    let instance = interpreter.instance("dut").unwrap();
-    assert_eq!(interpreter.counters(instance).out_of_range, 0, "a read beyond a packet");
-    let mut out = BTreeMap::new();
-    for name in ["to_tor", "to_nic", "to_host"] {
-        let Some(endpoint) = interpreter.endpoint(name) else { continue };
-        let items = match program.graph.endpoints[endpoint.index()].item {
-            Item::Bits(_) => {
-                let items = interpreter.take_items(endpoint).unwrap();
-                items.iter().map(Bits::to_le_bytes).collect()
-            }
-            _ => interpreter.take_packets(endpoint).unwrap(),
-        };
-        out.insert(name, items);
-    }
-    let mut counters = BTreeMap::new();
-    for object in program.element_of(instance).state.iter().filter(|object| object.depth == 1) {
-        let value = interpreter.read_variable(instance, &object.name, 0).unwrap();
-        counters.insert(object.name.clone(), value.to_u64());
-    }
-    let outcomes = Outcomes { out, counters };
-    check_native(&program, input, &outcomes);
-    outcomes
-}
-
-/// Runs the program as native code, with input and room in random pieces.
-fn check_native(program: &Program, input: &[(&str, &[Vec<u8>])], expected: &Outcomes) {
-    let cache = tempfile::tempdir().unwrap();
-    let options = freeport_native::Options {
-        optimization: 1,
-        cache: cache.path().to_owned(),
-        ..freeport_native::Options::default()
-    };
-    let image = freeport_native::build(program, &options).unwrap();
-    let mut native = Native::new(&image, 1).unwrap();
-    for (name, packets) in input {
-        packets.iter().for_each(|packet| native.feed(name, packet).unwrap());
-    }
-    native.settle().unwrap();
-    for (name, packets) in &expected.out {
-        assert!(native.take(name).unwrap() == *packets, "native code gives others at {name}");
-    }
-    for (name, value) in &expected.counters {
-        let variable = Variable { name: name.clone(), index: 0 };
-        assert_eq!(native.read(&variable), Ok(*value), "{name}");
-    }
-}
-
-/// Counts, by name.
-#[derive(Default)]
-struct Counts(BTreeMap<String, u64>);
-
-impl Counts {
-    fn add(&mut self, name: &str) {
-        *self.0.entry(name.to_owned()).or_default() += 1;
-    }
-
-    /// Looks that the counters are these, and the others 0.
-    fn check(&self, counters: &BTreeMap<String, u64>) {
-        for (name, value) in counters {
-            assert_eq!(*value, self.0.get(name).copied().unwrap_or(0), "{name}");
-        }
-        let unknown = self.0.keys().find(|name| !counters.contains_key(*name));
-        assert_eq!(unknown, None);
-    }
+    Both::new(text).run(&[], input)
 }
 
 /// A frame, mostly right: tags, options, fragments, transports and padding as they come.

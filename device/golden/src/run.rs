@@ -245,6 +245,12 @@ impl<'p> Reference<'p> {
         Ok(Self { interpreter, program })
     }
 
+    /// How often instances have reached out of range: beyond a packet, for one.
+    pub fn out_of_range(&self) -> u64 {
+        let instances = (0..self.program.graph.instances.len()).map(InstanceId::new);
+        instances.map(|it| self.interpreter.counters(it).out_of_range).sum()
+    }
+
     fn endpoint(&self, name: &str) -> Result<(EndpointId, Item), String> {
         let id = self.interpreter.endpoint(name).ok_or(format!("there is no {name}"))?;
         Ok((id, self.program.graph.endpoints[id.index()].item))
