@@ -6,7 +6,7 @@ use super::link::mac;
 use super::packet::{Fields, flags, number};
 use freeport_ir::Bits;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
 /// The record that `text` describes, which begins with `word`; none if that is no kind of record.
 ///
@@ -37,6 +37,9 @@ pub fn build(word: &str, text: &str) -> Option<Result<Vec<u8>, String>> {
 pub fn value(word: &str, named: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, String> {
     if let Some(bytes) = named.get(word) {
         return Ok(bytes.clone());
+    }
+    if let Ok(address) = word.parse::<Ipv6Addr>() {
+        return Ok(u128::from(address).to_le_bytes().to_vec());
     }
     let value = match (word.parse::<Ipv4Addr>(), mac(word)) {
         (Ok(address), _) => u32::from(address).into(),
@@ -122,6 +125,7 @@ mod tests {
             assert!(record(text).is_err(), "{text}");
         }
         assert!(build("nobody", "").is_none());
+        assert_eq!(value("1::2", &BTreeMap::new()).unwrap()[..3], [2, 0, 0]);
         assert_eq!(bits(&[255, 1], 9).unwrap().to_u64(), 511);
         assert!(bits(&[255, 1], 8).is_err());
     }

@@ -7,6 +7,7 @@
 
 use freeport_ir::{Bits, UnaryOp};
 use serde_json::{Map, Value};
+use std::net::Ipv6Addr;
 
 /// What the bits of a value mean.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -209,7 +210,9 @@ fn magnitude(text: &str) -> Option<Bits> {
         return bytes(digits.split('.'), 10, 4);
     }
     if digits.contains(':') {
-        return bytes(digits.split(':'), 16, 6);
+        let mac = || bytes(digits.split(':'), 16, 6);
+        let of_ipv6 = |it: Ipv6Addr| Bits::from_u128(128, it.into());
+        return mac().or_else(|| digits.parse().ok().map(of_ipv6));
     }
     of(&digits, 10)
 }
@@ -245,6 +248,7 @@ mod tests {
             ("1_000", 1_000),
             ("10.0.0.1", 0x0a00_0001),
             ("02:00:00:00:00:0f", 0x0200_0000_000f),
+            ("::5:ffff", 0x5_ffff),
             ("true", 1),
             ("281474976710655", (1 << 48) - 1),
         ];
