@@ -2,7 +2,8 @@
 //! The applications of `examples/` on the sample capture, from the outside, with the tables that
 //! the files beside them fill.
 
-use std::path::PathBuf;
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 fn repository() -> PathBuf {
@@ -17,12 +18,23 @@ fn run(application: &str, machine: &str, gets: &[&str]) -> (String, Vec<u8>) {
 
 /// The same with the end that it leaves by, and other arguments.
 fn run_to(end: &str, application: &str, machine: &str, others: &[&str]) -> (String, Vec<u8>) {
+    run_on(Path::new("examples/traces/sample.pcap"), end, application, machine, others)
+}
+
+/// The same on another capture.
+fn run_on(
+    capture: &Path,
+    end: &str,
+    application: &str,
+    machine: &str,
+    others: &[&str],
+) -> (String, Vec<u8>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out.pcap");
     let [program, initial] = ["cnp", "json"].map(|kind| format!("examples/{application}.{kind}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     command.args(["run", &program, "--init", &initial, "--on", machine]);
-    command.args(["--in", "from_tor=examples/traces/sample.pcap"]);
+    command.args(["--in", &format!("from_tor={}", capture.display())]);
     command.args(["--out", &format!("{end}={}", out.display())]).args(others);
     command.current_dir(repository()).stdin(Stdio::null());
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("FREEPORT_ELEMENTS");
@@ -81,11 +93,84 @@ fn the_firewall_passes_what_its_four_tables_allow() {
 
 #[test]
 fn the_router_sends_what_has_a_route_and_a_next_hop() {
-    let gets = ["forward.sent", "forward.unrouted", "check.good"];
+    let gets = ["forward.sent", "forward.unrouted", "check.good", "unrouted.sent"];
     let (told, frames) = run_on_both("router", &gets);
-    // One packet of the capture has a wrong checksum; 6 have a route without a next hop.
-    let counters = "forward.sent = 93\nforward.unrouted = 6\ncheck.good = 99\n";
-    assert_eq!((told.as_str(), frames), (counters, 93));
+    // One packet of the capture has a wrong checksum; 6 have a route without a next hop, and their
+    // sources are told.
+    let counters = "forward.sent = 93\nforward.unrouted = 6\ncheck.good = 99\nunrouted.sent = 6\n";
+    assert_eq!((told.as_str(), frames), (counters, 99));
+}
+
+/// A frame of UDP over IPv6 to an address, with so many hops left, behind an empty option header if
+/// `has_options`.
+fn ipv6_frame(target: Ipv6Addr, hops: u8, has_options: bool) -> Vec<u8> {
+    let source = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1);
+    let options: &[u8] = if has_options { &[17, 0, 1, 4, 0, 0, 0, 0] } else { &[] };
+    let datagram = [0, 7, 0, 9, 0, 8, 0, 1];
+    let length = (options.len() + datagram.len()) as u8;
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x86, 0xdd];
+    frame.extend([0x60, 0, 0, 0, 0, length, if has_options { 60 } else { 17 }, hops]);
+    frame.extend(source.octets());
+    frame.extend(target.octets());
+    frame.extend(options);
+    frame.extend(datagram);
+    frame
+}
+
+/// Where the example's routes lead, by the words of each address and how many of them count.
+fn next_hop(target: Ipv6Addr) -> Option<u8> {
+    match target.segments() {
+        [0x2001, 0xdb8, 0x8000, 1, 0, 0, 0, 7] => None,
+        [0x2001, 0xdb8, 0x8000, 1, ..] => Some(1),
+        [0x2001, 0xdb8, 0x8000..=0xffff, ..] => Some(2),
+        [0x2001, 0xdb8, ..] => Some(1),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_router_of_ipv6_sends_by_the_longest_prefix() {
+    let targets = [
+        "2001:db8::5",
+        "2001:db8:7fff::",
+        "2001:db8:8000::",
+        "2001:db8:8000:1::6",
+        "2001:db8:8000:1::7",
+        "2001:db8:ffff::1",
+        "2001:db9::1",
+        "fe80::1",
+        "ff0e::1",
+        "::1",
+    ];
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    capture.extend([0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0]);
+    let mut expected = vec![];
+    for at in 0..300 {
+        let target: Ipv6Addr = targets[at % 10].parse().expect("an address");
+        let (hops, has_options) = ((at / 10 % 4) as u8, at % 3 == 0);
+        let mut frame = ipv6_frame(target, hops, has_options);
+        capture.extend([0; 8]);
+        let length = (frame.len() as u32).to_le_bytes();
+        capture.extend([length, length].as_flattened());
+        capture.extend(&frame);
+        if let (Some(hop), 2..) = (next_hop(target), hops) {
+            frame[..12].copy_from_slice(&[2, 0, 0, 0, 1, hop, 2, 0, 0, 0, 0, 1]);
+            frame[21] -= 1;
+            expected.push(frame);
+        }
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("in.pcap");
+    std::fs::write(&path, capture).expect("it can be written");
+    let gets = ["check.good", "check.bad_addresses", "check.expired", "forward.confined"];
+    let gets: Vec<&str> = gets.iter().flat_map(|get| ["--get", get]).collect();
+    for machine in ["native", "interpreter"] {
+        let (told, out) = run_on(&path, "to_tor", "router6", machine, &gets);
+        assert_eq!(frames(&out), expected, "{machine}");
+        let counters = "check.good = 126\ncheck.bad_addresses = 30\ncheck.expired = 144\n\
+                        forward.confined = 28\n";
+        assert_eq!(told, counters);
+    }
 }
 
 #[test]
