@@ -87,13 +87,25 @@ for program in wire capture; do
 done
 
 echo
-echo "5. five network functions in memory, beside the kernel's XDP doing the same (three rounds and"
+echo "5. traffic made by examples/generator.cnp (20,000 packets of flows that start at random"
+echo "   times, 50,000 a second), measured by it again, and recorded by examples/recorder.cnp"
+"$freeport" run examples/generator.cnp --init examples/generator.json \
+    --out to_tor="$out/made.pcap" --get generator.flows.started \
+    --get generator.flows.sent 2>/dev/null
+"$freeport" run examples/generator.cnp --in from_tor="$out/made.pcap" --get latency.received \
+    --get latency.bytes --get latency.lost --get latency.duplicated 2>/dev/null
+"$freeport" run examples/recorder.cnp --set tick.left=20 --in from_tor="$out/made.pcap" \
+    --get 'logger#1.records' --get 'logger#2.records' --get 'logger#3.records' \
+    --get 'logger#4.records' --then 'logger#1.record(0)' 2>/dev/null
+
+echo
+echo "6. five network functions in memory, beside the kernel's XDP doing the same (three rounds and"
 echo "   64-byte frames only; 'make bench' measures properly)"
 "$freeport" bench nf --no-network --frame-bytes 64 --rounds 3 --out "$out/bench" \
     2>"$out/bench.notes"
 
 echo
-echo "6. real traffic: two hosts (network namespaces) joined by firewall and balancer on AF_XDP,"
+echo "7. real traffic: two hosts (network namespaces) joined by firewall and balancer on AF_XDP,"
 echo "   beside that by the kernel alone; then a rule inserted while a transfer runs"
 if unshare --net true 2>/dev/null; then
     "$freeport" bench apps --rounds 1 --out "$out/apps"

@@ -4,6 +4,7 @@
 
 pub mod both;
 pub mod oracle;
+pub mod running;
 pub mod tables;
 pub mod tidy;
 

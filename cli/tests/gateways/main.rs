@@ -6,3 +6,4 @@ mod balancer;
 mod firewall;
 mod network;
 mod overlay;
+mod traffic;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs of library elements on any device, by the names of their instances.
+
+use crate::repository;
+use freeport_clicknp::{Options, compile_text};
+use freeport_ir::{Bits, Program};
+use freeport_native::Options as NativeOptions;
+use freeport_nic::cpu::CpuDevice;
+use freeport_nic::device::{Device, Ports, RunEnd};
+use freeport_nic::interpreter::InterpreterDevice;
+use freeport_nic::layouts::Layouts;
+use freeport_nic::manager::Manager;
+use freeport_nic::port::{Generator, Sink};
+use freeport_nic::trace::TraceFrame;
+use freeport_nic::workers::WorkersDevice;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Batches between two looks at whether it goes on.
+const TURNS: u32 = 100;
+
+/// Compiles a text with the element library.
+///
+/// # Panics
+/// What is wrong with it.
+pub fn program(text: &str) -> Arc<Program> {
+    let library = Options { library: vec![repository().join("elements")] };
+    let compiled = compile_text("test.cnp", text, &library);
+    Arc::new(compiled.unwrap_or_else(|failure| panic!("{text}\n{failure}")).program)
+}
+
+/// A program on a device. What fails panics: it is for tests.
+pub struct Running(Manager<Box<dyn Device>>);
+
+impl Running {
+    /// On the interpreter, whose clock tells a nanosecond a firing.
+    pub fn interpreted(program: &Arc<Program>) -> Self {
+        let device = InterpreterDevice::load(program.clone(), &<_>::default());
+        Self::on(Box::new(device.expect("a good program")))
+    }
+
+    /// As native code, kept in a folder.
+    pub fn native(program: &Arc<Program>, cache: &Path) -> Self {
+        let device = CpuDevice::load(program.clone(), &options(cache));
+        Self::on(Box::new(device.expect("clang-19 is needed")))
+    }
+
+    /// On several workers, those of its instances.
+    pub fn on_workers(program: &Arc<Program>, cache: &Path, workers: &[usize]) -> Self {
+        let device = WorkersDevice::load(program.clone(), workers, &[], &options(cache), 0);
+        Self::on(Box::new(device.expect("clang-19 is needed")))
+    }
+
+    fn on(device: Box<dyn Device>) -> Self {
+        Self(Manager::new(device, Layouts::default()))
+    }
+
+    /// Writes variables.
+    pub fn set(&mut self, variables: &[(&str, u64)]) {
+        for (path, value) in variables {
+            self.0.write(path, &value.to_string()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    /// The value of a variable, or of an element of it.
+    pub fn get(&self, path: &str) -> u64 {
+        let value = self.0.read(path).unwrap_or_else(|error| panic!("{error}"));
+        value.as_u64().or(value.as_bool().map(u64::from)).expect("a number")
+    }
+
+    /// The bits of an element of a variable.
+    pub fn bits(&self, instance: &str, variable: &str, index: u64) -> Bits {
+        let id = self.0.instance(instance).unwrap_or_else(|error| panic!("{error}"));
+        let bits = self.0.device().read_variable(id, variable, index);
+        bits.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Calls a method; gives 0 where it has no result.
+    pub fn call(&mut self, call: &str) -> u64 {
+        let call = call.parse().unwrap_or_else(|error| panic!("{error}"));
+        let result = self.0.call(&call).unwrap_or_else(|error| panic!("{error}"));
+        result.as_u64().or(result.as_bool().map(u64::from)).unwrap_or_default()
+    }
+
+    /// Runs until nothing moves; what has left at `to_tor`.
+    pub fn sent(&mut self) -> Vec<Vec<u8>> {
+        let mut sink = Sink::keeping();
+        self.run(None, Some(&mut sink));
+        sink.kept().iter().map(|frame| frame.bytes.clone()).collect()
+    }
+
+    /// Runs until nothing moves, with these frames at `from_tor`.
+    pub fn receive(&mut self, frames: &[Vec<u8>]) {
+        let frames: Vec<TraceFrame> = frames.iter().cloned().map(TraceFrame::of).collect();
+        let mut source = Generator::once(&frames).expect("frames that can be");
+        self.run(Some(&mut source), None);
+    }
+
+    /// Runs between two ports until nothing moves.
+    pub fn run(&mut self, mut source: Option<&mut Generator>, mut sink: Option<&mut Sink>) {
+        let never = AtomicBool::new(false);
+        loop {
+            let mut ports = Ports::new().with_pause(TURNS, &never);
+            if let Some(source) = source.as_deref_mut() {
+                ports = ports.with_input("from_tor", source);
+            }
+            if let Some(sink) = sink.as_deref_mut() {
+                ports = ports.with_output("to_tor", sink);
+            }
+            match self.0.run(&mut ports).unwrap_or_else(|error| panic!("{error}")).end {
+                RunEnd::Paused => {}
+                end => return assert_eq!(end, RunEnd::Ended),
+            }
+        }
+    }
+}
+
+fn options(cache: &Path) -> NativeOptions {
+    NativeOptions { optimization: 1, cache: cache.to_owned(), ..NativeOptions::default() }
+}
