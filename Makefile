@@ -11,7 +11,7 @@ help:
 	@echo "make test       unit tests, goldens, tidy, both back ends against each other"
 	@echo "make test-long  the same with many more generated programs and seeds"
 	@echo "make bench      measure network functions and peers; results go to out/bench"
-	@echo "make fmt        format every Rust source"
+	@echo "make fmt        format every Rust and ClickNP source"
 	@echo "make lint       clippy, warnings are errors"
 	@echo "make clean      remove target/ and out/"
 
@@ -32,6 +32,7 @@ bench: tools
 
 fmt: tools
 	$(CARGO) fmt --all
+	$(CARGO) run --locked --quiet -p freeport-cli -- fmt elements examples
 
 lint: tools
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings

@@ -13,6 +13,7 @@ mod library;
 mod program;
 mod progress;
 mod report;
+mod rewriting;
 mod running;
 
 use clap::Parser;

@@ -7,6 +7,7 @@ mod call;
 mod check;
 mod doctor;
 mod elements;
+mod fmt;
 mod get;
 mod graph;
 mod ps;
@@ -29,6 +30,8 @@ use std::process::ExitCode;
 pub enum Command {
     /// Say everything that is wrong with programs
     Check(check::Arguments),
+    /// Rewrite programs in the one style
+    Fmt(fmt::Arguments),
     /// Make a program native code, and tell what became of it on the way
     Build(build::Arguments),
     /// Draw a program's element graph
@@ -75,6 +78,7 @@ impl Command {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Check(arguments) => check::run(&arguments),
+            Command::Fmt(arguments) => fmt::run(&arguments),
             Command::Build(arguments) => build::run(&arguments),
             Command::Graph(arguments) => graph::run(&arguments),
             Command::Run(arguments) => run::run(&arguments),

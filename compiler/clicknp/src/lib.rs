@@ -5,6 +5,7 @@ pub mod ast;
 pub mod config;
 pub mod diagnostic;
 pub mod driver;
+pub mod format;
 pub mod layouts;
 pub mod lexer;
 pub mod library;

@@ -3,6 +3,7 @@
 //! its seed; `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
 
 use fastrand::Rng;
+use freeport_clicknp::format::{Unformatted, format_text};
 use freeport_clicknp::{Options, compile_text};
 use std::fs;
 use std::panic::catch_unwind;
@@ -163,6 +164,63 @@ fn every_beginning_of_a_text_is_reported_without_a_panic() {
         for (end, _) in text.char_indices().step_by(7) {
             compile(&text[..end]);
         }
+    }
+}
+
+#[test]
+fn whatever_can_be_parsed_can_be_formatted() {
+    let corpus = corpus();
+    let first = std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
+    let mut formatted = 0;
+    for seed in first..first + if is_long { 100 * TRIES } else { TRIES } {
+        let text = mutated(&corpus, &mut Rng::with_seed(seed));
+        let result = catch_unwind(|| format_twice(&text));
+        assert!(result.is_ok(), "seed {seed} makes a text that is not formatted:\n{text}");
+        formatted += u32::from(result.is_ok_and(|is_formatted| is_formatted));
+    }
+    assert!(formatted > 10, "only {formatted} texts can be parsed");
+}
+
+/// Texts that take long if a part is looked at again for each level around it, or for each part
+/// before it. The bound is far above what they need, and far below the square of their length.
+#[test]
+fn deep_and_long_texts_are_formatted_in_one_go() {
+    let block = |open: &str, close: &str, depth: usize, inside: &str| {
+        format!("{}{inside}{}", open.repeat(depth), close.repeat(depth))
+    };
+    let long = 40_000;
+    for body in [
+        block("if (x) { ", " }", 90, &"x = 1; ".repeat(1000)),
+        block("if (x) ", "", 90, "x = 1;"),
+        format!("x = {};", block("(", ")", 90, "1 + 2")),
+        format!("x = {};", block("f(1, ", ", 2)", 60, "3")),
+        format!("uint a[9] = {};", block("{ ", " }", 90, &"1, ".repeat(long))),
+        block("struct { ", " } a; ", 90, &"uint b; ".repeat(1000)),
+        format!("x = f({}1);", "1, ".repeat(long)),
+        format!("x = 1;{}", " /* a */".repeat(long)),
+        format!("{}x = 1;", "\n/* a\n b */".repeat(long)),
+        format!("{};", "x = y".to_string() + &" /* a */ ".repeat(long)),
+        format!("switch (x) {{ {} }}", "case 1: x = 1; break; ".repeat(long / 4)),
+        ";".repeat(long),
+    ] {
+        let text = format!(".element A (uint in -> ) {{ .handler {{ {body} }} }}");
+        assert!(format_twice(&text), "{}", &text[..200]);
+    }
+    let chain = format!("a {} -> b", "-> b [1] ".repeat(long));
+    assert!(format_twice(&chain));
+}
+
+/// Whether a text can be formatted; if so, it stays as it is another time.
+fn format_twice(text: &str) -> bool {
+    match format_text("mutated.cnp", text) {
+        Ok(once) => {
+            let twice = format_text("mutated.cnp", &once).unwrap_or_else(|error| panic!("{error}"));
+            assert!(twice == once, "{text}\n---\n{once}\n---\n{twice}");
+            true
+        }
+        Err(Unformatted::Wrong(_)) => false,
+        Err(other) => panic!("{other}"),
     }
 }
 

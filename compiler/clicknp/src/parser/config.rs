@@ -4,7 +4,7 @@
 //! Line ends mean nothing and `;` may be left out, so each statement must end by itself: the count
 //! of an array of instances and the number of a copy are a single number, name or parenthesis.
 
-use super::{Parsed, Parser};
+use super::{Parsed, Parser, Role};
 use crate::ast::{
     ConfigNode, ConfigStatement, Connection, EdgeOptions, Element, Expr, InstanceDeclaration,
     PortSelector, TemplateArg, TemplateParam,
@@ -51,6 +51,7 @@ impl Parser<'_> {
             false => ConfigStatement::Connect(self.chain()?),
         };
         debug_assert!(self.at > start);
+        self.roles.note_config(self.tokens[start].span, self.last_span());
         self.eat(";");
         Ok(statement)
     }
@@ -107,7 +108,7 @@ impl Parser<'_> {
             self.advance();
         }
         let element = self.name("the name of an element")?;
-        let args = match self.eat("<") {
+        let args = match self.eat_as("<", Role::Arguments) {
             true => self.between_angles(Self::instance_args)?,
             false => vec![],
         };
@@ -158,7 +159,7 @@ impl Parser<'_> {
     /// `{depth = 64, lossy}`, if it stands here.
     fn edge_options(&mut self) -> Parsed<EdgeOptions> {
         let mut options = EdgeOptions::default();
-        if !self.eat("{") {
+        if !self.eat_as("{", Role::Options) {
             return Ok(options);
         }
         let parsed = self.list("}", "after the options of an edge", |parser| {
@@ -190,7 +191,7 @@ impl Parser<'_> {
     }
 
     fn selector(&mut self) -> Parsed<Option<PortSelector>> {
-        if !self.eat("[") {
+        if !self.eat_as("[", Role::Selector) {
             return Ok(None);
         }
         let is_name = self.token().name().is_some() && self.ahead(1).is_mark("]");

@@ -2,7 +2,7 @@
 //! Expressions, by precedence climbing. Every function leaves the height of the tree it made in
 //! `Parser::height`.
 
-use super::{HEIGHT_MAX, Parsed, Parser};
+use super::{HEIGHT_MAX, Parsed, Parser, Role};
 use crate::ast::{BinaryOperator, Expr, ExprKind, Name, UnaryOperator};
 use crate::lexer::TokenKind;
 use crate::source::Span;
@@ -49,7 +49,8 @@ impl Parser<'_> {
             parser.advance();
             let if_true = parser.expression()?;
             let height = height.max(parser.height);
-            parser.expect(":", "after the second operand of `?`")?;
+            let colon = parser.expect(":", "after the second operand of `?`")?;
+            parser.roles.note(colon, Role::Conditional);
             let if_false = parser.conditional()?;
             let span = cond.span.to(if_false.span);
             parser.grow(height.max(parser.height), span)?;
@@ -87,6 +88,7 @@ impl Parser<'_> {
             TokenKind::Mark("&") => UnaryOperator::AddressOf,
             TokenKind::Mark(mark @ ("++" | "--")) => {
                 let increment = mark == "++";
+                self.note(Role::Prefix);
                 return self.wrap_next(start, |target| ExprKind::Step {
                     increment,
                     prefix: true,
@@ -97,6 +99,7 @@ impl Parser<'_> {
             TokenKind::Name(ref name) if name == "sizeof" => return self.sizeof(),
             _ => return self.postfix(),
         };
+        self.note(Role::Prefix);
         self.wrap_next(start, |value| ExprKind::Unary(operator, value))
     }
 
@@ -144,7 +147,8 @@ impl Parser<'_> {
         self.nested(|parser| {
             parser.advance();
             let ty = parser.outside_angles(Self::type_expr)?;
-            parser.expect(")", "after the type of a cast")?;
+            let end = parser.expect(")", "after the type of a cast")?;
+            parser.roles.note(end, Role::CastEnd);
             let value = match parser.at_mark("{") {
                 true => parser.initialiser()?,
                 false => parser.unary()?,
@@ -190,6 +194,7 @@ impl Parser<'_> {
             let kind = match mark {
                 "[" => self.index(of)?,
                 "." | "->" => {
+                    self.note(Role::Member);
                     self.advance();
                     let member = self.name("the name of a member")?;
                     self.height = 0;
@@ -199,6 +204,7 @@ impl Parser<'_> {
                     }
                 }
                 "++" | "--" => {
+                    self.note(Role::Postfix);
                     self.advance();
                     ExprKind::Step { increment: mark == "++", prefix: false, target: of }
                 }
@@ -219,7 +225,7 @@ impl Parser<'_> {
         self.outside_angles(|parser| {
             let first = Box::new(parser.expression()?);
             let height = parser.height;
-            if !parser.eat(":") {
+            if !parser.eat_as(":", Role::Slice) {
                 parser.expect("]", "after an index")?;
                 return Ok(ExprKind::Index(of, first));
             }

@@ -2,7 +2,7 @@
 //! What stands at the top level of a file: imports, types, constants, functions, elements, groups.
 
 use super::types::plain;
-use super::{Failed, Parsed, Parser};
+use super::{Block, Failed, Parsed, Parser, Role};
 use crate::ast::{
     Declaration, Element, File, Function, Group, Import, Port, Section, TopItem, TypeExpr,
     TypeKind, Typedef,
@@ -214,8 +214,12 @@ impl Parser<'_> {
         if await_all && !self.eat_word("all") {
             return self.unexpected("`all` after `await`");
         }
-        let interval = match self.eat_word("interval") {
-            true => Some(self.conditional()?),
+        let interval = match self.at_word("interval") {
+            true => {
+                self.note(Role::Keyword);
+                self.advance();
+                Some(self.conditional()?)
+            }
             false => None,
         };
         let span = self.span_from(start);
@@ -225,7 +229,8 @@ impl Parser<'_> {
 
     /// `(inputs -> outputs)`
     fn ports(&mut self) -> Parsed<(Vec<Port>, Vec<Port>)> {
-        self.expect("(", "before the ports")?;
+        let bracket = self.expect("(", "before the ports")?;
+        self.roles.note(bracket, Role::Ports);
         let mut inputs = vec![];
         while !self.at_mark("->") {
             inputs.push(self.port()?);
@@ -255,7 +260,7 @@ impl Parser<'_> {
 
     /// `{ sections }`, of which there may be those of these names, and functions.
     pub(super) fn sections(&mut self, allowed: &[&str]) -> Parsed<Vec<Section>> {
-        let start = self.expect("{", "before the sections of an element")?;
+        let start = self.expect_block(Block::Sections, "before the sections of an element")?;
         let mut sections = vec![];
         while !self.at_mark("}") {
             let begins_element = self.at_mark(".") && self.ahead(1).name() == Some("element");
@@ -306,7 +311,7 @@ impl Parser<'_> {
     }
 
     fn state(&mut self, place: &str) -> Parsed<Vec<Declaration>> {
-        let start = self.expect("{", place)?;
+        let start = self.expect_block(Block::State, place)?;
         let mut declarations = vec![];
         while !self.at_mark("}") {
             if self.is_at_end() || self.at_section() {
@@ -350,7 +355,8 @@ impl Parser<'_> {
         let params = self.template_params()?;
         let (inputs, outputs) = self.ports()?;
         let span = self.span_from(start);
-        let brace = self.expect("{", "before the configuration of a group")?;
+        let place = "before the configuration of a group";
+        let brace = self.expect_block(Block::Group, place)?;
         let mut statements = vec![];
         while !self.eat("}") {
             if self.is_at_end() || self.at_section() && !self.at_manager() {

@@ -15,6 +15,7 @@
 mod config;
 mod expressions;
 mod items;
+mod roles;
 mod statements;
 mod types;
 
@@ -23,6 +24,8 @@ use crate::diagnostic::Diagnostic;
 use crate::lexer::{Token, TokenKind, tokens_of};
 use crate::source::{SourceMap, Span};
 use std::collections::HashSet;
+
+pub use roles::{Block, Role, Roles};
 
 /// Most levels of nested statements, expressions and types.
 const NESTING_MAX: u32 = 200;
@@ -47,6 +50,22 @@ pub fn parse_file_knowing(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> File {
     let tokens = tokens_of(sources, file, diagnostics);
+    parse_tokens(tokens, types, diagnostics).0
+}
+
+/// What the tokens of a file do, by itself: types from its imports are not known. Errors of the
+/// parser go to `diagnostics`.
+pub fn roles_of(tokens: &[Token], diagnostics: &mut Vec<Diagnostic>) -> Roles {
+    let (first, _) = parse_tokens(tokens.to_vec(), &HashSet::new(), &mut vec![]);
+    let types = first.type_names().map(String::from).collect();
+    parse_tokens(tokens.to_vec(), &types, diagnostics).1
+}
+
+fn parse_tokens(
+    tokens: Vec<Token>,
+    types: &HashSet<String>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (File, Roles) {
     let errors_at_start = diagnostics.len();
     let mut parser = Parser {
         tokens,
@@ -59,8 +78,9 @@ pub fn parse_file_knowing(
         angle_depth: 0,
         diagnostics,
         errors_at_start,
+        roles: Roles::default(),
     };
-    parser.file()
+    (parser.file(), parser.roles)
 }
 
 /// An error that was reported: the caller gives up what it was parsing.
@@ -84,6 +104,7 @@ struct Parser<'a> {
     angle_depth: u32,
     diagnostics: &'a mut Vec<Diagnostic>,
     errors_at_start: usize,
+    roles: Roles,
 }
 
 impl Parser<'_> {
@@ -127,11 +148,26 @@ impl Parser<'_> {
         self.token().name() == Some(word)
     }
 
+    /// Notes what the next token does.
+    fn note(&mut self, role: Role) {
+        self.roles.note(self.span(), role);
+    }
+
     /// Takes that mark if it is next.
     fn eat(&mut self, mark: &str) -> bool {
         let is_next = self.at_mark(mark);
         if is_next {
             self.advance();
+        }
+        is_next
+    }
+
+    /// Takes that mark if it is next, and notes what it does.
+    fn eat_as(&mut self, mark: &str, role: Role) -> bool {
+        let span = self.span();
+        let is_next = self.eat(mark);
+        if is_next {
+            self.roles.note(span, role);
         }
         is_next
     }
@@ -163,6 +199,13 @@ impl Parser<'_> {
             return self.fail("E0110", after, message, format!("`{mark}` is missing after this"));
         }
         self.unexpected(&format!("`{mark}` {place}"))
+    }
+
+    /// Takes the `{` of a block, or reports that it was expected.
+    fn expect_block(&mut self, kind: Block, place: &str) -> Parsed<Span> {
+        let span = self.expect("{", place)?;
+        self.roles.note(span, Role::Block(kind));
+        Ok(span)
     }
 
     /// Takes a name that is not a keyword.

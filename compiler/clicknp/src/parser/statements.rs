@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Statements, loops with their pragmas, and blocks.
 
-use super::{Failed, Parsed, Parser};
+use super::{Block as BlockKind, Failed, Parsed, Parser, Role};
 use crate::ast::{Block, Loop, LoopKind, Pragma, PragmaKind, Statement, StatementKind, SwitchArm};
 use crate::lexer::{Token, TokenKind};
 use crate::source::Span;
@@ -13,7 +13,7 @@ impl Parser<'_> {
     }
 
     fn block_of_scope(&mut self, place: &str) -> Parsed<Block> {
-        let start = self.expect("{", place)?;
+        let start = self.expect_block(BlockKind::Statements, place)?;
         let mut statements = vec![];
         while !self.at_mark("}") {
             if self.is_at_end() || self.at_section() {
@@ -205,7 +205,8 @@ impl Parser<'_> {
     fn switch(&mut self) -> Parsed<StatementKind> {
         self.advance();
         let value = self.condition("after `switch`")?;
-        let start = self.expect("{", "after the value of a `switch`")?;
+        let kind = BlockKind::Switch;
+        let start = self.expect_block(kind, "after the value of a `switch`")?;
         let mut arms: Vec<SwitchArm> = vec![];
         while !self.at_mark("}") {
             if self.is_at_end() || self.at_section() {
@@ -237,7 +238,8 @@ impl Parser<'_> {
         let is_case = self.at_word("case");
         self.advance();
         let value = if is_case { Some(self.conditional()?) } else { None };
-        self.expect(":", "after a label of a `switch`")?;
+        let colon = self.expect(":", "after a label of a `switch`")?;
+        self.roles.note(colon, Role::Label);
         Ok((value, self.span_from(start)))
     }
 

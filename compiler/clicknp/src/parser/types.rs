@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Types, declarators, records and enums.
 
-use super::{Failed, Parsed, Parser};
+use super::{Block, Failed, Parsed, Parser, Role};
 use crate::ast::{
     Declaration, Enum, Expr, Name, Place, Record, TemplateArg, TemplateParam, TypeExpr, TypeKind,
 };
@@ -41,7 +41,7 @@ impl Parser<'_> {
 
     /// Adds the `*` that stand here.
     pub(super) fn pointers(&mut self, ty: &mut TypeExpr) {
-        while self.eat("*") {
+        while self.eat_as("*", Role::Pointer) {
             ty.pointers += 1;
             self.eat_word("const");
         }
@@ -61,7 +61,7 @@ impl Parser<'_> {
             Some("int" | "uint") if self.ahead(1).is_mark("<") => {
                 let signed = self.at_word("int");
                 self.advance();
-                self.advance();
+                self.eat_as("<", Role::Arguments);
                 let width = Box::new(self.between_angles(Self::conditional)?);
                 TypeKind::Bits { signed, width }
             }
@@ -134,7 +134,7 @@ impl Parser<'_> {
         if let Some(name) = &name {
             self.types.insert(name.text.clone());
         }
-        if !self.eat("{") {
+        if !self.eat_as("{", Role::Block(Block::Record)) {
             let name = name.map(|name| name.text).ok_or(Failed)?;
             return Ok(TypeKind::Named(name, vec![]));
         }
@@ -161,7 +161,7 @@ impl Parser<'_> {
         if let Some(name) = &name {
             self.types.insert(name.text.clone());
         }
-        self.expect("{", "before the values")?;
+        self.expect_block(Block::Enum, "before the values")?;
         let variants = self.list("}", "after the values", |parser| {
             let name = parser.name("the name of a value")?;
             let value = if parser.eat("=") { Some(parser.conditional()?) } else { None };
@@ -289,6 +289,7 @@ impl Parser<'_> {
 
     /// Takes one `>`, also from the start of `>>`, `>=` or `>>=`.
     fn close_angle(&mut self) -> Parsed<()> {
+        self.note(Role::AngleEnd);
         let rest = match self.token().kind {
             TokenKind::Mark(">") => {
                 self.advance();
@@ -307,7 +308,7 @@ impl Parser<'_> {
 
     /// `<a, b>`; the `<` is next.
     pub(super) fn template_args(&mut self) -> Parsed<Vec<TemplateArg>> {
-        self.advance();
+        self.eat_as("<", Role::Arguments);
         self.between_angles(|parser| {
             let mut args = vec![];
             while !parser.at_mark(">") && !parser.at_mark(">>") {
@@ -335,7 +336,7 @@ impl Parser<'_> {
 
     /// `<uint N = 2, T>`, if it stands here.
     pub(super) fn template_params(&mut self) -> Parsed<Vec<TemplateParam>> {
-        if !self.eat("<") {
+        if !self.eat_as("<", Role::Parameters) {
             return Ok(vec![]);
         }
         self.between_angles(|parser| {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The formatter: a program's text in the one style that docs/language.md describes.
+//!
+//! 1. The text is cut into [`pieces`]: its tokens, and all comments between them. The parser tells
+//!    what each token does, and rejects a text that is wrong.
+//! 2. The [`outline`] says which pieces begin lines, and how deep. Every piece belongs to one line.
+//! 3. A line that is too long is broken ([`wrapping`]); [`spacing`] says where blanks stand.
+//! 4. The lines become a text ([`writing`]), with comments in columns.
+//!
+//! Only white space ever changes. That is so by the way it is done, and is checked for each text.
+
+mod check;
+mod difference;
+mod outline;
+mod pieces;
+mod spacing;
+mod wrapping;
+mod writing;
+
+pub use difference::{Change, changes};
+
+use crate::diagnostic::{Diagnostic, in_order};
+use crate::lexer::tokens_of;
+use crate::library::FILE_BYTES_MAX;
+use crate::parser::roles_of;
+use crate::source::SourceMap;
+use std::path::Path;
+
+/// Columns of a line, at most.
+const WIDTH: usize = 100;
+/// Columns from a block to what is in it.
+const INDENT: usize = 4;
+/// Columns between code and a comment behind it, at least.
+const GAP: usize = 2;
+/// The column up to which further lines are aligned with what they belong to.
+const ALIGNED_MAX: usize = 60;
+
+/// Why a text was not formatted.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unformatted {
+    /// It is wrong. What there is to say about it is ready to be shown.
+    #[error("{0}")]
+    Wrong(String),
+    /// It, or what it would become, is too large.
+    #[error("more than {FILE_BYTES_MAX} bytes")]
+    TooLarge,
+    /// More than white space would have changed: an error in the formatter.
+    #[error(
+        "an error in the formatter: it would have changed {0}; nothing was written, please tell us"
+    )]
+    Changed(String),
+}
+
+/// The text in the one style. `name` is for messages.
+///
+/// # Errors
+/// See [`Unformatted`].
+pub fn format_text(name: impl AsRef<Path>, text: &str) -> Result<String, Unformatted> {
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(Unformatted::TooLarge);
+    }
+    let mut sources = SourceMap::default();
+    let file = sources.add(name.as_ref(), text);
+    let mut diagnostics = vec![];
+    let tokens = tokens_of(&sources, file, &mut diagnostics);
+    let roles = roles_of(&tokens, &mut diagnostics);
+    if !diagnostics.is_empty() {
+        let all = in_order(diagnostics);
+        let rendered: Vec<_> = all.iter().map(|it: &Diagnostic| it.render(&sources)).collect();
+        return Err(Unformatted::Wrong(rendered.join("\n")));
+    }
+    let pieces = pieces::pieces_of(text, &tokens, &roles);
+    let mut output = writing::Output::default();
+    for line in outline::lines_of(&pieces, &roles) {
+        let first = &pieces[line.pieces.start];
+        // What stands before a brace belongs to the block that it closes.
+        let indent = line.indent + if first.is("}") { INDENT } else { 0 };
+        let glued = output.add_comments(first, indent);
+        wrapping::write_line(&pieces, &line, glued, &mut output);
+    }
+    if let Some(end) = pieces.last() {
+        let glued = output.add_comments(end, 0);
+        output.add_own(glued, 0);
+    }
+    if output.size() as u64 > FILE_BYTES_MAX {
+        return Err(Unformatted::TooLarge);
+    }
+    let formatted = with_line_ends_of(text, output.text());
+    match check::first_change(text, &formatted) {
+        None => Ok(formatted),
+        Some(change) => Err(Unformatted::Changed(change)),
+    }
+}
+
+/// `formatted` with the line ends of `text`: those of its first line.
+fn with_line_ends_of(text: &str, formatted: String) -> String {
+    let first = text.split('\n').next().unwrap_or_default();
+    let has_returns = first.len() < text.len() && first.ends_with('\r');
+    if has_returns { formatted.replace('\n', "\r\n") } else { formatted }
+}
