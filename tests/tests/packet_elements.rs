@@ -89,17 +89,23 @@ fn ipv4_parts(ip: &[u8]) -> Option<(usize, &[u8])> {
     can_be.then(|| (header, &ip[header..total]))
 }
 
+/// The 16 bytes of a tuple. `addresses`: both, as in the packet.
+fn record(frame: &[u8], addresses: &[u8], ports: [usize; 2], protocol: u8, flags: u8) -> Vec<u8> {
+    let (source, target) = addresses.split_at(4);
+    let mut bytes: Vec<u8> = source.iter().rev().copied().collect();
+    bytes.extend(target.iter().rev());
+    ports.iter().for_each(|port| bytes.extend((*port as u16).to_le_bytes()));
+    bytes.extend([protocol, flags]);
+    bytes.extend((frame.len() as u16).to_le_bytes());
+    bytes
+}
+
 /// The 16 bytes of a tuple, and the counter of the packet.
 fn tuple(frame: &[u8]) -> (Vec<u8>, &'static str) {
-    let record = |source: &[u8], target: &[u8], ports: [usize; 2], protocol: u8, flags: u8| {
-        let mut bytes: Vec<u8> = source.iter().rev().copied().collect();
-        bytes.extend(target.iter().rev());
-        ports.iter().for_each(|port| bytes.extend((*port as u16).to_le_bytes()));
-        bytes.extend([protocol, flags]);
-        bytes.extend((frame.len() as u16).to_le_bytes());
-        bytes
+    let record = |addresses: &[u8], ports, protocol, flags| {
+        record(frame, addresses, ports, protocol, flags) //
     };
-    let none = |why| (record(&[0; 4], &[0; 4], [0, 0], 0, 0), why);
+    let none = |why| (record(&[0; 8], [0, 0], 0, 0), why);
     let ip = match ipv4_at(frame) {
         Ok(at) => &frame[at..],
         Err(why) => return none(why),
@@ -112,16 +118,26 @@ fn tuple(frame: &[u8]) -> (Vec<u8>, &'static str) {
         UDP => 8,
         _ => 0,
     };
-    let (source, target) = (&ip[12..16], &ip[16..20]);
     if is_fragment {
-        return (record(source, target, [0, 0], protocol, 0), "fragments");
+        return (record(&ip[12..20], [0, 0], protocol, 0), "fragments");
     }
     if payload.len() < least {
         return none("cut_inside");
     }
     let ports = if least > 0 { [be16(payload, 0), be16(payload, 2)] } else { [0, 0] };
     let flags = if protocol == TCP { payload[13] } else { 0 };
-    (record(source, target, ports, protocol, flags), "whole")
+    (record(&ip[12..20], ports, protocol, flags), "whole")
+}
+
+/// The same for a header that is good, which counts whatever it carries.
+fn tuple_of_good(frame: &[u8]) -> (Vec<u8>, &'static str) {
+    let ip = &frame[ipv4_at(frame).expect("it is good")..];
+    let bare = || record(frame, &ip[12..20], [0, 0], ip[9], 0);
+    match tuple(frame) {
+        (_, "others") => (bare(), if be16(ip, 6) & 0x3fff == 0 { "whole" } else { "fragments" }),
+        (_, "cut_inside") => (bare(), "cut_inside"),
+        found => found,
+    }
 }
 
 #[test]
@@ -172,6 +188,19 @@ fn checked_headers_are_right() {
         );
         let found = run(&text, &[("from_tor", &frames)]);
         assert_eq!((&found.out["to_tor"], &found.out["to_nic"]), (&good, &bad));
+        counts.check(&found.counters);
+
+        let expected: Vec<_> = good.iter().map(|frame| tuple_of_good(frame)).collect();
+        counts.0.remove("good");
+        expected.iter().for_each(|(_, counter)| counts.add(counter));
+        let text = format!(
+            "ParseIpv4<{least}> :: dut\nfrom_tor -> dut\ndut [out] -> to_tor\n\
+             dut [match] -> to_host\ndut [bad] -> to_nic"
+        );
+        let found = run(&text, &[("from_tor", &frames)]);
+        assert_eq!((&found.out["to_tor"], &found.out["to_nic"]), (&good, &bad));
+        let expected = expected.into_iter().map(|(tuple, _)| [tuple, vec![0; 8]].concat());
+        assert_eq!(found.out["to_host"], expected.collect::<Vec<_>>());
         counts.check(&found.counters);
     }
 }
