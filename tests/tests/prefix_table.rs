@@ -90,6 +90,7 @@ fn change(element: &str, rounds: usize) -> u64 {
     for prefix in prefixes.drain() {
         assert_eq!(table.remove(&arguments(prefix.0)), DONE);
     }
+    assert_eq!(table.read("blocks", 0).to_u64(), 0, "nothing is left behind");
     check(&mut random, &mut table, &prefixes, 1_000);
     refused
 }
@@ -105,6 +106,7 @@ fn the_longest_prefix_is_found_after_changes_in_any_order() {
 fn what_cannot_be_held_is_refused_and_changes_nothing() {
     assert!(change("LpmTree<256, 2048>", 3_000) > 100, "too many prefixes");
     assert!(change("LpmTree<2048, 24>", 3_000) > 100, "too many chunks");
+    assert!(change("LpmTree<12, 32>", 10_000) > 1_000, "blocks as small as can be");
 }
 
 #[test]
