@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an element will touch in its large memory when it takes the next item of a port, as far as
-//! that can be told from the item alone.
+//! that can be told from the item alone, or from memory that it has told of.
 //!
 //! A back end runs an address slice ahead of the firing, to ask for the memory: it is straight-line
 //! code without effects that gives the index of each access. It may be wrong, since it does not ask
-//! whether control comes to the access, and computes with small state as it is now; so it must
-//! only ever be used as a hint.
+//! everything that decides whether control comes to the access, and computes with state as it is
+//! now; so it must only ever be used as a hint.
+//!
+//! An access behind another one to the same memory, where it depends on that memory whether control
+//! comes there, is left out: such as the second place of a key, if it is not at the first.
 
 use super::slicer::{Facts, Slicer, tidy};
 use crate::{
     ElementId, Function, Item, ObjectId, ObjectRef, Op, PortId, Program, TableId, Term, Type,
     ValueId,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most accesses of a slice. The processor itself overlaps those of one firing, and what is asked
 /// for has to stay in the nearest cache until then.
 const MAX_ACCESSES: usize = 8;
+
+/// Most operations of a slice of the second round: all of them are done twice more.
+const MAX_SECOND_OPERATIONS: usize = 32;
 
 /// From which size on memory is worth a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,11 +45,23 @@ impl Default for LargeMemory {
 pub struct AddressSlice {
     /// The port whose next item decides.
     pub port: PortId,
-    /// One block of operations that are pure but for a peek at the port and loads of small state.
-    /// An index out of range gives 0 here and counts nothing.
+    /// What the item alone tells, or also the memory that a first slice has asked for.
+    pub round: Round,
+    /// One block of operations that are pure but for a peek at the port and loads of small state,
+    /// and in the second round of large state. An index out of range gives 0 here and counts
+    /// nothing.
     pub function: Function,
     /// What will be touched, in the order of the element's code.
     pub accesses: Vec<Access>,
+}
+
+/// When a slice can be run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Round {
+    /// As soon as the item is known.
+    First,
+    /// Once the memory has come that the first slice has asked for.
+    Second,
 }
 
 /// An access to large memory.
@@ -53,6 +71,8 @@ pub struct Access {
     pub place: Place,
     /// The index, byte offset or key, a value of the slice.
     pub at: ValueId,
+    /// A bit of the slice without which control does not come there, if it knows of one.
+    pub when: Option<ValueId>,
 }
 
 /// What an access goes to.
@@ -78,8 +98,17 @@ struct Found {
     at: ValueId,
 }
 
-/// The slices of an element, one for each record port that decides about accesses to large memory.
-/// The program is looked at as it is: after the passes, a handler is one function without calls.
+/// An access that a slice can tell the place of.
+struct Told {
+    access: Access,
+    block: usize,
+    /// Branches on the way to it that are not known.
+    unknown: usize,
+}
+
+/// The slices of an element: for each record port that decides about accesses to large memory the
+/// first, and right behind it the second if there is one. The program is looked at as it is: after
+/// the passes, a handler is one function without calls.
 pub fn address_slices(
     program: &Program,
     element: ElementId,
@@ -96,38 +125,82 @@ pub fn address_slices(
     }
     let facts = Facts::of(program, handler);
     let found = accesses(program, element, &facts, large.each_bytes);
-    let slice = |port| slice(program, element, &facts, &found, port, large.all_bytes);
-    records.filter_map(slice).collect()
+    let mut slices = vec![];
+    for port in records {
+        let told = tell(&facts, &found, port, BTreeSet::new());
+        let Some(first) = slice(port, Round::First, told) else { continue };
+        let mut bytes = BTreeMap::new();
+        bytes.extend(first.accesses.iter().map(|it| it.place.whole(program, element)));
+        if bytes.values().fold(0, |sum: u64, it| sum.saturating_add(*it)) < large.all_bytes {
+            continue;
+        }
+        let objects = first.accesses.iter().filter_map(|it| match it.place {
+            Place::Object { object, .. } => Some(object),
+            Place::Table(_) => None,
+        });
+        let told = tell(&facts, &found, port, objects.collect());
+        let second = slice(port, Round::Second, told);
+        slices.push(first);
+        slices.extend(second.filter(|it| operations(it) <= MAX_SECOND_OPERATIONS));
+    }
+    slices
 }
 
-fn slice(
-    program: &Program,
-    element: ElementId,
+fn operations(slice: &AddressSlice) -> usize {
+    slice.function.blocks[0].insts.len()
+}
+
+/// What can be told of the accesses, with loads from the objects `asked`: then only of those that
+/// depend on one.
+fn tell(
     facts: &Facts<'_>,
     found: &[Found],
     port: PortId,
-    large_bytes: u64,
-) -> Option<AddressSlice> {
-    let mut slicer = Slicer::new(facts, port);
-    let mut accesses: Vec<Access> = vec![];
-    let mut bytes = BTreeMap::new();
+    asked: BTreeSet<ObjectId>,
+) -> (Function, Vec<Told>) {
+    let is_second = !asked.is_empty();
+    let mut slicer = Slicer::new(facts, port, asked);
+    let mut placed = vec![];
     for Found { block, place, at } in found {
-        let Some(at) = slicer.copy_for(*at, *block) else { continue };
-        let known = accesses.iter().position(|it| it.at == at && it.place.is_beside(*place));
-        match known {
-            Some(known) => accesses[known].place = accesses[known].place.with(*place),
-            None if accesses.len() < MAX_ACCESSES => accesses.push(Access { place: *place, at }),
-            None => {}
-        }
-        let (key, size) = place.whole(program, element);
-        bytes.insert(key, size);
+        let copy = slicer.copy_for(*at, *block);
+        placed.extend(
+            copy.filter(|at| !is_second || slicer.is_late(*at)).map(|at| (block, place, at)),
+        );
     }
-    let mut function = slicer.finish();
-    tidy(&mut function, &mut accesses.iter_mut().map(|it| &mut it.at).collect::<Vec<_>>());
+    let mut told: Vec<Told> = vec![];
+    for (block, place, at) in placed {
+        let condition = slicer.condition(*block);
+        let same = |it: &&mut Told| it.access.at == at && it.access.place.is_beside(*place);
+        if let Some(known) = told.iter_mut().find(same) {
+            known.access.place = known.access.place.with(*place);
+            if condition.unknown <= known.unknown && known.access.when != condition.value {
+                known.access.when = None;
+            }
+            continue;
+        }
+        let is_fallback = told.iter().any(|it| {
+            it.access.place.is_beside(*place)
+                && it.unknown < condition.unknown
+                && facts.dominators.dominates(it.block, *block)
+        });
+        if !is_fallback && told.len() < MAX_ACCESSES {
+            let access = Access { place: *place, at, when: condition.value };
+            told.push(Told { access, block: *block, unknown: condition.unknown });
+        }
+    }
+    (slicer.finish(), told)
+}
+
+/// The slice of what was told, if it depends on the item.
+fn slice(port: PortId, round: Round, told: (Function, Vec<Told>)) -> Option<AddressSlice> {
+    let (mut function, told) = told;
+    let mut accesses: Vec<Access> = told.into_iter().map(|it| it.access).collect();
+    let wanted = accesses.iter_mut().flat_map(|it| [Some(&mut it.at), it.when.as_mut()]);
+    tidy(&mut function, &mut wanted.flatten().collect::<Vec<_>>());
     let insts = &function.blocks[0].insts;
     let depends_on_item = insts.iter().any(|inst| matches!(inst.op, Op::Peek(_)));
-    let is_large = bytes.values().fold(0, |sum: u64, it| sum.saturating_add(*it)) >= large_bytes;
-    (depends_on_item && is_large).then_some(AddressSlice { port, function, accesses })
+    let is_slice = depends_on_item && !accesses.is_empty();
+    is_slice.then_some(AddressSlice { port, round, function, accesses })
 }
 
 /// All accesses of the handler to objects that are not small, and lookups in tables.
@@ -252,7 +325,8 @@ mod tests {
         assert_eq!(operations.len(), 5, "what the address does not need is left out");
         assert!(operations[0].starts_with("Peek") || operations[1].starts_with("Peek"));
         let place = Place::Object { object: ObjectId(0), first: 0, last: 15 };
-        assert_eq!(slice.accesses, [Access { place, at: ValueId(4) }], "two are one place");
+        let access = Access { place, at: ValueId(4), when: None };
+        assert_eq!(slice.accesses, [access], "two are one place");
     }
 
     #[test]
@@ -261,9 +335,46 @@ mod tests {
                         %seed = load seed[%zero]\n%a = load big[%seed]\ndone";
         assert_eq!(of(unsteady), []);
         assert_eq!(of("%x = take in\n%r = random\n%i = xor %x, %r\n%a = load big[%i]\ndone"), []);
-        let second = "%x = take in\n%i = load big[%x][0 +: 32]\n%a = load rest[%i]\ndone";
-        let found = of(second);
-        assert_eq!(found[0].accesses.len(), 1, "the second stage has to wait for the first");
+    }
+
+    #[test]
+    fn what_memory_says_is_sliced_in_a_second_round_and_no_further() {
+        let chain = "%x = take in\n%i = load big[%x][0 +: 32]\n%j = load rest[%i]\n\
+                     %k = zext %j to 32\n%a = load big[%k]\ndone";
+        let found = of(chain);
+        let rounds: Vec<_> = found.iter().map(|it| (it.round, it.accesses.len())).collect();
+        assert_eq!(rounds, [(Round::First, 1), (Round::Second, 1)]);
+        let place = Place::Object { object: ObjectId(1), first: 0, last: 0 };
+        assert_eq!(found[1].accesses[0].place, place);
+        let stored = of(&chain.replace("done", "store big[%x], %a\ndone"));
+        assert_eq!(stored.len(), 1, "memory that the handler changes says nothing");
+        let mut long = String::from("%x = take in\n%v0 = load big[%x][0 +: 64]\n");
+        for at in 1..40 {
+            long += &format!("%v{at} = xor %v{}, %x\n", at - 1);
+        }
+        assert_eq!(
+            of(&(long + "%a = load rest[%v39]\ndone")).len(),
+            1,
+            "it costs more than it saves"
+        );
+    }
+
+    #[test]
+    fn a_second_choice_is_left_out_and_known_conditions_are_kept() {
+        let way = |condition: &str, second: &str| {
+            of(&format!(
+                "%x = take in\n%a = load big[%x]\n{condition}\nbr %c, other, end\n\
+                 other:\n%y = not %x\n%b = load {second}[%y]\njump end\nend:\ndone"
+            ))
+        };
+        let by_memory = "%c = extract %a[0 +: 1]";
+        assert_eq!(way(by_memory, "big")[0].accesses.len(), 1, "if it is not at the first place");
+        assert_eq!(way(by_memory, "rest")[0].accesses.len(), 2, "other memory is no second choice");
+        let by_item = "%c = extract %x[0 +: 1]";
+        let conditions = |of: &AddressSlice| -> Vec<bool> {
+            of.accesses.iter().map(|it| it.when.is_some()).collect()
+        };
+        assert_eq!(conditions(&way(by_item, "big")[0]), [false, true]);
     }
 
     #[test]

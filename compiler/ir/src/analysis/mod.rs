@@ -14,7 +14,7 @@ mod range;
 mod slicer;
 mod watchdog;
 
-pub use address_slice::{Access, AddressSlice, LargeMemory, Place, address_slices};
+pub use address_slice::{Access, AddressSlice, LargeMemory, Place, Round, address_slices};
 pub use dominators::Dominators;
 pub use joins::{ShallowJoin, shallow_joins};
 pub use liveness::{BitSet, DataFlow, Liveness};

@@ -5,11 +5,14 @@
 //! A value that depends on the way control came is a select by the branches in between. Inside of a
 //! loop the first round is meant. All else has no copy: a second port, memory that changes,
 //! oracles, what a loop leaves behind.
+//!
+//! In a second round, loads of large memory that was asked for in the first are allowed as well,
+//! but none whose place depends on another of them: that one would have to be waited for.
 
 use super::{Dominators, Loops, predecessors};
 use crate::{
-    Bits, Block, BlockId, CompareOp, Function, Inst, Loc, ObjectId, ObjectRef, Op, PortId, Program,
-    Target, Term, Type, ValueId,
+    BinaryOp, Bits, Block, BlockId, CompareOp, Function, Inst, Loc, ObjectId, ObjectRef, Op,
+    PortId, Program, Target, Term, Type, UnaryOp, ValueId,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -32,6 +35,15 @@ pub(super) struct Facts<'p> {
     definitions: Vec<Option<Definition>>,
     stored: BTreeSet<ObjectId>,
     calls: bool,
+}
+
+/// What is known of the way to a block.
+#[derive(Clone, Copy)]
+pub(super) struct Condition {
+    /// Of the slice, one bit; none where nothing has to be.
+    pub value: Option<ValueId>,
+    /// Branches on the way that the slice does not know.
+    pub unknown: usize,
 }
 
 /// Where a value comes from.
@@ -61,6 +73,12 @@ pub(super) struct Slicer<'f, 'p> {
     log: Vec<(Option<usize>, ValueId)>,
     item: Option<ValueId>,
     depth: usize,
+    /// Large objects that may be loaded from.
+    asked: BTreeSet<ObjectId>,
+    /// By value of the slice: whether it depends on one of them.
+    is_late: Vec<bool>,
+    /// Whether small state that the function changes may be loaded too, as it is at the time.
+    for_condition: bool,
 }
 
 impl<'p> Facts<'p> {
@@ -92,14 +110,16 @@ impl<'p> Facts<'p> {
         Self { program, function, dominators, loops, predecessors, definitions, stored, calls }
     }
 
-    /// Whether loads of an object may be part of a slice.
+    /// Whether the function never changes an object.
     fn is_steady(&self, object: ObjectRef) -> bool {
-        let ObjectRef::State(id) = object else { return false };
+        matches!(object, ObjectRef::State(id) if !self.calls && !self.stored.contains(&id))
+    }
+
+    /// Whether an object is in the cache anyway.
+    fn is_small(&self, object: ObjectRef) -> bool {
         let found = self.program.object(self.function, object);
         let bytes = |bits: u32, depth: u64| u64::from(bits.div_ceil(8)).saturating_mul(depth);
-        !self.calls
-            && !self.stored.contains(&id)
-            && found.is_some_and(|it| bytes(it.elem_bits, it.depth) <= SMALL_BYTES)
+        found.is_some_and(|it| bytes(it.elem_bits, it.depth) <= SMALL_BYTES)
     }
 
     /// Whether `node` is in the loop `at` or one inside it.
@@ -109,11 +129,18 @@ impl<'p> Facts<'p> {
 }
 
 impl<'f, 'p> Slicer<'f, 'p> {
-    pub fn new(facts: &'f Facts<'p>, port: PortId) -> Self {
+    /// A slice that may load from small objects and from those of `asked`.
+    pub fn new(facts: &'f Facts<'p>, port: PortId, asked: BTreeSet<ObjectId>) -> Self {
         let name = format!("{} slice", facts.function.name);
         let slice = Function::new(name, facts.function.owner, facts.function.loc);
         let (copies, log) = (HashMap::new(), vec![]);
-        Self { facts, port, slice, copies, log, item: None, depth: 0 }
+        let (item, depth, is_late) = (None, 0, vec![]);
+        Self { facts, port, slice, copies, log, item, depth, asked, is_late, for_condition: false }
+    }
+
+    /// Whether a value depends on large memory.
+    pub fn is_late(&self, value: ValueId) -> bool {
+        self.is_late.get(value.index()).is_some_and(|is_late| *is_late)
     }
 
     /// The straight-line code.
@@ -129,6 +156,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
         if copy.is_none() {
             self.slice.blocks[0].insts.truncate(insts);
             self.slice.values.truncate(values);
+            self.is_late.truncate(values);
             self.item = item;
             for key in self.log.drain(logged..) {
                 self.copies.remove(&key);
@@ -170,8 +198,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
             Op::Ready(port) if *port == self.port => {
                 return self.add(Op::Const(Bits::from_u64(1, 1)), ty, loc);
             }
-            Op::Load { object, .. } | Op::LoadBytes { object, .. }
-                if self.facts.is_steady(*object) => {}
+            Op::Load { object, .. } | Op::LoadBytes { object, .. } if self.may_load(*object) => {}
             _ if is_pure(op) => {}
             _ => return None,
         }
@@ -202,9 +229,77 @@ impl<'f, 'p> Slicer<'f, 'p> {
         if self.slice.blocks[0].insts.len() >= MAX_OPERATIONS {
             return None;
         }
+        let mut depends = false;
+        op.for_each_operand(|operand| depends |= self.is_late(operand));
+        if let Op::Load { object, .. } | Op::LoadBytes { object, .. } = &op
+            && !self.facts.is_small(*object)
+        {
+            if depends {
+                return None;
+            }
+            depends = true;
+        }
+        self.is_late.push(depends);
         let result = self.slice.add_value(ty, None);
         self.slice.blocks[0].insts.push(Inst { result: Some(result), op, loc });
         Some(result)
+    }
+
+    fn may_load(&self, object: ObjectRef) -> bool {
+        let ObjectRef::State(id) = object else { return false };
+        match self.facts.is_small(object) {
+            true => self.for_condition || self.facts.is_steady(object),
+            false => self.facts.is_steady(object) && self.asked.contains(&id),
+        }
+    }
+
+    /// What has to be for control to come to a block, as far as it is known before the memory is:
+    /// small state counts as it is now. To be asked when all places are known, which must not
+    /// depend on such state.
+    pub fn condition(&mut self, block: usize) -> Condition {
+        self.for_condition = true;
+        let facts = self.facts;
+        let mut found = Condition { value: None, unknown: 0 };
+        let mut at = block;
+        while let Some(above) = facts.dominators.immediate(at).filter(|above| *above != at) {
+            let Term::Branch { cond, .. } = &facts.function.blocks[above].term else {
+                at = above;
+                continue;
+            };
+            let targets = facts.function.blocks[above].term.targets();
+            let leads_on = |to: &&Target| {
+                let to = to.block.index();
+                facts.predecessors[to].iter().all(|from| *from == above)
+                    && facts.dominators.dominates(to, block)
+            };
+            if let Some(side) = targets.iter().position(|to| leads_on(&to)) {
+                self.narrow(&mut found, *cond, above, side == 0);
+            }
+            at = above;
+        }
+        found
+    }
+
+    /// Adds to a condition that `cond`, as block `user` sees it, is as `wanted`.
+    fn narrow(&mut self, found: &mut Condition, cond: ValueId, user: usize, wanted: bool) {
+        let Some(mut copy) = self.copy_for(cond, user) else {
+            found.unknown += 1;
+            return;
+        };
+        if self.is_late(copy) {
+            return;
+        }
+        let (bit, loc) = (Type::Bits(1), self.facts.function.loc);
+        if !wanted {
+            let Some(not) = self.add(Op::Unary(UnaryOp::Not, copy), bit, loc) else { return };
+            copy = not;
+        }
+        if let Some(other) = found.value {
+            let both = Op::Binary(BinaryOp::And, other, copy);
+            let Some(both) = self.add(both, bit, loc) else { return };
+            copy = both;
+        }
+        found.value = Some(copy);
     }
 
     /// Parameter `at` of a block.

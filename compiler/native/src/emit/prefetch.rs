@@ -5,13 +5,14 @@
 //! that computes the indexes and prefetches the cache lines. It has no other effect: what is out
 //! of range is not asked for, and nothing is counted.
 
+use super::channels::ring_slots;
 use super::elements::is_large;
-use super::plan::{AHEAD, Plan};
+use super::plan::{AHEAD, Input, Plan};
 use super::types::{assign, bytes_of, integer, is_wide, storage, zero};
 use super::values::{Operand, extracted, pure};
 use super::worker::build_at;
 use super::{Emitter, comment, item_width};
-use freeport_ir::analysis::{Access, AddressSlice, LargeMemory, Place, address_slices};
+use freeport_ir::analysis::{Access, AddressSlice, LargeMemory, Place, Round, address_slices};
 use freeport_ir::{
     Element, ElementId, EndpointId, Function, Inst, InstanceId, Object, ObjectRef, Op, PortId,
     Program, ValueId,
@@ -39,19 +40,25 @@ impl Slices {
         Self { by_element: elements.into_iter().map(slices).collect() }
     }
 
-    fn of_port(&self, element: ElementId, port: PortId) -> Option<&AddressSlice> {
-        self.by_element.get(&element)?.iter().find(|slice| slice.port == port)
+    fn of_port(&self, element: ElementId, port: PortId) -> impl Iterator<Item = &AddressSlice> {
+        let slices = self.by_element.get(&element).into_iter().flatten();
+        slices.filter(move |slice| slice.port == port)
     }
 
     /// Whether an item for that port says what will be touched.
     pub fn has(&self, element: ElementId, port: PortId) -> bool {
-        self.of_port(element, port).is_some()
+        self.of_port(element, port).next().is_some()
+    }
+
+    /// Whether memory that it has told of says more.
+    pub fn has_second(&self, element: ElementId, port: PortId) -> bool {
+        self.of_port(element, port).any(|slice| slice.round == Round::Second)
     }
 
     /// Names of the variables and tables that an item for that port says the places of.
     pub fn names(&self, program: &Program, id: ElementId, port: PortId) -> Vec<String> {
         let element = program.element(id);
-        let accesses = self.of_port(id, port).into_iter().flat_map(|slice| &slice.accesses);
+        let accesses = self.of_port(id, port).flat_map(|slice| &slice.accesses);
         let names = accesses.map(|access| match access.place {
             Place::Object { object, .. } => element.state[object.index()].name.clone(),
             Place::Table(table) => element.tables[table.index()].name.clone(),
@@ -69,7 +76,40 @@ impl Slices {
 
 /// The call for an item at the C pointer `item`.
 pub(super) fn call(element: ElementId, port: PortId, state: &str, item: &str) -> String {
-    format!("prefetch_{}_{}({state}, {item});", element.0, port.0)
+    format!("prefetch_{}_{}_{}({state}, {item});", element.0, port.0, suffix(Round::First))
+}
+
+fn suffix(round: Round) -> &'static str {
+    match round {
+        Round::First => "first",
+        Round::Second => "second",
+    }
+}
+
+/// Statements that run the second slice for the items of a ring that it was not run for yet: those
+/// behind `asked`, if that is a place among them. All at once, so that what they wait for comes at
+/// the same time.
+pub(super) fn of_ring(plan: &Plan, program: &Program, id: InstanceId, port: usize) -> String {
+    let (element, port) = (program.instance(id).element, PortId::new(port));
+    let Input::Ring(channel) = plan.inputs[id.index()][port.index()] else {
+        return String::new();
+    };
+    if plan.is_fused[channel.index()] || !plan.slices.has_second(element, port) {
+        return String::new();
+    }
+    let (at, behind) = (channel.0, format!("graph->asked_{0} + ahead", channel.0));
+    let item = format!("&graph->items_{at}[({behind}) & {}]", ring_slots(plan, channel) - 1);
+    let suffix = suffix(Round::Second);
+    format!(
+        "    {{\n        const struct channel *const ring = &turn->channel_{at};\n\
+         \x20       if (graph->asked_{at} - ring->head > ring->fill) \
+         graph->asked_{at} = ring->head;\n\
+         \x20       const uint32_t left = ring->head + ring->fill - graph->asked_{at};\n\
+         \x20       for (uint32_t ahead = 0; ahead < left; ahead++) {{\n\
+         \x20           prefetch_{}_{}_{suffix}(&graph->state_{}, {item});\n        }}\n\
+         \x20       graph->asked_{at} += left;\n    }}\n",
+        element.0, port.0, id.0
+    )
 }
 
 /// Statements that ask for what the host's next records will touch, as far as they tell.
@@ -97,11 +137,12 @@ fn function(emitter: &Emitter<'_>, id: ElementId, slice: &AddressSlice) -> Strin
     let port = &element.inputs[slice.port.index()];
     let mut text = format!(
         "// Asks for what an item at {} will touch.\n\
-         INLINE void prefetch_{}_{}(struct state_{1} *const state, \
+         INLINE void prefetch_{}_{}_{}(struct state_{1} *const state, \
          const {} *const item) {{\n",
         comment(&port.name),
         id.0,
         slice.port.0,
+        suffix(slice.round),
         storage(item_width(port.item))
     );
     let function = &slice.function;
@@ -174,11 +215,19 @@ fn ask(id: ElementId, element: &Element, function: &Function, access: &Access) -
         Place::Object { object, first, last } => (object, first, last),
         Place::Table(table) => {
             let key = operand(function, access.at).name;
-            return format!("    table_prefetch_{}_{}(state, {key});\n", id.0, table.0);
+            let ask = format!("table_prefetch_{}_{}(state, {key});", id.0, table.0);
+            return match access.when {
+                Some(when) => format!("    if ({}) {ask}\n", operand(function, when).name),
+                None => format!("    {ask}\n"),
+            };
         }
     };
     let object = &element.state[at.index()];
     let (within, index) = position(&operand(function, access.at), object.depth);
+    let within = match access.when {
+        Some(when) => format!("{} && {within}", operand(function, when).name),
+        None => within,
+    };
     let places = places(object, u64::from(first), u64::from(last));
     let mut text = format!(
         "    if ({within}) {{\n        const uint8_t *const at = \

@@ -271,6 +271,9 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     if may_wait {
         text += &format!("    uint32_t looks_left = {LOOKS_AT_CLOCK};\n");
     }
+    for port in 0..inputs.len() {
+        text += &prefetch::of_ring(plan, program, id, port);
+    }
     text += &format!("    for (uint32_t left = {BATCH}; left > 0; left--) {{\n");
     let mut line = |line: &str| text += &format!("        {line}\n");
     if emitter.records {
