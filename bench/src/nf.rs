@@ -16,6 +16,7 @@ pub mod network;
 pub mod ours;
 mod route;
 mod subjects;
+pub use subjects::flows_of;
 pub mod traffic;
 mod vswitch;
 mod wildcard;
@@ -46,7 +47,8 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u16).range(60..=1_500)
     )]
     pub frame_bytes: Vec<u16>,
-    /// Flows that pass in turn, instead of as many as the case's tables are made for
+    /// Flows that pass in turn, instead of as many as the case's tables are made for; up to 4,096
+    /// are written into the frames once, more are stamped into them one by one
     #[arg(
         long,
         value_name = "COUNT",
@@ -95,7 +97,8 @@ impl CaseName {
     const ALL: [Self; 5] =
         [Self::Forward, Self::Route, Self::Firewall, Self::FirewallWildcard, Self::Balancer];
 
-    fn make(self, flows: Option<usize>) -> Box<dyn case::Case> {
+    /// The case, of so many flows.
+    pub fn make(self, flows: Option<usize>) -> Box<dyn case::Case> {
         match self {
             Self::Forward => Box::new(forward::Forward),
             Self::Route => Box::new(route::Route::new(flows)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The frames of a case: a ring of 4,096 of one size, into which the flows are stamped in turn, so
-//! that as many flows as wanted pass through, the same for everybody who is measured.
+//! that as many flows as wanted pass through, the same for everybody who is measured. No more flows
+//! than that are written into the frames once, before anything is measured.
 //!
 //! All frames are IPv4 without options; their header checksum is right. They carry UDP without a
 //! checksum, or TCP, whose checksum is not kept right: nobody here looks at it.
@@ -18,6 +19,10 @@ pub const STAMP_OFFSET: usize = ethernet::HEADER_BYTES + ipv4::field::TIME_TO_LI
 pub const SEED: u64 = 1;
 
 const TIME_TO_LIVE: u8 = 64;
+/// That of frames which are not stamped: who routes counts it down in each lap.
+const LONGEST_TIME_TO_LIVE: u8 = 255;
+/// Laps that such frames last: they are not to reach a time to live of 1.
+pub const WRITTEN_LAPS: usize = 250;
 const TRANSPORT: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES;
 
 /// A five-tuple.
@@ -69,12 +74,12 @@ impl Tuple {
     }
 
     /// The bytes from the time to live to the ports, in a frame of that size.
-    fn stamp(&self, frame_bytes: usize) -> [u8; STAMP_BYTES] {
+    fn stamp(&self, frame_bytes: usize, time_to_live: u8) -> [u8; STAMP_BYTES] {
         let header = ipv4::Header {
             source: self.source,
             target: self.target,
             protocol: self.protocol,
-            time_to_live: TIME_TO_LIVE,
+            time_to_live,
             payload_length: frame_bytes - TRANSPORT,
             ..ipv4::Header::default()
         };
@@ -91,25 +96,40 @@ impl Tuple {
 /// The frames of one size, and the stamps of their flows.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    /// The ring: frames before they are stamped.
+    /// The ring: frames before they are stamped, or with the flows written into them.
     pub ring: Vec<TraceFrame>,
     /// One for each flow, in the order of arrival.
     pub stamps: Vec<[u8; STAMP_BYTES]>,
     /// Bytes of every frame.
     pub frame_bytes: usize,
+    /// Whether the ring has the flows already, each in as many of its frames as any other.
+    pub is_written: bool,
 }
 
 impl Flows {
     /// A ring of frames of one size for these flows.
     pub fn new(tuples: &[Tuple], frame_bytes: usize) -> Self {
-        let ring = (0..RING_FRAMES).map(|at| TraceFrame::of(template(at, frame_bytes))).collect();
-        let stamps = tuples.iter().map(|tuple| tuple.stamp(frame_bytes)).collect();
-        Self { ring, stamps, frame_bytes }
+        let is_written = (1..=RING_FRAMES).contains(&tuples.len());
+        let time_to_live = if is_written { LONGEST_TIME_TO_LIVE } else { TIME_TO_LIVE };
+        let stamps = tuples.iter().map(|tuple| tuple.stamp(frame_bytes, time_to_live)).collect();
+        let whole =
+            if is_written { RING_FRAMES / tuples.len() * tuples.len() } else { RING_FRAMES };
+        let ring = (0..whole).map(|at| TraceFrame::of(template(at, frame_bytes))).collect();
+        let mut flows = Self { ring, stamps, frame_bytes, is_written: false };
+        if is_written {
+            flows.ring = flows.frames().take(whole).map(TraceFrame::of).collect();
+        }
+        Self { is_written, ..flows }
+    }
+
+    /// Whether a flow is stamped into each frame as it is lent.
+    pub fn is_stamped(&self) -> bool {
+        !self.stamps.is_empty() && !self.is_written
     }
 
     /// Frames of a trace as they are, which nothing is stamped into.
     pub fn fixed(ring: Vec<TraceFrame>, frame_bytes: usize) -> Self {
-        Self { ring, stamps: vec![], frame_bytes }
+        Self { ring, stamps: vec![], frame_bytes, is_written: false }
     }
 
     /// The frames from the first on, without an end.

@@ -79,14 +79,13 @@ impl Route {
 
 /// The graph that is measured: what cannot go on leaves at ends to which nothing is joined.
 const CONFIGURATION: &str = "
-    CheckIpv4 :: check
-    Parse :: parse
-    LpmTree<ROOT = 24> :: routes
+    ParseIpv4 :: parse
+    LpmTree :: routes
     NextHop :: hops
     Forward :: forward
-    from_tor -> check [out] -> parse [out] ->{depth = 64} [in] forward [out] -> to_tor
+    from_tor -> parse [out] ->{depth = 64} [in] forward [out] -> to_tor
     parse [match] -> routes -> hops -> [route] forward
-    check [bad] -> to_host
+    parse [bad] -> to_host
     forward [bad] -> to_nic
 ";
 

@@ -82,7 +82,7 @@ fn add_ours<'p>(
     let passed = subject.passed_part() * 100.0;
     prepared.subjects.push(Box::new(subject));
     prepared.has_ours = true;
-    let stamped = if flows.stamps.is_empty() {
+    let stamped = if !flows.is_stamped() {
         "frames are not made anew"
     } else {
         "the flow is stamped into each frame, which is in the time"
@@ -162,7 +162,7 @@ fn add_click(prepared: &mut Prepared<'_>, click: &Path, case: &dyn Case, flows: 
 }
 
 fn add_limits(prepared: &mut Prepared<'_>, flows: &Flows) -> Result<()> {
-    if flows.stamps.is_empty() {
+    if !flows.is_stamped() {
         prepared.subjects.push(Box::new(CopyFloor::new(flows)));
         prepared.notes.push(
             "memory copy: the same frames copied from one ring to another, and nothing else; a \

@@ -104,6 +104,23 @@ impl Generator {
         }
     }
 
+    /// Writes the frames as they are in `template` into the ring again, whatever borrowers did.
+    ///
+    /// # Errors
+    /// An empty template, or one of other frames than the ring was made of.
+    pub fn renew(&mut self, template: &[TraceFrame]) -> Result<(), PortError> {
+        if template.is_empty() {
+            return Err(PortError::EmptyTrace);
+        }
+        for (frame, item) in self.frames.iter().zip(template.iter().cycle()) {
+            if frame.length != item.bytes.len() {
+                return Err(PortError::FrameLength(item.bytes.len()));
+            }
+            self.memory[frame.start..][..frame.length].copy_from_slice(&item.bytes);
+        }
+        Ok(())
+    }
+
     /// Has it lend `total` more frames, from where it is.
     pub fn refill(&mut self, total: u64) {
         self.left = total;
@@ -329,6 +346,11 @@ mod tests {
             let mut port = Generator::new(&trace, 1, 2_048, 2, replay).expect("it fits");
             port.receive(1).expect("a frame").bytes_mut(0)[0] = 9;
             assert_eq!(port.receive(1).expect("a frame").bytes(0)[0], second);
+            port.renew(&trace).expect("the same frames");
+            port.refill(1);
+            assert_eq!(port.receive(1).expect("a frame").bytes(0)[0], 1);
+            assert!(port.renew(&plain(&[vec![1; 61]])).is_err());
+            assert!(port.renew(&[]).is_err());
         }
     }
 
