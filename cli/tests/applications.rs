@@ -93,11 +93,12 @@ fn the_firewall_passes_what_its_four_tables_allow() {
 
 #[test]
 fn the_router_sends_what_has_a_route_and_a_next_hop() {
-    let gets = ["forward.sent", "forward.unrouted", "check.good", "unrouted.sent"];
+    let gets = ["forward.sent", "forward.unrouted", "parse.bad_checksums", "unrouted.sent"];
     let (told, frames) = run_on_both("router", &gets);
     // One packet of the capture has a wrong checksum; 6 have a route without a next hop, and their
     // sources are told.
-    let counters = "forward.sent = 93\nforward.unrouted = 6\ncheck.good = 99\nunrouted.sent = 6\n";
+    let counters = "forward.sent = 93\nforward.unrouted = 6\nparse.bad_checksums = 1\n\
+                    unrouted.sent = 6\n";
     assert_eq!((told.as_str(), frames), (counters, 99));
 }
 
