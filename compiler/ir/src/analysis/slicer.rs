@@ -272,7 +272,7 @@ impl<'f, 'p> Slicer<'f, 'p> {
                 facts.predecessors[to].iter().all(|from| *from == above)
                     && facts.dominators.dominates(to, block)
             };
-            if let Some(side) = targets.iter().position(|to| leads_on(&to)) {
+            if let Some(side) = targets.iter().position(leads_on) {
                 self.narrow(&mut found, *cond, above, side == 0);
             }
             at = above;
