@@ -72,6 +72,15 @@ impl Both {
         found
     }
 
+    /// The interpreter and native code, to be led step by step.
+    ///
+    /// # Panics
+    /// If one of them cannot run the program.
+    pub fn machines(&self) -> [Box<dyn Machine + '_>; 2] {
+        let reference = Reference::new(&self.program, 0).expect("it runs");
+        [Box::new(reference), Box::new(Native::new(&self.image, 1).expect("it runs"))]
+    }
+
     fn outcomes(
         &self,
         machine: &mut dyn Machine,
