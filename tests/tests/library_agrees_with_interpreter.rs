@@ -69,7 +69,9 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
     let place = path.display();
     assert_eq!(driver.out, out, "{place}: what the host got is not what was sent");
     let firings: u64 = execution.counters.iter().map(|counters| counters.firings).sum();
-    assert!(firings > 1000, "{place}: only {firings} firings");
+    // A source sends what it is told to, and here nobody tells it anything.
+    let is_fed = program.graph.endpoints.iter().any(|it| it.direction == Direction::Into);
+    assert!(firings > 1000 || !is_fed, "{place}: only {firings} firings");
 }
 
 /// Packets, or records of which some bytes are any and most are 0 or 1.
