@@ -7,6 +7,7 @@ pub mod oracle;
 pub mod running;
 pub mod tables;
 pub mod tidy;
+pub mod untrusted;
 
 pub use freeport_golden as golden;
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Everything that reads what strangers wrote, each as a function of any bytes: it makes something
+//! of them or says what is wrong, and never panics. `tests/untrusted.rs` calls them with samples
+//! that were changed at random, `fuzz/` with whatever reaches new code.
+
+use freeport_clicknp::format::{Unformatted, format_text};
+use freeport_clicknp::{Options, compile_text};
+use freeport_ir::interp::Options as RunOptions;
+use freeport_ir::text::{parse, print};
+use freeport_ir::verify;
+use freeport_nic::call::Call;
+use freeport_nic::interpreter::InterpreterDevice;
+use freeport_nic::layout::{Layout, Member};
+use freeport_nic::layouts::{Layouts, MethodLayout, TableLayout};
+use freeport_nic::manager::Manager;
+use freeport_nic::port::{MAX_FRAME, PcapReceiver, Receive};
+use freeport_nic::server::Request;
+use std::cell::RefCell;
+use std::io::Write;
+use std::sync::Arc;
+
+/// A reader by its name, which its fuzz target has as well.
+pub type Reader = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const READERS: [Reader; 7] = [
+    ("language", language),
+    ("format", format),
+    ("representation", representation),
+    ("capture", capture),
+    ("request", request),
+    ("call", call),
+    ("initial_values", initial_values),
+];
+
+/// A program that has what calls and initial values can name: numbers, structs, arrays, tables.
+pub const STEERED: &str = "
+struct Key { uint source; ushort port; uchar flags : 3; uint48 mac; };
+struct Rule { Key key; uchar bytes[4]; uint100 wide; int signed_number; };
+.element Steered (uint in -> uint out) {
+    .state { uint count; Rule rules[4]; bool is_on; table<Key, Rule> exact[8];
+             lpm table<uint, uint> prefixes[8]; array table<uint, Key> places[4]; }
+    .handler { set_output_port(out, read_input_port(in) + count); }
+    .method bool insert(Key key, Rule rule, uint at) { rules[at] = rule; return key.port == 0; }
+    .method Rule first() { return rules[0]; }
+    .method void stop() { is_on = false; }
+}
+Steered :: it
+from_host -> it -> to_host
+";
+
+/// A `.cnp` text, for the compiler.
+pub fn language(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match compile_text("untrusted.cnp", text, &Options::default()) {
+        Ok(compiled) => verify(&compiled.program).expect("what compiles is sound"),
+        Err(failure) => assert!(failure.render().contains("error[E"), "it says what is wrong"),
+    }
+}
+
+/// A `.cnp` text, for the formatter: what can be parsed stays as it is another time, and differs
+/// from the text in white space only.
+pub fn format(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match format_text("untrusted.cnp", text) {
+        Ok(formatted) => {
+            let again = format_text("untrusted.cnp", &formatted);
+            assert_eq!(again.expect("a formatted text can be parsed"), formatted);
+        }
+        Err(Unformatted::Wrong(messages)) => assert!(!messages.is_empty()),
+        Err(Unformatted::TooLarge) => {}
+        Err(changed) => panic!("{changed}"),
+    }
+}
+
+/// An `.ir` text, for the parser and, if it is a program, for the verifier.
+pub fn representation(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let program = match parse(text) {
+        Ok(program) => program,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let printed = print(&program);
+    assert_eq!(parse(&printed).as_ref(), Ok(&program), "what is printed is the same program");
+    if let Err(errors) = verify(&program) {
+        assert!(!errors.is_empty(), "it says what is wrong");
+    }
+}
+
+/// A capture file of either format.
+pub fn capture(bytes: &[u8]) {
+    let mut file = tempfile::NamedTempFile::new().expect("a file can be made");
+    file.write_all(bytes).expect("there is room");
+    let Ok(mut port) = PcapReceiver::open(file.path()) else { return };
+    // Every record has at least a byte, and the end of the file is the end.
+    for _ in 0..=bytes.len() {
+        if port.is_ended() {
+            return;
+        }
+        match port.receive(8) {
+            Ok(batch) => {
+                let frames = batch.frames().iter();
+                assert!(frames.into_iter().all(|frame| frame.length <= MAX_FRAME));
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    assert!(port.is_ended(), "the file has ended");
+}
+
+/// A line from a client of a running program.
+pub fn request(bytes: &[u8]) {
+    if let Err(error) = Request::parse(bytes) {
+        assert!(error.to_string().len() < 1_000, "an answer does not repeat megabytes");
+    }
+}
+
+/// What stands behind `--call`.
+pub fn call(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(call) = text.parse::<Call>() {
+        with_manager(|manager| _ = manager.call(&call));
+    }
+}
+
+/// The file behind `--init`.
+pub fn initial_values(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    with_manager(|manager| _ = manager.set_initial(text));
+}
+
+/// Has [`STEERED`] used by one thread over and over.
+fn with_manager(use_it: impl FnOnce(&mut Manager<InterpreterDevice<'static>>)) {
+    thread_local! {
+        static STEERED_ONE: RefCell<Manager<InterpreterDevice<'static>>> = RefCell::new(steered());
+    }
+    STEERED_ONE.with_borrow_mut(use_it);
+}
+
+fn steered() -> Manager<InterpreterDevice<'static>> {
+    let compiled = compile_text("steered.cnp", STEERED, &Options::default());
+    let compiled = compiled.unwrap_or_else(|failure| panic!("{}", failure.render()));
+    let program = Arc::new(compiled.program);
+    let device = InterpreterDevice::load(program, &RunOptions::default());
+    Manager::new(device.expect("it can be interpreted"), layouts())
+}
+
+/// What the front end would tell of it, as far as it is needed here.
+fn layouts() -> Layouts {
+    let number =
+        |name: &str, lo, bits| Member { name: name.to_owned(), lo, layout: Layout::Unsigned(bits) };
+    let key = Layout::Struct {
+        bits: 128,
+        members: vec![
+            number("source", 0, 32),
+            number("port", 32, 16),
+            number("flags", 48, 3),
+            number("mac", 64, 48),
+        ],
+    };
+    let bytes = Layout::Array { element: Box::new(Layout::Unsigned(8)), stride_bits: 8, count: 4 };
+    let rule = Layout::Struct {
+        bits: 384,
+        members: vec![
+            Member { name: "key".into(), lo: 0, layout: key.clone() },
+            Member { name: "bytes".into(), lo: 128, layout: bytes },
+            number("wide", 192, 100),
+            Member { name: "signed_number".into(), lo: 320, layout: Layout::Signed(32) },
+        ],
+    };
+    let of = |name: &str| ("Steered".to_owned(), name.to_owned());
+    let (keys, rules) = (key.clone(), rule.clone());
+    let insert = MethodLayout {
+        parameters: vec![
+            ("key".into(), keys),
+            ("rule".into(), rules.clone()),
+            ("at".into(), Layout::Unsigned(32)),
+        ],
+        result: Some(Layout::Unsigned(1)),
+    };
+    let first = MethodLayout { parameters: vec![], result: Some(rules) };
+    Layouts {
+        variables: [(of("rules"), rule.clone())].into(),
+        tables: [(of("exact"), TableLayout { key, value: rule })].into(),
+        methods: [(of("insert"), insert), (of("first"), first)].into(),
+    }
+}

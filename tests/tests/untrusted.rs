@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! No input makes a reader panic: samples of what each reads, changed at random. A failure prints
+//! its seed; `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
+
+use fastrand::Rng;
+use freeport_nic::port::{Generator, PcapTransmitter, Receive, Transmit};
+use freeport_nic::trace::{Sizes, Trace};
+use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::repository;
+use freeport_tests::untrusted::{READERS, STEERED};
+use std::fs;
+use std::panic::catch_unwind;
+
+/// Changed samples for each reader, usually.
+const TRIES: u64 = 3_000;
+/// Longest input, in bytes.
+const BYTES_MAX: usize = 20_000;
+
+#[test]
+fn no_input_makes_a_reader_panic() {
+    let (first, tries) = (seed(1), if is_long() { 100 * TRIES } else { TRIES });
+    for (name, read) in READERS {
+        let samples = samples(name);
+        assert!(!samples.is_empty(), "{name} has samples");
+        samples.iter().for_each(|sample| read(sample));
+        for seed in first..first + tries {
+            let input = changed(&samples, &mut Rng::with_seed(seed));
+            let result = catch_unwind(|| read(&input));
+            let shown = String::from_utf8_lossy(&input);
+            assert!(result.is_ok(), "FREEPORT_SEED={seed}: {name} panics at:\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn every_reader_has_a_fuzz_target() {
+    for (name, _) in READERS {
+        let target = repository().join(format!("tests/fuzz/fuzz_targets/{name}.rs"));
+        let text = fs::read_to_string(&target).unwrap_or_default();
+        assert!(text.contains(&format!("untrusted::{name}(")), "{}", target.display());
+    }
+}
+
+/// Samples are where fuzzing begins as well: `FREEPORT_SEEDS=folder` writes them there.
+#[test]
+fn samples_are_written_for_fuzzing() {
+    let Some(folder) = std::env::var_os("FREEPORT_SEEDS") else { return };
+    for (name, _) in READERS {
+        let folder = std::path::Path::new(&folder).join(name);
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        for (at, sample) in samples(name).iter().enumerate() {
+            fs::write(folder.join(format!("sample-{at}")), sample).expect("it can be written");
+        }
+    }
+}
+
+/// What a reader reads without complaint, mostly.
+fn samples(reader: &str) -> Vec<Vec<u8>> {
+    let file = |path: &str| fs::read(repository().join(path)).expect("it is in the repository");
+    let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    match reader {
+        "language" | "format" => {
+            let examples = ["checksum", "capture", "forward", "wire", "gateway"];
+            let examples = examples.map(|name| file(&format!("examples/{name}.cnp")));
+            examples.into_iter().chain([STEERED.into()]).collect()
+        }
+        "representation" => {
+            let folder = "compiler/ir/tests";
+            let paths = ["text/everything", "text/sound", "freeze/histogram"];
+            let whole = paths.map(|path| file(&format!("{folder}/{path}.ir")));
+            whole.into_iter().chain([file("examples/mac_swap.ir")]).collect()
+        }
+        "capture" => ["a.pcap", "a.pcapng"].map(recorded).into(),
+        "request" => texts(REQUESTS),
+        "call" => texts(CALLS),
+        "initial_values" => {
+            let examples = ["firewall", "router", "balancer", "gateway"];
+            let examples = examples.map(|name| file(&format!("examples/{name}.json")));
+            examples.into_iter().chain(texts(INITIAL_VALUES)).collect()
+        }
+        other => panic!("{other} has no samples"),
+    }
+}
+
+const REQUESTS: &[&str] = &[
+    r#"{"do": "call", "id": 7, "path": "fw.insert", "arguments": [{"a": "10.0.0.1"}, [2]]}"#,
+    r#"{"do": "call", "call": "fw.insert({source: 10.0.0.1}, 0x1f, [1, 2])"}"#,
+    r#"{"do": "signal", "instance": "it", "command": 1, "words": [18446744073709551615]}"#,
+    r#"{"do": "set", "path": "it.rules[3].key.port", "value": {"a": [1, null, -2.5e3, "x"]}}"#,
+    r#"{"do": "stats", "format": "prometheus"}"#,
+    r#"{"do": "told", "since": 12}"#,
+    r#"{"do": "init", "values": {"it": {"count": 1, "insert()": [[1, 2, 3]]}}}"#,
+    r#"{"do": "replace", "file": "a\u0000b.cnp", "force": true}"#,
+    r#"{"do": "resume", "instance": "\ud83e\udd80"}"#,
+];
+
+const CALLS: &[&str] = &[
+    "it.insert({source: 10.0.0.1, port: 80, flags: 0b101, mac: 02:00:00:00:00:01}, \
+     {key: {port: 1}, bytes: [1, 2, 3, 4], wide: 0xfffffffffffffffffffffffff, \
+     signed_number: -1}, 3)",
+    "it.first()",
+    "it.exact.update({source: 1}, {wide: 1})",
+    "it.exact.lookup({source: 1})",
+    "it.prefixes.update(10.0.0.0, 8, 1)",
+    "it.prefixes.delete(10.0.0.0, 8)",
+    "it.places.update(3, {port: 1})",
+    "it.exact.entries()",
+];
+
+const INITIAL_VALUES: &[&str] = &[
+    r#"{"it": {"count": 5, "rules": {"1": {"key": {"mac": "02:00:00:00:00:01"}}, "3": {}},
+        "is_on": true, "insert()": [[{"port": 80}, {"bytes": [1, 2]}, "0x3"], [0, 0, 9]],
+        "exact.update()": [[{"source": "10.0.0.1"}, {"wide": "-1"}]]}}"#,
+    r#"{"it": {"rules": [{"wide": 1}, {"signed_number": -7}]}}"#,
+];
+
+/// A small capture file.
+fn recorded(name: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join(name);
+    let trace = Trace { frames: 20, sizes: Sizes::Uniform(54..=200), ..Trace::default() };
+    let trace = trace.generate();
+    let mut source = Generator::once(&trace).expect("a good trace");
+    let mut port = PcapTransmitter::create(&path).expect("a file can be made");
+    let batch = source.receive(trace.len()).expect("there is memory");
+    port.transmit(batch.as_frames()).expect("it can be written");
+    port.finish().expect("it can be written");
+    fs::read(path).expect("it was just written")
+}
+
+/// What is put into inputs: marks, words and numbers at the edges of what fits.
+const PIECES: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "\"",
+    ":",
+    ",",
+    ".",
+    "-",
+    "0",
+    "-1",
+    "1e999",
+    "null",
+    "true",
+    "4294967296",
+    "18446744073709551616",
+    "0x",
+    "0xffffffffffffffffffffffffffffffffffff",
+    "10.0.0",
+    "256.0.0.1",
+    "02:00:00:00:00",
+    "\\u0000",
+    "\\ud800",
+    "\u{0}",
+    "\u{80}",
+    "🦀",
+    "()",
+    "[0]",
+    "it",
+    "rules",
+    "entries",
+    "%",
+    "bits<0>",
+    "bits<4097>",
+    "[999999999999]",
+    "depth 0",
+    "\n",
+    "\t",
+    "//",
+];
+
+/// A sample with a few changes.
+fn changed(samples: &[Vec<u8>], random: &mut Rng) -> Vec<u8> {
+    let mut bytes = samples[random.usize(..samples.len())].clone();
+    for _ in 0..random.usize(1..8) {
+        let at = random.usize(..=bytes.len());
+        let end = (at + random.usize(0..24)).min(bytes.len());
+        match random.u32(0..7) {
+            0 => drop(bytes.drain(at..end)),
+            1 => {
+                let copy = bytes[at..end].repeat(random.usize(1..4));
+                drop(bytes.splice(at..at, copy));
+            }
+            2 => bytes.truncate(at),
+            3 => {
+                let other = &samples[random.usize(..samples.len())];
+                let rest = other[random.usize(..=other.len())..].to_vec();
+                drop(bytes.splice(at..end, rest));
+            }
+            4 => bytes[at..end].fill([0, 0xff, b' ', random.u8(..)][random.usize(..4)]),
+            5 if at < bytes.len() => bytes[at] ^= 1 << random.u32(..8),
+            _ => {
+                let piece = PIECES[random.usize(..PIECES.len())];
+                drop(bytes.splice(at..at, piece.bytes()));
+            }
+        }
+        bytes.truncate(BYTES_MAX);
+    }
+    bytes
+}
