@@ -5,7 +5,6 @@
 //! A variable is written `instance.variable`, `instance.variable[3]`, and with what is inside it:
 //! `instance.variable[3].member`, `instance.variable.member[2]`. Instance names may have dots.
 
-use crate::call::Call;
 use crate::device::{Device, DeviceError, Ports, Run};
 use crate::layout::{Layout, ValueError, value_of_text};
 use crate::layouts::Layouts;
@@ -14,6 +13,10 @@ use crate::signal::Signal;
 use crate::stats::Statistics;
 use freeport_ir::{Bits, InstanceId, Object, Program};
 use serde_json::{Map, Value};
+
+mod initial;
+
+pub use initial::Initial;
 
 /// A device with names.
 pub struct Manager<D> {
@@ -132,45 +135,6 @@ impl<D: Device> Manager<D> {
     /// As there.
     pub fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, ManagerError> {
         Ok(self.device.run(ports)?)
-    }
-
-    /// Sets variables and calls methods from a JSON object of instances, each an object of
-    /// variables with their values and of methods, written `name()`, with a list of calls, each a
-    /// list of arguments. The value of an array is a list from its first element on, or an object
-    /// with indices as names. Everything is checked before anything is done; variables come first.
-    /// Gives what was called, with the results.
-    ///
-    /// # Errors
-    /// Text of another shape, unknown names, values that do not fit.
-    pub fn set_initial(&mut self, json: &str) -> Result<Vec<(String, Value)>, ManagerError> {
-        let shape = |what: &str| ManagerError::Initial(what.to_owned());
-        let value: Value = serde_json::from_str(json).map_err(|error| shape(&error.to_string()))?;
-        let instances = object(&value, "the file is not an object of instances")?;
-        let mut writes = vec![];
-        let mut calls = vec![];
-        for (instance, members) in instances {
-            let what = format!("{instance} is not an object of variables and methods");
-            for (member, value) in object(members, &what)? {
-                let path = format!("{instance}.{member}");
-                if let Some(path) = path.strip_suffix("()") {
-                    for arguments in list(value, path)? {
-                        let arguments = list(arguments, path)?.clone();
-                        let call = Call { path: path.to_owned(), arguments };
-                        calls.push((call.path.clone(), self.prepare(&call)?));
-                    }
-                    continue;
-                }
-                let place = self.place(&path)?;
-                for (index, bits) in place.values(value)? {
-                    writes.push((place.instance, place.variable.clone(), index, bits));
-                }
-            }
-        }
-        for (instance, variable, index, bits) in writes {
-            self.device.write_variable(instance, &variable, index, &bits)?;
-        }
-        let call = |(path, call)| Ok((path, self.call_prepared(&call)?));
-        calls.into_iter().map(call).collect()
     }
 
     /// Sends a signal to the instance of that name; gives its answer.
@@ -420,15 +384,6 @@ fn index_in(text: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok()?, rest))
 }
 
-fn list<'a>(value: &'a Value, path: &str) -> Result<&'a Vec<Value>, ManagerError> {
-    let shape = || ManagerError::Initial(format!("{path}() is not a list of lists of arguments"));
-    value.as_array().ok_or_else(shape)
-}
-
-fn object<'a>(value: &'a Value, otherwise: &str) -> Result<&'a Map<String, Value>, ManagerError> {
-    value.as_object().ok_or_else(|| ManagerError::Initial(otherwise.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -470,6 +425,37 @@ mod tests {
             manager.write("group.swap.marks", "[7]").expect("it fits");
             assert_eq!(manager.read("group.swap.marks").expect("there"), json!([7, 2, 0, 9]));
             assert_eq!(manager.read("group.swap.marks[1]").expect("there"), json!(2));
+        });
+    }
+
+    #[test]
+    fn initial_values_are_set_in_pieces_once_all_are_checked() {
+        with_manager(Layouts::default(), |mut manager| {
+            let initial = |last: &str| {
+                let calls = json!([[1], [2], [last]]);
+                let values = json!({"group.swap": {"count": 5, "marks": [7, 8], "add()": calls}});
+                Initial::of_value(values).expect("it has that shape")
+            };
+            let mut wrong = initial("x");
+            let error = loop {
+                match manager.go_on_with(&mut wrong, || true) {
+                    Ok(done) => assert!(done.is_none(), "it cannot be done"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(error.contains("\"x\" is no number"), "{error}");
+            assert_eq!(manager.read("group.swap.count").expect("there"), json!(0));
+            let (mut good, mut steps) = (initial("3"), 0);
+            let results = loop {
+                steps += 1;
+                if let Some(results) = manager.go_on_with(&mut good, || true).expect("it fits") {
+                    break results;
+                }
+            };
+            // Checks, writes of a variable and of two elements, calls, and that nothing is left.
+            assert_eq!(steps, 5 + 3 + 3 + 1);
+            let values: Vec<_> = results.into_iter().map(|(_, value)| value).collect();
+            assert_eq!(values, [5, 6, 8].map(|value| json!(value)));
         });
     }
 

@@ -1,29 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What each request does, between two runs.
 
-use super::handle::{Answer, Work};
+use super::handle::{Answer, Progress, Work};
 use super::load::Loaded;
 use super::request::{Request, StatsFormat};
 use super::worker::{Control, JoinedPorts};
 use crate::device::Device;
-use crate::manager::Manager;
+use crate::manager::{Initial, Manager};
 use freeport_ir::Program;
 use serde_json::{Value, json};
+use std::time::Instant;
 
 /// Elements of the largest variable whose values an answer shows.
 const MOST_VALUES: u64 = 1_024;
 
 impl Control {
-    /// Does what the worker is asked to do.
+    /// Does what the worker is asked to do, and no more than a step beyond `until` of what can be
+    /// done in pieces.
     pub fn execute(
         &mut self,
         manager: &mut Manager<Box<dyn Device>>,
         ports: &mut JoinedPorts,
         work: Work,
-    ) -> Answer {
+        until: Instant,
+    ) -> Progress {
         match work {
-            Work::Request(request) => self.carry_out(manager, ports, request),
-            Work::Replace(loaded, is_forced) => self.replace(manager, ports, *loaded, is_forced),
+            Work::Request(Request::Init(values)) => match Initial::of_value(values) {
+                Ok(initial) => go_on_with(manager, Box::new(initial), until),
+                Err(error) => Progress::Done(Err(error.to_string())),
+            },
+            Work::Initial(initial) => go_on_with(manager, initial, until),
+            Work::Request(request) => Progress::Done(self.carry_out(manager, ports, request)),
+            Work::Replace(loaded, is_forced) => {
+                Progress::Done(self.replace(manager, ports, *loaded, is_forced))
+            }
         }
     }
 
@@ -91,12 +101,7 @@ impl Control {
             }
             Request::Told { since } => Ok(self.told.since(since)),
             Request::Resume { instance } => self.resume(manager, instance.as_deref()),
-            Request::Init(values) => {
-                let results = manager.set_initial(&values.to_string()).map_err(failed)?;
-                let result =
-                    |(path, value): (String, Value)| json!({"path": path, "result": value});
-                Ok(results.into_iter().map(result).collect())
-            }
+            Request::Init(_) => Err("initial values are not done at once".to_owned()),
             Request::Replace { .. } => Err("nobody has loaded the program".to_owned()),
             Request::Status => Ok(self.status(manager.device().program())),
             Request::Stop => {
@@ -136,5 +141,19 @@ impl Control {
             members.insert("resting".into(), resting.into());
         }
         status
+    }
+}
+
+/// Does a piece of initial values.
+fn go_on_with<D: Device>(
+    manager: &mut Manager<D>,
+    mut initial: Box<Initial>,
+    until: Instant,
+) -> Progress {
+    let result = |(path, value): (String, Value)| json!({"path": path, "result": value});
+    match manager.go_on_with(&mut initial, || Instant::now() > until) {
+        Ok(Some(results)) => Progress::Done(Ok(results.into_iter().map(result).collect())),
+        Ok(None) => Progress::Unfinished(Work::Initial(initial)),
+        Err(error) => Progress::Done(Err(error.to_string())),
     }
 }

@@ -5,6 +5,7 @@
 use super::load::Loaded;
 use super::request::Request;
 use super::wake::Wake;
+use crate::manager::Initial;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
@@ -22,8 +23,18 @@ pub type Answer = Result<Value, String>;
 pub enum Work {
     /// As asked for.
     Request(Request),
+    /// Go on with initial values that a share of time was too short for.
+    Initial(Box<Initial>),
     /// Go on with this program instead; by force even if packets are lost.
     Replace(Box<Loaded>, bool),
+}
+
+/// How far the worker has come with it.
+pub enum Progress {
+    /// It is done, or cannot be.
+    Done(Answer),
+    /// This is left for the next time.
+    Unfinished(Work),
 }
 
 /// Requests of one client, in order, and where their answers go.
@@ -86,9 +97,10 @@ impl Jobs {
     }
 
     /// Carries out requests for about as long as `share`; the rest keeps the worker awake.
-    pub fn serve(&mut self, share: Duration, mut execute: impl FnMut(Work) -> Answer) {
+    /// `execute` is told when its time is up.
+    pub fn serve(&mut self, share: Duration, mut execute: impl FnMut(Work, Instant) -> Progress) {
         self.wake.lower();
-        let begin = Instant::now();
+        let until = Instant::now() + share;
         loop {
             let job = match self.current.take() {
                 Some(job) => Some(job),
@@ -96,8 +108,11 @@ impl Jobs {
             };
             let Some(mut job) = job else { return };
             while let Some(request) = job.requests.pop_front() {
-                job.answers.push(execute(request));
-                if begin.elapsed() > share {
+                match execute(request, until) {
+                    Progress::Done(answer) => job.answers.push(answer),
+                    Progress::Unfinished(work) => job.requests.push_front(work),
+                }
+                if Instant::now() > until {
                     break;
                 }
             }
@@ -106,7 +121,7 @@ impl Jobs {
                 true => drop(job.to.send(job.answers)),
                 false => self.current = Some(job),
             }
-            if begin.elapsed() > share {
+            if Instant::now() > until {
                 self.wake.raise();
                 return;
             }
@@ -128,16 +143,37 @@ mod tests {
         let mut executed = 0;
         let mut shares = 0;
         while executed < 3 {
-            jobs.serve(Duration::ZERO, |_| {
+            jobs.serve(Duration::ZERO, |_, _| {
                 executed += 1;
                 std::thread::sleep(Duration::from_millis(1));
-                Ok(json!(executed))
+                Progress::Done(Ok(json!(executed)))
             });
             shares += 1;
         }
         assert!(shares >= 3, "{shares}");
         let answers = asks.join().unwrap().unwrap();
         assert_eq!(answers, [Ok(json!(1)), Ok(json!(2)), Ok(json!(3))]);
+    }
+
+    #[test]
+    fn what_is_done_in_pieces_keeps_its_place() {
+        let (handle, mut jobs) = jobs().unwrap();
+        let asks = std::thread::spawn(move || {
+            handle.ask_all((0..3).map(|_| Work::Request(Request::Status)).collect())
+        });
+        // The second takes three pieces.
+        let mut pieces = 0;
+        while pieces < 5 {
+            jobs.serve(Duration::ZERO, |work, _| {
+                pieces += 1;
+                match pieces {
+                    2 | 3 => Progress::Unfinished(work),
+                    _ => Progress::Done(Ok(json!(pieces))),
+                }
+            });
+        }
+        let answers = asks.join().unwrap().unwrap();
+        assert_eq!(answers, [Ok(json!(1)), Ok(json!(4)), Ok(json!(5))]);
     }
 
     #[test]

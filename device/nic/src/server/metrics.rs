@@ -92,7 +92,7 @@ fn response(head: &[u8], handle: &Handle) -> (&'static str, &'static str, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::handle::Work;
+    use crate::server::handle::{Progress, Work};
     use crate::server::jobs;
     use serde_json::json;
 
@@ -114,11 +114,11 @@ mod tests {
         let worker = std::thread::spawn(move || {
             let mut is_served = false;
             while !is_served {
-                jobs.serve(Duration::ZERO, |request| {
+                jobs.serve(Duration::ZERO, |request, _| {
                     let Work::Request(request) = request else { panic!("a request") };
                     assert_eq!(request, Request::Stats(StatsFormat::Prometheus));
                     is_served = true;
-                    Ok(json!("freeport_frames_total 7\n"))
+                    Progress::Done(Ok(json!("freeport_frames_total 7\n")))
                 });
                 std::thread::yield_now();
             }

@@ -207,7 +207,7 @@ impl Worker {
     /// Carries out what waits, for a bounded time.
     fn serve(&mut self) {
         let Self { manager, control, jobs, ports } = self;
-        jobs.serve(SHARE, |work| control.execute(manager, ports, work));
+        jobs.serve(SHARE, |work, until| control.execute(manager, ports, work, until));
     }
 
     /// Pushes out what ports still hold.
