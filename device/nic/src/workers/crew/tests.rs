@@ -148,14 +148,20 @@ fn who_rests_uses_no_processor() {
     let circle = circle(4, None);
     circle.send(100).expect("nobody fails");
     circle.rest();
-    std::thread::sleep(Duration::from_millis(50));
     // Each thread's own clock: other tests run in this process.
     let clocks: Vec<libc::clockid_t> = circle.crew.threads.iter().map(clock_of).collect();
-    let before: Vec<Duration> = clocks.iter().map(time_of).collect();
-    std::thread::sleep(Duration::from_millis(300));
-    for (clock, before) in clocks.iter().zip(before) {
-        assert_eq!(time_of(clock), before, "a thread ran that has nothing to do");
+    let times = || clocks.iter().map(time_of).collect::<Vec<Duration>>();
+    // On a busy machine it takes a while until everybody is asleep.
+    let mut before = times();
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = times();
+        if std::mem::replace(&mut before, now.clone()) == now {
+            break;
+        }
     }
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(times(), before, "a thread ran that has nothing to do");
     let expected: Vec<u64> = (0..50).map(|it| it + 3).collect();
     assert_eq!(circle.send(50).expect("nobody fails"), expected);
 }
