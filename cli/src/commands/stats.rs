@@ -77,7 +77,10 @@ fn watch(client: &mut Client, arguments: &Arguments, every: Duration) -> anyhow:
     Ok(())
 }
 
-/// A line for each row of which something has grown, and an empty one.
+/// How full a channel is, which is no counter.
+const FILL: [&str; 3] = ["waiting", "peak", "room"];
+
+/// A line for each row of which something has grown or waits, and an empty one.
 fn rates(before: &Value, now: &Value, seconds: f64) -> String {
     let mut text = String::new();
     for (list, name) in
@@ -89,12 +92,17 @@ fn rates(before: &Value, now: &Value, seconds: f64) -> String {
             // A replaced program has other rows.
             let earlier = earlier.into_iter().find(|it| it[name] == row[name]);
             let counters = row.as_object().into_iter().flatten();
+            let counters = counters.filter(|(counter, _)| !FILL.contains(&counter.as_str()));
             let grown = counters.filter_map(|(counter, value)| {
                 let was = earlier.and_then(|row| row[counter].as_u64()).unwrap_or(0);
                 let growth = value.as_u64()?.checked_sub(was).filter(|growth| *growth > 0)?;
                 Some(format!("{counter} {:.0}/s", growth as f64 / seconds))
             });
-            let grown: Vec<String> = grown.collect();
+            let mut grown: Vec<String> = grown.collect();
+            let [waiting, peak, room] = FILL.map(|name| row[name].as_u64().unwrap_or(0));
+            if waiting > 0 {
+                grown.push(format!("{waiting} of {room} wait, at most {peak}"));
+            }
             if !grown.is_empty() {
                 let name = row[name].as_str().unwrap_or_default();
                 text += &format!("{name}: {}\n", grown.join(", "));
@@ -117,5 +125,11 @@ mod tests {
         assert_eq!(rates(&stats(30), &stats(30), 2.0), "\n");
         assert_eq!(rates(&stats(30), &stats(4), 2.0), "\n", "counters that began anew");
         assert_eq!(rates(&json!({}), &stats(4), 2.0), "from_tor: frames 2/s\n\n");
+        let full = |waiting: u64| {
+            let row = json!({"channel": "a -> b", "waiting": waiting, "peak": 9, "room": 16});
+            json!({"channels": [row]})
+        };
+        assert_eq!(rates(&full(1), &full(7), 2.0), "a -> b: 7 of 16 wait, at most 9\n\n");
+        assert_eq!(rates(&full(1), &full(0), 2.0), "\n");
     }
 }

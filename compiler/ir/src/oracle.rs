@@ -158,6 +158,28 @@ pub struct ChannelCounters {
     pub dropped: u64,
 }
 
+/// How full a channel is. That depends on the schedule, and back ends need not agree on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Items that wait in it now.
+    pub waiting: u64,
+    /// Most items that waited in it at a time, as far as anybody looked.
+    pub peak: u64,
+    /// Items it has room for.
+    pub room: u64,
+}
+
+impl Occupancy {
+    /// Of several channels that do the same, what the fullest one says.
+    pub fn or_fuller(self, other: Self) -> Self {
+        Self {
+            waiting: self.waiting.max(other.waiting),
+            peak: self.peak.max(other.peak),
+            room: self.room.max(other.room),
+        }
+    }
+}
+
 impl ChannelCounters {
     /// What does not depend on the schedule.
     pub fn without_stalls(self) -> Self {

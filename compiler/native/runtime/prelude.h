@@ -190,6 +190,7 @@ struct channel {
     // Packets of flits only, and bytes of flits and packets: records have all of one size.
     uint64_t items, packets, bytes, stalls, drops;
     uint64_t stalled_at; // Items that had entered when a firing was held last, and 1.
+    uint64_t peak;       // Most items that waited at the end of a turn.
     struct stream history, keep;
     uint8_t is_dropping; // Lossy: the packet that passes is dropped.
     uint8_t is_inside;   // Lossy: a packet that is kept has begun.
@@ -383,6 +384,7 @@ INLINE struct channel channel_opened(const struct channel *channel) {
 INLINE void channel_close(struct channel *channel, const struct channel *copy) {
     channel->head = copy->head;
     channel->fill = copy->fill;
+    if (copy->fill > channel->peak) channel->peak = copy->fill;
     channel->items += copy->items;
     channel->packets += copy->packets;
     channel->bytes += copy->bytes;

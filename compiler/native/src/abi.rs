@@ -52,6 +52,7 @@ pub(crate) struct Channel {
     pub stalls: u64,
     pub drops: u64,
     pub stalled_at: u64,
+    pub peak: u64,
     pub history: Stream,
     pub keep: Stream,
     pub is_dropping: u8,

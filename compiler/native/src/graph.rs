@@ -7,7 +7,9 @@ use crate::library::{Instance, take};
 use crate::manifest::{ItemInfo, Manifest, ProbeKind, VariableInfo};
 use crate::{Error, Image, RunStatus, Stall, StalledChannel, WaitingInstance, abi};
 use freeport_ir::interp::format_printf;
-use freeport_ir::oracle::{ChannelCounters, HostAction, HostEvent, InstanceCounters, MethodCall};
+use freeport_ir::oracle::{
+    ChannelCounters, HostAction, HostEvent, InstanceCounters, MethodCall, Occupancy,
+};
 use freeport_ir::{Bits, InstanceId, ObjectId, SIGNAL_BITS, TrapCode};
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ pub struct Counters {
     pub instances: Vec<InstanceCounters>,
     /// By channel.
     pub channels: Vec<ChannelCounters>,
+    /// By channel; the peak is of the ends of turns, each of which moves a batch.
+    pub fills: Vec<Occupancy>,
     /// By endpoint; zeros where no frames leave.
     pub outputs: Vec<OutputCounters>,
 }
@@ -263,6 +267,7 @@ impl Graph {
         Counters {
             instances: instances.map(|at| self.instance_counters(at)).collect(),
             channels: (0..self.manifest.channels.len()).map(|at| self.channel(at)).collect(),
+            fills: (0..self.manifest.channels.len()).map(|at| self.fill(at)).collect(),
             outputs: endpoints.map(|at| self.output(at)).collect(),
         }
     }
@@ -337,6 +342,14 @@ impl Graph {
             ItemInfo::Record(width) => (items, items * u64::from(width.div_ceil(8))),
         };
         ChannelCounters { items, packets, bytes, stalls, dropped: drops }
+    }
+
+    fn fill(&self, at: usize) -> Occupancy {
+        let abi::Channel { fill, peak, .. } = *self.code.channel(at);
+        let room = u64::from(self.manifest.channels[at].room);
+        // One more is the item that a firing has staged.
+        let waiting = room.min(fill.into());
+        Occupancy { waiting, peak: room.min(peak).max(waiting), room }
     }
 
     fn output(&self, at: usize) -> OutputCounters {

@@ -5,6 +5,7 @@
 mod replay;
 
 use freeport_ir::interp::Interpreter;
+use freeport_ir::oracle::Occupancy;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, EndpointId, Program, SIGNAL_BITS};
 use freeport_native::{Image, Options, RunStatus};
@@ -102,9 +103,16 @@ fn a_firing_that_waits_for_room_is_one_stall_however_often_it_is_tried() {
     }
     let held = stalls(&driver);
     assert!(held[0] == 0 && held[1..].iter().all(|count| *count == 1), "{held:?}");
+    let fills = driver.graph.counters().fills;
+    let is_full = |fill: &Occupancy| fill.waiting == fill.room && fill.peak == fill.room;
+    assert!(fills[0].waiting == 0 && fills[1..].iter().all(is_full), "{fills:?}");
     while driver.run(&[1, 0], &[0, 1]) != RunStatus::Idle {}
     assert_eq!(driver.out[1].packets.len(), 1);
     assert_eq!(stalls(&driver)[3], 1, "there was room for the rest");
+    let left = driver.graph.counters().fills;
+    assert!(left.iter().all(|fill| fill.waiting == 0), "{left:?}");
+    let peaks = |fills: &[Occupancy]| fills.iter().map(|fill| fill.peak).collect::<Vec<_>>();
+    assert_eq!(peaks(&left), peaks(&fills), "a peak stays");
 }
 
 #[test]

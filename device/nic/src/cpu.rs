@@ -470,8 +470,8 @@ impl Device for CpuDevice<'_> {
         for (endpoint, output) in endpoints.iter_mut().zip(&self.outputs) {
             endpoint.dropped += output.waiting.dropped;
         }
-        let (instances, channels) = (counted.instances, counted.channels);
-        DeviceCounters { instances, channels, endpoints }.after(&self.counted_before)
+        let (instances, channels, fills) = (counted.instances, counted.channels, counted.fills);
+        DeviceCounters { instances, channels, fills, endpoints }.after(&self.counted_before)
     }
 
     fn take_told(&mut self) -> Told {

@@ -11,7 +11,7 @@
 
 use crate::port::{PortError, Receive, Transmit};
 use crate::replace::Transfer;
-use freeport_ir::oracle::{ChannelCounters, InstanceCounters, TableEntries};
+use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -271,6 +271,8 @@ pub struct DeviceCounters {
     pub instances: Vec<InstanceCounters>,
     /// By channel.
     pub channels: Vec<ChannelCounters>,
+    /// By channel.
+    pub fills: Vec<Occupancy>,
     /// By endpoint.
     pub endpoints: Vec<EndpointCounters>,
 }

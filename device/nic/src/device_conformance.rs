@@ -87,6 +87,10 @@ fn counters_tell_what_happened<D: Device>(mut device: D) {
         let expected = ChannelCounters { items, packets: 3, bytes: 1_624, stalls: 0, dropped: 0 };
         assert_eq!(*channel, expected);
     }
+    assert_eq!(counters.fills.len(), counters.channels.len());
+    for fill in &counters.fills {
+        assert!(fill.waiting == 0 && fill.peak <= fill.room && fill.room > 0, "{fill:?}");
+    }
     for endpoint in &counters.endpoints {
         assert_eq!((endpoint.frames, endpoint.bytes, endpoint.dropped), (3, 1_624, 0));
     }

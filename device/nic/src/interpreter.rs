@@ -286,7 +286,8 @@ impl Device for InterpreterDevice<'_> {
         let channels = (0..graph.channels.len()).map(ChannelId::new);
         let counted = DeviceCounters {
             instances: instances.map(|id| self.interpreter.counters(id).clone()).collect(),
-            channels: channels.map(|id| self.interpreter.channel_counters(id)).collect(),
+            channels: channels.clone().map(|id| self.interpreter.channel_counters(id)).collect(),
+            fills: channels.map(|id| self.interpreter.channel_fill(id)).collect(),
             endpoints: self.counters.clone(),
         };
         counted.after(&self.counted_before)

@@ -2,7 +2,7 @@
 //! Counters with their names: as a table, as JSON, and in Prometheus' text exposition format.
 
 use crate::device::DeviceCounters;
-use freeport_ir::oracle::ChannelCounters;
+use freeport_ir::oracle::{ChannelCounters, Occupancy};
 use freeport_ir::{Channel, Direction, InstanceId, Program, Sink, Source, TrapCode};
 use serde_json::{Value, json};
 
@@ -67,6 +67,8 @@ pub struct ChannelRow {
     pub channel: String,
     /// What it has counted.
     pub counted: ChannelCounters,
+    /// How full it is.
+    pub fill: Occupancy,
 }
 
 /// The counters of an outer end.
@@ -92,7 +94,7 @@ impl Statistics {
         let graph = &program.graph;
         let ids = (0..graph.instances.len()).map(InstanceId::new);
         let instances = ids.zip(&graph.instances).zip(&counters.instances);
-        let channels = graph.channels.iter().zip(&counters.channels);
+        let channels = graph.channels.iter().zip(&counters.channels).zip(&counters.fills);
         let endpoints = graph.endpoints.iter().zip(&counters.endpoints);
         Self {
             instances: instances
@@ -116,9 +118,10 @@ impl Statistics {
                 })
                 .collect(),
             channels: channels
-                .map(|(channel, counted)| ChannelRow {
+                .map(|((channel, counted), fill)| ChannelRow {
                     channel: program.channel_name(channel),
                     counted: *counted,
+                    fill: *fill,
                 })
                 .collect(),
             endpoints: endpoints
@@ -166,7 +169,8 @@ impl Statistics {
         };
         let channel = |row: &ChannelRow| {
             let ChannelCounters { items, packets, bytes, stalls, dropped } = row.counted;
-            let counts = [items, packets, bytes, stalls, dropped].map(number);
+            let Occupancy { waiting, peak, room } = row.fill;
+            let counts = [items, packets, bytes, stalls, dropped, waiting, peak, room].map(number);
             [&[row.channel.clone()][..], &counts[..]].concat()
         };
         let endpoint = |row: &EndpointRow| {
@@ -188,7 +192,10 @@ impl Statistics {
         table(&titles, self.instances.iter().map(instance))
             + "\n"
             + &table(
-                &["channel", "items", "packets", "bytes", "stalls", "dropped"],
+                &[
+                    "channel", "items", "packets", "bytes", "stalls", "dropped", "waiting", "peak",
+                    "room",
+                ],
                 self.channels.iter().map(channel),
             )
             + "\n"
@@ -214,7 +221,8 @@ impl Statistics {
             let ChannelCounters { items, packets, bytes, stalls, dropped } = row.counted;
             json!({
                 "channel": row.channel, "items": items, "packets": packets, "bytes": bytes,
-                "stalls": stalls, "dropped": dropped,
+                "stalls": stalls, "dropped": dropped, "waiting": row.fill.waiting,
+                "peak": row.fill.peak, "room": row.fill.room,
             })
         };
         let endpoint = |row: &EndpointRow| {
@@ -268,6 +276,12 @@ impl Statistics {
         family(&mut out, "channel_stalls", "Firings that a full channel held.", stalls);
         let drops = self.channels.iter().map(|row| (channel(row), row.counted.dropped));
         family(&mut out, "channel_drops", "Items dropped at a full channel.", drops);
+        let waiting = self.channels.iter().map(|row| (channel(row), row.fill.waiting));
+        gauge(&mut out, "channel_waiting", "Items that wait in a channel.", waiting);
+        let peaks = self.channels.iter().map(|row| (channel(row), row.fill.peak));
+        gauge(&mut out, "channel_peak", "Most items that waited in a channel.", peaks);
+        let rooms = self.channels.iter().map(|row| (channel(row), row.fill.room));
+        gauge(&mut out, "channel_room", "Items that a channel has room for.", rooms);
         let endpoint = |row: &EndpointRow| {
             labels(&[("endpoint", &row.endpoint), ("direction", row.direction)])
         };
@@ -314,11 +328,26 @@ fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     line(titles.to_vec()) + &body.collect::<String>()
 }
 
+/// What only grows.
 fn family(out: &mut String, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
-    *out += &format!("# HELP freeport_{name}_total {help}\n");
-    *out += &format!("# TYPE freeport_{name}_total counter\n");
+    metric(out, &format!("freeport_{name}_total"), "counter", help, samples);
+}
+
+/// What may fall.
+fn gauge(out: &mut String, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
+    metric(out, &format!("freeport_{name}"), "gauge", help, samples);
+}
+
+fn metric(
+    out: &mut String,
+    name: &str,
+    kind: &str,
+    help: &str,
+    samples: impl Iterator<Item = (String, u64)>,
+) {
+    *out += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
     for (labels, value) in samples {
-        *out += &format!("freeport_{name}_total{{{labels}}} {value}\n");
+        *out += &format!("{name}{{{labels}}} {value}\n");
     }
 }
 
@@ -348,6 +377,10 @@ mod tests {
                 ChannelCounters { items: 51, packets: 3, bytes: 1_624, ..Default::default() },
                 ChannelCounters { items: 40, packets: 2, bytes: 124, stalls: 5, dropped: 11 },
             ],
+            fills: vec![
+                Occupancy { waiting: 0, peak: 1, room: 16 },
+                Occupancy { waiting: 7, peak: 16, room: 16 },
+            ],
             endpoints: vec![
                 EndpointCounters { frames: 3, bytes: 1_624, dropped: 0 },
                 EndpointCounters { frames: 2, bytes: 124, dropped: 1 },
@@ -364,9 +397,9 @@ mod tests {
 instance element firings packets in bytes in packets out bytes out out of range empty reads traps
 a \"b\"\\c MacSwap 51 3 1624 2 124 3 0 loop bound: 2, user 7: 1
 
-channel items packets bytes stalls dropped
-from_tor -> a \"b\"\\c.in 51 3 1624 0 0
-a \"b\"\\c.out -> to_tor 40 2 124 5 11
+channel items packets bytes stalls dropped waiting peak room
+from_tor -> a \"b\"\\c.in 51 3 1624 0 0 0 1 16
+a \"b\"\\c.out -> to_tor 40 2 124 5 11 7 16 16
 
 endpoint  direction  frames  bytes  dropped  lost
 from_tor  in              3   1624        0     0
@@ -393,6 +426,8 @@ to_tor    out             2    124        1     4
         let row = &json["channels"][1];
         let counts = ["items", "packets", "bytes", "stalls", "dropped"].map(|name| &row[name]);
         assert_eq!(counts, [40, 2, 124, 5, 11].map(|count| json!(count)).each_ref());
+        let fill = ["waiting", "peak", "room"].map(|name| &row[name]);
+        assert_eq!(fill, [7, 16, 16].map(|count| json!(count)).each_ref());
         assert_eq!(json["endpoints"][1]["bytes"], json!(124));
         assert_eq!(json["endpoints"][1]["lost"], json!(4));
     }
@@ -408,6 +443,9 @@ to_tor    out             2    124        1     4
             r#"freeport_channel_bytes_total{channel="a \"b\"\\c.out -> to_tor"} 124"#,
             r#"freeport_channel_stalls_total{channel="a \"b\"\\c.out -> to_tor"} 5"#,
             r#"freeport_channel_drops_total{channel="a \"b\"\\c.out -> to_tor"} 11"#,
+            "# TYPE freeport_channel_waiting gauge",
+            r#"freeport_channel_waiting{channel="a \"b\"\\c.out -> to_tor"} 7"#,
+            r#"freeport_channel_peak{channel="a \"b\"\\c.out -> to_tor"} 16"#,
             r#"freeport_bytes_total{endpoint="from_tor",direction="in"} 1624"#,
             r#"freeport_frames_lost_total{endpoint="to_tor",direction="out"} 4"#,
         ];

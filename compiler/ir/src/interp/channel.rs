@@ -42,6 +42,8 @@ pub(super) struct ChannelState {
     /// What `keep` has to become, in a replay.
     recorded: Option<Vec<bool>>,
     items: VecDeque<Token>,
+    /// Most items that were in it at a time.
+    most: usize,
     depth: usize,
     is_flit: bool,
     is_lossy: bool,
@@ -73,6 +75,7 @@ impl ChannelState {
             counters: ChannelCounters::default(),
             recorded: None,
             items: VecDeque::new(),
+            most: 0,
             depth: if options.unbounded_channels { usize::MAX } else { channel.depth as usize },
             is_flit: channel.item == Item::Flit,
             is_lossy: channel.on_full == OnFull::DropCounted,
@@ -138,7 +141,7 @@ impl ChannelState {
             if self.keeps_history {
                 self.history.push(token.clone().into_bits());
             }
-            self.items.push_back(token);
+            self.put_back(token);
         }
         Ok(None)
     }
@@ -187,6 +190,7 @@ impl ChannelState {
     /// Puts an item at the end that has entered elsewhere: it is not offered, and always fits.
     pub fn put_back(&mut self, token: Token) {
         self.items.push_back(token);
+        self.most = self.most.max(self.items.len());
     }
 
     /// Whether the packet that passes is being dropped, and whether one has begun to enter.
@@ -203,6 +207,11 @@ impl ChannelState {
     /// Whether the next flit belongs to a packet that has begun.
     pub fn set_inside_packet(&mut self, is_inside: bool) {
         self.framing = Framing::resumed(is_inside && self.is_flit);
+    }
+
+    /// Most items that were waiting in it at a time.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     /// Items waiting in it.
@@ -283,6 +292,8 @@ mod tests {
         assert_eq!(channel.take(), Some(record(1)));
         assert_eq!(channel.offer(record(3)), Ok(None));
         assert_eq!((channel.fill(), channel.depth()), (2, 2));
+        while channel.take().is_some() {}
+        assert_eq!((channel.fill(), channel.most()), (0, 2));
         let history: Vec<u64> = channel.history.iter().map(Bits::to_u64).collect();
         assert_eq!(history, [1, 2, 3]);
     }

@@ -42,7 +42,9 @@ pub use schedule::{Outcome, Schedule};
 pub use transfer::WaitingItem;
 
 use crate::analysis::TURN_LIMIT;
-use crate::oracle::{ChannelCounters, Execution, InstanceCounters, Oracles, TableEntries};
+use crate::oracle::{
+    ChannelCounters, Execution, InstanceCounters, Occupancy, Oracles, TableEntries,
+};
 use crate::{Bits, Direction, EndpointId, InstanceId, ProgramRef, Sink, Source};
 use channel::ChannelState;
 use choice::Choice;
@@ -235,6 +237,13 @@ impl<'p> Interpreter<'p> {
     /// What a channel has counted.
     pub fn channel_counters(&self, channel: crate::ChannelId) -> ChannelCounters {
         self.channels[channel.index()].counters
+    }
+
+    /// How full a channel is, and has been.
+    pub fn channel_fill(&self, channel: crate::ChannelId) -> Occupancy {
+        let channel = &self.channels[channel.index()];
+        let [waiting, peak, room] = [channel.fill(), channel.most(), channel.depth()];
+        Occupancy { waiting: waiting as u64, peak: peak as u64, room: room as u64 }
     }
 
     /// Every item that has entered a channel, in order.

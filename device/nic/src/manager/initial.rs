@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Initial values and calls, as a file of them has it. A file may hold a million rules, and traffic
-//! does not wait for all of them: it is done in pieces, of as long a time as whoever drives it says.
+//! Initial values and calls, as a file of them has it. A file may hold a million rules, and
+//! traffic does not wait for all of them: it is done in pieces, each as long as its driver says.
 //!
 //! 1. Every name and value is checked; what is wrong ends it before anything was done.
 //! 2. Variables are written.
@@ -35,8 +35,8 @@ struct Write {
 }
 
 impl Initial {
-    /// What an object says: `{"instance": {"variable": value, "method()": [[argument, ...], ...]}}`.
-    /// Names and values are not looked at yet.
+    /// What an object says, as [`Manager::set_initial`] describes it. Names and values are not
+    /// looked at yet.
     ///
     /// # Errors
     /// Another shape.

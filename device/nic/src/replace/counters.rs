@@ -14,6 +14,7 @@ pub(super) fn renamed(counted: &DeviceCounters, old: &Manifest, new: &Manifest) 
     DeviceCounters {
         instances: by_name(&counted.instances, instances(old), instances(new)),
         channels: by_name(&counted.channels, channels(old), channels(new)),
+        fills: by_name(&counted.fills, channels(old), channels(new)),
         endpoints: by_name(&counted.endpoints, endpoints(old), endpoints(new)),
     }
 }
@@ -49,6 +50,10 @@ impl DeviceCounters {
             counted.bytes += bytes;
             counted.stalls += stalls;
             counted.dropped += dropped;
+        }
+        for (at, fill) in self.fills.iter_mut().enumerate() {
+            let before = before.fills.get(at).copied().unwrap_or_default();
+            fill.peak = fill.peak.max(before.peak.min(fill.room));
         }
         for (at, counted) in self.endpoints.iter_mut().enumerate() {
             let EndpointCounters { frames, bytes, dropped } =

@@ -9,7 +9,8 @@
 //!    and form, and hands them to the worker over a bounded queue. So a slow or hostile client
 //!    holds up nobody but itself.
 //! 4. The worker carries requests out between two runs of the graph, for a bounded time, then goes
-//!    on with traffic; initial values and calls of a whole file are so done in pieces. Answers go back the same way.
+//!    on with traffic; a whole file of initial values and calls is so done in pieces. Answers go
+//!    back the same way.
 //! 5. When the worker ends, the server refuses what still waits, and takes its name away.
 //!
 //! [`Client`] is the other side. The requests are in [`Request`] and in `docs/running.md`.

@@ -10,7 +10,7 @@ use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, Told,
 };
 use crate::replace::Transfer;
-use freeport_ir::oracle::{ChannelCounters, InstanceCounters, TableEntries};
+use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
 use freeport_ir::{Bits, InstanceId, Item, Program};
 use freeport_native::{Options, RunStatus};
 use std::sync::Arc;
@@ -241,6 +241,7 @@ impl Device for WorkersDevice {
         let mut all = DeviceCounters {
             instances: vec![InstanceCounters::default(); graph.instances.len()],
             channels: vec![ChannelCounters::default(); graph.channels.len()],
+            fills: vec![Occupancy::default(); graph.channels.len()],
             endpoints: vec![EndpointCounters::default(); graph.endpoints.len()],
         };
         for (at, part) in self.parts.iter().enumerate() {
@@ -251,6 +252,9 @@ impl Device for WorkersDevice {
             }
             for (id, counted) in part.channels.iter().zip(counted.channels) {
                 id.iter().for_each(|id| all.channels[id.index()] = counted);
+            }
+            for (id, fill) in part.channels.iter().zip(counted.fills) {
+                id.iter().for_each(|id| all.fills[id.index()] = fill);
             }
             for (id, counted) in part.endpoints.iter().zip(counted.endpoints) {
                 let Some(id) = id else { continue };

@@ -16,7 +16,7 @@ use super::steer::Steerer;
 use crate::cpu::{CpuDevice, LinkEnd};
 use crate::device::{Bound, Device, DeviceCounters, DeviceError, Ports, Run, Told};
 use crate::replace::Transfer;
-use freeport_ir::oracle::{ChannelCounters, InstanceCounters, TableEntries};
+use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, Instance, InstanceId, Item, Program, Sink, Source};
 use freeport_native::{Options, RunStatus};
 use std::sync::Arc;
@@ -308,6 +308,7 @@ impl Device for Replicas {
         let mut all = DeviceCounters {
             instances: vec![InstanceCounters::default(); self.instances],
             channels: vec![ChannelCounters::default(); self.channels],
+            fills: vec![Occupancy::default(); self.channels],
             // Those of a worker that has ended are lost with it.
             endpoints: steered.ok().flatten().unwrap_or_default(),
         };
@@ -328,11 +329,15 @@ impl Device for Replicas {
                 sum.stalls += it.stalls;
                 sum.dropped += it.dropped;
             }
+            for (fullest, it) in all.fills.iter_mut().zip(&counted.fills) {
+                *fullest = fullest.or_fuller(*it);
+            }
             for (sum, it) in all.endpoints.iter_mut().zip(&counted.endpoints) {
                 sum.dropped += it.dropped;
             }
             all.instances.extend(counted.instances);
             all.channels.extend(counted.channels);
+            all.fills.extend(counted.fills);
         }
         all
     }
