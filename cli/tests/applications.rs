@@ -6,6 +6,9 @@ use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The capture that most run on.
+const SAMPLE: &str = "examples/traces/sample.pcap";
+
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -18,7 +21,7 @@ fn run(application: &str, machine: &str, gets: &[&str]) -> (String, Vec<u8>) {
 
 /// The same with the end that it leaves by, and other arguments.
 fn run_to(end: &str, application: &str, machine: &str, others: &[&str]) -> (String, Vec<u8>) {
-    run_on(Path::new("examples/traces/sample.pcap"), end, application, machine, others)
+    run_on(Path::new(SAMPLE), end, application, machine, others)
 }
 
 /// The same on another capture.
@@ -29,11 +32,22 @@ fn run_on(
     machine: &str,
     others: &[&str],
 ) -> (String, Vec<u8>) {
+    let [program, initial] = ["cnp", "json"].map(|kind| format!("examples/{application}.{kind}"));
+    run_files([&program, &initial], capture, end, machine, others)
+}
+
+/// The same for a program and a file that fills its tables.
+fn run_files(
+    [program, initial]: [&str; 2],
+    capture: &Path,
+    end: &str,
+    machine: &str,
+    others: &[&str],
+) -> (String, Vec<u8>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out.pcap");
-    let [program, initial] = ["cnp", "json"].map(|kind| format!("examples/{application}.{kind}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
-    command.args(["run", &program, "--init", &initial, "--on", machine]);
+    command.args(["run", program, "--init", initial, "--on", machine]);
     command.args(["--in", &format!("from_tor={}", capture.display())]);
     command.args(["--out", &format!("{end}={}", out.display())]).args(others);
     command.current_dir(repository()).stdin(Stdio::null());
@@ -66,15 +80,23 @@ fn frames(capture: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
+/// Firewall and balancer in a row, as in `examples/gateway.cnp`, which hears only what is for it.
+const BOTH: &str = "Firewall :: firewall\nBalancer<FLOW_BITS = 16> :: balancer\n\
+                    from_tor -> firewall -> balancer -> to_tor\n";
+
 #[test]
-fn the_gateway_tunnels_what_its_firewall_passes() {
+fn a_balancer_tunnels_what_a_firewall_before_it_passes() {
     let http = "firewall.manager.insert({target_port: 80, protocol: 6}, \
                 {target_port: 65535, protocol: 255}, 0, 10)";
-    let run = |application, machine| run_to("to_nic", application, machine, &["--call", http]).1;
-    let gateway = run("gateway", "native");
-    assert!(gateway == run("gateway", "interpreter"), "the captures differ");
-    let tunnelled: Vec<&[u8]> = frames(&gateway).iter().map(|frame| &frame[42..]).collect();
-    let passed = run("gateway_firewall", "native");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("both.cnp");
+    std::fs::write(&program, BOTH).expect("it can be written");
+    let files = [program.to_str().expect("it is text"), "examples/balancer.json"];
+    let run = |machine| run_files(files, Path::new(SAMPLE), "to_tor", machine, &["--call", http]).1;
+    let both = run("native");
+    assert!(both == run("interpreter"), "the captures differ");
+    let tunnelled: Vec<&[u8]> = frames(&both).iter().map(|frame| &frame[42..]).collect();
+    let (_, passed) = run_to("to_nic", "gateway_firewall", "native", &["--call", http]);
     // The packets to port 80; the capture has none to port 22, and no echoes.
     assert_eq!(tunnelled.len(), 43);
     assert!(tunnelled == frames(&passed), "what is in the tunnels is what went in");

@@ -380,3 +380,74 @@ fn what_comes_out_of_a_tunnel_is_what_went_in() {
     assert_eq!((&found.out["to_nic"], &found.out["to_host"]), (&keys, &others));
     counts.check(&found.counters);
 }
+
+#[test]
+fn frames_pass_by_an_address() {
+    let random = &mut Rng::with_seed(seed(17));
+    let known = [10, 0, 0, 1];
+    let mut all = frames(random);
+    for frame in &mut all {
+        if let Ok(at) = ipv4_at(frame)
+            && random.bool()
+        {
+            let at = at + if random.bool() { 12 } else { 16 };
+            frame[at..at + 4].copy_from_slice(&known);
+        }
+    }
+    for (arguments, offset) in [("", 16), ("<8, 1>", 12)] {
+        let text = format!(
+            "AddressFilter{arguments} :: dut\nfrom_tor -> dut\ndut[out] -> to_tor\n\
+             dut[others] -> to_nic\n.manager {{ .init {{ dut.add(10.0.0.1); }} }}\n"
+        );
+        let outcomes = run(&text, &[("from_tor", &all)]);
+        let (mut counts, mut passed, mut others) = (Counts::default(), vec![], vec![]);
+        for frame in &all {
+            let (name, out) = match ipv4_at(frame) {
+                Ok(at) if frame[at + offset..][..4] == known => ("passed", &mut passed),
+                Ok(_) => ("foreign", &mut others),
+                Err(_) => ("unknown", &mut others),
+            };
+            counts.add(name);
+            out.push(frame.clone());
+        }
+        counts.check(&outcomes.counters);
+        assert!(passed.len() > 100 && others.len() > 100);
+        assert!(outcomes.out["to_tor"] == passed && outcomes.out["to_nic"] == others);
+    }
+}
+
+/// The type of a frame behind at most so many tags.
+fn type_of(frame: &[u8], tags: usize) -> Option<usize> {
+    let has_tag = frame.len() >= 14 && matches!(be16(frame, 12), 0x8100 | 0x88a8);
+    match tags {
+        0 => (frame.len() >= 14).then(|| be16(frame, 12)),
+        _ if has_tag => type_of(&[&frame[..12], frame.get(16..)?].concat(), tags - 1),
+        _ => type_of(frame, 0),
+    }
+}
+
+#[test]
+fn frames_pass_by_their_type() {
+    let all = frames(&mut Rng::with_seed(seed(18)));
+    for tags in 0..=2 {
+        let text = format!(
+            "TypeFilter<{tags}> :: dut\nfrom_tor -> dut -> to_tor\n\
+             .manager {{ .init {{ dut.set(0x0806, true); dut.set(0x86dd, true); }} }}\n"
+        );
+        let outcomes = run(&text, &[("from_tor", &all)]);
+        let (mut counts, mut passed) = (Counts::default(), vec![]);
+        for frame in &all {
+            match type_of(frame, tags) {
+                Some(0x0806 | 0x86dd) => {
+                    counts.add("passed");
+                    passed.push(frame.clone());
+                }
+                Some(_) => counts.add("dropped"),
+                None => counts.add("cut"),
+            }
+        }
+        counts.check(&outcomes.counters);
+        assert!(passed.len() > 100);
+        assert!(outcomes.out["to_tor"] == passed, "{tags} tags");
+    }
+}

@@ -120,12 +120,9 @@ impl Site {
         let (client, gateway) = (client?, gateway?);
         let ends = [(&client, "c0", CLIENT_MAC), (&gateway, "g0", GATEWAY_MACS[0])];
         link(ends, MTU, way)?;
-        // To whom the client sends what is for the service.
-        let next = if way == Way::Freeport { SERVICE_MAC } else { GATEWAY_MACS[0] };
-        client.ip(&format!(
-            "addr add 10.0.1.1/24 dev c0\nroute add default via 10.0.1.254\n\
-             neigh add 10.0.1.254 lladdr {next} dev c0\n"
-        ))?;
+        // The service is a neighbour behind our programs, and behind a router else.
+        let via = if way == Way::Freeport { "dev c0" } else { "via 10.0.1.254" };
+        client.ip(&format!("addr add 10.0.1.1/24 dev c0\nroute add 10.9.9.0/24 {via}\n"))?;
         if way != Way::Freeport {
             gateway.set("ipv4/ip_forward", "1")?;
             gateway.ip("addr add 10.0.1.254/24 dev g0\n")?;
@@ -148,11 +145,8 @@ impl Site {
         let server = Host::new("server")?;
         let ends = [(&server, "s0", SERVICE_MAC), (gateway, "g1", GATEWAY_MACS[1])];
         link(ends, MTU, self.way)?;
-        let next = if self.way == Way::Freeport { CLIENT_MAC } else { GATEWAY_MACS[1] };
-        server.ip(&format!(
-            "addr add {SERVICE}/24 dev s0\nroute add default via 10.9.9.254\n\
-             neigh add 10.9.9.254 lladdr {next} dev s0\n"
-        ))?;
+        let via = if self.way == Way::Freeport { "dev s0" } else { "via 10.9.9.254" };
+        server.ip(&format!("addr add {SERVICE}/24 dev s0\nroute add 10.0.1.0/24 {via}\n"))?;
         if self.way == Way::Freeport {
             self.start(gateway, App::Firewall, launch)?;
         } else {
@@ -171,6 +165,17 @@ impl Site {
                 allow(&program, 6, port)?;
             }
         }
+        if app != App::Firewall {
+            let [front, back] = GATEWAY_MACS;
+            for told in [
+                format!("set_front(10.0.1.254, 24, {front}, 0)"),
+                format!("set_back(198.51.100.254, 24, {back}, 0)"),
+                format!("serve({SERVICE})"),
+            ] {
+                let done = program.call(&format!("balancer.manager.{told}"))?;
+                ensure!(done == 1, "{told} is refused");
+            }
+        }
         self.programs.push(program);
         Ok(())
     }
@@ -181,8 +186,6 @@ impl Site {
         link(ends, TUNNEL_MTU, self.way)?;
         switch.ip("link add br0 type bridge\nlink set br0 up\nlink set p0 master br0\n")?;
         if self.way == Way::Freeport {
-            // The client's address never shows itself behind the balancer.
-            switch.run("bridge", &["fdb", "add", CLIENT_MAC, "dev", "p0", "master", "static"])?;
             self.start(gateway, app, launch)?;
         } else {
             gateway.ip("addr add 10.0.2.254/24 dev g1\n")?;
@@ -197,8 +200,6 @@ impl Site {
             link([(&backend, "u0", &own), (&switch, &port, &other)], TUNNEL_MTU, self.way)?;
             switch.ip(&format!("link set {port} master br0\n"))?;
             if self.way == Way::Freeport {
-                // Nor does the tunnel's end; what is for one backend is not to reach all.
-                switch.run("bridge", &["fdb", "add", &own, "dev", &port, "master", "static"])?;
                 self.end_tunnel(&backend, number, &own, launch)?;
             } else {
                 backend.ip(&format!(
@@ -226,16 +227,17 @@ impl Site {
     ) -> Result<()> {
         backend.ip(&format!(
             "tuntap add mode tap name vip0\nlink set vip0 address {SERVICE_MAC} mtu {MTU} up\n\
-             addr add {SERVICE}/32 dev vip0\nroute add 10.0.1.0/24 dev vip0 src {SERVICE}\n\
-             neigh add 10.0.1.1 lladdr {CLIENT_MAC} dev vip0\n"
+             addr add {SERVICE}/32 dev vip0\nroute add 10.0.1.0/24 dev vip0 src {SERVICE}\n"
         ))?;
         let arguments = "examples/backend.cnp --in from_tor=xdp:u0 --out to_tor=xdp:u0 \
                          --in from_nic=tap:vip0 --out to_nic=tap:vip0";
         let program = Freeport::start(launch, backend, backend.name(), arguments)?;
+        let own = format!("198.51.100.{number}, 24, {mac}, 198.51.100.254");
+        let done = program.call(&format!("manager.set_outside({own})"))?;
+        ensure!(done == 1, "{own} is refused");
+        program.call(&format!("manager.set_inside({SERVICE_MAC})"))?;
         let balancer = self.programs.first().context("the balancer comes first")?;
-        balancer.call(&format!("balancer.manager.set_own(192.0.2.1, {})", GATEWAY_MACS[1]))?;
-        let add = format!("balancer.manager.add(198.51.100.{number}, {mac}, 7, 1)");
-        let given = balancer.call(&add)?;
+        let given = balancer.call(&format!("balancer.manager.add(198.51.100.{number}, 7, 1)"))?;
         ensure!(given == number - 1, "backend {number} is number {given}");
         self.programs.push(program);
         Ok(())

@@ -5,15 +5,16 @@
 
 use super::network::{Kind, MOMENT, at, launch, lead, make_tap, may_make_hosts, wait_until_up};
 use freeport_bench::network::http::{self, Connection, HttpServer};
-use freeport_bench::network::{Freeport, Host, PATIENCE, echo, until};
+use freeport_bench::network::{Freeport, Host, PATIENCE, datagram, echo, until};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 const CLIENT_MAC: &str = "02:00:00:00:00:01";
-/// What clients know of the service: all backends have both addresses.
+/// All backends have these addresses behind their tunnels; the first is that of the interface.
 const SERVICE_MAC: &str = "02:00:00:00:00:99";
 const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
 const HTTP: u16 = 80;
+const MIRROR: u16 = 7;
 /// Bytes of an IP packet of the clients, and between the balancer and the backends: a tunnel adds
 /// 42.
 const INNER_MTU: u32 = 1_500;
@@ -26,11 +27,14 @@ struct Site {
     switch: Host,
     balancer: Freeport,
     backends: Vec<Backend>,
+    /// With what the backends are told at their start.
+    folder: tempfile::TempDir,
 }
 
 struct Backend {
     http: HttpServer,
     tunnel: Freeport,
+    _mirror: datagram::Mirror,
     _host: Host,
 }
 
@@ -40,26 +44,24 @@ impl Site {
             ["client", "switch", "gateway"].map(|name| Host::new(name).expect("permitted"));
         let tor = lead(kind, (&client, "c0", CLIENT_MAC), (&gateway, "g0"), INNER_MTU);
         let nic = lead(kind, (&switch, "p0", "02:00:00:00:02:00"), (&gateway, "g1"), OUTER_MTU);
-        let route = format!(
-            "addr add 10.0.0.1/24 dev c0\nroute add {SERVICE} dev c0\n\
-             neigh add {SERVICE} lladdr {SERVICE_MAC} dev c0\n"
-        );
+        let route = format!("addr add 10.0.0.1/24 dev c0\nroute add {SERVICE} dev c0\n");
         client.ip(&route).expect("an address");
         let bridge = "link add br0 type bridge\nlink set br0 up\nlink set p0 master br0\n";
         switch.ip(bridge).expect("a bridge");
-        // The client's address is behind the balancer, where it never shows itself.
-        let entry = ["fdb", "add", CLIENT_MAC, "dev", "p0", "master", "static"];
-        switch.run("bridge", &entry).expect("an entry");
         let arguments = format!(
             "examples/gateway_balancer.cnp --in from_tor={tor} --out to_tor={tor} \
              --in from_nic={nic} --out to_nic={nic}"
         );
         let balancer = Freeport::start(&launch(), &gateway, "lb", &arguments).expect("it runs");
-        let own = "balancer.manager.set_own(192.0.2.1, 02:00:00:00:01:00)";
-        balancer.told(&["call", own]).expect("it is well written");
+        let front = "balancer.manager.set_front(10.0.0.254, 24, 02:00:00:00:00:fe, 0)";
+        let back = "balancer.manager.set_back(198.51.100.254, 24, 02:00:00:00:01:fe, 0)";
+        let serve = format!("balancer.manager.serve({SERVICE})");
+        let told = balancer.told(&["call", front, back, &serve]);
+        assert_eq!(told.expect("it is well written"), "1\n1\n1\n");
         wait_until_up(&client, "c0");
         wait_until_up(&switch, "p0");
-        Self { kind, client, switch, balancer, backends: vec![] }
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { kind, client, switch, balancer, backends: vec![], folder }
     }
 
     /// Starts one more backend, which the balancer does not know yet.
@@ -73,30 +75,36 @@ impl Site {
         self.switch.ip(&format!("link set {port} master br0\n")).expect("it is joined");
         let inside = make_tap(&host, "vip0", SERVICE_MAC, INNER_MTU);
         let addresses = format!(
-            "addr add {SERVICE}/32 dev vip0\nroute add 10.0.0.0/24 dev vip0 src {SERVICE}\n\
-             neigh add 10.0.0.1 lladdr {CLIENT_MAC} dev vip0\n"
+            "addr add {SERVICE}/32 dev vip0\nroute add 10.0.0.0/24 dev vip0 src {SERVICE}\n"
         );
         host.ip(&addresses).expect("an address");
+        // A file, so that it is there again when the program is started anew.
+        let initial = self.folder.path().join(format!("{name}.json"));
+        let own = format!(
+            r#"{{"manager": {{
+                "set_outside()": [["198.51.100.{number}", 24, "02:00:00:00:01:0{number}",
+                                   "198.51.100.254"]],
+                "set_inside()": [["{SERVICE_MAC}"]]}}}}"#
+        );
+        std::fs::write(&initial, own).expect("it can be written");
         let arguments = format!(
-            "examples/backend.cnp --in from_tor={outside} --out to_tor={outside} \
-             --in from_nic={inside} --out to_nic={inside}"
+            "examples/backend.cnp --init {} --in from_tor={outside} --out to_tor={outside} \
+             --in from_nic={inside} --out to_nic={inside}",
+            initial.display()
         );
         let tunnel = Freeport::start(&launch(), &host, &name, &arguments).expect("it runs");
         wait_until_up(&self.switch, &port);
         wait_until_up(&host, "vip0");
         let http = HttpServer::start(&host, HTTP, &name).expect("the port is free");
-        self.backends.push(Backend { http, tunnel, _host: host });
+        let mirror = datagram::Mirror::start(&host, MIRROR).expect("the port is free");
+        self.backends.push(Backend { http, tunnel, _mirror: mirror, _host: host });
     }
 
     /// Has the balancer use the last backend from now on.
     fn add_backend(&self) {
         let number = self.backends.len();
-        let add = format!("add(198.51.100.{number}, 02:00:00:00:01:0{number}, 7, 1)");
+        let add = format!("add(198.51.100.{number}, 7, 1)");
         assert_eq!(self.told(&add), format!("{}\n", number - 1));
-        let entry = format!("02:00:00:00:01:0{number}");
-        let port = format!("p{number}");
-        let entry = ["fdb", "add", &entry, "dev", &port, "master", "static"];
-        self.switch.run("bridge", &entry).expect("an entry");
     }
 
     /// What a method of the balancer's manager gives.
@@ -168,7 +176,7 @@ fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
     let mut site = Site::new(kind);
     let nobody = http::get(&site.client, at(SERVICE, HTTP), "/", MOMENT);
     nobody.expect_err("there is no backend");
-    assert!(site.value("flows.unserved") > 0);
+    assert!(site.value("tunnelled.flows.unserved") > 0);
     for _ in 0..2 {
         site.start_backend();
         site.add_backend();
@@ -176,7 +184,7 @@ fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
     // In turn, as their weights say.
     let mut first = site.open(8);
     assert_eq!(spread(&first), BTreeMap::from([("backend1", 4), ("backend2", 4)]));
-    assert_eq!((site.value("flows.opened"), site.requests()), (8, vec![4, 4]));
+    assert_eq!((site.value("tunnelled.flows.opened"), site.requests()), (8, vec![4, 4]));
     // One more joins beside them; what is under way stays.
     site.start_backend();
     site.add_backend();
@@ -189,7 +197,7 @@ fn connections_are_spread_and_stay_with_their_backends(kind: Kind) {
     let third = site.open(4);
     assert_eq!(spread(&third), BTreeMap::from([("backend2", 2), ("backend3", 2)]));
     first.iter_mut().chain(&mut second).for_each(Kept::check);
-    assert_eq!(site.value("flows.opened"), 18);
+    assert_eq!(site.value("tunnelled.flows.opened"), 18);
     assert_eq!(site.told("flows_of(198.51.100.1, 7)"), "6\n");
     end_all(&site, [first, second, third]);
     check_tunnels(&site);
@@ -231,8 +239,11 @@ fn end_all(site: &Site, connections: [Vec<Kept>; 3]) {
     for kept in connections.into_iter().flatten() {
         assert_eq!(kept.connection.last("/").expect("an answer").backend, kept.backend);
     }
-    until("all flows end", || (site.value("flows.closed") == 18).then_some(())).expect("FINs come");
-    site.balancer.told(&["set", "balancer.flows.linger=0"]).expect("it has such a variable");
+    until("all flows end", || (site.value("tunnelled.flows.closed") == 18).then_some(()))
+        .expect("FINs come");
+    site.balancer
+        .told(&["set", "balancer.tunnelled.flows.linger=0"])
+        .expect("it has such a variable");
     // Its number is free when its last flow is forgotten, and not before.
     until("the removed backend is forgotten", || {
         (site.told("sweep(65536)") == "1\n").then_some(())
@@ -247,12 +258,17 @@ fn check_tunnels(site: &Site) {
         let taken = |it: &Backend| it.tunnel.number("own.passed").expect("it runs");
         site.backends.iter().map(taken).sum()
     };
-    let agree = || (site.value("encap.sent") == out()).then_some(());
+    // The longest packets pass.
+    let most = INNER_MTU as usize - 28;
+    let mirrored = datagram::ask(&site.client, at(SERVICE, MIRROR), 5, most, PATIENCE);
+    assert_eq!(mirrored.expect("there is a route"), 5);
+    let agree = || (site.value("back.neighbours.sent") == out()).then_some(());
     until("the ends of the tunnels agree", agree).expect("nothing is lost on the way");
-    assert_eq!(site.value("encap.refused"), 0);
+    assert_eq!(site.value("tunnelled.encap.refused"), 0);
     for backend in &site.backends {
         assert_eq!(backend.tunnel.number("decap.malformed").expect("it runs"), 0);
     }
-    let whole = echo::ping(&site.client, SERVICE, 5, INNER_MTU as usize - 28, PATIENCE);
-    assert_eq!(whole.expect("there is a route").round_trips.len(), 5, "the longest packets pass");
+    let whole = echo::ping(&site.client, SERVICE, 5, most, PATIENCE);
+    assert_eq!(whole.expect("there is a route").round_trips.len(), 5, "the balancer answers");
+    assert_eq!(site.value("front.echo.answered"), 5);
 }

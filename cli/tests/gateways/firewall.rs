@@ -8,7 +8,8 @@ use super::network::{
 use freeport_bench::network::bulk::{self, Direction};
 use freeport_bench::network::http::{self, Connection, Connections, HttpServer, Load, Outcome};
 use freeport_bench::network::{Freeport, Host, PATIENCE, Service, datagram, echo, until};
-use std::net::Ipv4Addr;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 
 const CLIENT_MAC: &str = "02:00:00:00:00:01";
@@ -37,13 +38,8 @@ impl Site {
             ["client", "server", "gateway"].map(|name| Host::new(name).expect("permitted"));
         let tor = lead(kind, (&client, "c0", CLIENT_MAC), (&gateway, "g0"), 1_500);
         let nic = lead(kind, (&server, "s0", SERVER_MAC), (&gateway, "g1"), 1_500);
-        let addresses = |interface: &str, own: &str, peer: &str, mac: &str| {
-            format!(
-                "addr add {own}/24 dev {interface}\nneigh add {peer} lladdr {mac} dev {interface}\n"
-            )
-        };
-        client.ip(&addresses("c0", "10.0.0.1", "10.0.0.2", SERVER_MAC)).expect("an address");
-        server.ip(&addresses("s0", "10.0.0.2", "10.0.0.1", CLIENT_MAC)).expect("an address");
+        client.ip("addr add 10.0.0.1/24 dev c0\n").expect("an address");
+        server.ip("addr add 10.0.0.2/24 dev s0\n").expect("an address");
         let initial = initial.map(|file| format!("--init {file}")).unwrap_or_default();
         let arguments = format!(
             "examples/gateway_firewall.cnp {initial} --in from_tor={tor} --out to_tor={tor} \
@@ -141,13 +137,15 @@ fn only_what_is_allowed_passes(kind: Kind) {
     let missed = datagram::ask(&site.client, at(SERVER, 7), 3, 100, MOMENT / 5);
     assert_eq!(missed.expect("there is a route"), 0);
     let fw = &site.firewall;
-    assert_eq!(fw.endpoint("to_nic", "frames").expect("it runs"), 0);
-    assert!(fw.number("firewall.buffer.unmatched").expect("it runs") >= 2 + 1 + 3);
+    let value = |path: &str| fw.number(path).expect("it runs");
+    let passed = fw.endpoint("to_nic", "frames").expect("it runs");
+    assert_eq!(passed, value("firewall.allowed.passed"), "nothing but ARP");
+    assert!(passed > 0, "they have to find each other");
+    assert!(value("firewall.ipv4.buffer.unmatched") >= 2 + 1 + 3);
     // A rule lets echoes through, and nothing else.
     site.allow(1, 0);
     assert_eq!(site.pings(20), 20);
-    assert_eq!(fw.number("firewall.buffer.sent").expect("it runs"), 20);
-    assert_eq!(fw.endpoint("to_tor", "frames").expect("it runs"), 20);
+    assert_eq!(value("firewall.ipv4.buffer.sent"), 20);
     site.no_http();
     site.allow(17, 7);
     let back = datagram::ask(&site.client, at(SERVER, 7), 20, 1_000, PATIENCE);
@@ -218,16 +216,63 @@ fn counters_agree(site: &Site) {
         let kernels = [kernel_frames(&site.client, "c0"), kernel_frames(&site.server, "s0")];
         panic!("{error}: {kernels:?}, {}", fw.statistics().expect("it runs"))
     });
-    assert_eq!(count("to_nic"), value("firewall.buffer.sent"));
-    assert_eq!(
-        value("firewall.parse.whole"),
-        count("from_tor"),
-        "nothing but whole IPv4 is under way"
-    );
-    let dropped = value("firewall.buffer.unmatched")
-        + value("firewall.buffer.refused")
-        + value("firewall.buffer.others");
-    assert_eq!(count("from_tor"), value("firewall.buffer.sent") + dropped);
+    let beside = value("firewall.allowed.passed");
+    assert_eq!(count("to_nic"), value("firewall.ipv4.buffer.sent") + beside);
+    let whole = value("firewall.ipv4.parse.whole");
+    assert_eq!(whole + beside, count("from_tor"), "nothing but whole IPv4 and ARP is under way");
+    let ended = ["sent", "unmatched", "refused", "others"];
+    let ended = ended.map(|it| value(&format!("firewall.ipv4.buffer.{it}")));
+    assert_eq!(whole, ended.iter().sum::<u64>());
+}
+
+#[test]
+fn on_taps_ipv6_passes_when_the_policy_says_so() {
+    ipv6_passes_when_the_policy_says_so(Kind::Tap);
+}
+
+#[test]
+fn on_af_xdp_ipv6_passes_when_the_policy_says_so() {
+    ipv6_passes_when_the_policy_says_so(Kind::Xdp);
+}
+
+fn ipv6_passes_when_the_policy_says_so(kind: Kind) {
+    if !may_make_hosts() {
+        return;
+    }
+    let site = Site::new(kind, None);
+    for (host, interface, own) in [(&site.client, "c0", "fd00::1"), (&site.server, "s0", "fd00::2")]
+    {
+        let switch = format!("ipv6/conf/{interface}/disable_ipv6");
+        if host.set(&switch, "0").is_err() {
+            eprintln!("skipped: this kernel has no IPv6");
+            return;
+        }
+        let address = format!("addr add {own}/64 dev {interface} nodad\n");
+        host.ip(&address).expect("an address");
+    }
+    let server = SocketAddr::from((Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2), HTTP));
+    let listening = site.server.within(|| Ok(TcpListener::bind(server)?)).expect("it is free");
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    let serving = std::thread::spawn(move || -> std::io::Result<()> {
+        let (mut stream, _) = listening.accept()?;
+        let mut request = [0; 100];
+        assert!(stream.read(&mut request)? > 0);
+        stream.write_all(answer.as_bytes())
+    });
+    let connect = || site.client.within(|| Ok(TcpStream::connect_timeout(&server, MOMENT)?));
+    let call = |call: &str| site.firewall.told(&["call", call]).expect("it is well written");
+    connect().expect_err("no IPv6 passes at first");
+    assert!(site.firewall.number("firewall.allowed.dropped").expect("it runs") > 0);
+    assert_eq!(call("firewall.manager.policy(0x86dd, 1)"), "1\n");
+    let mut stream = until("it passes", || connect().ok()).expect("neighbours are found");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").expect("it is there");
+    let mut told = String::new();
+    stream.read_to_string(&mut told).expect("an answer");
+    assert_eq!(told, answer);
+    serving.join().expect("no panic").expect("it serves");
+    assert_eq!(call("firewall.manager.policy(0x86dd, 0)"), "1\n");
+    connect().expect_err("no more");
 }
 
 #[test]

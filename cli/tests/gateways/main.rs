@@ -3,6 +3,7 @@
 //! their own, with the running command between them.
 
 mod balancer;
+mod documented;
 mod firewall;
 mod network;
 mod overlay;
