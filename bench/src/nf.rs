@@ -74,8 +74,8 @@ pub struct Arguments {
 
 /// Frame sizes that are measured by default.
 const FRAME_BYTES: [u16; 2] = [64, 1_500];
-/// Their numbers have to fit the hosts of a /8.
-const MOST_FLOWS: i64 = 1 << 24;
+/// Their numbers have to fit the hosts of a /7.
+const MOST_FLOWS: i64 = 1 << 25;
 
 /// A network function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -16,12 +16,19 @@ pub const FLOWS: usize = 1 << 20;
 /// Backends.
 pub const BACKENDS: u32 = 256;
 
-/// The graph that is measured: the balancer of `examples/balancer.cnp`. In four times as many
-/// buckets as there are flows, none of these has to go without a place.
-const CONFIGURATION: &str = "
-    Balancer<FLOW_BITS = 22> :: balancer
-    from_tor -> balancer -> to_tor
-";
+/// The graph that is measured: the balancer of `examples/balancer.cnp`.
+fn configuration(flow_bits: u32) -> String {
+    format!(
+        "Balancer<FLOW_BITS = {flow_bits}> :: balancer\n\
+         from_tor -> balancer -> to_tor\n"
+    )
+}
+
+/// There are 1 << this many buckets for the default number of flows: four times as many as flows,
+/// so that none of these has to go without a place.
+const FLOW_BITS: u32 = 22;
+/// And for more flows at most: a gigabyte. With 32 M flows, one of a hundred has no place there.
+const MOST_FLOW_BITS: u32 = 24;
 
 const VIRTUAL_ADDRESS: u32 = 0x0a0a_0a0a;
 const VIRTUAL_PORT: u16 = 80;
@@ -57,6 +64,41 @@ pub fn backend(number: u32) -> Backend {
 /// The flows.
 pub struct Balancer {
     tuples: Vec<Tuple>,
+    flow_bits: u32,
+}
+
+/// How many flows each bucket of the flow table has. As `FlowTable` says: three at most; a flow's
+/// first bucket has it as long as two places are left there, then the one that has fewer.
+struct Places {
+    counts: Vec<u8>,
+    flow_bits: u32,
+}
+
+impl Places {
+    fn new(flow_bits: u32) -> Self {
+        Self { counts: vec![0; 1 << flow_bits], flow_bits }
+    }
+
+    /// Takes a place for a flow of that hash, if there is one.
+    fn take(&mut self, hash: u64) -> bool {
+        let first = (hash & ((1 << self.flow_bits) - 1)) as usize;
+        let second = (hash >> (64 - self.flow_bits)) as usize;
+        let prefers_second = self.counts[first] >= 2 && self.counts[second] < self.counts[first];
+        let count = &mut self.counts[if prefers_second { second } else { first }];
+        let has_room = *count < 3;
+        *count += u8::from(has_room);
+        has_room
+    }
+}
+
+/// The hash of a flow, as `elements/balance/flows.cnp` describes it.
+fn hash_of(tuple: &Tuple) -> u64 {
+    let addresses = u64::from(tuple.target) << 32 | u64::from(tuple.source);
+    let ports = u64::from(tuple.target_port) << 16 | u64::from(tuple.source_port);
+    let mut hash = addresses.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^= hash >> 32 ^ (ports << 8 | u64::from(tuple.protocol));
+    hash = hash.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 29
 }
 
 impl Balancer {
@@ -68,7 +110,8 @@ impl Balancer {
             tuple.target = VIRTUAL_ADDRESS;
             (tuple.target_port, tuple.protocol) = (VIRTUAL_PORT, ipv4::UDP);
         }
-        Self { tuples }
+        let wanted = tuples.len().next_power_of_two().ilog2() + 2;
+        Self { tuples, flow_bits: wanted.clamp(FLOW_BITS, MOST_FLOW_BITS) }
     }
 }
 
@@ -120,8 +163,10 @@ impl Case for Balancer {
     fn about(&self) -> String {
         format!(
             "balancer: {} flows in turn to one address, each with the backend it got when it was \
-             new, {BACKENDS} backends, NVGRE with {TUNNEL_BYTES} bytes in front, seed {SEED}",
-            self.tuples.len()
+             new, {BACKENDS} backends, NVGRE with {TUNNEL_BYTES} bytes in front, seed {SEED}; room \
+             for {} flows",
+            self.tuples.len(),
+            3_u64 << self.flow_bits
         )
     }
 
@@ -130,12 +175,20 @@ impl Case for Balancer {
     }
 
     fn model(&self) -> Model<'_> {
-        let mut flows: HashMap<Tuple, u32> = HashMap::with_capacity(self.tuples.len());
+        let mut flows: HashMap<Tuple, u8> = HashMap::with_capacity(self.tuples.len());
+        let mut places = Places::new(self.flow_bits);
+        let mut turn = 0_u8; // of 256 backends
         Box::new(move |frame| {
             let tuple = Tuple::of(frame)?;
-            let turn = flows.len() as u32 % BACKENDS;
-            let number = *flows.entry(tuple).or_insert(turn);
-            Some(tunnelled(frame, backend(number), path_of(&tuple)))
+            let number = *flows.entry(tuple).or_insert_with(|| {
+                let hash = hash_of(&tuple);
+                if !places.take(hash) {
+                    return ((hash >> 32) * u64::from(BACKENDS) >> 32) as u8;
+                }
+                turn = turn.wrapping_add(1);
+                turn.wrapping_sub(1)
+            });
+            Some(tunnelled(frame, backend(number.into()), path_of(&tuple)))
         })
     }
 
@@ -153,7 +206,8 @@ impl Case for Balancer {
             }
             Ok(())
         };
-        Ours::compile("balancer", CONFIGURATION, library, Box::new(set_up)).map(Some)
+        let text = configuration(self.flow_bits);
+        Ours::compile("balancer", &text, library, Box::new(set_up)).map(Some)
     }
 
     fn kernel(&self) -> KernelJob {
@@ -188,6 +242,8 @@ impl Case for Balancer {
 mod tests {
     use super::*;
     use crate::nf::flows::Flows;
+    use crate::nf::ours::DeviceSubject;
+    use freeport_nic::cpu::CpuDevice;
 
     #[test]
     fn a_flow_keeps_its_backend_and_the_frame_is_whole_in_the_tunnel() {
@@ -203,5 +259,20 @@ mod tests {
             assert_eq!((network.protocol(), &network.payload()[8..]), (GRE, &frame[..]));
         }
         assert_eq!(made.len(), 600);
+    }
+
+    #[test]
+    fn flows_without_a_place_get_what_their_hash_chooses() {
+        let library = [std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../elements")];
+        let case = Balancer { flow_bits: 12, ..Balancer::new(Some(10_000)) };
+        let mut places = Places::new(case.flow_bits);
+        let stored = case.tuples.iter().filter(|tuple| places.take(hash_of(tuple))).count();
+        assert!((9_000..9_900).contains(&stored), "{stored}");
+        let ours = case.ours(&library).expect("it compiles").expect("there is one");
+        let options = freeport_native::Options::default();
+        let device = CpuDevice::load(&ours.program, &options).expect("native code");
+        let flows = Flows::new(case.tuples(), 64);
+        let subject = DeviceSubject::new("x", device, &ours, &flows, case.model(), 2);
+        let _: DeviceSubject<_> = subject.expect("it does what the model does");
     }
 }

@@ -170,12 +170,13 @@ pub fn is_header_sum_right(frame: &[u8]) -> bool {
     checksum::of(&frame[ethernet::HEADER_BYTES..TRANSPORT]) == 0
 }
 
-/// `count` different tuples, at most 16 M, with targets in 10.128.0.0/9, half of them TCP.
+/// `count` different tuples, at most 32 M, with targets in 10.128.0.0/9, half of them TCP.
 pub fn different_tuples(count: usize, random: &mut fastrand::Rng) -> Vec<Tuple> {
+    let hosts = if count > 1 << 24 { 0x01ff_ffff } else { 0x00ff_ffff };
     let tuple = |at: usize| Tuple {
         // The number is in the source, so no two are the same; scattered by an odd factor, so
         // that no hash has it easy.
-        source: 0x0b00_0000 | (at as u32).wrapping_mul(0x9e37_79b1) & 0x00ff_ffff,
+        source: 0x0b00_0000 & !hosts | (at as u32).wrapping_mul(0x9e37_79b1) & hosts,
         target: 0x0a80_0000 | random.u32(..0x0080_0000),
         source_port: random.u16(1_024..),
         target_port: [53, 80, 443, 8_080][random.usize(..4)],
