@@ -9,7 +9,6 @@
 
 use super::case::{Case, NetworkJob};
 use super::flows::Flows;
-use super::ours::frames_of_a_cycle;
 use super::subjects::VSWITCH;
 use super::traffic::{Likeness, Traffic, put};
 use super::vswitch::Switch;
@@ -114,7 +113,7 @@ impl NetworkSubject {
         flows: &Flows,
         round: usize,
     ) -> Result<Self> {
-        let cycle = frames_of_a_cycle(flows);
+        let cycle = flows.stamps.len();
         let cycles = round.div_ceil(cycle);
         let mut model = case.model();
         let passed = flows.frames().take(cycle).filter(|frame| model(frame).is_some()).count();

@@ -275,7 +275,10 @@ mod tests {
         for (made, frame) in made {
             let Some(made) = made else { continue };
             assert!(is_header_sum_right(&made));
-            assert_eq!((made[22], &made[26..], &made[6..12]), (63, &frame[26..], &OWN_ADDRESS[..]));
+            assert_eq!(
+                (made[22], &made[26..], &made[6..12]),
+                (254, &frame[26..], &OWN_ADDRESS[..])
+            );
         }
         assert_eq!(model(&[0; 60]), None, "it is no IPv4");
     }
