@@ -183,7 +183,7 @@ impl Case for Balancer {
             let number = *flows.entry(tuple).or_insert_with(|| {
                 let hash = hash_of(&tuple);
                 if !places.take(hash) {
-                    return ((hash >> 32) * u64::from(BACKENDS) >> 32) as u8;
+                    return (((hash >> 32) * u64::from(BACKENDS)) >> 32) as u8;
                 }
                 turn = turn.wrapping_add(1);
                 turn.wrapping_sub(1)
