@@ -6,8 +6,8 @@
 //! [`join`]), also where only the kernel forwards it, so that each network carries the same
 //! frames; the last of the networks shows what it is like otherwise.
 
-use crate::network::http::HttpServer;
-use crate::network::{End, Freeport, Host, Launch, Service, bulk, join};
+use crate::network::http::{Connection, HttpServer};
+use crate::network::{End, Freeport, Host, Launch, PATIENCE, Service, bulk, join, until};
 use anyhow::{Context, Result, ensure};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -134,6 +134,11 @@ impl Site {
             App::Balancer | App::Gateway => site.add_backends(&gateway, app, launch)?,
         }
         site._others.push(gateway);
+        // All find each other by now: a first packet may be lost to that.
+        for _ in 0..=BACKENDS {
+            let ask = || Connection::open(&site.client, site.at(HTTP), PATIENCE)?.last("/");
+            until("the service answers", || ask().ok())?;
+        }
         Ok(site)
     }
 
