@@ -103,7 +103,7 @@ fn around_brackets(pieces: &[Piece], at: usize) -> Option<bool> {
         (_, "}") => !is_options(right, at),
         (_, "{") if right.role == Some(Role::Options) => false,
         (_, "{") => !matches!(left.text, "(" | "[") && left.role != Some(Role::CastEnd),
-        ("(" | "[", right) => right == "->",
+        ("(" | "[", _) => false,
         (left, ")" | "]") => left == "->",
         _ if left.role == Some(Role::Arguments) || left.role == Some(Role::Parameters) => false,
         _ if right.role == Some(Role::Arguments) || right.role == Some(Role::AngleEnd) => false,

@@ -30,6 +30,8 @@ struct Trailing {
     text: String,
     /// Where it would be if it moved with its code; 0 if it just follows it.
     column: usize,
+    /// Where it was.
+    column_before: usize,
 }
 
 impl OutputLine {
@@ -51,7 +53,9 @@ impl OutputLine {
             None => {
                 let shift = comment.column - comment.line_column.min(comment.column);
                 let column = if comment.gap < GAP { 0 } else { self.indent + shift };
-                self.trailing = Some(Trailing { text: comment.text.to_string(), column });
+                let column_before = comment.column;
+                self.trailing =
+                    Some(Trailing { text: comment.text.to_string(), column, column_before });
             }
         }
     }
@@ -109,10 +113,28 @@ impl Output {
             last.text += &format!(" {}", comment.text);
             return;
         }
+        if let Some(line) = self.continuation(comment) {
+            self.lines.push(line);
+            return;
+        }
         let has_blank_line = comment.line_ends > 1;
         let mut line = OutputLine::new(indent, has_blank_line, false);
         line.set_comment(comment);
         self.add(line);
+    }
+
+    /// The line without code for a comment that goes on with the one above it, in its column behind
+    /// code.
+    fn continuation(&self, comment: &Comment) -> Option<OutputLine> {
+        let last = self.lines.last()?;
+        let above = last.trailing.as_ref()?;
+        let goes_on = comment.line_ends == 1
+            && !comment.has_lines()
+            && above.column > 0
+            && above.column_before == comment.column;
+        let text = comment.text.to_string();
+        let trailing = Some(Trailing { text, ..above.clone() });
+        goes_on.then(|| OutputLine { trailing, ..OutputLine::new(last.indent, false, true) })
     }
 
     /// The bytes of the text that these lines make, at least.
