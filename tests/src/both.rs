@@ -2,11 +2,11 @@
 //! Runs a program in the interpreter, where it must not read beyond a packet, and as native code,
 //! which must do the same; for comparing what an element makes of packets with a model.
 
-use crate::golden::native::Native;
-use crate::golden::run::{INSTANCE, Machine, Reference};
-use crate::golden::{Variable, record};
 use crate::repository;
 use freeport_clicknp::{Options, compile_text};
+use freeport_golden::native::Native;
+use freeport_golden::run::{INSTANCE, Machine, Reference};
+use freeport_golden::{Variable, record};
 use freeport_ir::{Direction, Program};
 use freeport_native::Image;
 use std::collections::BTreeMap;

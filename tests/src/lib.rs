@@ -9,8 +9,6 @@ pub mod tables;
 pub mod tidy;
 pub mod untrusted;
 
-pub use freeport_golden as golden;
-
 use std::path::{Path, PathBuf};
 
 /// The top folder of the repository.

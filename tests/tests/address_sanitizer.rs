@@ -8,10 +8,10 @@
 
 use fastrand::Rng;
 use freeport_clicknp::compile_text;
+use freeport_golden::{Action, Golden, run};
 use freeport_ir::text::parse;
 use freeport_ir::{Direction, Item, Program};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Options, RunStatus, build};
-use freeport_tests::golden::{Action, Golden, run};
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,6 +8,7 @@ mod model;
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
+use freeport_golden::packet;
 use freeport_ir::{Bits, Program, interp};
 use freeport_native::Options as NativeOptions;
 use freeport_nic::cpu::CpuDevice;
@@ -18,7 +19,6 @@ use freeport_nic::port::{Generator, Sink};
 use freeport_nic::replace::{ReplaceOptions, replace};
 use freeport_nic::trace::TraceFrame;
 use freeport_nic::workers::{Placement, WorkersDevice};
-use freeport_tests::golden::packet;
 use freeport_tests::oracle::is_long;
 use freeport_tests::repository;
 use model::{Expected, Key, Model, Sign};

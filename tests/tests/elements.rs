@@ -3,10 +3,10 @@
 //! room come; and all that the repository has in ClickNP compiles.
 
 use freeport_clicknp::{Options, compile_file, compile_text};
+use freeport_golden::native::Native;
+use freeport_golden::run::Reference;
+use freeport_golden::{Case, Golden, run};
 use freeport_ir::{Program, verify};
-use freeport_tests::golden::native::Native;
-use freeport_tests::golden::run::Reference;
-use freeport_tests::golden::{Case, Golden, run};
 use freeport_tests::repository;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

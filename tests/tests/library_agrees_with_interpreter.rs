@@ -8,9 +8,9 @@ mod replay;
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
+use freeport_golden::{Golden, run};
 use freeport_ir::{Bits, Direction, Item};
 use freeport_nic::trace::{Sizes, Trace};
-use freeport_tests::golden::{Golden, run};
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
 use replay::{Driver, Traffic};

@@ -4,13 +4,13 @@
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
+use freeport_golden::native::Native;
+use freeport_golden::run::{Machine, Reference};
 use freeport_ir::interp::{Interpreter, Options as Running};
 use freeport_ir::oracle::{ChannelOracle, InstanceOracle, Oracles};
 use freeport_ir::{Bits, Item, Program, flit};
 use freeport_native::Image;
 use freeport_nic::packet::flow_hash::copy_of;
-use freeport_tests::golden::native::Native;
-use freeport_tests::golden::run::{Machine, Reference};
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
 use std::collections::BTreeMap;

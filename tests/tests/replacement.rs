@@ -170,7 +170,7 @@ fn a_firewall_with_many_rules_gets_one_element_more_while_packets_are_inside() {
             let source = std::net::Ipv4Addr::from(tuple.source);
             let text = format!("udp {source}:7 > 11.0.0.1:80 len {}", random.u32(64..400));
             let named = std::collections::BTreeMap::new();
-            TraceFrame::of(freeport_tests::golden::packet::build(&text, &named).expect("good"))
+            TraceFrame::of(freeport_golden::packet::build(&text, &named).expect("good"))
         })
         .collect();
     let expected = run(&mut device, &frames, &mut || 1 << 20, &mut |_| {});

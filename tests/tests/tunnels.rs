@@ -4,12 +4,12 @@
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
+use freeport_golden::Variable;
+use freeport_golden::native::Native;
+use freeport_golden::run::Machine;
 use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
 use freeport_ir::{Bits, Item, Program};
 use freeport_nic::packet::flow_hash::flow_hash;
-use freeport_tests::golden::Variable;
-use freeport_tests::golden::native::Native;
-use freeport_tests::golden::run::Machine;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
 use smoltcp::phy::ChecksumCapabilities;

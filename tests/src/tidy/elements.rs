@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rules about the element library: each element opens with its manual page and has a golden.
+//! Rules about the element library: each element opens with its manual page and has a golden. And
+//! every program is in the one style.
 
 use super::{File, Finding, Tree};
+use freeport_clicknp::format::{changes, format_text};
 
 /// Fields that a manual page must fill.
 const FIELDS: [&str; 2] = ["purpose", "example"];
@@ -36,6 +38,21 @@ pub fn goldens(tree: &Tree) -> Vec<Finding> {
     let orphans = goldens.filter(|file| tree.file(&file.path.replace(".test", ".cnp")).is_none());
     findings.extend(orphans.map(|file| file.finding(0, "its element does not exist")));
     findings
+}
+
+/// The library and the examples are as `freeport fmt` leaves them.
+pub fn formatted(tree: &Tree) -> Vec<Finding> {
+    let is_program = |file: &&File| {
+        file.extension() == "cnp" && (is_in_library(file) || file.path.starts_with("examples/"))
+    };
+    let finding = |file: &File| match format_text(&file.path, &file.text) {
+        Ok(text) => {
+            let line = changes(&file.text, &text).first()?.line;
+            Some(file.finding(line, "run `freeport fmt elements examples`"))
+        }
+        Err(reason) => Some(file.finding(0, format!("cannot be formatted: {reason}"))),
+    };
+    tree.files.iter().filter(is_program).filter_map(finding).collect()
 }
 
 /// Files of the library that define an element or a group; others hold what elements share.
@@ -89,6 +106,17 @@ mod tests {
         let findings =
             ["hollow", "late", "late", "plain", "plain"].map(|it| format!("elements/a/{it}.cnp:1"));
         assert_eq!(found(manuals, &files), findings);
+    }
+
+    #[test]
+    fn programs_are_formatted() {
+        let files = [
+            ("elements/a/good.cnp", "struct A { uint a; };\n"),
+            ("elements/a/loose.cnp", "struct A { uint a; };\nstruct B {uint b;};\n"),
+            ("examples/wrong.cnp", "struct {{\n"),
+            ("other/loose.cnp", "struct B {uint b;};\n"),
+        ];
+        assert_eq!(found(formatted, &files), ["elements/a/loose.cnp:2", "examples/wrong.cnp:0"]);
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub const RULES: &[Rule] = &[
     ("dead files", modules::dead_files),
     ("element manuals", elements::manuals),
     ("element goldens", elements::goldens),
+    ("formatted programs", elements::formatted),
     ("documented commands", documents::commands),
     ("links", documents::links),
 ];

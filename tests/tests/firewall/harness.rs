@@ -3,6 +3,7 @@
 
 use crate::model::{Rule, Rules, tuple};
 use fastrand::Rng;
+use freeport_golden::packet;
 use freeport_ir::{Bits, InstanceId, Program, interp};
 use freeport_native::Options;
 use freeport_nic::cpu::CpuDevice;
@@ -11,7 +12,6 @@ use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::port::{Generator, Sink};
 use freeport_nic::trace::TraceFrame;
 use freeport_nic::workers::{Placement, WorkersDevice};
-use freeport_tests::golden::packet;
 use freeport_tests::tables::Tuple;
 use freeport_tests::tables::status::{ABSENT, DONE, NO_ROOM, REPLACED};
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 
 use crate::{arp_frame, ethernet, mac, same};
 use fastrand::Rng;
+use freeport_golden::Variable;
 use freeport_tests::both::{Both, Counts, argument};
-use freeport_tests::golden::Variable;
 use freeport_tests::oracle::{is_long, seed};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{

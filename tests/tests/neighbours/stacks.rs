@@ -2,8 +2,8 @@
 //! Hosts of an independent stack, joined to a program by wires of whole frames. They know nothing
 //! of each other but addresses, and find the rest by ARP and neighbour discovery.
 
+use freeport_golden::run::Machine;
 use freeport_tests::both::Both;
-use freeport_tests::golden::run::Machine;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::udp;
