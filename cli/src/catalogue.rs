@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The catalogue of an element library: every element's manual block, with its ports and parameters
-//! as declared.
+//! The catalogue of an element library: the manual block of every element and group, with its ports
+//! and parameters as declared.
 
 use anyhow::Context;
-use freeport_clicknp::ast::{Element, TopItem};
+use freeport_clicknp::ast::{Name, TopItem};
 use freeport_clicknp::manual::Manual;
 use freeport_clicknp::parser;
-use freeport_clicknp::source::SourceMap;
+use freeport_clicknp::source::{SourceMap, Span};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A page of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The element's name.
+    /// The name of the element or group.
     pub name: String,
     /// The folder it is in.
     pub category: String,
     /// Its ports as declared, such as `(flit in -> flit out)`, with parameters in front.
     pub declaration: String,
+    /// From its head to its last line.
+    pub lines: usize,
     /// What is said in front of it.
     pub manual: Manual,
 }
@@ -60,24 +62,35 @@ fn add_file(path: &Path, pages: &mut Vec<Page>) -> anyhow::Result<()> {
     }
     let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
     for item in &file.items {
-        if let TopItem::Element(element) = item {
-            pages.push(Page {
-                name: element.name.text.clone(),
-                category: folder.to_string_lossy().into_owned(),
-                declaration: declaration(&sources, element),
-                manual: Manual::parse(element.manual.as_deref().unwrap_or_default()),
-            });
-        }
+        let (name, manual, head) = match item {
+            TopItem::Element(element) => (&element.name, &element.manual, element.span),
+            TopItem::Group(group) => (&group.name, &group.manual, group.span),
+            _ => continue,
+        };
+        pages.push(Page {
+            name: name.text.clone(),
+            category: folder.to_string_lossy().into_owned(),
+            declaration: declaration(&sources, head, name),
+            lines: lines(&sources, head),
+            manual: Manual::parse(manual.as_deref().unwrap_or_default()),
+        });
     }
     Ok(())
 }
 
-/// The head of an element behind its name, on one line.
-fn declaration(sources: &SourceMap, element: &Element) -> String {
-    let head = sources.text(element.span);
-    let after_name = head.split_once(element.name.text.as_str()).map_or(head, |(_, rest)| rest);
+/// A head behind the name, on one line.
+fn declaration(sources: &SourceMap, head: Span, name: &Name) -> String {
+    let head = sources.text(head);
+    let after_name = head.split_once(name.text.as_str()).map_or(head, |(_, rest)| rest);
     let before_body = after_name.split('{').next().unwrap_or_default();
     before_body.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of what begins with that head, to the brace in the first column.
+fn lines(sources: &SourceMap, head: Span) -> usize {
+    let text = &sources.files()[head.file as usize].text;
+    let rest = text.get(head.start as usize..).unwrap_or_default();
+    rest.lines().position(|line| line == "}").map_or(1, |last| last + 1)
 }
 
 #[cfg(test)]
@@ -91,11 +104,13 @@ mod tests {
         let folder = top.path().join("basic");
         fs::create_dir(&folder).unwrap();
         let text = "/**\n * purpose: Passes.\n */\n\
-            .element Pass<uint N = 2> (flit in\n -> flit out[N]) { .handler { } }\n";
+            .element Pass<uint N = 2> (flit in\n -> flit out[N]) {\n    .handler { }\n}\n\
+            group Two (flit in -> flit out) {\n}\n";
         fs::write(folder.join("pass.cnp"), text).unwrap();
         let pages = read_all(&[top.path().to_owned()]).unwrap();
-        assert_eq!(pages.len(), 1);
-        assert_eq!((pages[0].name.as_str(), pages[0].category.as_str()), ("Pass", "basic"));
+        let names = pages.iter().map(|page| (page.name.as_str(), page.lines));
+        assert_eq!(names.collect::<Vec<_>>(), [("Pass", 4), ("Two", 2)]);
+        assert_eq!(pages[0].category, "basic");
         assert_eq!(pages[0].declaration, "<uint N = 2> (flit in -> flit out[N])");
         assert_eq!(pages[0].manual.fields, [(Field::Purpose, "Passes.".to_owned())]);
     }

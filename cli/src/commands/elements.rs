@@ -10,13 +10,17 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport elements\n  freeport elements Count")]
+#[command(after_help = "Example:\n  freeport elements\n  freeport elements Count\n  \
+    freeport elements --markdown > catalogue.md")]
 pub struct Arguments {
     /// Print the page of this element
     name: Option<String>,
     /// Print one JSON object a line, one for each element
     #[arg(long)]
     json: bool,
+    /// Print tables, one for each category, for a page of documentation
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     #[command(flatten)]
     library: LibraryArguments,
 }
@@ -37,6 +41,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             bail!("there is no element `{name}`; `freeport elements` lists those there are");
         }
     }
+    if arguments.markdown {
+        print_tables(&pages);
+        return Ok(ExitCode::SUCCESS);
+    }
     for page in &pages {
         if arguments.json {
             println!("{}", as_json(page));
@@ -49,6 +57,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A table for each category.
+fn print_tables(pages: &[Page]) {
+    for category in pages.chunk_by(|one, other| one.category == other.category) {
+        println!("\n## {}\n", category[0].category);
+        println!("| element | purpose | interval | lines |\n|---|---|---|---|");
+        for page in category {
+            let purpose = page.manual.first(Field::Purpose).unwrap_or_default();
+            let interval = page.manual.first(Field::Interval).unwrap_or("-").replace('\n', " ");
+            println!(
+                "| `{}` `{}` | {} | {interval} | {} |",
+                page.name,
+                page.declaration,
+                first_sentence(purpose),
+                page.lines
+            );
+        }
+    }
 }
 
 /// What the list says of an element; its page has the rest.
@@ -73,6 +100,7 @@ fn as_json(page: &Page) -> Value {
         "name": page.name,
         "category": page.category,
         "declaration": page.declaration,
+        "lines": page.lines,
         "fields": fields,
     })
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The catalogue page is what the manual blocks of the library say now. `BLESS=1` writes it anew.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Ends the part of the page that is written by hand.
+const MARK: &str = "<!-- From here on: freeport elements --markdown -->\n";
+
+#[test]
+fn the_page_is_up_to_date() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let path = repository.join("docs/catalogue.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (by_hand, tables) = page.split_once(MARK).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_freeport"))
+        .args(["elements", "--markdown", "--library"])
+        .arg(repository.join("elements"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("| `Count` `(flit in -> flit out)` |"), "{told}");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, format!("{by_hand}{MARK}{told}")).unwrap();
+    } else {
+        assert_eq!(tables, told, "write it anew with BLESS=1");
+    }
+}
