@@ -71,6 +71,10 @@ fn native_code_and_the_interpreter_write_the_same_captures_and_counters() {
                 // When packets came depends on when the program ran.
                 logger.as_object_mut().unwrap().retain(|name, _| !name.starts_with("time"));
             }
+            for channel in stats["channels"].as_array_mut().unwrap() {
+                // How full it was at most depends on the schedule.
+                channel.as_object_mut().unwrap().remove("peak").unwrap();
+            }
             (std::fs::read(file).unwrap(), stats)
         };
         let [native, interpreted] = MACHINES.map(outcome);
