@@ -126,6 +126,9 @@ fn recorder() -> std::sync::Arc<Program> {
     program(&fs::read_to_string(repository().join("examples/recorder.cnp")).unwrap())
 }
 
+/// What the channels of the ticks hold, and one that is being sent.
+const TICKS_ON_THE_WAY: u64 = 17;
+
 /// Lets the frames be recorded, then what waits for a tick; by logger, its records in order.
 fn recorded(mut running: Running, frames: &[Vec<u8>]) -> Vec<Vec<Record>> {
     running.set(&[("tick.left", 0)]);
@@ -137,9 +140,11 @@ fn recorded(mut running: Running, frames: &[Vec<u8>]) -> Vec<Vec<Record>> {
     let records = |at: u32| -> Vec<Record> {
         let name = format!("logger#{at}");
         assert_eq!(running.get(&format!("{name}.cut")), 0);
-        // Packed densely, since one tick ended the last train.
+        // Packed densely: one tick ended the last train. On a worker of its own, the source of ticks
+        // may have sent some before it was told not to, each of which ends a train early.
         let count = running.get(&format!("{name}.records"));
-        assert_eq!(running.get(&format!("{name}.flits")), (count * 20).div_ceil(32));
+        let (flits, least) = (running.get(&format!("{name}.flits")), (count * 20).div_ceil(32));
+        assert!((least..=least + TICKS_ON_THE_WAY).contains(&flits), "{flits} for {count}");
         let bytes = |index| running.bits(&name, "kept", index).to_le_bytes();
         (0..count).map(|index| Record::unpacked(&bytes(index))).collect()
     };
