@@ -140,8 +140,8 @@ fn recorded(mut running: Running, frames: &[Vec<u8>]) -> Vec<Vec<Record>> {
     let records = |at: u32| -> Vec<Record> {
         let name = format!("logger#{at}");
         assert_eq!(running.get(&format!("{name}.cut")), 0);
-        // Packed densely: one tick ended the last train. On a worker of its own, the source of ticks
-        // may have sent some before it was told not to, each of which ends a train early.
+        // Packed densely: one tick ended the last train. On a worker of its own, the source of
+        // ticks may have sent some before it was told not to, each of which ends a train early.
         let count = running.get(&format!("{name}.records"));
         let (flits, least) = (running.get(&format!("{name}.flits")), (count * 20).div_ceil(32));
         assert!((least..=least + TICKS_ON_THE_WAY).contains(&flits), "{flits} for {count}");
