@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A stream of bytes over a ring: what a stream socket is in one direction.
+//!
+//! A write becomes as many entries as it needs, a read takes from as many as it has room for. An
+//! entry is cut where the ring ends, so the end is not wasted; and long writes are cut into
+//! [pieces](PIECE_BYTES), each seen as soon as it is in place, so that the other side copies out
+//! while this one copies in.
+
+use crate::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
+
+/// Longer writes are published in pieces of that many bytes.
+pub const PIECE_BYTES: usize = 16 << 10;
+
+/// What an operation did, and what is to be done for the other side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "the other side may have to be woken"]
+pub struct Done<T> {
+    /// What came of it.
+    pub outcome: T,
+    /// Whether the other side sleeps and has to be woken.
+    pub wake: bool,
+}
+
+/// Writes a stream of bytes.
+#[derive(Debug)]
+pub struct ByteSender<R, L> {
+    ring: Sender<R, L>,
+}
+
+impl<R: Remote, L: Local> ByteSender<R, L> {
+    /// Over a ring.
+    pub fn new(ring: Sender<R, L>) -> Self {
+        Self { ring }
+    }
+
+    /// The ring below.
+    pub fn ring(&mut self) -> &mut Sender<R, L> {
+        &mut self.ring
+    }
+
+    /// Writes as many of the bytes as there are credits for; gives how many. None: the ring is
+    /// full.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol. What was written before it showed counts for nothing.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) -> Result<Done<usize>, Fault> {
+        let mut rest = bytes;
+        let mut wake = false;
+        while !rest.is_empty() {
+            let wanted = rest.len().min(PIECE_BYTES);
+            let (piece, behind) = rest.split_at(self.ring.room(wanted)?.min(wanted));
+            match self.stage(piece) {
+                Ok(true) => wake |= self.ring.publish(),
+                Ok(false) => break,
+                Err(fault) => return Err(fault),
+            }
+            rest = behind;
+        }
+        Ok(Done { outcome: bytes.len() - rest.len(), wake })
+    }
+
+    /// Says that nothing more will be written. `None`: there is no credit for that now.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol.
+    pub fn end(&mut self) -> Result<Option<Done<()>>, Fault> {
+        match self.ring.send(Kind::Shutdown, &[]) {
+            Ok(wake) => Ok(Some(Done { outcome: (), wake })),
+            Err(Full::Fault(fault)) => Err(fault),
+            Err(Full::NoCredit | Full::TooLong) => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn stage(&mut self, piece: &[u8]) -> Result<bool, Fault> {
+        if piece.is_empty() {
+            return Ok(false);
+        }
+        match self.ring.stage(Kind::Data, &[piece]) {
+            Ok(()) => Ok(true),
+            Err(Full::Fault(fault)) => Err(fault),
+            Err(Full::NoCredit | Full::TooLong) => Ok(false),
+        }
+    }
+}
+
+/// What a stream has for its reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// That many bytes.
+    Bytes(usize),
+    /// Nothing has come.
+    Nothing,
+    /// There will be nothing more.
+    End,
+    /// The stream goes on in other memory; see [`Receiver::move_to`].
+    Moved {
+        /// What the sender calls it.
+        name: u64,
+        /// The entry that says so.
+        entry: Entry,
+    },
+}
+
+/// Reads a stream of bytes.
+#[derive(Debug)]
+pub struct ByteReceiver<L, R> {
+    ring: Receiver<L, R>,
+}
+
+impl<L: Local, R: Remote> ByteReceiver<L, R> {
+    /// Over a ring.
+    pub fn new(ring: Receiver<L, R>) -> Self {
+        Self { ring }
+    }
+
+    /// The ring below.
+    pub fn ring(&mut self) -> &mut Receiver<L, R> {
+        &mut self.ring
+    }
+
+    /// Reads as many bytes as have come and fit; into no room, it reads nothing.
+    ///
+    /// # Errors
+    /// The sender broke the protocol. Bytes that came before are given first.
+    #[inline]
+    pub fn read(&mut self, into: &mut [u8]) -> Result<Done<Read>, Fault> {
+        let (mut filled, mut wake) = (0, false);
+        while filled < into.len() {
+            let entry = match self.next() {
+                Ok(Ok(entry)) => entry,
+                Ok(Err(Read::Nothing)) if filled == 0 => {
+                    wake |= self.ring.found_nothing();
+                    return Ok(Done { outcome: Read::Nothing, wake });
+                }
+                Ok(Err(other)) if filled == 0 => return Ok(Done { outcome: other, wake }),
+                Err(fault) if filled == 0 => return Err(fault),
+                _ => break,
+            };
+            let from = self.ring.cursor().read as usize;
+            let Some(room) = into.get_mut(filled..) else { break };
+            let count = self.ring.read(&entry, from, room);
+            filled += count;
+            if from + count == entry.length as usize {
+                wake |= self.ring.take(&entry);
+            } else {
+                self.ring.cursor_mut().read += count as u32;
+            }
+        }
+        let outcome = if filled == 0 { Read::Nothing } else { Read::Bytes(filled) };
+        Ok(Done { outcome, wake })
+    }
+
+    /// Reads without taking: the next read gives the same bytes, and what has come since then.
+    ///
+    /// # Errors
+    /// The sender broke the protocol. Bytes that came before are given first.
+    pub fn peek(&mut self, into: &mut [u8]) -> Result<Read, Fault> {
+        let mut filled = 0;
+        let what = self.walk(|ring, entry, from| {
+            let Some(room) = into.get_mut(filled..) else { return false };
+            filled += ring.read(entry, from, room);
+            filled < into.len()
+        });
+        match what {
+            _ if filled > 0 => Ok(Read::Bytes(filled)),
+            what => what,
+        }
+    }
+
+    /// How many bytes have come.
+    ///
+    /// # Errors
+    /// The sender broke the protocol.
+    pub fn available(&mut self) -> Result<usize, Fault> {
+        let mut bytes = 0;
+        self.walk(|_, entry, from| {
+            bytes += (entry.length as usize).saturating_sub(from);
+            true
+        })?;
+        Ok(bytes)
+    }
+
+    /// Shows `visit` each entry of bytes that has come and what has been read of it, until it
+    /// gives false; says what is behind those.
+    fn walk(
+        &mut self,
+        mut visit: impl FnMut(&Receiver<L, R>, &Entry, usize) -> bool,
+    ) -> Result<Read, Fault> {
+        let first = match self.next()? {
+            Ok(entry) => entry,
+            Err(other) => return Ok(other),
+        };
+        let mut from = self.ring.cursor().read as usize;
+        let (mut entry, mut place) = (first, self.ring.place());
+        loop {
+            if !visit(&self.ring, &entry, from) {
+                return Ok(Read::Nothing);
+            }
+            from = 0;
+            let Some((_, behind)) = self.ring.peek_behind(place)? else {
+                return Ok(Read::Nothing);
+            };
+            place = behind;
+            entry = match self.ring.peek_behind(place)? {
+                Some((next, _)) => match self.classify(next)? {
+                    Ok(next) => next,
+                    Err(other) => return Ok(other),
+                },
+                None => return Ok(Read::Nothing),
+            };
+        }
+    }
+
+    /// The entry of bytes at the head, or what there is instead.
+    #[inline]
+    fn next(&mut self) -> Result<Result<Entry, Read>, Fault> {
+        if self.ring.cursor().ended {
+            return Ok(Err(Read::End));
+        }
+        let Some(entry) = self.ring.peek()? else { return Ok(Err(Read::Nothing)) };
+        let found = self.classify(entry)?;
+        if found == Err(Read::End) {
+            self.ring.cursor_mut().ended = true;
+        }
+        Ok(found)
+    }
+
+    #[inline]
+    fn classify(&self, entry: Entry) -> Result<Result<Entry, Read>, Fault> {
+        Ok(match entry.kind {
+            Kind::Data if entry.length == 0 => return Err(Fault::Empty),
+            Kind::Data => Ok(entry),
+            Kind::Move => {
+                let mut name = [0; 8];
+                self.ring.read(&entry, 0, &mut name);
+                Err(Read::Moved { name: u64::from_ne_bytes(name), entry })
+            }
+            Kind::Shutdown | Kind::Wrap => Err(Read::End),
+        })
+    }
+}

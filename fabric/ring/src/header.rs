@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The header of an entry: one word, so that one store makes it seen or not.
+//!
+//! | bits | field |
+//! |---|---|
+//! | 0-31 | length of the payload in bytes |
+//! | 32-39 | kind; 0 is none, so a word of zero is no header |
+//! | 40-47 | flags: bit 0 marks a valid header, the others are zero |
+//! | 48-63 | the number of the entry, modulo 65,536 |
+//!
+//! The widths are ours: SocksDirect 6.4.2 has one 8-byte header with a valid bit and leaves the
+//! rest open.
+
+use crate::Fault;
+
+/// The flags of every header there is.
+const VALID: u8 = 1;
+
+/// What an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Bytes of the application.
+    Data = 1,
+    /// The ring goes on at its start.
+    Wrap = 3,
+    /// The sender will send nothing more.
+    Shutdown = 5,
+    /// The ring goes on in other memory, which the payload, one word, names.
+    Move = 11,
+}
+
+impl Kind {
+    fn parse(kind: u8) -> Result<Self, Fault> {
+        Ok(match kind {
+            1 => Self::Data,
+            3 => Self::Wrap,
+            5 => Self::Shutdown,
+            11 => Self::Move,
+            other => return Err(Fault::UnknownKind(other)),
+        })
+    }
+}
+
+/// A header as plain values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What the entry is.
+    pub kind: Kind,
+    /// How many bytes of payload follow.
+    pub length: u32,
+    /// The number of the entry since the start, modulo 65,536.
+    pub sequence: u16,
+}
+
+impl Header {
+    /// The word that stands in the ring; never zero.
+    #[inline]
+    pub const fn word(self) -> u64 {
+        self.length as u64
+            | (self.kind as u64) << 32
+            | (VALID as u64) << 40
+            | (self.sequence as u64) << 48
+    }
+
+    /// Reads a word that is not zero.
+    ///
+    /// # Errors
+    /// It is none that [`Header::word`] gives.
+    #[inline]
+    pub fn parse(word: u64) -> Result<Self, Fault> {
+        let flags = (word >> 40) as u8;
+        if flags != VALID {
+            return Err(Fault::Flags(flags));
+        }
+        let kind = Kind::parse((word >> 32) as u8)?;
+        let length = word as u32;
+        let fits = match kind {
+            Kind::Data => true,
+            Kind::Wrap | Kind::Shutdown => length == 0,
+            Kind::Move => length == 8,
+        };
+        if !fits {
+            return Err(Fault::LengthOfKind { kind, length });
+        }
+        Ok(Self { kind, length, sequence: (word >> 48) as u16 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        for (kind, length) in
+            [(Kind::Data, 0), (Kind::Data, u32::MAX), (Kind::Wrap, 0), (Kind::Move, 8)]
+        {
+            let header = Header { kind, length, sequence: 0xfedc };
+            assert_ne!(header.word(), 0);
+            assert_eq!(Header::parse(header.word()), Ok(header));
+        }
+    }
+
+    #[test]
+    fn a_word_is_refused_or_is_exactly_that_header() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..100_000 {
+            // Most random words have wrong flags; so half of them get the right ones.
+            let word = random.u64(..);
+            let word = if random.bool() { word & !(0xff << 40) | 1 << 40 } else { word };
+            let word = if random.bool() { word & !(0xf0 << 32) } else { word };
+            if let Ok(header) = Header::parse(word) {
+                assert_eq!(header.word(), word);
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_name_what_is_wrong() {
+        let word = Header { kind: Kind::Data, length: 5, sequence: 0 }.word();
+        assert_eq!(Header::parse(word | 2 << 40), Err(Fault::Flags(3)));
+        assert_eq!(Header::parse(word & !(1 << 40)), Err(Fault::Flags(0)));
+        assert_eq!(Header::parse(word | 4 << 32 | 2 << 32), Err(Fault::UnknownKind(7)));
+        let wrap = Header { kind: Kind::Wrap, length: 0, sequence: 0 }.word();
+        let refused = Fault::LengthOfKind { kind: Kind::Wrap, length: 1 };
+        assert_eq!(Header::parse(wrap | 1), Err(refused));
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What rings lie in: memory of one's own that the other side writes, and memory of the other side
+//! that one writes.
+//!
+//! The methods are unsafe because they do not check where they read and write; a ring's cursors
+//! are always taken modulo its capacity. Offsets of words are multiples of 8.
+
+use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory of this side, which the other side writes.
+pub trait Local {
+    /// A word, and with it all that the other side wrote before it stored that.
+    ///
+    /// # Safety
+    /// The word is inside the memory and aligned.
+    unsafe fn load(&self, offset: usize) -> u64;
+
+    /// Copies bytes out. What the other side writes meanwhile, against the protocol, may be among
+    /// them in any mixture.
+    ///
+    /// # Safety
+    /// `offset` and as many bytes as `into` has are inside the memory.
+    unsafe fn read(&self, offset: usize, into: &mut [u8]);
+}
+
+/// Memory of the other side, which this side writes.
+pub trait Remote {
+    /// Copies bytes in. They are seen at the latest with the next store.
+    ///
+    /// # Safety
+    /// `offset` and as many bytes as there are in `bytes` are inside the memory.
+    unsafe fn write(&mut self, offset: usize, bytes: &[u8]);
+
+    /// Writes a word, at once or not at all, which is seen only behind all that was written before.
+    ///
+    /// # Safety
+    /// The word is inside the memory and aligned.
+    unsafe fn store(&mut self, offset: usize, word: u64);
+
+    /// Writes a word that is seen at the latest with the next store.
+    ///
+    /// # Safety
+    /// The word is inside the memory and aligned.
+    #[inline]
+    unsafe fn set(&mut self, offset: usize, word: u64) {
+        // SAFETY: as the caller says, and a word is 8 bytes.
+        unsafe { self.write(offset, &word.to_ne_bytes()) }
+    }
+
+    /// Orders what this side has stored before what it loads behind: needed only between two sides
+    /// of which neither can make the other pass a barrier. Nothing by default; see
+    /// [`sleep`](crate::sleep).
+    #[inline]
+    fn barrier(&self) {}
+}
+
+/// A part of a mapping that both sides have: what one writes the other sees.
+///
+/// It is a place, not an owner: who made it keeps the mapping there while it is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    start: *mut u8,
+}
+
+// SAFETY: a place in memory that is shared with other processes anyway; all accesses are either
+// atomic or to what the protocol gives to one side at a time.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    /// The memory that starts there, aligned to 8 bytes.
+    ///
+    /// # Safety
+    /// For as long as this or a copy of it is used, the memory is mapped for reading and writing,
+    /// as far as it is used; nothing in this process but rings touches it.
+    pub const unsafe fn new(start: *mut u8) -> Self {
+        Self { start }
+    }
+
+    /// Where it starts.
+    pub const fn start(self) -> *mut u8 {
+        self.start
+    }
+
+    /// The memory `bytes` further on.
+    ///
+    /// # Safety
+    /// That is inside the mapping, and `bytes` is a multiple of 8.
+    pub const unsafe fn behind(self, bytes: usize) -> Self {
+        // SAFETY: inside the mapping, says the caller.
+        Self { start: unsafe { self.start.add(bytes) } }
+    }
+
+    #[inline]
+    unsafe fn word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: mapped and aligned, says the caller; an atomic may be written by others.
+        unsafe { AtomicU64::from_ptr(self.start.add(offset).cast()) }
+    }
+}
+
+impl Local for Mapped {
+    #[inline]
+    unsafe fn load(&self, offset: usize) -> u64 {
+        // SAFETY: as the caller says.
+        unsafe { self.word(offset) }.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    unsafe fn read(&self, offset: usize, into: &mut [u8]) {
+        // SAFETY: inside the mapping, says the caller; nobody has a reference to shared memory, so
+        // `into` is elsewhere.
+        unsafe { ptr::copy_nonoverlapping(self.start.add(offset), into.as_mut_ptr(), into.len()) }
+    }
+}
+
+impl Remote for Mapped {
+    #[inline]
+    unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: as in `read`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset), bytes.len()) }
+    }
+
+    #[inline]
+    unsafe fn store(&mut self, offset: usize, word: u64) {
+        // SAFETY: as the caller says.
+        unsafe { self.word(offset) }.store(word, Ordering::Release);
+    }
+
+    #[inline]
+    unsafe fn set(&mut self, offset: usize, word: u64) {
+        // SAFETY: as the caller says.
+        unsafe { self.word(offset) }.store(word, Ordering::Relaxed);
+    }
+}

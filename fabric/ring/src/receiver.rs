@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The side that empties a ring.
+
+use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
+use crate::sleep::Rung;
+use crate::{Fault, Header, Kind, Local, Remote};
+
+/// Who has read everything, and more than this since it gave back last, gives back what it has
+/// read: the sender can start again at the front of the ring.
+const GIVE_BACK_WHEN_EMPTY: u64 = 2048;
+
+/// Where a receiver is: plain values that may be kept anywhere, and taken up by another process of
+/// the same side.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct ReceiverCursor {
+    /// Bytes taken since the start.
+    head: u64,
+    /// Bytes taken when the ring as it is now began: not zero once it has moved.
+    base: u64,
+    /// Bytes given back since the start.
+    given_back: u64,
+    /// Entries since the start.
+    sequence: u64,
+    /// What has been read already of the entry at the head.
+    pub(crate) read: u32,
+    /// Whether the entry that ends the stream has been seen.
+    pub(crate) ended: bool,
+    /// The sleep of the sender from which it was woken last.
+    rung: Rung,
+}
+
+/// The receiving side of a ring: the ring and the sender's notes lie in memory `L` of its own, its
+/// notes in memory `R` of the other side.
+#[derive(Debug)]
+pub struct Receiver<L, R> {
+    ring: L,
+    notes: R,
+    sender: L,
+    mask: u64,
+    cursor: ReceiverCursor,
+    sleeps: u64,
+}
+
+/// An entry at the head of a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// What it is; never [`Kind::Wrap`].
+    pub kind: Kind,
+    /// Bytes of payload.
+    pub length: u32,
+    /// Where the payload is in the ring.
+    at: usize,
+}
+
+impl<L: Local, R: Remote> Receiver<L, R> {
+    /// A receiver that goes on where `cursor` says; at the start with the default.
+    ///
+    /// `None` if a ring cannot have that capacity ([`layout::is_capacity`]).
+    ///
+    /// # Safety
+    /// `ring` has `capacity` bytes, the others [`layout::NOTES_BYTES`] each; all was zero when the
+    /// ring began.
+    pub unsafe fn new(
+        ring: L,
+        notes: R,
+        sender: L,
+        capacity: usize,
+        cursor: ReceiverCursor,
+    ) -> Option<Self> {
+        let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
+        Some(Self { ring, notes, sender, mask, cursor, sleeps: 0 })
+    }
+
+    /// Where it is.
+    pub fn cursor(&self) -> ReceiverCursor {
+        self.cursor
+    }
+
+    /// The same, to go on with.
+    pub(crate) fn cursor_mut(&mut self) -> &mut ReceiverCursor {
+        &mut self.cursor
+    }
+
+    /// The bytes of the ring.
+    pub fn capacity(&self) -> usize {
+        (self.mask + 1) as usize
+    }
+
+    /// The entry at the head; `None` if nothing has come. The same until it is
+    /// [taken](Self::take).
+    ///
+    /// # Errors
+    /// What is there cannot be an entry: the sender broke the protocol. It is so for ever.
+    #[inline]
+    pub fn peek(&mut self) -> Result<Option<Entry>, Fault> {
+        let found = self.entry_at(self.cursor.head, self.cursor.sequence)?;
+        match found {
+            Some(entry) if entry.kind == Kind::Wrap => self.wrap(),
+            found => Ok(found),
+        }
+    }
+
+    /// The entry at a place at or behind the head, and the place behind it; to look at what has
+    /// come without taking it. `None` if nothing has come there.
+    ///
+    /// # Errors
+    /// See [`peek`](Self::peek).
+    pub(crate) fn peek_behind(&self, place: Place) -> Result<Option<(Entry, Place)>, Fault> {
+        // Who goes round in circles is not followed.
+        if place.head - self.cursor.head > self.mask {
+            return Ok(None);
+        }
+        let Some(entry) = self.entry_at(place.head, place.sequence)? else { return Ok(None) };
+        let behind = self.behind(place, &entry);
+        if entry.kind != Kind::Wrap {
+            return Ok(Some((entry, behind)));
+        }
+        // Not more than once: a wrap at the start is refused.
+        let next = self.entry_at(behind.head, behind.sequence)?;
+        Ok(next.map(|entry| (entry, self.behind(behind, &entry))))
+    }
+
+    /// Where the head is, for [`peek_behind`](Self::peek_behind).
+    pub(crate) fn place(&self) -> Place {
+        Place { head: self.cursor.head, sequence: self.cursor.sequence }
+    }
+
+    fn behind(&self, place: Place, entry: &Entry) -> Place {
+        let bytes = match entry.kind {
+            Kind::Wrap => self.capacity() - self.offset(place.head),
+            _ => entry_bytes(entry.length as usize),
+        };
+        Place { head: place.head + bytes as u64, sequence: place.sequence + 1 }
+    }
+
+    /// Copies a part of an entry's payload, from byte `from` on, as much as there is and fits;
+    /// gives how much that was.
+    #[inline]
+    pub fn read(&self, entry: &Entry, from: usize, into: &mut [u8]) -> usize {
+        let at = entry.at.saturating_add(from);
+        let left = (entry.length as usize).saturating_sub(from);
+        // The second bound holds for each entry of this ring; one of another may be given.
+        let length = left.min(self.capacity().saturating_sub(at)).min(into.len());
+        let Some(into) = into.get_mut(..length) else { return 0 };
+        // SAFETY: `at` and `length` bytes behind it are in the ring.
+        unsafe { self.ring.read(at, into) };
+        length
+    }
+
+    /// Takes the entry at the head, which has to be that which [`peek`](Self::peek) gave last. True:
+    /// the sender sleeps and has to be woken, for it has credits now.
+    #[inline]
+    #[must_use = "a sender that sleeps has to be woken"]
+    pub fn take(&mut self, entry: &Entry) -> bool {
+        self.cursor.read = 0;
+        self.pass(entry_bytes(entry.length as usize));
+        if self.to_give_back() > (self.mask >> 1) + 1 { self.give_back() } else { false }
+    }
+
+    /// Gives back what is read, if it is much and nothing else has come. True: the sender sleeps
+    /// and has to be woken.
+    #[inline]
+    #[must_use = "a sender that sleeps has to be woken"]
+    pub fn found_nothing(&mut self) -> bool {
+        if self.to_give_back() >= GIVE_BACK_WHEN_EMPTY { self.give_back() } else { false }
+    }
+
+    /// Goes on in the memory that an entry [`Kind::Move`] at the head names, and gives back all of
+    /// that until now. True: the sender sleeps and has to be woken.
+    ///
+    /// `None`, and nothing has changed, if a ring cannot have that capacity.
+    ///
+    /// # Safety
+    /// `ring` has `capacity` bytes and was zero before the sender moved there.
+    pub unsafe fn move_to(&mut self, entry: &Entry, ring: L, capacity: usize) -> Option<bool> {
+        let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
+        self.pass(entry_bytes(entry.length as usize));
+        self.ring = ring;
+        self.mask = mask;
+        self.cursor.base = self.cursor.head;
+        Some(self.give_back())
+    }
+
+    /// Tells the sender that this side sleeps until something comes, and gives back everything;
+    /// see [`sleep`](crate::sleep). True: the sender sleeps and has to be woken.
+    #[must_use = "a sender that sleeps has to be woken"]
+    pub fn announce_sleep(&mut self) -> bool {
+        self.sleeps |= 1;
+        self.note_sleep();
+        if self.to_give_back() > 0 { self.give_back() } else { false }
+    }
+
+    /// Takes back [`announce_sleep`](Self::announce_sleep).
+    pub fn announce_awake(&mut self) {
+        self.sleeps += self.sleeps & 1;
+        self.note_sleep();
+    }
+
+    fn note_sleep(&mut self) {
+        // SAFETY: inside the notes.
+        unsafe { self.notes.store(ASLEEP, self.sleeps) };
+        self.notes.barrier();
+    }
+
+    /// Takes a wrap, and looks at the start.
+    #[cold]
+    fn wrap(&mut self) -> Result<Option<Entry>, Fault> {
+        self.pass(self.capacity() - self.offset(self.cursor.head));
+        self.entry_at(self.cursor.head, self.cursor.sequence)
+    }
+
+    /// What is in the ring at a place where an entry begins.
+    #[inline]
+    fn entry_at(&self, head: u64, sequence: u64) -> Result<Option<Entry>, Fault> {
+        let at = self.offset(head);
+        // SAFETY: inside the ring; entries are multiples of 8.
+        let word = unsafe { self.ring.load(at) };
+        if word == 0 {
+            return Ok(None);
+        }
+        let Header { kind, length, sequence: found } = Header::parse(word)?;
+        let expected = sequence as u16;
+        if found != expected {
+            return Err(Fault::Sequence { expected, found });
+        }
+        if kind == Kind::Wrap {
+            let entry = Entry { kind, length, at };
+            return if at == 0 { Err(Fault::WrapAtStart) } else { Ok(Some(entry)) };
+        }
+        // The sum cannot overflow: both are 32 bits.
+        let longest = layout::payload_max(self.capacity()).min(self.capacity() - at - HEADER_BYTES);
+        if length as usize > longest {
+            return Err(Fault::Length(length));
+        }
+        Ok(Some(Entry { kind, length, at: at + HEADER_BYTES }))
+    }
+
+    #[inline]
+    fn pass(&mut self, bytes: usize) {
+        self.cursor.head += bytes as u64;
+        self.cursor.sequence += 1;
+    }
+
+    #[inline]
+    fn offset(&self, total: u64) -> usize {
+        ((total - self.cursor.base) & self.mask) as usize
+    }
+
+    #[inline]
+    fn to_give_back(&self) -> u64 {
+        self.cursor.head - self.cursor.given_back
+    }
+
+    fn give_back(&mut self) -> bool {
+        self.cursor.given_back = self.cursor.head;
+        // SAFETY: inside the notes.
+        unsafe { self.notes.store(GIVEN_BACK, self.cursor.head) };
+        self.notes.barrier();
+        // SAFETY: inside the notes.
+        let asleep = unsafe { self.sender.load(ASLEEP) };
+        self.cursor.rung.has_to_wake(asleep)
+    }
+}
+
+/// Where an entry begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    head: u64,
+    sequence: u64,
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The side that fills a ring.
+
+use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
+use crate::sleep::Rung;
+use crate::{Fault, Header, Kind, Local, Remote};
+
+/// An empty ring goes on at its start once this much of it has been passed, so that a dialogue of
+/// short messages stays in few cache lines however large the ring is.
+const REWIND_BYTES: u64 = 4096;
+
+/// Where a sender is: plain values that may be kept anywhere, and taken up by another process of
+/// the same side.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct SenderCursor {
+    /// Bytes spent since the start.
+    tail: u64,
+    /// Bytes spent when the ring as it is now began: not zero once it has moved.
+    base: u64,
+    /// Bytes given back since the start, as last seen.
+    given_back: u64,
+    /// Entries since the start.
+    sequence: u64,
+    /// The sleep of the receiver from which it was woken last.
+    rung: Rung,
+}
+
+/// The sending side of a ring: the ring and its own notes lie in memory `R` of the other side, the
+/// receiver's notes in memory `L` of its own.
+#[derive(Debug)]
+pub struct Sender<R, L> {
+    ring: R,
+    notes: R,
+    receiver: L,
+    mask: u64,
+    cursor: SenderCursor,
+    staged: Option<Staged>,
+    sleeps: u64,
+}
+
+/// Entries that are complete but for the header of the first: they are seen all at once.
+#[derive(Clone, Copy, Debug)]
+struct Staged {
+    at: usize,
+    header: Header,
+}
+
+/// Why nothing was put into a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Full {
+    /// The receiver has to give something back first.
+    NoCredit,
+    /// No entry of this ring can be as long.
+    TooLong,
+    /// The receiver broke the protocol.
+    Fault(Fault),
+}
+
+impl From<Fault> for Full {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl<R: Remote, L: Local> Sender<R, L> {
+    /// A sender that goes on where `cursor` says; at the start with the default.
+    ///
+    /// `None` if a ring cannot have that capacity ([`layout::is_capacity`]).
+    ///
+    /// # Safety
+    /// `ring` has `capacity` bytes, the others [`layout::NOTES_BYTES`] each; all was zero when the
+    /// ring began.
+    pub unsafe fn new(
+        ring: R,
+        notes: R,
+        receiver: L,
+        capacity: usize,
+        cursor: SenderCursor,
+    ) -> Option<Self> {
+        let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
+        Some(Self { ring, notes, receiver, mask, cursor, staged: None, sleeps: 0 })
+    }
+
+    /// Where it is. What is staged is not part of it.
+    pub fn cursor(&self) -> SenderCursor {
+        self.cursor
+    }
+
+    /// The bytes of the ring.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        (self.mask + 1) as usize
+    }
+
+    /// The longest payload that an entry can have now, in one piece and without wasting more of the
+    /// end of the ring than a header; asks for news of credits only if that is less than `wanted`.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol.
+    #[inline]
+    pub fn room(&mut self, wanted: usize) -> Result<usize, Fault> {
+        // Where only a header fits, an entry goes to the start.
+        let (skipped, piece) = match self.to_end() {
+            HEADER_BYTES => (HEADER_BYTES, self.capacity()),
+            to_end => (0, to_end),
+        };
+        let kept = skipped + HEADER_BYTES;
+        let mut credits = self.credits();
+        if credits < entry_bytes(wanted).min(piece) + kept {
+            self.take_credits()?;
+            credits = self.credits();
+        }
+        Ok(piece.min(credits.saturating_sub(kept)).saturating_sub(HEADER_BYTES))
+    }
+
+    /// Puts an entry behind the last one, in one piece, without making it seen: what is staged is
+    /// seen at once, when it is [published](Self::publish).
+    ///
+    /// The parts of the payload are joined.
+    ///
+    /// # Errors
+    /// There is no room now, or never will be, or the receiver broke the protocol. Then nothing
+    /// has changed.
+    #[inline]
+    pub fn stage(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<(), Full> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        if length > layout::payload_max(self.capacity()) {
+            return Err(Full::TooLong);
+        }
+        let entry = entry_bytes(length);
+        let to_end = self.to_end();
+        let skipped = if entry > to_end { to_end } else { 0 };
+        let cost = skipped + entry + HEADER_BYTES;
+        if self.credits() < cost {
+            self.take_credits()?;
+            if self.credits() < cost {
+                let never = cost > self.capacity();
+                return Err(if never { Full::TooLong } else { Full::NoCredit });
+            }
+        }
+        if skipped != 0 {
+            self.wrap(skipped);
+        } else if self.at() as u64 >= REWIND_BYTES && self.is_drained()? {
+            // The place of the next header and the rest of the ring are the sender's, all of it.
+            let rest = self.to_end();
+            if rest + cost <= self.capacity() {
+                self.wrap(rest);
+            }
+        }
+        let at = self.at();
+        let mut place = at + HEADER_BYTES;
+        // SAFETY: the entry ends inside the ring, and `take_credits` has seen to it that it is the
+        // sender's, the terminator's place behind it as well.
+        unsafe {
+            self.ring.set(self.offset(self.cursor.tail + entry as u64), 0);
+            for part in parts {
+                self.ring.write(place, part);
+                place += part.len();
+            }
+        }
+        self.append(Header { kind, length: length as u32, sequence: 0 }, entry);
+        Ok(())
+    }
+
+    /// Makes seen what is staged. True: the receiver sleeps and has to be woken.
+    #[inline]
+    #[must_use = "a receiver that sleeps has to be woken"]
+    pub fn publish(&mut self) -> bool {
+        let Some(staged) = self.staged.take() else { return false };
+        // SAFETY: where an entry was staged.
+        unsafe { self.ring.store(staged.at, staged.header.word()) };
+        self.ring.barrier();
+        // SAFETY: inside the notes.
+        let asleep = unsafe { self.receiver.load(ASLEEP) };
+        self.cursor.rung.has_to_wake(asleep)
+    }
+
+    /// Stages and publishes one entry. True: the receiver sleeps and has to be woken.
+    ///
+    /// # Errors
+    /// See [`stage`](Self::stage).
+    #[inline]
+    pub fn send(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<bool, Full> {
+        self.stage(kind, parts)?;
+        Ok(self.publish())
+    }
+
+    /// Goes on in other memory, which is zero and which `name` tells the receiver. True: the
+    /// receiver sleeps and has to be woken. The memory until now is the receiver's until it says
+    /// that it has [left](Self::has_left) it.
+    ///
+    /// # Errors
+    /// See [`stage`](Self::stage); [`Full::TooLong`] if a ring cannot have that capacity. Then the
+    /// ring stays where it is, and `ring` is dropped.
+    ///
+    /// # Safety
+    /// `ring` has `capacity` bytes, all zero.
+    pub unsafe fn move_to(&mut self, ring: R, capacity: usize, name: u64) -> Result<bool, Full> {
+        if !layout::is_capacity(capacity) {
+            return Err(Full::TooLong);
+        }
+        let wake = self.send(Kind::Move, &[&name.to_ne_bytes()])?;
+        self.ring = ring;
+        self.mask = capacity as u64 - 1;
+        self.cursor.base = self.cursor.tail;
+        Ok(wake)
+    }
+
+    /// Whether the receiver has gone on in the memory that the ring was moved to last.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol.
+    pub fn has_left(&mut self) -> Result<bool, Fault> {
+        self.take_credits()?;
+        Ok(self.cursor.given_back >= self.cursor.base)
+    }
+
+    /// Whether the receiver has given back everything: so it has read everything. It may have, and
+    /// hold back up to half of the ring.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol.
+    #[inline]
+    pub fn is_drained(&mut self) -> Result<bool, Fault> {
+        self.take_credits()?;
+        Ok(self.cursor.given_back == self.cursor.tail)
+    }
+
+    /// Tells the receiver that this side sleeps until it gets credits; see [`sleep`](crate::sleep).
+    pub fn announce_sleep(&mut self) {
+        self.sleeps |= 1;
+        self.note_sleep();
+    }
+
+    /// Takes back [`announce_sleep`](Self::announce_sleep).
+    pub fn announce_awake(&mut self) {
+        self.sleeps += self.sleeps & 1;
+        self.note_sleep();
+    }
+
+    fn note_sleep(&mut self) {
+        // SAFETY: inside the notes.
+        unsafe { self.notes.store(ASLEEP, self.sleeps) };
+        self.notes.barrier();
+    }
+
+    /// Spends what is left before the end of the ring.
+    fn wrap(&mut self, skipped: usize) {
+        // SAFETY: the caller has seen that there are credits for more than that. The receiver may
+        // look at the start as soon as it sees the wrap: there is no header yet.
+        unsafe { self.ring.set(0, 0) };
+        self.append(Header { kind: Kind::Wrap, length: 0, sequence: 0 }, skipped);
+    }
+
+    /// Counts an entry that is in place, but for its header, which is written unless it is the
+    /// first that is staged.
+    #[inline]
+    fn append(&mut self, header: Header, bytes: usize) {
+        let header = Header { sequence: self.cursor.sequence as u16, ..header };
+        let at = self.at();
+        match self.staged {
+            None => self.staged = Some(Staged { at, header }),
+            // SAFETY: where the terminator of the entry before is.
+            Some(_) => unsafe { self.ring.set(at, header.word()) },
+        }
+        self.cursor.sequence += 1;
+        self.cursor.tail += bytes as u64;
+    }
+
+    #[inline]
+    fn offset(&self, total: u64) -> usize {
+        ((total - self.cursor.base) & self.mask) as usize
+    }
+
+    /// Where the next header will be.
+    #[inline]
+    fn at(&self) -> usize {
+        self.offset(self.cursor.tail)
+    }
+
+    /// The bytes from there to the end of the ring: at least 8.
+    #[inline]
+    fn to_end(&self) -> usize {
+        self.capacity() - self.at()
+    }
+
+    /// What may be overwritten. What is in the memory before a move costs none of this one.
+    #[inline]
+    fn credits(&self) -> usize {
+        let free_from = self.cursor.given_back.max(self.cursor.base);
+        (self.mask + 1 - (self.cursor.tail - free_from)) as usize
+    }
+
+    /// Takes the receiver's word for what it gave back, if it can be true.
+    #[inline]
+    fn take_credits(&mut self) -> Result<(), Fault> {
+        // SAFETY: inside the notes.
+        let claimed = unsafe { self.receiver.load(GIVEN_BACK) };
+        let SenderCursor { given_back: before, tail: sent, .. } = self.cursor;
+        if claimed < before || claimed > sent {
+            return Err(Fault::Credits { before, claimed, sent });
+        }
+        self.cursor.given_back = claimed;
+        Ok(())
+    }
+}
