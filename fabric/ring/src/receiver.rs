@@ -28,6 +28,8 @@ pub struct ReceiverCursor {
     pub(crate) ended: bool,
     /// The sleep of the sender from which it was woken last.
     rung: Rung,
+    /// How often this side has gone to sleep or woken up. Odd: it sleeps.
+    sleeps: u64,
 }
 
 /// The receiving side of a ring: the ring and the sender's notes lie in memory `L` of its own, its
@@ -39,7 +41,6 @@ pub struct Receiver<L, R> {
     sender: L,
     mask: u64,
     cursor: ReceiverCursor,
-    sleeps: u64,
 }
 
 /// An entry at the head of a ring.
@@ -69,7 +70,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         cursor: ReceiverCursor,
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
-        Some(Self { ring, notes, sender, mask, cursor, sleeps: 0 })
+        Some(Self { ring, notes, sender, mask, cursor })
     }
 
     /// Where it is.
@@ -186,20 +187,20 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     /// see [`sleep`](crate::sleep). True: the sender sleeps and has to be woken.
     #[must_use = "a sender that sleeps has to be woken"]
     pub fn announce_sleep(&mut self) -> bool {
-        self.sleeps |= 1;
+        self.cursor.sleeps |= 1;
         self.note_sleep();
         if self.to_give_back() > 0 { self.give_back() } else { false }
     }
 
     /// Takes back [`announce_sleep`](Self::announce_sleep).
     pub fn announce_awake(&mut self) {
-        self.sleeps += self.sleeps & 1;
+        self.cursor.sleeps += self.cursor.sleeps & 1;
         self.note_sleep();
     }
 
     fn note_sleep(&mut self) {
         // SAFETY: inside the notes.
-        unsafe { self.notes.store(ASLEEP, self.sleeps) };
+        unsafe { self.notes.store(ASLEEP, self.cursor.sleeps) };
         self.notes.barrier();
     }
 

@@ -24,6 +24,8 @@ pub struct SenderCursor {
     sequence: u64,
     /// The sleep of the receiver from which it was woken last.
     rung: Rung,
+    /// How often this side has gone to sleep or woken up. Odd: it sleeps.
+    sleeps: u64,
 }
 
 /// The sending side of a ring: the ring and its own notes lie in memory `R` of the other side, the
@@ -36,7 +38,6 @@ pub struct Sender<R, L> {
     mask: u64,
     cursor: SenderCursor,
     staged: Option<Staged>,
-    sleeps: u64,
 }
 
 /// Entries that are complete but for the header of the first: they are seen all at once.
@@ -79,7 +80,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         cursor: SenderCursor,
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
-        Some(Self { ring, notes, receiver, mask, cursor, staged: None, sleeps: 0 })
+        Some(Self { ring, notes, receiver, mask, cursor, staged: None })
     }
 
     /// Where it is. What is staged is not part of it.
@@ -229,19 +230,19 @@ impl<R: Remote, L: Local> Sender<R, L> {
 
     /// Tells the receiver that this side sleeps until it gets credits; see [`sleep`](crate::sleep).
     pub fn announce_sleep(&mut self) {
-        self.sleeps |= 1;
+        self.cursor.sleeps |= 1;
         self.note_sleep();
     }
 
     /// Takes back [`announce_sleep`](Self::announce_sleep).
     pub fn announce_awake(&mut self) {
-        self.sleeps += self.sleeps & 1;
+        self.cursor.sleeps += self.cursor.sleeps & 1;
         self.note_sleep();
     }
 
     fn note_sleep(&mut self) {
         // SAFETY: inside the notes.
-        unsafe { self.notes.store(ASLEEP, self.sleeps) };
+        unsafe { self.notes.store(ASLEEP, self.cursor.sleeps) };
         self.notes.barrier();
     }
 
