@@ -149,8 +149,8 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         length
     }
 
-    /// Takes the entry at the head, which has to be that which [`peek`](Self::peek) gave last. True:
-    /// the sender sleeps and has to be woken, for it has credits now.
+    /// Takes the entry at the head, which has to be that which [`peek`](Self::peek) gave last.
+    /// True: the sender sleeps and has to be woken, for it has credits now.
     #[inline]
     #[must_use = "a sender that sleeps has to be woken"]
     pub fn take(&mut self, entry: &Entry) -> bool {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where in a segment two rings lie, one for each direction, and what they may grow into.
+//!
+//! | offset | what |
+//! |---|---|
+//! | 0, 512 | notes of both ends of the ring to the second side, and of that to the first |
+//! | 1024, 1152 | a word of the first side and one of the second: what they will do no more |
+//! | 4096 | the areas of the ring to the second side, each twice as large as that before it |
+//! | behind | the areas of the ring to the first side |
+//!
+//! A ring begins in its first area and may move to the next one when that is full; an area is used
+//! once. Pages that nobody has touched take no memory, so room to grow costs nothing.
+
+use super::Memory;
+use super::segment::Segment;
+use crate::error::Error;
+use freeport_ring::layout::{NOTES_BYTES, is_capacity};
+use freeport_ring::{Receiver, Sender};
+
+/// Where the notes of the two directions are.
+const NOTES: [usize; 2] = [0, 512];
+/// Where the words of the two sides are.
+const STATES: [usize; 2] = [1024, 1152];
+/// Where the rings begin.
+const RINGS: usize = 4096;
+
+/// Which of the two sides of a connection a process is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Who began, and made the segment.
+    First = 0,
+    /// The other one.
+    Second = 1,
+}
+
+impl Side {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+}
+
+/// The sizes of a connection's rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    capacity: usize,
+    areas: u32,
+}
+
+/// A sender and a receiver in a segment.
+pub type Ends = (Sender<Memory, Memory>, Receiver<Memory, Memory>);
+
+impl Layout {
+    /// Rings of `capacity` bytes that may grow to `capacity_max`, both ways; `None` if a ring
+    /// cannot have those.
+    pub fn new(capacity: u64, capacity_max: u64) -> Option<Self> {
+        let first = usize::try_from(capacity).ok().filter(|bytes| is_capacity(*bytes))?;
+        let last = usize::try_from(capacity_max).ok().filter(|bytes| is_capacity(*bytes))?;
+        let areas = (last / first).checked_ilog2()? + 1;
+        Some(Self { capacity: first, areas })
+    }
+
+    /// How many areas each direction has.
+    pub fn areas(&self) -> u32 {
+        self.areas
+    }
+
+    /// How large an area is.
+    pub fn capacity(&self, area: u32) -> usize {
+        self.capacity << area
+    }
+
+    /// What a segment has to have.
+    pub fn segment_bytes(&self) -> usize {
+        RINGS + 2 * self.direction_bytes()
+    }
+
+    /// Where an area of the ring to a side is.
+    pub fn area(&self, to: Side, area: u32) -> usize {
+        RINGS + to.other() as usize * self.direction_bytes() + (self.capacity << area)
+            - self.capacity
+    }
+
+    /// The ends of a side at the start.
+    ///
+    /// # Errors
+    /// None, if the segment has [`segment_bytes`](Self::segment_bytes).
+    pub fn ends(&self, segment: &Segment, side: Side, fenced: bool) -> Result<Ends, Error> {
+        let to_other = self.direction(segment, side.other(), fenced)?;
+        let to_this = self.direction(segment, side, fenced)?;
+        let capacity = self.capacity;
+        // SAFETY: `direction` has looked at the sizes; a segment is zero when it is made.
+        let ends = unsafe {
+            let [ring, sender, receiver] = to_other;
+            let sending = Sender::new(ring, sender, receiver, capacity, Default::default());
+            let [ring, sender, receiver] = to_this;
+            let receiving = Receiver::new(ring, receiver, sender, capacity, Default::default());
+            sending.zip(receiving)
+        };
+        ends.ok_or_else(|| self.outside(segment))
+    }
+
+    /// The first area of a direction, the notes of its sender, and those of its receiver.
+    fn direction(&self, segment: &Segment, to: Side, fenced: bool) -> Result<[Memory; 3], Error> {
+        let notes = NOTES[to.other() as usize];
+        let at = |offset, bytes| self.memory(segment, offset, bytes, fenced);
+        let ring = at(self.area(to, 0), self.capacity)?;
+        Ok([ring, at(notes, NOTES_BYTES)?, at(notes + NOTES_BYTES, NOTES_BYTES)?])
+    }
+
+    /// The word in which a side says what it will do no more.
+    ///
+    /// # Errors
+    /// See [`ends`](Self::ends).
+    pub fn state(&self, segment: &Segment, of: Side, fenced: bool) -> Result<Memory, Error> {
+        self.memory(segment, STATES[of as usize], 8, fenced)
+    }
+
+    /// A part of the segment.
+    ///
+    /// # Errors
+    /// It is not inside.
+    pub fn memory(
+        &self,
+        segment: &Segment,
+        offset: usize,
+        bytes: usize,
+        fenced: bool,
+    ) -> Result<Memory, Error> {
+        let at = segment.at(offset, bytes).ok_or_else(|| self.outside(segment))?;
+        Ok(Memory::new(at, fenced))
+    }
+
+    fn outside(&self, segment: &Segment) -> Error {
+        let (expected, found) = (self.segment_bytes() as u64, segment.bytes() as u64);
+        crate::error::HelloError::SegmentBytes { expected, found }.into()
+    }
+
+    /// All areas of one direction, in whole pages.
+    fn direction_bytes(&self) -> usize {
+        ((self.capacity << self.areas) - self.capacity).next_multiple_of(RINGS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_areas_overlap_and_all_are_inside() {
+        for (capacity, capacity_max) in [(64, 64), (64, 4096), (4096, 1 << 20), (1 << 16, 1 << 16)]
+        {
+            let layout = Layout::new(capacity, capacity_max).unwrap();
+            let mut at = RINGS;
+            for to in [Side::Second, Side::First] {
+                for area in 0..layout.areas() {
+                    assert!(layout.area(to, area) >= at);
+                    at = layout.area(to, area) + layout.capacity(area);
+                }
+            }
+            assert!(at <= layout.segment_bytes());
+            assert_eq!(layout.capacity(layout.areas() - 1) as u64, capacity_max);
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_ring_has_are_refused() {
+        for (capacity, capacity_max) in [
+            (0, 64),
+            (64, 0),
+            (63, 64),
+            (128, 64),
+            (64, 96),
+            (u64::MAX, u64::MAX),
+            (1 << 31, 1 << 31),
+            (64, 1 << 63),
+        ] {
+            assert_eq!(Layout::new(capacity, capacity_max), None, "{capacity}, {capacity_max}");
+        }
+    }
+}

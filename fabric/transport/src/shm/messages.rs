@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Messages each way between two processes.
+
+use super::hello::Purpose;
+use super::link::{For, Link, Waits};
+use super::{Memory, Options};
+use crate::error::Error;
+use crate::wait::{WaitCounts, Waiting};
+use freeport_ring::Full;
+use freeport_ring::layout::message_max;
+use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+/// One side of two streams of messages; see [`Connection`](super::Connection), with which it
+/// shares how it begins, waits and ends.
+///
+/// ```
+/// use freeport_fabric::shm::{MessageConnection, Options};
+///
+/// let (mut here, mut there) = MessageConnection::pair(&Options::default())?;
+/// here.send(&[b"in parts, ", b"but one message"])?;
+/// let mut buffer = [0; 64];
+/// assert_eq!(there.receive(&mut buffer)?, Some(25));
+/// # Ok::<(), freeport_fabric::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct MessageConnection {
+    sender: MessageSender<Memory, Memory>,
+    receiver: MessageReceiver<Memory, Memory>,
+    link: Link,
+}
+
+impl MessageConnection {
+    /// Both sides in one process.
+    ///
+    /// # Errors
+    /// The sizes cannot be, or the system refuses something.
+    pub fn pair(options: &Options) -> Result<(Self, Self), Error> {
+        let [first, second] = Link::pair(Purpose::Messages, options)?;
+        Ok((Self::new(first), Self::new(second)))
+    }
+
+    /// The first side: its options say how large the rings are.
+    ///
+    /// # Errors
+    /// The sizes cannot be, the system refuses something, or the peer does not do its part.
+    pub fn connect(stream: UnixStream, options: &Options) -> Result<Self, Error> {
+        Link::connect(stream, Purpose::Messages, options).map(Self::new)
+    }
+
+    /// The second side.
+    ///
+    /// # Errors
+    /// The peer does not do its part, or the system refuses something.
+    pub fn accept(stream: UnixStream, options: &Options) -> Result<Self, Error> {
+        Link::accept(stream, Purpose::Messages, options).map(Self::new)
+    }
+
+    fn new((link, (sender, receiver)): (Link, super::layout::Ends)) -> Self {
+        let (sender, receiver) = (MessageSender::new(sender), MessageReceiver::new(receiver));
+        Self { sender, receiver, link }
+    }
+
+    /// Sends a message that consists of these parts.
+    ///
+    /// # Errors
+    /// It is too long, or the peer has closed, or died, or broke the protocol; or time is over.
+    #[inline]
+    pub fn send(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
+        self.until(For::Room, |this| this.send_one(parts))
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// There is no room for it now, or as [`send`](Self::send).
+    #[inline]
+    pub fn try_send(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
+        self.send_one(parts)?.ok_or(Error::WouldBlock)
+    }
+
+    /// Receives the next message; gives its length, or `None` at the end.
+    ///
+    /// # Errors
+    /// It is longer than the buffer, or the peer died or broke the protocol and all messages
+    /// before that are received; or time is over.
+    #[inline]
+    pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
+        self.until(For::Data, |this| this.receive_one(into))
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// Nothing has come, or as [`receive`](Self::receive).
+    #[inline]
+    pub fn try_receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
+        self.receive_one(into)?.ok_or(Error::WouldBlock)
+    }
+
+    /// Says that this side sends nothing more. It may go on receiving.
+    ///
+    /// # Errors
+    /// The peer spoilt its doorbell.
+    pub fn shutdown(&mut self) -> Result<(), Error> {
+        self.link.end()
+    }
+
+    /// The longest message that can be sent.
+    pub fn message_max(&self) -> usize {
+        message_max(self.link.capacity_max())
+    }
+
+    /// Whether the peer still is there.
+    ///
+    /// # Errors
+    /// The system refuses to look.
+    pub fn peer_is_alive(&mut self) -> Result<bool, Error> {
+        Ok(!self.link.peer.is_gone()?)
+    }
+
+    /// Changes how this side waits.
+    pub fn set_waiting(&mut self, waiting: Waiting) {
+        self.link.waiting = waiting;
+    }
+
+    /// How this side has waited so far.
+    pub fn wait_counts(&self) -> WaitCounts {
+        self.link.counts
+    }
+
+    #[inline]
+    fn send_one(&mut self, parts: &[&[u8]]) -> Result<Option<()>, Error> {
+        self.link.check_writing()?;
+        loop {
+            self.link.grow(self.sender.ring())?;
+            match self.sender.send(parts) {
+                Ok(wake) => return self.link.wake(wake).map(Some),
+                Err(Full::Fault(fault)) => return Err(fault.into()),
+                Err(Full::NoCredit) => {
+                    self.link.was_full = true;
+                    return Ok(None);
+                }
+                Err(Full::TooLong) => {
+                    let length = parts.iter().map(|part| part.len()).sum();
+                    let longest = self.message_max();
+                    if length > longest {
+                        return Err(Error::TooLong { length, longest });
+                    }
+                    if self.link.was_full {
+                        // It could not move: there is no credit for that.
+                        return Ok(None);
+                    }
+                    self.link.was_full = true;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn receive_one(&mut self, into: &mut [u8]) -> Result<Option<Option<usize>>, Error> {
+        loop {
+            // Before the look at the ring: what was sent before the end is there.
+            let ended = self.link.peer_has_ended();
+            let done = self.receiver.receive(into)?;
+            self.link.wake(done.wake)?;
+            return match done.outcome {
+                Received::Message(length) => Ok(Some(Some(length))),
+                Received::Longer(length) => Err(Error::Longer { length, room: into.len() }),
+                Received::Nothing if ended => Ok(Some(None)),
+                Received::Nothing => Ok(None),
+                Received::End => Ok(Some(None)),
+                Received::Moved { name, entry } => {
+                    self.link.follow(self.receiver.ring(), name, &entry)?;
+                    continue;
+                }
+            };
+        }
+    }
+}
+
+impl Waits for MessageConnection {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    fn announce_sleep(&mut self, what: For) -> bool {
+        match what {
+            For::Data => self.receiver.ring().announce_sleep(),
+            For::Room => {
+                self.sender.ring().announce_sleep();
+                false
+            }
+        }
+    }
+
+    fn announce_awake(&mut self, what: For) {
+        match what {
+            For::Data => self.receiver.ring().announce_awake(),
+            For::Room => self.sender.ring().announce_awake(),
+        }
+    }
+}
+
+impl AsFd for MessageConnection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.peer.descriptor()
+    }
+}

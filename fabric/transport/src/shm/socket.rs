@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Descriptors over a Unix socket, and who sent them.
+//!
+//! The credentials of a socket are those of who made it, which for a pair that was inherited is
+//! the wrong process. So each message carries credentials of its own, which the kernel checks, and
+//! where there is such a thing (Linux 6.5) a descriptor of the process that sent it.
+
+use crate::error::Error;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::ptr;
+
+/// Descriptors that a message may carry.
+const DESCRIPTORS_MAX: usize = 4;
+
+/// `SO_PASSPIDFD` and `SCM_PIDFD`: the C library's headers do not have them everywhere.
+const SO_PASSPIDFD: i32 = 76;
+const SCM_PIDFD: i32 = 4;
+
+/// Words, so that it is aligned: descriptors, credentials and a descriptor of a process fit.
+type Control = [u64; 32];
+
+/// A message that came.
+#[derive(Debug)]
+pub struct Message {
+    /// How many bytes it has; 0: the peer hung up.
+    pub length: usize,
+    /// The descriptors that came with it.
+    pub descriptors: Vec<OwnedFd>,
+    /// The process that sent it; 0 if it is not known here.
+    pub pid: i32,
+    /// A descriptor of that process.
+    pub process: Option<OwnedFd>,
+}
+
+/// Asks the kernel to say who sends. Before the first [`receive`].
+///
+/// # Errors
+/// It refuses.
+pub fn ask_for_sender(stream: &UnixStream) -> Result<(), Error> {
+    if !set(stream, libc::SO_PASSCRED) {
+        return Err(Error::system("SO_PASSCRED"));
+    }
+    // Refused by older kernels; `receive` finds the process by its number then.
+    set(stream, SO_PASSPIDFD);
+    Ok(())
+}
+
+fn set(stream: &UnixStream, option: i32) -> bool {
+    let on = 1_i32;
+    let length = size_of::<i32>() as u32;
+    // SAFETY: an option that is an int.
+    unsafe {
+        let value = (&raw const on).cast();
+        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, option, value, length) == 0
+    }
+}
+
+/// Sends bytes and descriptors as one message.
+///
+/// # Errors
+/// The system refuses, or the peer has hung up.
+pub fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
+    assert!(descriptors.len() <= DESCRIPTORS_MAX, "no message has more");
+    // SAFETY: no memory is passed.
+    let me =
+        unsafe { libc::ucred { pid: libc::getpid(), uid: libc::getuid(), gid: libc::getgid() } };
+    let mut control: Control = [0; 32];
+    let mut part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+    // SAFETY: all zero is a value of it.
+    let mut header: libc::msghdr = unsafe { zeroed() };
+    header.msg_iov = &mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of::<Control>();
+    // SAFETY: `control` is aligned and has room for both; each is written inside its message.
+    unsafe {
+        let mut used = 0;
+        let mut at = libc::CMSG_FIRSTHDR(&header);
+        used += put(at, libc::SCM_CREDENTIALS, std::slice::from_ref(&me));
+        if !descriptors.is_empty() {
+            at = libc::CMSG_NXTHDR(&header, at);
+            used += put(at, libc::SCM_RIGHTS, descriptors);
+        }
+        header.msg_controllen = used;
+    }
+    // SAFETY: the header and all it points to live until then.
+    let sent = unsafe { libc::sendmsg(stream.as_raw_fd(), &header, libc::MSG_NOSIGNAL) };
+    match usize::try_from(sent) {
+        Ok(sent) if sent == bytes.len() => Ok(()),
+        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Writes a control message; gives the room that it takes.
+///
+/// # Safety
+/// There is that much room at `at`.
+unsafe fn put<T>(at: *mut libc::cmsghdr, kind: i32, items: &[T]) -> usize {
+    let bytes = size_of_val(items) as u32;
+    // SAFETY: there is room, says the caller.
+    unsafe {
+        (*at).cmsg_level = libc::SOL_SOCKET;
+        (*at).cmsg_type = kind;
+        (*at).cmsg_len = libc::CMSG_LEN(bytes) as usize;
+        ptr::copy_nonoverlapping(items.as_ptr(), libc::CMSG_DATA(at).cast(), items.len());
+        libc::CMSG_SPACE(bytes) as usize
+    }
+}
+
+/// Receives one message, or as much of it as there is room for.
+///
+/// # Errors
+/// The system refuses, it takes longer than the socket's time-out, or more descriptors came than
+/// any message has.
+pub fn receive(stream: &UnixStream, into: &mut [u8]) -> io::Result<Message> {
+    let mut control: Control = [0; 32];
+    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: all zero is a value of it.
+    let mut header: libc::msghdr = unsafe { zeroed() };
+    header.msg_iov = &mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of::<Control>();
+    // SAFETY: the header and all it points to live until then.
+    let length = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut header, libc::MSG_CMSG_CLOEXEC) };
+    let Ok(length) = usize::try_from(length) else { return Err(io::Error::last_os_error()) };
+    let mut message = Message { length, descriptors: vec![], pid: 0, process: None };
+    // SAFETY: the kernel has filled it in.
+    unsafe { take(&header, &mut message) };
+    if header.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "more descriptors than belong to it",
+        ));
+    }
+    if message.process.is_none() && message.pid > 0 {
+        message.process = open_process(message.pid);
+    }
+    Ok(message)
+}
+
+/// Takes what came beside the bytes: from here on each descriptor has an owner.
+///
+/// # Safety
+/// `recvmsg` has filled in the header.
+unsafe fn take(header: &libc::msghdr, message: &mut Message) {
+    // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` give null or a message that is inside; each
+    // descriptor is new and nobody else's.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(header);
+        while !at.is_null() {
+            let data = libc::CMSG_DATA(at);
+            let bytes = (*at).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+            match ((*at).cmsg_level, (*at).cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
+                    for number in 0..bytes / size_of::<RawFd>() {
+                        let descriptor = data.cast::<RawFd>().add(number).read_unaligned();
+                        message.descriptors.push(OwnedFd::from_raw_fd(descriptor));
+                    }
+                }
+                (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if bytes >= size_of::<libc::ucred>() => {
+                    message.pid = data.cast::<libc::ucred>().read_unaligned().pid;
+                }
+                (libc::SOL_SOCKET, SCM_PIDFD) if bytes >= size_of::<RawFd>() => {
+                    let descriptor = data.cast::<RawFd>().read_unaligned();
+                    message.process = (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor));
+                }
+                _ => {}
+            }
+            at = libc::CMSG_NXTHDR(header, at);
+        }
+    }
+}
+
+/// A descriptor of the process with that number.
+fn open_process(pid: i32) -> Option<OwnedFd> {
+    // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
+    unsafe {
+        let descriptor = libc::syscall(libc::SYS_pidfd_open, pid, 0) as RawFd;
+        (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
+    }
+}

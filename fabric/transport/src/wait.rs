@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How a side waits: it looks again at once, then lets others have the processor between two
+//! looks, then sleeps (SocksDirect 8.2).
+//!
+//! Looking again is the fastest where the peer runs on another core; yielding where both share
+//! one; sleeping costs a system call on both sides, and nothing while nothing comes.
+
+use std::hint;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a side does what before it sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// Looks without letting go of the processor.
+    pub spins: u32,
+    /// Looks with `sched_yield` before each.
+    pub yields: u32,
+    /// How long a call waits altogether; `None`: for ever.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for Waiting {
+    /// For two sides that have a core each most of the time.
+    fn default() -> Self {
+        Self { spins: 400, yields: 40, timeout: None }
+    }
+}
+
+impl Waiting {
+    /// Sleeps as soon as there is nothing.
+    pub const SLEEP: Self = Self { spins: 0, yields: 0, timeout: None };
+    /// Never sleeps: a core for the shortest delay.
+    pub const SPIN: Self = Self { spins: u32::MAX, yields: 0, timeout: None };
+    /// Never sleeps, but lets others have the core.
+    pub const YIELD: Self = Self { spins: 0, yields: u32::MAX, timeout: None };
+}
+
+/// How a side has waited so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct WaitCounts {
+    /// Looks without letting go of the processor.
+    pub spins: u64,
+    /// Looks with `sched_yield` before.
+    pub yields: u64,
+    /// Times it went to sleep.
+    pub sleeps: u64,
+    /// Doorbells rung for the peer.
+    pub wakes: u64,
+}
+
+/// Looks between two looks at the clock and at the peer's life, for those who never sleep.
+const LOOKS_BETWEEN_CHECKS: u32 = 1 << 12;
+
+/// One time of waiting.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    policy: Waiting,
+    looks: u32,
+    since: Option<Instant>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// Look again.
+    Look,
+    /// See whether the peer lives and whether there is time left, and look again.
+    Check,
+    /// Sleep.
+    Sleep,
+}
+
+impl Wait {
+    /// Begins to wait.
+    pub(crate) fn new(policy: Waiting) -> Self {
+        Self { policy, looks: 0, since: None }
+    }
+
+    /// Waits a little, unless it is time to sleep.
+    pub(crate) fn step(&mut self, counts: &mut WaitCounts) -> Next {
+        let Waiting { spins, yields, .. } = self.policy;
+        if self.looks >= spins.saturating_add(yields) && spins.max(yields) < u32::MAX {
+            return Next::Sleep;
+        }
+        if self.looks < spins || spins == u32::MAX {
+            counts.spins += 1;
+            hint::spin_loop();
+        } else {
+            counts.yields += 1;
+            thread::yield_now();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(LOOKS_BETWEEN_CHECKS) { Next::Check } else { Next::Look }
+    }
+
+    /// What is left of the time-out, if there is one; zero when it is over. The clock runs from
+    /// the first call on: who gets what he wants while he spins reads no clock.
+    pub(crate) fn left(&mut self) -> Option<Duration> {
+        let timeout = self.policy.timeout?;
+        let since = *self.since.get_or_insert_with(Instant::now);
+        Some(timeout.saturating_sub(since.elapsed()))
+    }
+
+    /// After a sleep: begins again with looking.
+    pub(crate) fn slept(&mut self) {
+        self.looks = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spins_then_yields_then_sleeps() {
+        let mut wait = Wait::new(Waiting { spins: 3, yields: 2, timeout: None });
+        let mut counts = WaitCounts::default();
+        for _ in 0..5 {
+            assert_eq!(wait.step(&mut counts), Next::Look);
+        }
+        assert_eq!(wait.step(&mut counts), Next::Sleep);
+        assert_eq!((counts.spins, counts.yields), (3, 2));
+        wait.slept();
+        assert_eq!(wait.step(&mut counts), Next::Look);
+    }
+
+    #[test]
+    fn who_never_sleeps_looks_after_the_peer_now_and_then() {
+        for policy in [Waiting::SPIN, Waiting::YIELD] {
+            let (mut wait, mut counts) = (Wait::new(policy), WaitCounts::default());
+            let steps = (0..3 * LOOKS_BETWEEN_CHECKS).map(|_| wait.step(&mut counts));
+            let checks = steps.filter(|next| {
+                assert_ne!(*next, Next::Sleep);
+                *next == Next::Check
+            });
+            assert_eq!(checks.count(), 3);
+            assert_eq!(counts.spins > 0, policy == Waiting::SPIN);
+            assert_eq!(counts.yields > 0, policy == Waiting::YIELD);
+        }
+    }
+
+    #[test]
+    fn time_runs_out() {
+        let timeout = Some(Duration::ZERO);
+        assert_eq!(Wait::new(Waiting { timeout, ..Waiting::SLEEP }).left(), Some(Duration::ZERO));
+        assert_eq!(Wait::new(Waiting::SLEEP).left(), None);
+    }
+}

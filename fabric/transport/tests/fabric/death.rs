@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One of two processes is killed at any point: the other one learns of it, and nothing is left.
+
+use crate::support::Player;
+use fastrand::Rng;
+use freeport_fabric::Error;
+use freeport_fabric::shm::{Connection, Options};
+use freeport_fabric::wait::Waiting;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The bound within which a death is noticed. It is a promise, and ten times what it takes; only a
+/// machine that stands still breaks it.
+const BOUND: Duration = Duration::from_millis(50);
+
+/// The second process, until it is killed.
+pub fn play(part: &str, stream: UnixStream) {
+    if part == "leaves nothing" {
+        return many_are_killed();
+    }
+    let options = Options { waiting: Waiting::SLEEP, ..Options::default() };
+    let mut connection = Connection::accept(stream, &options).expect("an offer");
+    let mut buffer = [0; 1000];
+    loop {
+        if part == "stands still" {
+            thread::park();
+            continue;
+        }
+        let count = connection.read(&mut buffer).expect("the other side outlives this one");
+        connection.write_all(&buffer[..count]).expect("the other side outlives this one");
+    }
+}
+
+fn start(part: &str) -> (Player, Connection) {
+    let (player, stream) = Player::start(&format!("death {part}"));
+    let options = Options { capacity: 4096, capacity_max: 1 << 16, ..Options::default() };
+    let options = Options { waiting: Waiting::SLEEP, ..options };
+    let connection = Connection::connect(stream, &options).expect("an answer");
+    (player, connection)
+}
+
+/// What this process has of segments and descriptors.
+fn holdings() -> (usize, usize) {
+    let maps = fs::read_to_string("/proc/self/maps").expect("the maps of this process");
+    let segments = maps.lines().filter(|line| line.contains("freeport-segment")).count();
+    (segments, fs::read_dir("/proc/self/fd").expect("its descriptors").count())
+}
+
+/// How long it takes to notice that a peer was killed, asleep in a read or in a write.
+fn notices_after(writes: bool) -> Duration {
+    let (mut player, mut connection) = start("stands still");
+    let sleeper = thread::spawn(move || {
+        let error = if writes {
+            loop {
+                if let Err(error) = connection.write(&[0; 1000]) {
+                    break error;
+                }
+            }
+        } else {
+            connection.read(&mut [0; 1000]).expect_err("it never writes")
+        };
+        (error, Instant::now())
+    });
+    thread::sleep(Duration::from_millis(20));
+    let killed = Instant::now();
+    player.kill();
+    let (error, noticed) = sleeper.join().expect("the sleeper wakes up");
+    assert!(matches!(error, Error::PeerDied { pid } if pid == player.pid()), "{error}");
+    noticed - killed
+}
+
+#[test]
+fn a_peer_that_is_killed_is_noticed_at_once_by_a_sleeper() {
+    for writes in [false, true] {
+        // The best of some: a machine that is busy with something else is no fault of ours.
+        let shortest = (0..5).map(|_| notices_after(writes)).min();
+        assert!(shortest < Some(BOUND), "noticed after {shortest:?}, writes: {writes}");
+    }
+}
+
+#[test]
+fn a_peer_that_is_killed_anywhere_is_an_error_and_leaves_nothing() {
+    // In a process in which no other test opens anything.
+    Player::start("death leaves nothing").0.ends_well();
+}
+
+fn many_are_killed() {
+    let mut random = Rng::with_seed(11);
+    // What a first connection makes for ever is not counted.
+    drop(start("echoes"));
+    let before = holdings();
+    for round in 0..30 {
+        let (mut player, mut connection) = start("echoes");
+        let patience = Duration::from_micros(random.u64(..3000));
+        let killer = thread::spawn(move || {
+            thread::sleep(patience);
+            player.kill();
+        });
+        let mut buffer = vec![0; 5000];
+        let error = loop {
+            let length = random.usize(1..2000);
+            let written = connection.write_all(&buffer[..length]);
+            let done = written.and_then(|()| connection.read(&mut buffer));
+            match done {
+                Ok(count) => assert!(count > 0, "round {round}: an end that nobody wrote"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::PeerDied { .. }), "round {round}: {error}");
+        assert!(!connection.peer_is_alive().expect("a look"));
+        killer.join().expect("the killer is content");
+    }
+    assert_eq!(holdings(), before, "segments mapped, descriptors open");
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the fabric between threads, between processes, and against peers that die or lie.
+
+mod connections;
+mod death;
+mod hostile;
+mod support;
+
+/// What a second process does: nothing, unless it was started as one.
+#[test]
+fn player() {
+    let Some((part, stream)) = support::part() else { return };
+    let (module, part) = part.split_once(' ').expect("a module and its part");
+    match module {
+        "connections" => connections::play(part, stream),
+        "death" => death::play(part, stream),
+        other => panic!("no module {other}"),
+    }
+}
