@@ -22,6 +22,26 @@ pub enum Kind {
     Modelled,
 }
 
+/// What the subjects of a case have to work on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Traffic {
+    /// Frames of a network.
+    Frames {
+        /// Bytes of each, without the frame check sequence.
+        frame_bytes: usize,
+    },
+    /// Messages between processes.
+    Messages {
+        /// Bytes of each.
+        message_bytes: usize,
+        /// Where the processes of a pair are.
+        placement: &'static str,
+        /// Pairs of processes at once.
+        pairs: usize,
+    },
+}
+
 /// One figure beside its peer's. The names are those of the JSON lines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Line {
@@ -29,19 +49,20 @@ pub struct Line {
     pub bench: String,
     /// What was done.
     pub case: String,
-    /// On frames of how many bytes, without the frame check sequence.
-    pub frame_bytes: usize,
+    /// On what.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// What is counted.
     pub metric: String,
     /// In what.
     pub unit: String,
     /// See [`Kind`].
     pub kind: Kind,
-    /// The figure: the median.
+    /// The figure: the median, unless the metric says otherwise.
     pub value: f64,
-    /// The median of the rounds.
+    /// The median of the rounds, or of the single times.
     pub p50: f64,
-    /// What 99 of a hundred rounds reached.
+    /// What 99 of a hundred of them reached.
     pub p99: f64,
     /// With whom it is compared; none where the peer cannot run.
     pub peer: Option<String>,
@@ -83,7 +104,7 @@ impl CaseResult {
         let alone = Line {
             bench: self.bench.clone(),
             case: self.case.clone(),
-            frame_bytes: self.frame_bytes,
+            traffic: Traffic::Frames { frame_bytes: self.frame_bytes },
             metric: self.metric.clone(),
             unit: "packets/s".into(),
             kind: Kind::Measured,

@@ -6,7 +6,7 @@ use super::site::{App, BULK, HTTP, LATE_HTTP, Site, Way, rule};
 use crate::network::bulk::{self, Direction, Transfer};
 use crate::network::http::{Connection, Connections, Load};
 use crate::network::{Launch, PATIENCE, until};
-use crate::report::{Kind, Line};
+use crate::report::{Kind, Line, Traffic};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,7 +101,7 @@ impl Live {
         let line = |metric: &str, unit: &str, value: f64| Line {
             bench: "apps".into(),
             case: "firewall-live-rule".into(),
-            frame_bytes: super::results::FRAME_BYTES,
+            traffic: Traffic::Frames { frame_bytes: super::results::FRAME_BYTES },
             metric: metric.into(),
             unit: unit.into(),
             kind: Kind::Measured,

@@ -3,7 +3,7 @@
 
 use super::measure::{METRICS, Metric, Round};
 use crate::machine::Machine;
-use crate::report::{Kind, Line, quoted};
+use crate::report::{Kind, Line, Traffic, quoted};
 
 /// The longest frames: those of bulk transfers.
 pub const FRAME_BYTES: usize = 1_514;
@@ -72,7 +72,7 @@ impl AppResult {
             let own = Line {
                 bench: "apps".into(),
                 case: self.app.into(),
-                frame_bytes: FRAME_BYTES,
+                traffic: Traffic::Frames { frame_bytes: FRAME_BYTES },
                 metric: metric.name.into(),
                 unit: metric.unit.into(),
                 kind: Kind::Measured,
