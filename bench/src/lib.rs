@@ -2,8 +2,11 @@
 //! The measuring harness: Freeport and its peers do the same work in turn on the same machine.
 
 pub mod apps;
+pub mod chart;
+pub mod fabric;
 mod folder;
 pub mod harness;
+pub mod histogram;
 pub mod kernel;
 pub mod machine;
 mod namespace;
@@ -32,6 +35,8 @@ enum Bench {
     Apps(apps::Arguments),
     /// A port on an interface, beside a forwarder written for nothing else
     Ports(ports::Arguments),
+    /// Bytes between two processes, beside the kernel's sockets and pipes
+    Fabric(fabric::Arguments),
 }
 
 /// What there is to print.
@@ -44,13 +49,19 @@ pub struct Output {
 }
 
 /// Measures what the command line asks for; Freeport's elements are in the folders of the library.
+/// A bench of many measurements tells `progress` which it is at.
 ///
 /// # Errors
 /// What kept Freeport from running.
-pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
+pub fn run(
+    arguments: &Arguments,
+    library: &[PathBuf],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Output> {
     match &arguments.bench {
         Bench::Nf(arguments) => nf::run(arguments, library),
         Bench::Apps(arguments) => apps::run(arguments, library),
         Bench::Ports(arguments) => ports::run(arguments),
+        Bench::Fabric(arguments) => fabric::run(arguments, progress),
     }
 }

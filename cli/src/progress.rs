@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A receiver that tells on standard error how far a long run is, and keeps batches small if asked.
+//! How far something long is, told in one line on standard error: by itself, and by a receiver,
+//! which also keeps batches small if asked.
 
 use freeport_nic::port::{Batch, PortError, Receive};
 use std::io::{IsTerminal, Write};
@@ -9,35 +10,66 @@ use std::time::{Duration, Instant};
 const QUIET_FOR: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(500);
 
+/// A line that is written over: nothing in the first two seconds, and nothing where nobody looks.
+pub struct ProgressLine {
+    started: Instant,
+    told: Option<Instant>,
+}
+
+impl Default for ProgressLine {
+    fn default() -> Self {
+        Self { started: Instant::now(), told: None }
+    }
+}
+
+impl ProgressLine {
+    /// Whether a line would be shown now.
+    fn is_due(&self) -> bool {
+        let is_late = self.told.is_none_or(|told| told.elapsed() >= EVERY);
+        is_late && self.started.elapsed() >= QUIET_FOR && std::io::stderr().is_terminal()
+    }
+
+    /// Shows how far it is.
+    pub fn tell(&mut self, line: &str) {
+        if !self.is_due() {
+            return;
+        }
+        eprint!("\r{line} \x1b[K");
+        // A progress line that cannot be shown is no reason to stop.
+        let _ = std::io::stderr().flush();
+        self.told = Some(Instant::now());
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        if self.told.is_some() {
+            eprintln!();
+        }
+    }
+}
+
 /// Wraps the receiver of an outer end.
 pub struct Progress<P> {
     inner: P,
     most: usize,
     frames: u64,
-    started: Instant,
-    told: Instant,
-    has_told: bool,
+    line: ProgressLine,
 }
 
 impl<P> Progress<P> {
     /// Lends at most `most` frames at a time.
     pub fn new(inner: P, most: usize) -> Self {
-        let now = Instant::now();
-        Self { inner, most, frames: 0, started: now, told: now, has_told: false }
+        Self { inner, most, frames: 0, line: ProgressLine::default() }
     }
 
     fn tell(&mut self) {
-        let elapsed = self.started.elapsed();
-        if elapsed < QUIET_FOR || self.told.elapsed() < EVERY || !std::io::stderr().is_terminal() {
-            return;
+        if self.line.is_due() {
+            let seconds = self.line.started.elapsed().as_secs_f64();
+            let rate = self.frames as f64 / seconds;
+            let line = format!("{} frames in {seconds:.1} s, {rate:.0} a second", self.frames);
+            self.line.tell(&line);
         }
-        let seconds = elapsed.as_secs_f64();
-        let rate = self.frames as f64 / seconds;
-        eprint!("\r{} frames in {seconds:.1} s, {rate:.0} a second \x1b[K", self.frames);
-        // A progress line that cannot be shown is no reason to stop.
-        let _ = std::io::stderr().flush();
-        self.told = Instant::now();
-        self.has_told = true;
     }
 }
 
@@ -59,13 +91,5 @@ impl<P: Receive> Receive for Progress<P> {
 
     fn lost(&self) -> u64 {
         self.inner.lost()
-    }
-}
-
-impl<P> Drop for Progress<P> {
-    fn drop(&mut self) {
-        if self.has_told {
-            eprintln!();
-        }
     }
 }

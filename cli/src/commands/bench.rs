@@ -2,6 +2,7 @@
 //! `freeport bench`: measures Freeport beside its peers.
 
 use crate::library::LibraryArguments;
+use crate::progress::ProgressLine;
 use clap::Args;
 use std::process::ExitCode;
 
@@ -21,7 +22,12 @@ pub struct Arguments {
 /// What kept Freeport from running.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     eprintln!("measuring; this takes a while");
-    let output = freeport_bench::run(&arguments.bench, &arguments.library.folders())?;
+    let mut progress = ProgressLine::default();
+    let output =
+        freeport_bench::run(&arguments.bench, &arguments.library.folders(), &mut |step| {
+            progress.tell(step);
+        })?;
+    drop(progress);
     eprint!("{}", output.notes);
     print!("{}", output.text);
     Ok(ExitCode::SUCCESS)

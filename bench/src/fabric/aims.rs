@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the project wants to reach, beside what was measured. The aims are those of sockets; the
+//! rings below them have to have them in hand.
+
+use super::results::{Case, FabricResult};
+use super::subjects::{Placement, Subject};
+
+/// The sizes that aims are about.
+const SHORTEST: usize = 8;
+const SHORT: usize = 64;
+const LONG: usize = 1 << 20;
+
+/// A line for each aim of which everything was measured.
+pub fn aims(results: &[FabricResult]) -> Vec<String> {
+    let seen = Seen { results };
+    [
+        seen.against_a_cache_line(),
+        seen.against_the_best_tcp(),
+        seen.against_tcp_across(),
+        seen.on_one_core(),
+        seen.rate(),
+        seen.rate_of_tcp(),
+        seen.throughput_of_tcp(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+struct Seen<'a> {
+    results: &'a [FabricResult],
+}
+
+impl Seen<'_> {
+    fn value(&self, case: Case, placement: Placement, size: usize, who: Subject) -> Option<f64> {
+        let fits = |it: &&FabricResult| {
+            let of = it.setting;
+            (of.case, of.placement, of.size, of.pairs) == (case, placement, size, 1)
+        };
+        self.results.iter().find(fits)?.value(who)
+    }
+
+    fn trip(&self, placement: Placement, who: Subject) -> Option<f64> {
+        self.value(Case::Latency, placement, SHORT, who)
+    }
+
+    fn rate_of(&self, placement: Placement, size: usize, who: Subject) -> Option<f64> {
+        self.value(Case::Throughput, placement, size, who)
+    }
+
+    fn against_a_cache_line(&self) -> Option<String> {
+        let times = self.trip(Placement::Across, Subject::Ring)?
+            / self.trip(Placement::Across, Subject::CacheLine)?;
+        Some(at_most(times, 2.2, "times a cache line, a round trip of 64 B"))
+    }
+
+    fn against_the_best_tcp(&self) -> Option<String> {
+        let tcp = |placement| self.trip(placement, Subject::Tcp);
+        let best = tcp(Placement::Across)?.min(tcp(Placement::Same)?);
+        let times = best / self.trip(Placement::Across, Subject::Ring)?;
+        Some(at_least(times, 10.0, "times below TCP's best placement, a round trip of 64 B"))
+    }
+
+    fn against_tcp_across(&self) -> Option<String> {
+        let times = self.trip(Placement::Across, Subject::Tcp)?
+            / self.trip(Placement::Across, Subject::Ring)?;
+        Some(at_least(times, 100.0, "times below TCP across cores, a round trip of 64 B"))
+    }
+
+    fn on_one_core(&self) -> Option<String> {
+        let time = self.trip(Placement::Same, Subject::Ring)?;
+        Some(at_most(time, 2.5, "us, a round trip of 64 B on one core"))
+    }
+
+    fn rate(&self) -> Option<String> {
+        let rate = self.rate_of(Placement::Across, SHORTEST, Subject::Ring)?;
+        Some(at_least(rate, 40.0, "million messages of 8 B a second"))
+    }
+
+    fn rate_of_tcp(&self) -> Option<String> {
+        let times = self.times_tcp(SHORTEST)?;
+        Some(at_least(times, 40.0, "times TCP's best rate of messages of 8 B"))
+    }
+
+    fn throughput_of_tcp(&self) -> Option<String> {
+        let times = self.times_tcp(LONG)?;
+        Some(at_least(times, 6.0, "times TCP's best throughput of messages of 1 MiB"))
+    }
+
+    fn times_tcp(&self, size: usize) -> Option<f64> {
+        let tcp = |placement| self.rate_of(placement, size, Subject::Tcp);
+        let best = tcp(Placement::Across)?.max(tcp(Placement::Same)?);
+        Some(self.rate_of(Placement::Across, size, Subject::Ring)? / best)
+    }
+}
+
+fn at_most(value: f64, aim: f64, what: &str) -> String {
+    told(value, value <= aim, &format!("at most {aim}"), what)
+}
+
+fn at_least(value: f64, aim: f64, what: &str) -> String {
+    told(value, value >= aim, &format!("at least {aim}"), what)
+}
+
+fn told(value: f64, is_met: bool, aim: &str, what: &str) -> String {
+    let word = if is_met { "met" } else { "missed" };
+    format!("{value:.2} {what}; the aim is {aim}: {word}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::{Series, Setting};
+    use super::*;
+
+    fn result(
+        case: Case,
+        placement: Placement,
+        size: usize,
+        of: &[(Subject, f64)],
+    ) -> FabricResult {
+        let series = of.iter().map(|(subject, value)| {
+            let mut own = Series::new(*subject);
+            own.rounds.rates = vec![*value];
+            own
+        });
+        let setting = Setting { case, placement, pairs: 1, size };
+        FabricResult { setting, series: series.collect() }
+    }
+
+    #[test]
+    fn aims_are_told_of_what_was_measured() {
+        let (ring, tcp) = (Subject::Ring, Subject::Tcp);
+        let across = result(Case::Throughput, Placement::Across, 8, &[(ring, 50.0), (tcp, 0.5)]);
+        let same = result(Case::Throughput, Placement::Same, 8, &[(ring, 80.0), (tcp, 2.0)]);
+        let lines = aims(&[across.clone(), same]);
+        let rate = "50.00 million messages of 8 B a second; the aim is at least 40: met";
+        let times =
+            "25.00 times TCP's best rate of messages of 8 B; the aim is at least 40: missed";
+        assert_eq!(lines, [rate, times]);
+        assert_eq!(aims(&[across]), [rate], "TCP's best placement is not known");
+        assert!(aims(&[]).is_empty());
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Ways to move a stream of bytes between two processes, and the kernel's: sockets and pipes, with
+//! the settings that serve them best.
+
+use anyhow::{Context, Result, ensure};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+/// One end of a stream of bytes in each direction. Both ends are made before the processes are
+/// forked; each then uses one.
+pub trait Channel {
+    /// Whether bytes are moved at all, and can be checked.
+    const IS_CARRYING: bool = true;
+
+    /// Sends all of that.
+    ///
+    /// # Errors
+    /// The other side has gone, or broke the protocol.
+    fn send(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Waits for bytes, and gives how many there were: at least one.
+    ///
+    /// # Errors
+    /// As above.
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize>;
+
+    /// Waits until all that there is room for has come.
+    ///
+    /// # Errors
+    /// As above.
+    #[inline]
+    fn receive_all(&mut self, into: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        while filled < into.len() {
+            filled += self.receive(&mut into[filled..])?;
+        }
+        Ok(())
+    }
+}
+
+/// What the kernel is asked to keep of a stream, where it may be asked: a few of the longest
+/// writes.
+const KERNEL_BUFFER_BYTES: libc::c_int = 4 << 20;
+/// The most that a pipe holds, unless somebody has permitted more.
+const PIPE_BYTES: libc::c_int = 1 << 20;
+
+/// By descriptors of the kernel, whose calls block.
+pub struct Blocking<W, R> {
+    to: W,
+    from: R,
+}
+
+impl<W: Write, R: Read> Channel for Blocking<W, R> {
+    #[inline]
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.to.write_all(bytes).context("the kernel does not take it")
+    }
+
+    #[inline]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.from.read(into) {
+                Ok(0) => anyhow::bail!("the other side has gone"),
+                Ok(bytes) => return Ok(bytes),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("the kernel has nothing"),
+            }
+        }
+    }
+}
+
+/// TCP over the loopback interface, which sends small writes at once.
+pub fn tcp() -> Result<[Blocking<TcpStream, TcpStream>; 2]> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let (far, _) = listener.accept()?;
+    let ends = [near, far].map(|stream| -> Result<_> {
+        stream.set_nodelay(true)?;
+        enlarge(stream.as_raw_fd());
+        Ok(Blocking { to: stream.try_clone()?, from: stream })
+    });
+    both(ends)
+}
+
+/// A stream of the UNIX domain.
+pub fn unix() -> Result<[Blocking<UnixStream, UnixStream>; 2]> {
+    let (near, far) = UnixStream::pair()?;
+    let ends = [near, far].map(|stream| -> Result<_> {
+        enlarge(stream.as_raw_fd());
+        Ok(Blocking { to: stream.try_clone()?, from: stream })
+    });
+    both(ends)
+}
+
+/// A pipe each way.
+pub fn pipes() -> Result<[Blocking<File, File>; 2]> {
+    let [(near_from, far_to), (far_from, near_to)] = [pipe()?, pipe()?];
+    Ok([Blocking { to: near_to, from: near_from }, Blocking { to: far_to, from: far_from }])
+}
+
+fn pipe() -> Result<(File, File)> {
+    let (from, to) = std::io::pipe()?;
+    // SAFETY: numbers in, a number out.
+    let bytes = unsafe { libc::fcntl(to.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+    ensure!(bytes >= PIPE_BYTES, "a pipe cannot have {PIPE_BYTES} bytes");
+    Ok((std::os::fd::OwnedFd::from(from).into(), std::os::fd::OwnedFd::from(to).into()))
+}
+
+/// Lets a socket keep more, where that is permitted; where not, the kernel adapts TCP's buffers by
+/// itself, and others keep what is usual.
+fn enlarge(socket: RawFd) {
+    let bytes = KERNEL_BUFFER_BYTES;
+    for option in [libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE] {
+        let (value, length) = ((&raw const bytes).cast(), size_of_val(&bytes) as libc::socklen_t);
+        // SAFETY: reads a number of that length.
+        unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value, length) };
+    }
+}
+
+fn both<T>([near, far]: [Result<T>; 2]) -> Result<[T; 2]> {
+    Ok([near?, far?])
+}

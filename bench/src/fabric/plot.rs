@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The results as SVG: how many of the round trips took no longer than a time, a panel for each
+//! size and placement; and throughput over size, a panel for each placement and number of pairs.
+
+use super::results::{Case, FabricResult, Series};
+use super::subjects::Subject;
+use crate::chart::{Axis, Panel, svg};
+use crate::machine::Machine;
+use std::collections::BTreeMap;
+
+/// Panels beside each other.
+const COLUMNS: usize = 2;
+/// A round trip of a thousand may be longer than the axis is.
+const SHOWN: f64 = 0.999;
+
+/// Draws the round trips.
+pub fn latencies(results: &[FabricResult], machine: &Machine) -> String {
+    let latencies = || results.iter().filter(|it| it.setting.case == Case::Latency);
+    let shortest_first = {
+        let mut sorted: Vec<&FabricResult> = latencies().collect();
+        sorted.sort_by_key(|it| it.setting.size);
+        sorted
+    };
+    let all = || latencies().flat_map(|it| &it.series);
+    let ends = all().flat_map(|it| [it.trip_us(0.0), it.trip_us(SHOWN)]);
+    let time = Axis::logarithmic("us a round trip", ends);
+    let part = Axis { label: "part of them".into(), range: (0.0, 1.0), is_logarithmic: false };
+    let panels = shortest_first.into_iter().map(|result| Panel {
+        title: format!("{} B, {}", result.setting.size, result.setting.placement.name()),
+        x: time.clone(),
+        y: part.clone(),
+        lines: result.series.iter().map(distribution).collect(),
+    });
+    let title = "Round trips between two processes, measured: part that took no longer";
+    let names = Subject::OF_LATENCY.map(Subject::name);
+    svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, machine)
+}
+
+fn distribution(series: &Series) -> Vec<(f64, f64)> {
+    let all = series.trips.len() as f64;
+    let mut line = vec![(series.trip_us(0.0), 0.0)];
+    line.extend(series.trips.steps().map(|(time, reached)| (time / 1e3, reached as f64 / all)));
+    line
+}
+
+/// Draws the throughput.
+pub fn throughputs(results: &[FabricResult], machine: &Machine) -> String {
+    let throughputs = || results.iter().filter(|it| it.setting.case == Case::Throughput);
+    let gigabytes = |size: usize, it: &Series| it.value() * size as f64 / 1e3;
+    let size = Axis::logarithmic("bytes", throughputs().map(|it| it.setting.size as f64));
+    let all = throughputs()
+        .flat_map(|result| result.series.iter().map(move |it| gigabytes(result.setting.size, it)));
+    let speed = Axis::logarithmic("GB/s", all);
+    let mut panels: BTreeMap<(&str, usize), Vec<&FabricResult>> = BTreeMap::new();
+    for result in throughputs() {
+        let key = (result.setting.placement.name(), result.setting.pairs);
+        panels.entry(key).or_default().push(result);
+    }
+    let panels = panels.into_iter().map(|((placement, pairs), mut results)| {
+        results.sort_by_key(|it| it.setting.size);
+        let line = |subject: Subject| {
+            let point = |it: &&FabricResult| {
+                let series = it.series.iter().find(|series| series.subject == subject)?;
+                Some((it.setting.size as f64, gigabytes(it.setting.size, series)))
+            };
+            results.iter().filter_map(point).collect()
+        };
+        let pairs = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
+        Panel {
+            title: format!("{pairs}, {placement}"),
+            x: size.clone(),
+            y: speed.clone(),
+            lines: Subject::OF_THROUGHPUT.into_iter().map(line).collect(),
+        }
+    });
+    let names = Subject::OF_THROUGHPUT.map(Subject::name);
+    let title = "Messages between processes, one way, measured: medians of rounds";
+    svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, machine)
+}

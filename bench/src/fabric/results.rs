@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the rounds gave: as tables, as lines for programs, and as rows.
+
+use super::subjects::{Placement, Subject};
+use crate::harness::Measurement;
+use crate::histogram::Histogram;
+use crate::machine::Machine;
+use crate::report::{Kind, Line, Traffic, quoted};
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Case {
+    /// Messages that go to and fro
+    Latency,
+    /// Messages that follow each other one way
+    Throughput,
+}
+
+impl Case {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Latency, Self::Throughput];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Throughput => "throughput",
+        }
+    }
+}
+
+/// Of what a figure is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    pub case: Case,
+    pub placement: Placement,
+    /// Pairs of processes at once.
+    pub pairs: usize,
+    /// Bytes of a message.
+    pub size: usize,
+}
+
+/// The rounds of one subject.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    pub subject: Subject,
+    /// By round: medians of round trips in microseconds, or millions of messages a second.
+    pub rounds: Measurement,
+    /// All round trips.
+    pub trips: Histogram,
+}
+
+/// All subjects in one setting, ours first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FabricResult {
+    pub setting: Setting,
+    pub series: Vec<Series>,
+}
+
+impl Series {
+    /// Nothing yet.
+    pub fn new(subject: Subject) -> Self {
+        let rounds = Measurement { name: subject.name().into(), rates: vec![] };
+        Self { subject, rounds, trips: Histogram::default() }
+    }
+
+    /// Microseconds that a part of the round trips took no longer than.
+    pub fn trip_us(&self, part: f64) -> f64 {
+        self.trips.quantile(part) / 1e3
+    }
+
+    /// The figure: the median round trip in microseconds, or millions of messages a second.
+    pub fn value(&self) -> f64 {
+        if self.trips.is_empty() { self.rounds.median() } else { self.trip_us(0.5) }
+    }
+}
+
+impl FabricResult {
+    /// The figure of a subject.
+    pub fn value(&self, subject: Subject) -> Option<f64> {
+        self.series.iter().find(|it| it.subject == subject).map(Series::value)
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let Setting { case, placement, pairs, size } = self.setting;
+        let title = format!("{} of {size} B, {}", case.name(), placement.name());
+        match case {
+            Case::Latency => format!("{title}, measured, us a round trip\n{}", self.trips_text()),
+            Case::Throughput => {
+                let many = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
+                let unit = "million messages a second";
+                format!("{title}, {many}, measured, {unit}\n{}", self.rates_text())
+            }
+        }
+    }
+
+    fn trips_text(&self) -> String {
+        let ours = self.series.first().map_or(0.0, Series::value);
+        let mut text = format!("{:<24}", "");
+        text += "      p50       p99     p99.9    spread   this/ours\n";
+        for it in &self.series {
+            text += &format!(
+                "  {:<22}{:>9.3} {:>9.3} {:>9.3} {:>8.1}% {:>10.2}x\n",
+                it.subject.name(),
+                it.value(),
+                it.trip_us(0.99),
+                it.trip_us(0.999),
+                it.rounds.spread() * 100.0,
+                it.value() / ours.max(f64::MIN_POSITIVE),
+            );
+        }
+        text
+    }
+
+    fn rates_text(&self) -> String {
+        let ours = self.series.first().map_or(0.0, Series::value);
+        let mut text = format!("{:<24}", "");
+        text += "   median       p99    spread      GB/s   ours/this\n";
+        for it in &self.series {
+            text += &format!(
+                "  {:<22}{:>9.3} {:>9.3} {:>8.1}% {:>9.3} {:>10.2}x\n",
+                it.subject.name(),
+                it.value(),
+                it.rounds.reached_by_99_percent(),
+                it.rounds.spread() * 100.0,
+                it.value() * self.setting.size as f64 / 1e3,
+                ours / it.value().max(f64::MIN_POSITIVE),
+            );
+        }
+        text
+    }
+
+    /// Lines for each peer.
+    pub fn lines(&self) -> Vec<Line> {
+        let Some((ours, peers)) = self.series.split_first() else { return vec![] };
+        let of_peer = |peer: &Series| {
+            let both = self.figures(ours).into_iter().zip(self.figures(peer));
+            both.map(|(ours, theirs)| self.line(&ours, peer.subject, &theirs)).collect::<Vec<_>>()
+        };
+        peers.iter().flat_map(of_peer).collect()
+    }
+
+    fn figures(&self, it: &Series) -> [Figure; 2] {
+        let (p50, p99) = match self.setting.case {
+            Case::Latency => (it.value(), it.trip_us(0.99)),
+            Case::Throughput => (it.value(), it.rounds.reached_by_99_percent()),
+        };
+        let figure = |metric, unit, times: f64| {
+            let (p50, p99) = (p50 * times, p99 * times);
+            Figure { metric, unit, value: p50, p50, p99 }
+        };
+        match self.setting.case {
+            Case::Latency => {
+                let trip = figure("round_trip", "us", 1.0);
+                let slow = figure("round_trip_p999", "us", 1.0);
+                [trip, Figure { value: it.trip_us(0.999), ..slow }]
+            }
+            Case::Throughput => {
+                let gigabytes = self.setting.size as f64 / 1e3;
+                [figure("messages", "messages/s", 1e6), figure("throughput", "GB/s", gigabytes)]
+            }
+        }
+    }
+
+    fn line(&self, ours: &Figure, peer: Subject, theirs: &Figure) -> Line {
+        let Setting { case, placement, pairs, size } = self.setting;
+        let (more, less) = match case {
+            Case::Latency => (theirs.value, ours.value),
+            Case::Throughput => (ours.value, theirs.value),
+        };
+        Line {
+            bench: "fabric".into(),
+            case: case.name().into(),
+            traffic: Traffic::Messages { message_bytes: size, placement: placement.word(), pairs },
+            metric: ours.metric.into(),
+            unit: ours.unit.into(),
+            kind: Kind::Measured,
+            value: rounded(ours.value),
+            p50: rounded(ours.p50),
+            p99: rounded(ours.p99),
+            peer: Some(peer.name().into()),
+            peer_value: Some(rounded(theirs.value)),
+            ratio: (less > 0.0).then(|| rounded(more / less)),
+            published: self.published(ours.metric),
+        }
+    }
+
+    /// SocksDirect's own figures, table 6.2: its sockets between two processes of one machine.
+    fn published(&self, metric: &str) -> Option<f64> {
+        let Setting { placement, pairs, size, .. } = self.setting;
+        match metric {
+            _ if (size, pairs, placement) != (8, 1, Placement::Across) => None,
+            "round_trip" => Some(0.30),
+            "messages" => Some(22e6),
+            _ => None,
+        }
+    }
+}
+
+/// What one line says of one subject.
+struct Figure {
+    metric: &'static str,
+    unit: &'static str,
+    value: f64,
+    p50: f64,
+    p99: f64,
+}
+
+/// To six digits: more would be noise.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
+/// The values of every round, with the machine, commit and date in each row.
+pub fn csv(results: &[FabricResult], machine: &Machine) -> String {
+    let mut text = String::from(
+        "bench,case,message_bytes,placement,pairs,metric,unit,subject,round,value,kind,machine,\
+         commit,date\n",
+    );
+    for result in results {
+        let Setting { case, placement, pairs, size } = result.setting;
+        let (metric, unit, times) = match case {
+            Case::Latency => ("round_trip", "us", 1.0),
+            Case::Throughput => ("messages", "messages/s", 1e6),
+        };
+        for it in &result.series {
+            for (round, value) in it.rounds.rates.iter().enumerate() {
+                let fields = [
+                    "fabric".into(),
+                    case.name().into(),
+                    size.to_string(),
+                    placement.word().into(),
+                    pairs.to_string(),
+                    metric.into(),
+                    unit.into(),
+                    quoted(it.subject.name()),
+                    (round + 1).to_string(),
+                    rounded(value * times).to_string(),
+                    "measured".into(),
+                    quoted(&machine.machine),
+                    quoted(&machine.commit),
+                    quoted(&machine.date),
+                ];
+                text += &(fields.join(",") + "\n");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn latency() -> FabricResult {
+        let series = |subject, times: [u64; 3]| {
+            let mut own = Series::new(subject);
+            times.iter().for_each(|ns| own.trips.add(Duration::from_nanos(*ns)));
+            own.rounds.rates = times.map(|ns| ns as f64 / 1e3).into();
+            own
+        };
+        let setting =
+            Setting { case: Case::Latency, placement: Placement::Across, pairs: 1, size: 8 };
+        let ours = series(Subject::Ring, [100, 102, 120]);
+        FabricResult { setting, series: vec![ours, series(Subject::Tcp, [1_020, 1_021, 1_022])] }
+    }
+
+    fn throughput() -> FabricResult {
+        let series = |subject, rates: [f64; 3]| {
+            let mut own = Series::new(subject);
+            own.rounds.rates = rates.into();
+            own
+        };
+        let setting =
+            Setting { case: Case::Throughput, placement: Placement::Same, pairs: 2, size: 1_000 };
+        let ours = series(Subject::Ring, [30.0, 20.0, 10.0]);
+        FabricResult { setting, series: vec![ours, series(Subject::Tcp, [2.0, 1.0, 3.0])] }
+    }
+
+    #[test]
+    fn above_1_is_better_for_us_for_times_and_for_rates() {
+        let lines = latency().lines();
+        assert_eq!((lines[0].value, lines[0].p99, lines[0].published), (0.102, 0.12, Some(0.3)));
+        let ratio = lines[0].ratio.expect("a peer");
+        assert!((9.9..10.1).contains(&ratio), "{ratio}");
+        assert_eq!((lines[1].metric.as_str(), lines[1].value), ("round_trip_p999", 0.12));
+        let lines = throughput().lines();
+        assert_eq!((lines[0].value, lines[0].p99, lines[0].ratio), (20e6, 10e6, Some(10.0)));
+        assert_eq!((lines[1].value, lines[1].peer_value), (20.0, Some(2.0)));
+    }
+
+    #[test]
+    fn a_line_has_the_fields_of_the_contract() {
+        let json = serde_json::to_string(&throughput().lines()[1]).expect("plain data");
+        assert_eq!(
+            json,
+            "{\"bench\":\"fabric\",\"case\":\"throughput\",\"message_bytes\":1000,\
+             \"placement\":\"same\",\"pairs\":2,\"metric\":\"throughput\",\"unit\":\"GB/s\",\
+             \"kind\":\"measured\",\"value\":20.0,\"p50\":20.0,\"p99\":10.0,\"peer\":\"TCP\",\
+             \"peer_value\":2.0,\"ratio\":10.0}"
+        );
+    }
+
+    #[test]
+    fn tables_and_rows_have_every_subject() {
+        assert_eq!(latency().text().lines().count(), 4);
+        assert!(throughput().text().contains("2 pairs"));
+        let machine = Machine { machine: "m".into(), commit: "c".into(), date: "d".into() };
+        let rows = csv(&[latency(), throughput()], &machine);
+        assert_eq!(rows.lines().count(), 1 + 2 * 2 * 3);
+        let expected =
+            "fabric,throughput,1000,same,2,messages,messages/s,TCP,2,1000000,measured,m,c,d";
+        assert!(rows.lines().any(|row| row == expected), "{rows}");
+    }
+}
