@@ -70,6 +70,8 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         cursor: ReceiverCursor,
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
+        // Who goes on is awake, even if the one before slept: its next sleep is another one.
+        let cursor = ReceiverCursor { sleeps: cursor.sleeps + (cursor.sleeps & 1), ..cursor };
         Some(Self { ring, notes, sender, mask, cursor })
     }
 

@@ -80,6 +80,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
         cursor: SenderCursor,
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
+        // Who goes on is awake, even if the one before slept: its next sleep is another one.
+        let cursor = SenderCursor { sleeps: cursor.sleeps + (cursor.sleeps & 1), ..cursor };
         Some(Self { ring, notes, receiver, mask, cursor, staged: None })
     }
 
