@@ -6,7 +6,7 @@
 //! are always taken modulo its capacity. Offsets of words are multiples of 8.
 
 use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// Memory of this side, which the other side writes.
 pub trait Local {
@@ -48,11 +48,14 @@ pub trait Remote {
         unsafe { self.write(offset, &word.to_ne_bytes()) }
     }
 
-    /// Orders what this side has stored before what it loads behind: needed only between two sides
-    /// of which neither can make the other pass a barrier. Nothing by default; see
-    /// [`sleep`](crate::sleep).
+    /// Orders what this side has stored before what it loads behind; see [`sleep`](crate::sleep).
+    ///
+    /// Where each side can make the other pass a barrier, it is enough that the compiler keeps
+    /// that order. That is what is done unless a memory does more.
     #[inline]
-    fn barrier(&self) {}
+    fn barrier(&self) {
+        compiler_fence(Ordering::SeqCst);
+    }
 }
 
 /// A part of a mapping that both sides have: what one writes the other sees.
