@@ -172,14 +172,17 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
     /// How many bytes have come.
     ///
     /// # Errors
-    /// The sender broke the protocol.
+    /// The sender broke the protocol. Bytes that came before are counted first.
     pub fn available(&mut self) -> Result<usize, Fault> {
         let mut bytes = 0;
-        self.walk(|_, entry, from| {
+        let what = self.walk(|_, entry, from| {
             bytes += (entry.length as usize).saturating_sub(from);
             true
-        })?;
-        Ok(bytes)
+        });
+        match what {
+            Err(fault) if bytes == 0 => Err(fault),
+            _ => Ok(bytes),
+        }
     }
 
     /// Shows `visit` each entry of bytes that has come and what has been read of it, until it
@@ -220,7 +223,14 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
             return Ok(Err(Read::End));
         }
         let Some(entry) = self.ring.peek()? else { return Ok(Err(Read::Nothing)) };
-        let found = self.classify(entry)?;
+        let read = self.ring.cursor().read;
+        let found = match self.classify(entry) {
+            _ if read != 0 && (entry.kind != Kind::Data || entry.length <= read) => {
+                Err(Fault::Changed)
+            }
+            found => found,
+        };
+        let found = found.inspect_err(|_| self.ring.refuse(entry))?;
         if found == Err(Read::End) {
             self.ring.cursor_mut().ended = true;
         }

@@ -42,6 +42,8 @@ pub enum Fault {
     },
     /// A stream of bytes has an entry of data without any.
     Empty,
+    /// An entry of which a part was read is another one now.
+    Changed,
 }
 
 impl fmt::Display for Fault {
@@ -64,6 +66,7 @@ impl fmt::Display for Fault {
                 "{claimed} bytes given back, with {before} before and {sent} sent altogether"
             ),
             Self::Empty => write!(f, "an entry of no bytes in a stream of bytes"),
+            Self::Changed => write!(f, "an entry that changed after a part of it was read"),
         }
     }
 }

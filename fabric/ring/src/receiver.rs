@@ -26,6 +26,9 @@ pub struct ReceiverCursor {
     pub(crate) read: u32,
     /// Whether the entry that ends the stream has been seen.
     pub(crate) ended: bool,
+    /// If not zero: the word at the head with which the sender broke the protocol. What it has
+    /// there since then is not looked at.
+    refused: u64,
     /// The sleep of the sender from which it was woken last.
     rung: Rung,
     /// How often this side has gone to sleep or woken up. Odd: it sleeps.
@@ -97,11 +100,39 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     /// What is there cannot be an entry: the sender broke the protocol. It is so for ever.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<Entry>, Fault> {
-        let found = self.entry_at(self.cursor.head, self.cursor.sequence)?;
-        match found {
+        match self.entry_at_head()? {
             Some(entry) if entry.kind == Kind::Wrap => self.wrap(),
             found => Ok(found),
         }
+    }
+
+    #[inline]
+    fn entry_at_head(&mut self) -> Result<Option<Entry>, Fault> {
+        let place = self.place();
+        let word = match self.cursor.refused {
+            0 => self.word_at(place),
+            refused => refused,
+        };
+        let found = self.parse(place, word);
+        if found.is_err() {
+            self.cursor.refused = word;
+        }
+        found
+    }
+
+    /// Takes a wrap, and looks at the start.
+    #[cold]
+    fn wrap(&mut self) -> Result<Option<Entry>, Fault> {
+        self.pass(self.capacity() - self.offset(self.cursor.head));
+        self.entry_at_head()
+    }
+
+    /// Finds the same entry for ever, which the stream cannot have at the head.
+    #[cold]
+    pub(crate) fn refuse(&mut self, entry: Entry) {
+        let Entry { kind, length, .. } = entry;
+        let sequence = self.cursor.sequence as u16;
+        self.cursor.refused = Header { kind, length, sequence }.word();
     }
 
     /// The entry at a place at or behind the head, and the place behind it; to look at what has
@@ -114,13 +145,13 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         if place.head - self.cursor.head > self.mask {
             return Ok(None);
         }
-        let Some(entry) = self.entry_at(place.head, place.sequence)? else { return Ok(None) };
+        let Some(entry) = self.entry_at(place)? else { return Ok(None) };
         let behind = self.behind(place, &entry);
         if entry.kind != Kind::Wrap {
             return Ok(Some((entry, behind)));
         }
         // Not more than once: a wrap at the start is refused.
-        let next = self.entry_at(behind.head, behind.sequence)?;
+        let next = self.entry_at(behind)?;
         Ok(next.map(|entry| (entry, self.behind(behind, &entry))))
     }
 
@@ -206,24 +237,27 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         self.notes.barrier();
     }
 
-    /// Takes a wrap, and looks at the start.
-    #[cold]
-    fn wrap(&mut self) -> Result<Option<Entry>, Fault> {
-        self.pass(self.capacity() - self.offset(self.cursor.head));
-        self.entry_at(self.cursor.head, self.cursor.sequence)
-    }
-
     /// What is in the ring at a place where an entry begins.
     #[inline]
-    fn entry_at(&self, head: u64, sequence: u64) -> Result<Option<Entry>, Fault> {
-        let at = self.offset(head);
+    fn entry_at(&self, place: Place) -> Result<Option<Entry>, Fault> {
+        self.parse(place, self.word_at(place))
+    }
+
+    #[inline]
+    fn word_at(&self, place: Place) -> u64 {
         // SAFETY: inside the ring; entries are multiples of 8.
-        let word = unsafe { self.ring.load(at) };
+        unsafe { self.ring.load(self.offset(place.head)) }
+    }
+
+    /// What a word at such a place says.
+    #[inline]
+    fn parse(&self, place: Place, word: u64) -> Result<Option<Entry>, Fault> {
         if word == 0 {
             return Ok(None);
         }
+        let at = self.offset(place.head);
         let Header { kind, length, sequence: found } = Header::parse(word)?;
-        let expected = sequence as u16;
+        let expected = place.sequence as u16;
         if found != expected {
             return Err(Fault::Sequence { expected, found });
         }

@@ -26,6 +26,8 @@ pub struct SenderCursor {
     rung: Rung,
     /// How often this side has gone to sleep or woken up. Odd: it sleeps.
     sleeps: u64,
+    /// That with which the receiver broke the protocol: it gets nothing more.
+    refused: Option<u64>,
 }
 
 /// The sending side of a ring: the ring and its own notes lie in memory `R` of the other side, the
@@ -291,6 +293,9 @@ impl<R: Remote, L: Local> Sender<R, L> {
     /// What may be overwritten. What is in the memory before a move costs none of this one.
     #[inline]
     fn credits(&self) -> usize {
+        if self.cursor.refused.is_some() {
+            return 0;
+        }
         let free_from = self.cursor.given_back.max(self.cursor.base);
         (self.mask + 1 - (self.cursor.tail - free_from)) as usize
     }
@@ -299,9 +304,11 @@ impl<R: Remote, L: Local> Sender<R, L> {
     #[inline]
     fn take_credits(&mut self) -> Result<(), Fault> {
         // SAFETY: inside the notes.
-        let claimed = unsafe { self.receiver.load(GIVEN_BACK) };
+        let load = || unsafe { self.receiver.load(GIVEN_BACK) };
+        let claimed = self.cursor.refused.unwrap_or_else(load);
         let SenderCursor { given_back: before, tail: sent, .. } = self.cursor;
         if claimed < before || claimed > sent {
+            self.cursor.refused = Some(claimed);
             return Err(Fault::Credits { before, claimed, sent });
         }
         self.cursor.given_back = claimed;
