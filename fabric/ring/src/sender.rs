@@ -112,7 +112,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         };
         let kept = skipped + HEADER_BYTES;
         let mut credits = self.credits();
-        if credits < entry_bytes(wanted).min(piece) + kept {
+        if credits < entry_bytes(wanted.min(piece)).min(piece) + kept {
             self.take_credits()?;
             credits = self.credits();
         }

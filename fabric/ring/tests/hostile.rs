@@ -86,3 +86,11 @@ fn a_sender_that_found_a_fault_does_not_look_again() {
     assert_eq!(sender.end(), Err(fault));
     assert_eq!(sender.ring().is_drained(), Err(fault));
 }
+
+#[test]
+fn any_wish_for_room_is_answered() {
+    let (_memory, (mut sender, _)) = ring();
+    assert_eq!(sender.ring().room(usize::MAX), Ok(48));
+    assert_eq!(sender.write(&[1; 20]), Ok(Done { outcome: 20, wake: false }));
+    assert_eq!(sender.ring().room(usize::MAX), Ok(16));
+}
