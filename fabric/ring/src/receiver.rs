@@ -11,7 +11,7 @@ const GIVE_BACK_WHEN_EMPTY: u64 = 2048;
 
 /// Where a receiver is: plain values that may be kept anywhere, and taken up by another process of
 /// the same side.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[repr(C)]
 pub struct ReceiverCursor {
     /// Bytes taken since the start.

@@ -11,7 +11,7 @@ const REWIND_BYTES: u64 = 4096;
 
 /// Where a sender is: plain values that may be kept anywhere, and taken up by another process of
 /// the same side.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[repr(C)]
 pub struct SenderCursor {
     /// Bytes spent since the start.

@@ -20,7 +20,7 @@
 //! A sleeper is woken once for each time that it goes to sleep, however much comes.
 
 /// The sleep for which the other side was woken last.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[repr(transparent)]
 pub struct Rung(u64);
 
