@@ -78,6 +78,11 @@ impl Measurement {
         self.quantile(0.01)
     }
 
+    /// What one of a hundred rounds exceeded, where less is better; the highest of fewer.
+    pub fn exceeded_by_1_percent(&self) -> f64 {
+        self.quantile(0.99)
+    }
+
     /// From the worst to the best round, as a part of the median.
     pub fn spread(&self) -> f64 {
         (self.quantile(1.0) - self.quantile(0.0)) / self.median().max(f64::MIN_POSITIVE)
@@ -129,6 +134,7 @@ mod tests {
         let rates: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         let many = Measurement { name: "x".into(), rates };
         assert_eq!((many.median(), many.reached_by_99_percent()), (100.0, 2.0));
+        assert_eq!(many.exceeded_by_1_percent(), 198.0);
         assert!((many.spread() - 1.99).abs() < 1e-9);
         let few = Measurement { name: "x".into(), rates: vec![5.0, 3.0, 4.0] };
         assert_eq!((few.median(), few.reached_by_99_percent()), (4.0, 3.0));

@@ -49,7 +49,7 @@ impl Seen<'_> {
     }
 
     fn against_a_cache_line(&self) -> Option<String> {
-        let times = self.trip(Placement::Across, Subject::Ring)?
+        let times = self.trip(Placement::Across, Subject::Awake)?
             / self.trip(Placement::Across, Subject::CacheLine)?;
         Some(at_most(times, 2.2, "times a cache line, a round trip of 64 B"))
     }
@@ -57,23 +57,23 @@ impl Seen<'_> {
     fn against_the_best_tcp(&self) -> Option<String> {
         let tcp = |placement| self.trip(placement, Subject::Tcp);
         let best = tcp(Placement::Across)?.min(tcp(Placement::Same)?);
-        let times = best / self.trip(Placement::Across, Subject::Ring)?;
+        let times = best / self.trip(Placement::Across, Subject::Awake)?;
         Some(at_least(times, 10.0, "times below TCP's best placement, a round trip of 64 B"))
     }
 
     fn against_tcp_across(&self) -> Option<String> {
         let times = self.trip(Placement::Across, Subject::Tcp)?
-            / self.trip(Placement::Across, Subject::Ring)?;
+            / self.trip(Placement::Across, Subject::Awake)?;
         Some(at_least(times, 100.0, "times below TCP across cores, a round trip of 64 B"))
     }
 
     fn on_one_core(&self) -> Option<String> {
-        let time = self.trip(Placement::Same, Subject::Ring)?;
+        let time = self.trip(Placement::Same, Subject::Awake)?;
         Some(at_most(time, 2.5, "us, a round trip of 64 B on one core"))
     }
 
     fn rate(&self) -> Option<String> {
-        let rate = self.rate_of(Placement::Across, SHORTEST, Subject::Ring)?;
+        let rate = self.rate_of(Placement::Across, SHORTEST, Subject::Awake)?;
         Some(at_least(rate, 40.0, "million messages of 8 B a second"))
     }
 
@@ -90,7 +90,7 @@ impl Seen<'_> {
     fn times_tcp(&self, size: usize) -> Option<f64> {
         let tcp = |placement| self.rate_of(placement, size, Subject::Tcp);
         let best = tcp(Placement::Across)?.max(tcp(Placement::Same)?);
-        Some(self.rate_of(Placement::Across, size, Subject::Ring)? / best)
+        Some(self.rate_of(Placement::Across, size, Subject::Awake)? / best)
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn aims_are_told_of_what_was_measured() {
-        let (ring, tcp) = (Subject::Ring, Subject::Tcp);
+        let (ring, tcp) = (Subject::Awake, Subject::Tcp);
         let across = result(Case::Throughput, Placement::Across, 8, &[(ring, 50.0), (tcp, 0.5)]);
         let same = result(Case::Throughput, Placement::Same, 8, &[(ring, 80.0), (tcp, 2.0)]);
         let lines = aims(&[across.clone(), same]);

@@ -9,8 +9,10 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// One end of a stream of bytes in each direction. Both ends are made before the processes are
-/// forked; each then uses one.
+/// What a forked process opens its end with; both are made before it is forked.
+pub type Open<C> = Box<dyn FnOnce() -> Result<C>>;
+
+/// One end of a stream of bytes in each direction.
 pub trait Channel {
     /// Whether bytes are moved at all, and can be checked.
     const IS_CARRYING: bool = true;
@@ -73,7 +75,7 @@ impl<W: Write, R: Read> Channel for Blocking<W, R> {
 }
 
 /// TCP over the loopback interface, which sends small writes at once.
-pub fn tcp() -> Result<[Blocking<TcpStream, TcpStream>; 2]> {
+pub fn tcp() -> Result<[Open<Blocking<TcpStream, TcpStream>>; 2]> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (far, _) = listener.accept()?;
@@ -86,7 +88,7 @@ pub fn tcp() -> Result<[Blocking<TcpStream, TcpStream>; 2]> {
 }
 
 /// A stream of the UNIX domain.
-pub fn unix() -> Result<[Blocking<UnixStream, UnixStream>; 2]> {
+pub fn unix() -> Result<[Open<Blocking<UnixStream, UnixStream>>; 2]> {
     let (near, far) = UnixStream::pair()?;
     let ends = [near, far].map(|stream| -> Result<_> {
         enlarge(stream.as_raw_fd());
@@ -96,9 +98,10 @@ pub fn unix() -> Result<[Blocking<UnixStream, UnixStream>; 2]> {
 }
 
 /// A pipe each way.
-pub fn pipes() -> Result<[Blocking<File, File>; 2]> {
+pub fn pipes() -> Result<[Open<Blocking<File, File>>; 2]> {
     let [(near_from, far_to), (far_from, near_to)] = [pipe()?, pipe()?];
-    Ok([Blocking { to: near_to, from: near_from }, Blocking { to: far_to, from: far_from }])
+    let near = Blocking { to: near_to, from: near_from };
+    Ok([near, Blocking { to: far_to, from: far_from }].map(open))
 }
 
 fn pipe() -> Result<(File, File)> {
@@ -120,6 +123,11 @@ fn enlarge(socket: RawFd) {
     }
 }
 
-fn both<T>([near, far]: [Result<T>; 2]) -> Result<[T; 2]> {
-    Ok([near?, far?])
+fn both<C: 'static>([near, far]: [Result<C>; 2]) -> Result<[Open<C>; 2]> {
+    Ok([near?, far?].map(open))
+}
+
+/// What needs no more opening.
+pub fn open<C: 'static>(channel: C) -> Open<C> {
+    Box::new(move || Ok(channel))
 }

@@ -2,12 +2,12 @@
 //! The two measurements: messages that go to and fro, and messages that follow each other one way.
 //! Each is made by processes of its own, which meet before they begin.
 
-use super::channel::Channel;
+use super::channel::{Channel, Open};
 use super::content::{Reader, Writer};
 use super::processes::Processes;
 use super::shared::{Atomics, Shared};
 use crate::histogram::{BUCKETS, Histogram, bucket};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -24,6 +24,13 @@ pub struct Plan {
     pub cores: Vec<[usize; 2]>,
 }
 
+impl Plan {
+    /// The cores of the only pair.
+    fn first_cores(&self) -> Result<[usize; 2]> {
+        self.cores.first().copied().context("a pair has cores")
+    }
+}
+
 /// How long a measurement may take at most, which is far more than it ever should.
 const LONGEST: Duration = Duration::from_secs(60);
 /// What a receiver makes room for at least, and at most where messages are longer than that.
@@ -33,19 +40,17 @@ const READ_BYTES: (usize, usize) = (64 << 10, 256 << 10);
 ///
 /// # Errors
 /// A process failed, or a byte was lost or damaged.
-pub fn round_trips<C: Channel>(mut ends: [C; 2], plan: &Plan) -> Result<Histogram> {
+pub fn round_trips<C: Channel>([near, far]: [Open<C>; 2], plan: &Plan) -> Result<Histogram> {
     let desk = Shared::<Desk>::new()?;
     let mut processes = Processes::default();
-    let [near, far] = &mut ends;
-    for cores in plan.cores.iter().take(1) {
-        processes.start("who asks", cores[0], || ask(near, plan, &desk))?;
-        processes.start("who answers", cores[1], || answer(far, plan, &desk))?;
-    }
+    let cores = plan.first_cores()?;
+    processes.start("who asks", cores[0], || ask(near()?, plan, &desk))?;
+    processes.start("who answers", cores[1], || answer(far()?, plan, &desk))?;
     processes.finish(LONGEST)?;
     Ok(Histogram::of_counts(desk.trips.iter().map(|it| it.load(Ordering::Relaxed))))
 }
 
-fn ask<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk) -> Result<()> {
+fn ask<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     let mut writer = Writer::new(plan.size, plan.is_full_check);
     let mut reader = Reader::new(plan.size, plan.is_full_check);
     let mut answer = vec![1; plan.size];
@@ -64,7 +69,7 @@ fn ask<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk) -> Result<()> {
     Ok(())
 }
 
-fn answer<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk) -> Result<()> {
+fn answer<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     let mut message = vec![1; plan.size];
     desk.meet(2);
     for _ in 0..plan.messages {
@@ -78,19 +83,19 @@ fn answer<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk) -> Result<()> {
 ///
 /// # Errors
 /// A process failed, or a byte was lost or damaged.
-pub fn stream<C: Channel>(mut pairs: Vec<[C; 2]>, plan: &Plan) -> Result<Duration> {
+pub fn stream<C: Channel>(pairs: Vec<[Open<C>; 2]>, plan: &Plan) -> Result<Duration> {
     let desk = Shared::<Desk>::new()?;
     let parties = 2 * pairs.len() as u64;
     let mut processes = Processes::default();
-    for ([near, far], cores) in pairs.iter_mut().zip(&plan.cores) {
-        processes.start("who sends", cores[0], || send(near, plan, &desk, parties))?;
-        processes.start("who receives", cores[1], || receive(far, plan, &desk, parties))?;
+    for ([near, far], cores) in pairs.into_iter().zip(&plan.cores) {
+        processes.start("who sends", cores[0], || send(near()?, plan, &desk, parties))?;
+        processes.start("who receives", cores[1], || receive(far()?, plan, &desk, parties))?;
     }
     processes.finish(LONGEST)?;
     Ok(desk.elapsed())
 }
 
-fn send<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
+fn send<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
     let mut writer = Writer::new(plan.size, plan.is_full_check);
     desk.meet(parties);
     desk.begin();
@@ -100,7 +105,7 @@ fn send<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk, parties: u64) -> 
     Ok(())
 }
 
-fn receive<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
+fn receive<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
     let mut reader = Reader::new(plan.size, plan.is_full_check);
     let mut buffer = vec![1; plan.size.clamp(READ_BYTES.0, READ_BYTES.1)];
     desk.meet(parties);
@@ -111,6 +116,63 @@ fn receive<C: Channel>(channel: &mut C, plan: &Plan, desk: &Desk, parties: u64) 
     ensure!(reader.messages() == plan.messages, "more came than was sent");
     desk.end();
     Ok(())
+}
+
+/// What it costs to wait for somebody who has nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Idle {
+    /// Processor time of who waits.
+    pub waiting: Duration,
+    /// The first round trip afterwards.
+    pub trip: Duration,
+}
+
+/// Messages before the silence.
+const BEFORE_SILENCE: usize = 100;
+
+/// Sends some messages to and fro, then nothing for a time, then one.
+///
+/// # Errors
+/// A process failed.
+pub fn idle<C: Channel>([near, far]: [Open<C>; 2], plan: &Plan, time: Duration) -> Result<Idle> {
+    let desk = Shared::<Desk>::new()?;
+    let mut processes = Processes::default();
+    let cores = plan.first_cores()?;
+    let break_silence = || {
+        let mut channel = near()?;
+        let mut message = vec![1; plan.size];
+        desk.meet(2);
+        for _ in 0..BEFORE_SILENCE {
+            channel.send(&message)?;
+            channel.receive_all(&mut message)?;
+        }
+        std::thread::sleep(time);
+        desk.begin();
+        channel.send(&message)?;
+        channel.receive_all(&mut message)?;
+        desk.end();
+        anyhow::Ok(())
+    };
+    let wait = || {
+        let mut channel = far()?;
+        let mut message = vec![1; plan.size];
+        desk.meet(2);
+        for _ in 0..BEFORE_SILENCE {
+            channel.receive_all(&mut message)?;
+            channel.send(&message)?;
+        }
+        let before = processor_time();
+        channel.receive_all(&mut message)?;
+        let waiting = processor_time() - before;
+        channel.send(&message)?;
+        desk.waiting.store(waiting, Ordering::Release);
+        anyhow::Ok(())
+    };
+    processes.start("who speaks", cores[0], break_silence)?;
+    processes.start("who waits", cores[1], wait)?;
+    processes.finish(LONGEST)?;
+    let waiting = Duration::from_nanos(desk.waiting.load(Ordering::Acquire));
+    Ok(Idle { waiting, trip: desk.elapsed() })
 }
 
 /// Copies messages from one place to another, with nobody else in it; gives how long that took.
@@ -146,6 +208,8 @@ struct Desk {
     /// When the first began, counted from the end of time so that zero is none.
     began: AtomicU64,
     ended: AtomicU64,
+    /// Processor time of who waited.
+    waiting: AtomicU64,
     trips: [AtomicU64; BUCKETS],
 }
 
@@ -185,8 +249,18 @@ impl Desk {
 /// Nanoseconds by a clock that all processes share.
 #[inline]
 fn now() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds for which this process has had a processor.
+fn processor_time() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+#[inline]
+fn clock(which: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to the place given; this clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    // SAFETY: writes to the place given; these clocks are always there.
+    unsafe { libc::clock_gettime(which, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

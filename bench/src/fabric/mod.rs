@@ -8,12 +8,13 @@
 
 mod aims;
 mod channel;
+mod connections;
 mod content;
+mod limits;
 mod measure;
 mod plot;
 mod processes;
 mod results;
-mod rings;
 mod shared;
 mod subjects;
 mod wait;
@@ -92,6 +93,11 @@ const FULL_CHECK: (u64, u64) = (4, 4 << 20);
 const TRIAL: (u64, u64) = (20, 4 << 20);
 const TRIAL_MESSAGES_MAX: u64 = 2_000;
 
+/// The message that ends a silence.
+const IDLE_SIZE: u32 = 8;
+/// A silence is so many times as long as other measurements.
+const IDLE_WINDOWS: u32 = 4;
+
 /// Measures; tells how far it is.
 ///
 /// # Errors
@@ -123,7 +129,8 @@ fn settings(arguments: &Arguments) -> Vec<Setting> {
     let mut settings = vec![];
     for case in cases {
         for placement in chosen(&arguments.placements, &Placement::ALL) {
-            let pairs = if *case == Case::Latency { &[1] } else { pairs };
+            let pairs = if *case == Case::Throughput { pairs } else { &[1] };
+            let sizes = if *case == Case::Idle { &[IDLE_SIZE] } else { sizes };
             for pairs in pairs {
                 settings.extend(sizes.iter().map(|size| Setting {
                     case: *case,
@@ -149,28 +156,19 @@ fn measure(setting: Setting, arguments: &Arguments, cores: &[usize]) -> Result<F
     let window = Duration::from_millis(arguments.window_ms.unwrap_or(window_ms));
     let wait = setting.placement.wait(setting.pairs, cores);
     let subjects = match setting.case {
-        Case::Latency => Subject::OF_LATENCY,
-        Case::Throughput => Subject::OF_THROUGHPUT,
+        Case::Latency => &Subject::OF_LATENCY[..],
+        Case::Throughput => &Subject::OF_THROUGHPUT,
+        Case::Idle => &Subject::OF_IDLE,
     };
+    let round = Round { setting, wait, window };
     let mut series = vec![];
     for subject in subjects {
-        let mut plan = Plan {
-            size: setting.size,
-            messages: messages(setting.size, FULL_CHECK).min(TRIAL_MESSAGES_MAX),
-            is_full_check: true,
-            cores: setting.placement.cores(setting.pairs, cores)?,
-        };
-        Series::new(subject).measure(setting.case, &plan, wait)?;
-        plan.is_full_check = false;
-        plan.messages = messages(setting.size, TRIAL).min(TRIAL_MESSAGES_MAX);
-        let mut trial = Series::new(subject);
-        trial.measure(setting.case, &plan, wait)?;
-        plan.messages = trial.messages_within(setting, window).max(TRIAL.0);
-        series.push((Series::new(subject), plan));
+        let plan = round.prepare(*subject, setting.placement.cores(setting.pairs, cores)?)?;
+        series.push((Series::new(*subject), plan));
     }
     for _ in 0..rounds {
         for (series, plan) in &mut series {
-            series.measure(setting.case, plan, wait)?;
+            round.measure(series, plan)?;
         }
     }
     let series = series.into_iter().map(|(series, _)| series).collect();
@@ -181,32 +179,59 @@ fn messages(size: usize, (least, bytes): (u64, u64)) -> u64 {
     least.max(bytes / size as u64)
 }
 
-impl Series {
+/// How a round of one subject is measured.
+struct Round {
+    setting: Setting,
+    wait: Wait,
+    window: Duration,
+}
+
+impl Round {
+    /// Compares every byte, and finds out how many messages take as long as a round should.
+    fn prepare(&self, subject: Subject, cores: Vec<[usize; 2]>) -> Result<Plan> {
+        let size = self.setting.size;
+        let count = |of| messages(size, of).min(TRIAL_MESSAGES_MAX);
+        let mut plan = Plan { size, messages: count(FULL_CHECK), is_full_check: true, cores };
+        match self.setting.case {
+            Case::Latency => drop(subject.round_trips(&plan, self.wait)?),
+            Case::Throughput => _ = subject.stream(&plan, self.wait)?,
+            Case::Idle => return Ok(plan),
+        }
+        plan.is_full_check = false;
+        plan.messages = count(TRIAL);
+        let mut trial = Series::new(subject);
+        self.measure(&mut trial, &plan)?;
+        let window_us = self.window.as_secs_f64() * 1e6;
+        let messages = match self.setting.case {
+            Case::Throughput => window_us * trial.value() / self.setting.pairs as f64,
+            Case::Latency | Case::Idle => window_us / trial.value().max(1e-3),
+        };
+        plan.messages = (messages as u64).max(TRIAL.0);
+        Ok(plan)
+    }
+
     /// One round.
-    fn measure(&mut self, case: Case, plan: &Plan, wait: Wait) -> Result<()> {
-        match case {
+    fn measure(&self, series: &mut Series, plan: &Plan) -> Result<()> {
+        match self.setting.case {
             Case::Latency => {
-                let trips = self.subject.round_trips(plan, wait)?;
-                self.rounds.rates.push(trips.quantile(0.5) / 1e3);
-                self.trips.merge(&trips);
+                let trips = series.subject.round_trips(plan, self.wait)?;
+                series.rounds.rates.push(trips.quantile(0.5) / 1e3);
+                series.trips.merge(&trips);
             }
             Case::Throughput => {
-                let elapsed = self.subject.stream(plan, wait)?;
+                let elapsed = series.subject.stream(plan, self.wait)?;
                 let messages = plan.messages as f64 * plan.cores.len() as f64;
-                self.rounds.rates.push(messages / elapsed.as_secs_f64().max(1e-9) / 1e6);
+                series.rounds.rates.push(messages / elapsed.as_secs_f64().max(1e-9) / 1e6);
+            }
+            Case::Idle => {
+                let silence = self.window * IDLE_WINDOWS;
+                let idle = series.subject.idle(plan, self.wait, silence)?;
+                series.rounds.rates.push(idle.trip.as_secs_f64() * 1e6);
+                series.waiting.rates.push(idle.waiting.as_secs_f64() / silence.as_secs_f64());
+                series.trips.add(idle.trip);
             }
         }
         Ok(())
-    }
-
-    /// How many messages each pair can send in a time, going by the rounds until now.
-    fn messages_within(&self, setting: Setting, time: Duration) -> u64 {
-        let microseconds = time.as_secs_f64() * 1e6;
-        let messages = match setting.case {
-            Case::Latency => microseconds / self.value().max(1e-3),
-            Case::Throughput => microseconds * self.value() / setting.pairs as f64,
-        };
-        messages as u64
     }
 }
 

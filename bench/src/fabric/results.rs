@@ -14,17 +14,20 @@ pub enum Case {
     Latency,
     /// Messages that follow each other one way
     Throughput,
+    /// Silence, and the first message after it
+    Idle,
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Latency, Self::Throughput];
+    pub const ALL: [Self; 3] = [Self::Latency, Self::Throughput, Self::Idle];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
             Self::Throughput => "throughput",
+            Self::Idle => "idle",
         }
     }
 }
@@ -48,6 +51,8 @@ pub struct Series {
     pub rounds: Measurement,
     /// All round trips.
     pub trips: Histogram,
+    /// By round: the part of the time for which who waited had a processor.
+    pub waiting: Measurement,
 }
 
 /// All subjects in one setting, ours first.
@@ -61,7 +66,7 @@ impl Series {
     /// Nothing yet.
     pub fn new(subject: Subject) -> Self {
         let rounds = Measurement { name: subject.name().into(), rates: vec![] };
-        Self { subject, rounds, trips: Histogram::default() }
+        Self { subject, waiting: rounds.clone(), rounds, trips: Histogram::default() }
     }
 
     /// Microseconds that a part of the round trips took no longer than.
@@ -87,6 +92,10 @@ impl FabricResult {
         let title = format!("{} of {size} B, {}", case.name(), placement.name());
         match case {
             Case::Latency => format!("{title}, measured, us a round trip\n{}", self.trips_text()),
+            Case::Idle => {
+                let what = "us for the first round trip after silence";
+                format!("{title}, measured, {what}\n{}", self.idle_text())
+            }
             Case::Throughput => {
                 let many = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
                 let unit = "million messages a second";
@@ -108,6 +117,23 @@ impl FabricResult {
                 it.trip_us(0.999),
                 it.rounds.spread() * 100.0,
                 it.value() / ours.max(f64::MIN_POSITIVE),
+            );
+        }
+        text
+    }
+
+    fn idle_text(&self) -> String {
+        let ours = self.series.first().map_or(0.0, Series::value);
+        let mut text = format!("{:<24}", "");
+        text += "      p50       p99   this/ours   processor while waiting\n";
+        for it in &self.series {
+            text += &format!(
+                "  {:<22}{:>9.3} {:>9.3} {:>10.2}x {:>21.3} %\n",
+                it.subject.name(),
+                it.value(),
+                it.trip_us(0.99),
+                it.value() / ours.max(f64::MIN_POSITIVE),
+                it.waiting.median() * 100.0,
             );
         }
         text
@@ -143,7 +169,7 @@ impl FabricResult {
 
     fn figures(&self, it: &Series) -> [Figure; 2] {
         let (p50, p99) = match self.setting.case {
-            Case::Latency => (it.value(), it.trip_us(0.99)),
+            Case::Latency | Case::Idle => (it.value(), it.trip_us(0.99)),
             Case::Throughput => (it.value(), it.rounds.reached_by_99_percent()),
         };
         let figure = |metric, unit, times: f64| {
@@ -156,6 +182,13 @@ impl FabricResult {
                 let slow = figure("round_trip_p999", "us", 1.0);
                 [trip, Figure { value: it.trip_us(0.999), ..slow }]
             }
+            Case::Idle => {
+                let part = it.waiting.median();
+                let waiting = figure("processor_while_waiting", "processors", 1.0);
+                let p99 = it.waiting.exceeded_by_1_percent();
+                let first = figure("round_trip_after_idle", "us", 1.0);
+                [first, Figure { value: part, p50: part, p99, ..waiting }]
+            }
             Case::Throughput => {
                 let gigabytes = self.setting.size as f64 / 1e3;
                 [figure("messages", "messages/s", 1e6), figure("throughput", "GB/s", gigabytes)]
@@ -166,7 +199,7 @@ impl FabricResult {
     fn line(&self, ours: &Figure, peer: Subject, theirs: &Figure) -> Line {
         let Setting { case, placement, pairs, size } = self.setting;
         let (more, less) = match case {
-            Case::Latency => (theirs.value, ours.value),
+            Case::Latency | Case::Idle => (theirs.value, ours.value),
             Case::Throughput => (ours.value, theirs.value),
         };
         Line {
@@ -222,6 +255,7 @@ pub fn csv(results: &[FabricResult], machine: &Machine) -> String {
         let Setting { case, placement, pairs, size } = result.setting;
         let (metric, unit, times) = match case {
             Case::Latency => ("round_trip", "us", 1.0),
+            Case::Idle => ("round_trip_after_idle", "us", 1.0),
             Case::Throughput => ("messages", "messages/s", 1e6),
         };
         for it in &result.series {
@@ -263,7 +297,7 @@ mod tests {
         };
         let setting =
             Setting { case: Case::Latency, placement: Placement::Across, pairs: 1, size: 8 };
-        let ours = series(Subject::Ring, [100, 102, 120]);
+        let ours = series(Subject::Awake, [100, 102, 120]);
         FabricResult { setting, series: vec![ours, series(Subject::Tcp, [1_020, 1_021, 1_022])] }
     }
 
@@ -275,7 +309,7 @@ mod tests {
         };
         let setting =
             Setting { case: Case::Throughput, placement: Placement::Same, pairs: 2, size: 1_000 };
-        let ours = series(Subject::Ring, [30.0, 20.0, 10.0]);
+        let ours = series(Subject::Awake, [30.0, 20.0, 10.0]);
         FabricResult { setting, series: vec![ours, series(Subject::Tcp, [2.0, 1.0, 3.0])] }
     }
 

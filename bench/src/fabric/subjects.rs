@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who is measured, and where its processes are.
 
-use super::channel::{pipes, tcp, unix};
-use super::measure::{Plan, copy, round_trips, stream};
-use super::rings::{bare_rings, cache_lines, rings};
+use super::channel::{Open, pipes, tcp, unix};
+use super::connections::connections;
+use super::limits::{bare_rings, cache_lines};
+use super::measure::{Idle, Plan, copy, idle, round_trips, stream};
 use super::wait::Wait;
 use crate::histogram::Histogram;
 use anyhow::{Context, Result, bail, ensure};
+use freeport_fabric::wait::Waiting;
 use std::time::Duration;
 
 /// A way to move bytes from process to process, or what limits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
-    /// Freeport's rings.
-    Ring,
+    /// Freeport's connections over shared memory, with ends that never sleep.
+    Awake,
+    /// The same as they are by default: ends that find nothing for some time sleep.
+    Sleeping,
     /// TCP on the loopback interface.
     Tcp,
     /// A stream of the UNIX domain.
@@ -30,16 +34,33 @@ pub enum Subject {
 
 impl Subject {
     /// All that have round trips, ours first.
-    pub const OF_LATENCY: [Self; 6] =
-        [Self::Ring, Self::Tcp, Self::Unix, Self::Pipe, Self::BareRing, Self::CacheLine];
+    pub const OF_LATENCY: [Self; 7] = [
+        Self::Awake,
+        Self::Sleeping,
+        Self::Tcp,
+        Self::Unix,
+        Self::Pipe,
+        Self::BareRing,
+        Self::CacheLine,
+    ];
     /// All that have a throughput, ours first.
-    pub const OF_THROUGHPUT: [Self; 6] =
-        [Self::Ring, Self::Tcp, Self::Unix, Self::Pipe, Self::BareRing, Self::Copy];
+    pub const OF_THROUGHPUT: [Self; 7] = [
+        Self::Awake,
+        Self::Sleeping,
+        Self::Tcp,
+        Self::Unix,
+        Self::Pipe,
+        Self::BareRing,
+        Self::Copy,
+    ];
+    /// All that wait in some way of their own, the default first.
+    pub const OF_IDLE: [Self; 5] = [Self::Sleeping, Self::Awake, Self::Tcp, Self::Unix, Self::Pipe];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Ring => "freeport ring",
+            Self::Awake => "freeport, awake",
+            Self::Sleeping => "freeport",
             Self::Tcp => "TCP",
             Self::Unix => "AF_UNIX stream",
             Self::Pipe => "pipe",
@@ -55,7 +76,8 @@ impl Subject {
     /// What kept it from working.
     pub fn round_trips(self, plan: &Plan, wait: Wait) -> Result<Histogram> {
         match self {
-            Self::Ring => round_trips(rings(wait)?, plan),
+            Self::Awake => round_trips(connections(wait.of_freeport())?, plan),
+            Self::Sleeping => round_trips(connections(Waiting::default())?, plan),
             Self::Tcp => round_trips(tcp()?, plan),
             Self::Unix => round_trips(unix()?, plan),
             Self::Pipe => round_trips(pipes()?, plan),
@@ -72,7 +94,8 @@ impl Subject {
     /// What kept it from working.
     pub fn stream(self, plan: &Plan, wait: Wait) -> Result<Duration> {
         match self {
-            Self::Ring => stream(pairs(plan, || rings(wait))?, plan),
+            Self::Awake => stream(pairs(plan, || connections(wait.of_freeport()))?, plan),
+            Self::Sleeping => stream(pairs(plan, || connections(Waiting::default()))?, plan),
             Self::Tcp => stream(pairs(plan, tcp)?, plan),
             Self::Unix => stream(pairs(plan, unix)?, plan),
             Self::Pipe => stream(pairs(plan, pipes)?, plan),
@@ -82,9 +105,27 @@ impl Subject {
         }
         .context(self.name())
     }
+
+    /// Says nothing for a time.
+    ///
+    /// # Errors
+    /// What kept it from working.
+    pub fn idle(self, plan: &Plan, wait: Wait, time: Duration) -> Result<Idle> {
+        match self {
+            Self::Awake => idle(connections(wait.of_freeport())?, plan, time),
+            Self::Sleeping => idle(connections(Waiting::default())?, plan, time),
+            Self::Tcp => idle(tcp()?, plan, time),
+            Self::Unix => idle(unix()?, plan, time),
+            Self::Pipe => idle(pipes()?, plan, time),
+            Self::BareRing | Self::CacheLine | Self::Copy => bail!("a limit has no way to wait"),
+        }
+        .context(self.name())
+    }
 }
 
-fn pairs<C>(plan: &Plan, make: impl Fn() -> Result<[C; 2]>) -> Result<Vec<[C; 2]>> {
+type Pair<C> = [Open<C>; 2];
+
+fn pairs<C>(plan: &Plan, make: impl Fn() -> Result<Pair<C>>) -> Result<Vec<Pair<C>>> {
     plan.cores.iter().map(|_| make()).collect()
 }
 
@@ -171,6 +212,11 @@ mod tests {
             for subject in Subject::OF_THROUGHPUT {
                 let time = subject.stream(&plan, Wait::Yield).expect("bytes arrive");
                 assert!(!time.is_zero(), "{}", subject.name());
+            }
+            for subject in Subject::OF_IDLE {
+                let silence = Duration::from_millis(1);
+                let idle = subject.idle(&plan, Wait::Yield, silence).expect("a message arrives");
+                assert!(!idle.trip.is_zero(), "{}", subject.name());
             }
         }
     }

@@ -1,83 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Freeport's rings in memory that two processes share, and a ring that shows what there is to
-//! reach: no headers, no validation, one word of progress each way.
+//! What there is to reach in memory that two processes share: a ring with no headers and no
+//! checks, and a word that goes to and fro.
 
-use super::channel::Channel;
+use super::channel::{Channel, Open, open};
 use super::shared::Memory;
 use super::wait::Wait;
-use anyhow::{Context, Result};
-use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
-use freeport_ring::layout::NOTES_BYTES;
-use freeport_ring::{Mapped, Receiver, Sender};
+use anyhow::Result;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The size of all rings.
-pub const RING_BYTES: usize = 64 << 10;
-/// What is beside a ring in its mapping; more than both notes, so that the ring begins a page.
+/// The bytes of a ring, as many as in Freeport's.
+const RING_BYTES: usize = 64 << 10;
+/// What is before a ring in its mapping: a page for both words of progress.
 const BESIDE: usize = 4096;
-
-/// An end of two rings of Freeport, which looks for bytes again and again.
-pub struct Ring {
-    sender: ByteSender<Mapped, Mapped>,
-    receiver: ByteReceiver<Mapped, Mapped>,
-    wait: Wait,
-    _memory: [Rc<Memory>; 2],
-}
-
-/// Both ends.
-pub fn rings(wait: Wait) -> Result<[Ring; 2]> {
-    let memory =
-        [Rc::new(Memory::new(BESIDE + RING_BYTES)?), Rc::new(Memory::new(BESIDE + RING_BYTES)?)];
-    let [there, back] = [direction(&memory[0])?, direction(&memory[1])?];
-    let ((near_sender, far_receiver), (far_sender, near_receiver)) = (there, back);
-    let end = |sender, receiver| Ring {
-        sender: ByteSender::new(sender),
-        receiver: ByteReceiver::new(receiver),
-        wait,
-        _memory: memory.clone(),
-    };
-    Ok([end(near_sender, near_receiver), end(far_sender, far_receiver)])
-}
-
-type Ends = (Sender<Mapped, Mapped>, Receiver<Mapped, Mapped>);
-
-fn direction(memory: &Memory) -> Result<Ends> {
-    // SAFETY: the three parts lie in the mapping one behind the other, zero at first, and the ends
-    // keep it there.
-    let ends = unsafe {
-        let to_sender = Mapped::new(memory.start());
-        let (to_receiver, ring) = (to_sender.behind(NOTES_BYTES), to_sender.behind(BESIDE));
-        let start = Default::default();
-        let sender = Sender::new(ring, to_receiver, to_sender, RING_BYTES, start);
-        sender.zip(Receiver::new(ring, to_sender, to_receiver, RING_BYTES, Default::default()))
-    };
-    ends.context("no ring has that capacity")
-}
-
-impl Channel for Ring {
-    #[inline]
-    fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
-        loop {
-            bytes = &bytes[self.sender.write(bytes)?.outcome..];
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            self.wait.a_moment();
-        }
-    }
-
-    #[inline]
-    fn receive(&mut self, into: &mut [u8]) -> Result<usize> {
-        loop {
-            match self.receiver.read(into)?.outcome {
-                Read::Bytes(count) => return Ok(count),
-                Read::Nothing => self.wait.a_moment(),
-                Read::End | Read::Moved { .. } => anyhow::bail!("nobody ends or moves the stream"),
-            }
-        }
-    }
-}
 
 /// An end of two bare rings.
 pub struct BareRing {
@@ -103,7 +38,7 @@ struct BareReceiver {
 }
 
 /// Both ends.
-pub fn bare_rings(wait: Wait) -> Result<[BareRing; 2]> {
+pub fn bare_rings(wait: Wait) -> Result<[Open<BareRing>; 2]> {
     let there = Rc::new(Memory::new(BESIDE + RING_BYTES)?);
     let back = Rc::new(Memory::new(BESIDE + RING_BYTES)?);
     let end = |to: &Rc<Memory>, from: &Rc<Memory>| BareRing {
@@ -111,7 +46,7 @@ pub fn bare_rings(wait: Wait) -> Result<[BareRing; 2]> {
         from: BareReceiver { memory: from.clone(), read: 0 },
         wait,
     };
-    Ok([end(&there, &back), end(&back, &there)])
+    Ok([end(&there, &back), end(&back, &there)].map(open))
 }
 
 impl Channel for BareRing {
@@ -197,10 +132,10 @@ pub struct CacheLine {
 }
 
 /// Both ends.
-pub fn cache_lines(wait: Wait) -> Result<[CacheLine; 2]> {
+pub fn cache_lines(wait: Wait) -> Result<[Open<CacheLine>; 2]> {
     let memory = Rc::new(Memory::new(BESIDE)?);
     let end = |to, from| CacheLine { memory: memory.clone(), to, from, sent: 0, seen: 0, wait };
-    Ok([end(0, 256), end(256, 0)])
+    Ok([end(0, 256), end(256, 0)].map(open))
 }
 
 impl Channel for CacheLine {
