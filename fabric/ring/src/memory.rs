@@ -48,6 +48,11 @@ pub trait Remote {
         unsafe { self.write(offset, &word.to_ne_bytes()) }
     }
 
+    /// Says that a word will be written before long, so that the processor may fetch its line.
+    /// Nothing by default.
+    #[inline]
+    fn will_write(&self, _offset: usize) {}
+
     /// Orders what this side has stored before what it loads behind; see [`sleep`](crate::sleep).
     ///
     /// Where each side can make the other pass a barrier, it is enough that the compiler keeps
@@ -133,5 +138,16 @@ impl Remote for Mapped {
     unsafe fn set(&mut self, offset: usize, word: u64) {
         // SAFETY: as the caller says.
         unsafe { self.word(offset) }.store(word, Ordering::Relaxed);
+    }
+
+    #[inline]
+    #[cfg(target_arch = "x86_64")]
+    fn will_write(&self, offset: usize) {
+        let line = self.start.wrapping_add(offset);
+        // SAFETY: a hint, which does nothing where nothing is mapped, or where the processor does
+        // not know it.
+        unsafe {
+            core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags))
+        };
     }
 }

@@ -57,6 +57,11 @@ impl Remote for Memory {
     }
 
     #[inline]
+    fn will_write(&self, offset: usize) {
+        self.at.will_write(offset);
+    }
+
+    #[inline]
     fn barrier(&self) {
         if self.fenced {
             fence(Ordering::SeqCst);
