@@ -19,7 +19,7 @@ const REWIND_BYTES: u64 = 4096;
 /// without reading them, and lose by a fetch before.
 const AHEAD_ENTRIES: usize = 8;
 const AHEAD_BYTES: (usize, usize) = (192, 512);
-const AHEAD_ENTRY_MAX: usize = 1088;
+const AHEAD_ENTRY_MAX: usize = 1024;
 /// The lines of caches, nearly everywhere.
 const LINE_BYTES: usize = 64;
 
