@@ -65,6 +65,8 @@ impl Remote for Memory {
     fn barrier(&self) {
         if self.fenced {
             fence(Ordering::SeqCst);
+        } else {
+            self.at.barrier();
         }
     }
 }
