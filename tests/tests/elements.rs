@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The goldens of library elements hold, in the interpreter and as native code, however input and
-//! room come; and all that the repository has in ClickNP compiles.
+//! room come, and whichever pass is switched off; and all that the repository has in ClickNP
+//! compiles.
 
 use freeport_clicknp::{Options, compile_file, compile_text};
 use freeport_golden::native::Native;
 use freeport_golden::run::Reference;
 use freeport_golden::{Case, Golden, run};
+use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{Program, verify};
 use freeport_tests::repository;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 fn files_below(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -89,6 +92,52 @@ fn every_golden_holds_in_the_interpreter() {
         }
     }
     none_fails(&failures);
+}
+
+/// As [`cases`], by the programs that they run in, of which each is there once.
+fn programs() -> Vec<(Program, Vec<(String, Case)>)> {
+    let mut found: Vec<(Program, Vec<(String, Case)>)> = vec![];
+    for (place, case, program) in cases() {
+        match found.iter_mut().find(|(known, _)| *known == program) {
+            Some((_, cases)) => cases.push((place, case)),
+            None => found.push((program, vec![(place, case)])),
+        }
+    }
+    found
+}
+
+#[test]
+fn every_golden_holds_whichever_pass_is_switched_off() {
+    let programs = programs();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let failures = thread::scope(|scope| {
+        let shares = programs.chunks(programs.len().div_ceil(threads));
+        let at_work: Vec<_> = shares.map(|share| scope.spawn(|| without_passes(share))).collect();
+        at_work.into_iter().flat_map(|share| share.join().unwrap()).collect::<Vec<_>>()
+    });
+    none_fails(&failures);
+}
+
+/// What fails where one pass is switched off, for each pass in turn, and where none is.
+fn without_passes(programs: &[(Program, Vec<(String, Case)>)]) -> Vec<String> {
+    let all = PassSet::for_cpu();
+    let names = passes::NAMES.into_iter().filter(|pass| all.contains(pass));
+    let off = names.map(|pass| (pass, all.clone().without(pass).unwrap()));
+    let sets: Vec<_> = [("none", all.clone())].into_iter().chain(off).collect();
+    let mut failures = vec![];
+    for (program, cases) in programs {
+        for (off, set) in &sets {
+            let mut program = program.clone();
+            let report = passes::run(&mut program, set);
+            assert!(report.steps.iter().all(|(pass, _)| pass != off), "{off} has run");
+            for (place, case) in cases {
+                let machine = Reference::new(&program, 0);
+                let done = machine.and_then(|mut machine| run::run_case(case, &mut machine));
+                failures.extend(done.err().map(|error| format!("{place}, off: {off}: {error}")));
+            }
+        }
+    }
+    failures
 }
 
 #[test]
