@@ -4,13 +4,14 @@
 
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
+use freeport_ir::flit::PAYLOAD_BYTES;
 use freeport_ir::{Bits, InstanceId, Program, interp};
 use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, Ports, RunEnd};
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::port::{Generator, Sink};
 use freeport_nic::replace::{ReplaceOptions, Replacement, replace};
-use freeport_nic::trace::{Trace, TraceFrame};
+use freeport_nic::trace::{Sizes, Trace, TraceFrame};
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
 use std::sync::Arc;
@@ -225,4 +226,64 @@ fn packets_that_wait_inside_for_a_verdict_wait_in_the_new_graph() {
         let sent: Vec<&[u8]> = trace.iter().map(|frame| &frame.bytes[..]).collect();
         assert!(out == sent, "in order, {from} to {to}");
     }
+}
+
+/// Lets a flit of a packet pass for each flit that the other side sends.
+const GATE: &str = "
+.element Gate (flit in, flit credit -> flit out) await all {
+    .handler {
+        flit x = read_input_port(in);
+        read_input_port(credit);
+        set_output_port(out, x);
+    }
+}
+Gate :: gate
+from_nic -> [credit] gate
+";
+
+#[test]
+fn a_graph_that_is_replaced_in_the_middle_of_a_packet_goes_on_with_its_next_flit() {
+    let bench = Bench { cache: tempfile::tempdir().expect("a folder") };
+    let ways = [
+        "from_tor -> [in] gate -> to_tor\n",
+        "Count :: before\nCount :: behind\n\
+         from_tor -> before ->{depth = 64} [in] gate -> behind -> to_tor\n",
+    ];
+    let mut random = Rng::with_seed(8);
+    let mut in_the_middle = 0;
+    for way in ways {
+        let program = compile(&format!("{GATE}{way}"));
+        for kinds in [[true, true], [true, false], [false, true], [false, false]] {
+            let sizes = Sizes::Uniform(60..=600);
+            let trace = Trace { frames: 12, sizes, ..Trace::default() }.generate();
+            let ends = trace.iter().scan(0, |flits, frame| {
+                *flits += frame.bytes.len().div_ceil(PAYLOAD_BYTES);
+                Some(*flits)
+            });
+            let ends: Vec<usize> = ends.collect();
+            let (mut source, mut sink) = (Generator::once(&trace).expect("good"), Sink::keeping());
+            let mut device = bench.load(&program, kinds[0]);
+            let (mut passed, mut turn) = (0, 0);
+            while passed < ends[11] {
+                let flits = random.usize(1..=20).min(ends[11] - passed);
+                let credit = [TraceFrame::of(vec![0; flits * PAYLOAD_BYTES])];
+                let mut credit = Generator::once(&credit).expect("a frame");
+                let mut ports = Ports::new()
+                    .with_input("from_tor", &mut source)
+                    .with_input("from_nic", &mut credit)
+                    .with_output("to_tor", &mut sink);
+                device.run(&mut ports).expect("nothing fails");
+                passed += flits;
+                let whole = ends.iter().filter(|end| **end <= passed).count();
+                assert_eq!(sink.frame_count(), whole as u64, "{way}, {kinds:?}");
+                in_the_middle += usize::from(!ends.contains(&passed));
+                turn += 1;
+                swap(&mut device, bench.load(&program, kinds[turn % 2]));
+            }
+            let out: Vec<&[u8]> = sink.kept().iter().map(|frame| &frame.bytes[..]).collect();
+            let sent: Vec<&[u8]> = trace.iter().map(|frame| &frame.bytes[..]).collect();
+            assert!(out == sent, "{way}, {kinds:?}");
+        }
+    }
+    assert!(in_the_middle > 40, "{in_the_middle}");
 }

@@ -88,15 +88,22 @@ pub enum Malformed {
 }
 
 /// Follows the packet borders of a stream of flits, and checks that it is well formed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
-    inside: bool,
+    /// Whether a packet has begun and not ended, once that is known.
+    inside: Option<bool>,
+}
+
+impl Default for Framing {
+    fn default() -> Self {
+        Self::resumed(false)
+    }
 }
 
 impl Framing {
-    /// A stream that goes on, perhaps inside a packet.
-    pub fn resumed(is_inside: bool) -> Self {
-        Self { inside: is_inside }
+    /// A stream that goes on, perhaps inside a packet; where that is not known, its next flit says.
+    pub fn resumed(is_inside: impl Into<Option<bool>>) -> Self {
+        Self { inside: is_inside.into() }
     }
 
     /// Takes the header of the next flit.
@@ -105,17 +112,17 @@ impl Framing {
     /// A flit that does not fit the stream; it is left out, and the stream is outside of a packet.
     pub fn accept(&mut self, header: Header) -> Result<(), Malformed> {
         let checked = self.check(header);
-        self.inside = checked.is_ok() && !header.eop;
+        self.inside = Some(checked.is_ok() && !header.eop);
         checked
     }
 
-    /// Whether a packet has begun and not ended.
-    pub fn is_inside_packet(&self) -> bool {
+    /// Whether a packet has begun and not ended, if that is known.
+    pub fn is_inside_packet(&self) -> Option<bool> {
         self.inside
     }
 
     fn check(&self, header: Header) -> Result<(), Malformed> {
-        match (header.sop, self.inside) {
+        match (header.sop, self.inside.unwrap_or(!header.sop)) {
             (true, true) => Err(Malformed::NestedSop),
             (false, false) => Err(Malformed::MissingSop),
             _ if header.pad > 0 && !header.eop => Err(Malformed::Pad(header.pad)),
@@ -157,7 +164,7 @@ impl Joiner {
 
     /// Whether a packet has begun and not ended.
     pub fn is_inside_packet(&self) -> bool {
-        self.framing.is_inside_packet()
+        self.framing.is_inside_packet() == Some(true)
     }
 }
 

@@ -193,20 +193,22 @@ impl ChannelState {
         self.most = self.most.max(self.items.len());
     }
 
-    /// Whether the packet that passes is being dropped, and whether one has begun to enter.
-    pub fn passing(&self) -> (bool, bool) {
-        (self.is_dropping, self.framing.is_inside_packet() && !self.is_dropping)
+    /// Whether the packet that passes is being dropped, and whether one has begun to enter, if that
+    /// is known.
+    pub fn passing(&self) -> (bool, Option<bool>) {
+        let is_inside = self.framing.is_inside_packet();
+        (self.is_dropping, is_inside.map(|is_inside| is_inside && !self.is_dropping))
     }
 
     /// Sets what `passing` tells.
-    pub fn set_passing(&mut self, is_dropping: bool, is_inside: bool) {
+    pub fn set_passing(&mut self, is_dropping: bool, is_inside: Option<bool>) {
         self.is_dropping = is_dropping;
-        self.set_inside_packet(is_inside || is_dropping);
+        self.set_inside_packet(if is_dropping { Some(true) } else { is_inside });
     }
 
-    /// Whether the next flit belongs to a packet that has begun.
-    pub fn set_inside_packet(&mut self, is_inside: bool) {
-        self.framing = Framing::resumed(is_inside && self.is_flit);
+    /// Whether the next flit belongs to a packet that has begun, if that is known.
+    pub fn set_inside_packet(&mut self, is_inside: Option<bool>) {
+        self.framing = Framing::resumed(is_inside);
     }
 
     /// Most items that were waiting in it at a time.

@@ -131,18 +131,18 @@ impl Interpreter<'_> {
     pub fn feed_rest(&mut self, endpoint: EndpointId, packet: &[u8], taken: usize) {
         let flits = flit::cut(packet).into_iter().skip(taken / flit::PAYLOAD_BYTES);
         let input = &mut self.inputs[self.endpoints[endpoint.index()]];
-        self.channels[input.channel.index()].set_inside_packet(taken > 0);
+        self.channels[input.channel.index()].set_inside_packet(Some(taken > 0));
         input.queue.extend(flits.map(Token::Bits));
     }
 
     /// Whether the packet that passes a channel of flits is being dropped, and whether one that is
-    /// kept has begun to enter it.
-    pub fn passing(&self, channel: usize) -> (bool, bool) {
+    /// kept has begun to enter it, if that is known.
+    pub fn passing(&self, channel: usize) -> (bool, Option<bool>) {
         self.channels[channel].passing()
     }
 
     /// Sets what [`passing`](Self::passing) tells.
-    pub fn set_passing(&mut self, channel: usize, (is_dropping, is_inside): (bool, bool)) {
+    pub fn set_passing(&mut self, channel: usize, (is_dropping, is_inside): (bool, Option<bool>)) {
         self.channels[channel].set_passing(is_dropping, is_inside);
     }
 

@@ -7,7 +7,7 @@ use crate::device::{DeviceCounters, DeviceError, port_error};
 use crate::port::FrameQueue;
 use crate::replace::{MOST_DRAIN_RUNS, Transfer, WaitingFrames, WaitingItems};
 use freeport_ir::flit::Header;
-use freeport_ir::{Direction, EndpointId};
+use freeport_ir::{Direction, EndpointId, OnFull};
 use freeport_native::manifest::ItemInfo;
 use freeport_native::{BegunFrame, Graph, LooseItem, Manifest, Place, RunStatus};
 use std::ops::Range;
@@ -110,15 +110,17 @@ impl Transfer for CpuDevice<'_> {
 
     fn take_items(&mut self, channel: usize) -> WaitingItems {
         let (is_dropping, is_inside) = self.graph.passing(channel);
+        // Native code keeps that of lossy channels only.
+        let is_lossy = self.program.graph.channels[channel].on_full == OnFull::DropCounted;
         let items = self.graph.take_items(channel);
-        WaitingItems { items, is_dropping, is_inside }
+        WaitingItems { items, is_dropping, is_inside: is_lossy.then_some(is_inside) }
     }
 
     fn give_items(&mut self, channel: usize, waiting: WaitingItems) -> usize {
         let item = self.graph.manifest().channels[channel].item;
         let is_inside = match (waiting.items.last(), item) {
             (Some(LooseItem::Bits(flit)), ItemInfo::Flit) => !Header::of(flit).eop,
-            _ => waiting.is_inside,
+            _ => waiting.is_inside == Some(true),
         };
         self.graph.set_passing(channel, (waiting.is_dropping, is_inside && !waiting.is_dropping));
         waiting.items.iter().take_while(|item| self.graph.put_item(channel, item)).count()

@@ -136,7 +136,7 @@ impl Transfer for InterpreterDevice<'_> {
         if let (Some(LooseItem::Bits(flit)), Item::Flit) =
             (waiting.items.last(), self.program.graph.channels[channel].item)
         {
-            is_inside = !Header::of(flit).eop;
+            is_inside = Some(!Header::of(flit).eop);
         }
         self.interpreter.set_passing(channel, (waiting.is_dropping, is_inside));
         let items = waiting.items.into_iter();

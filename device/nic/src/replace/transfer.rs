@@ -32,8 +32,8 @@ pub struct WaitingItems {
     pub items: Vec<LooseItem>,
     /// Whether the packet that passes is being dropped, if the channel is lossy and of flits.
     pub is_dropping: bool,
-    /// Whether a packet of flits that is kept has begun to enter, as far as the device knows.
-    pub is_inside: bool,
+    /// Whether a packet of flits that is kept has begun to enter, if the device knows.
+    pub is_inside: Option<bool>,
 }
 
 impl WaitingFrames {
