@@ -312,6 +312,23 @@ fn counters_are_served_to_prometheus() {
 }
 
 #[test]
+fn what_replaces_a_program_is_logged_too() {
+    let folder = Folder::new();
+    let file = program(&folder, "Count :: cnt\nfrom_tor -> cnt -> to_tor\n");
+    let logs = ["--log", "from_tor -> cnt.in", "--log", "cnt.out->to_tor"];
+    let mut running = folder.start("counts", &[&[&file[..]][..], &TRAFFIC, &logs].concat());
+    let mut logged =
+        |line: &str| running.wait_until(line, || folder.told(&["told"]).contains(line));
+    logged("log2: cnt.out -> to_tor ");
+    // In this one, the other channel is the only one that is logged.
+    let text = "Count :: cnt\nCount :: before\nfrom_tor -> before -> cnt -> to_tor\n";
+    folder.told(&["replace", &program(&folder, text)]);
+    logged("log1: cnt.out -> to_tor ");
+    let gone = running.announced(&format!("{file} has no channel "));
+    assert_eq!(gone, "from_tor -> cnt.in to log");
+}
+
+#[test]
 fn channels_are_logged_alike_on_every_device() {
     let folder = Folder::new();
     let arguments = ["run", "examples/firewall.cnp", "--init", "examples/firewall.json", "--in"];

@@ -31,26 +31,40 @@ pub struct NoChannel {
 /// # Errors
 /// No such channel.
 pub fn log_channels(program: &mut Program, names: &[String]) -> Result<(), NoChannel> {
-    let known: Vec<String> =
-        program.graph.channels.iter().map(|channel| program.channel_name(channel)).collect();
+    let known = channel_names(program);
+    match names.iter().find(|name| !is_meant(name, &known)) {
+        Some(name) => Err(NoChannel { name: name.clone(), known }),
+        None => {
+            log_known_channels(program, names);
+            Ok(())
+        }
+    }
+}
+
+/// The same in a program that may have some of the channels only; gives the names of those that it
+/// does not have.
+pub fn log_known_channels(program: &mut Program, names: &[String]) -> Vec<String> {
+    let known = channel_names(program);
+    for (at, channel) in known.iter().enumerate() {
+        if names.iter().any(|name| means(name, channel)) {
+            splice(program, ChannelId::new(at), channel);
+        }
+    }
+    names.iter().filter(|name| !is_meant(name, &known)).cloned().collect()
+}
+
+fn channel_names(program: &Program) -> Vec<String> {
+    program.graph.channels.iter().map(|channel| program.channel_name(channel)).collect()
+}
+
+/// Whether there is something to log for a name.
+fn is_meant(name: &str, known: &[String]) -> bool {
+    name == "all" || known.iter().any(|channel| means(name, channel))
+}
+
+fn means(name: &str, channel: &str) -> bool {
     let squeezed = |name: &str| name.split_whitespace().collect::<String>();
-    let mut wanted = vec![false; known.len()];
-    for name in names {
-        if name == "all" {
-            wanted.fill(true);
-            continue;
-        }
-        let at = known.iter().position(|it| squeezed(it) == squeezed(name));
-        match at {
-            Some(at) => wanted[at] = true,
-            None => return Err(NoChannel { name: name.clone(), known }),
-        }
-    }
-    let logged = wanted.iter().enumerate().filter(|(_, wanted)| **wanted);
-    for (at, _) in logged {
-        splice(program, ChannelId::new(at), &known[at]);
-    }
-    Ok(())
+    name == "all" || squeezed(name) == squeezed(channel)
 }
 
 /// Puts a log into a channel, which keeps its number and its source.

@@ -6,6 +6,7 @@ use super::device::{self, Backend, How, Managed};
 use crate::program;
 use anyhow::Context;
 use freeport_ir::Program;
+use freeport_ir::channel_log::log_known_channels;
 use freeport_nic::device::RunEnd;
 use freeport_nic::server::{
     JoinedPorts, Load, Loaded, RunFolder, Server, Worker, WorkerEnd, jobs, serve_metrics,
@@ -37,7 +38,8 @@ pub fn run(
 ) -> anyhow::Result<(Managed, JoinedPorts, RunEnd)> {
     let (handle, jobs) = jobs().context("requests cannot be taken")?;
     stop_on_interrupts(handle.clone()).context("signals cannot be taken")?;
-    let loader = Arc::new(Loader { library: arguments.library.folders(), how });
+    let (library, log) = (arguments.library.folders(), arguments.log.clone());
+    let loader = Arc::new(Loader { library, log, how });
     let server = Server::start(&RunFolder::of_user()?, name, handle.clone(), loader)?;
     if let Some(address) = arguments.metrics {
         let served = serve_metrics(address, handle);
@@ -63,6 +65,8 @@ pub fn run(
 /// Loads programs that are to replace the one that runs.
 struct Loader {
     library: Vec<PathBuf>,
+    /// Channels that are logged, if the program has them.
+    log: Vec<String>,
     how: How,
 }
 
@@ -72,7 +76,10 @@ impl Load for Loader {
             let texts: Vec<String> = messages.into_iter().map(|message| message.text).collect();
             format!("{} cannot be used\n{}", file.display(), texts.join("\n").trim_end())
         };
-        let loaded = program::examine(file, &self.library).map_err(messages)?;
+        let mut loaded = program::examine(file, &self.library).map_err(messages)?;
+        for name in log_known_channels(&mut loaded.program, &self.log) {
+            eprintln!("{} has no channel {name} to log", file.display());
+        }
         let device = device::load(loaded.program, self.how);
         let device = device.map_err(|error| format!("{error:#}"))?;
         Ok(Loaded { device, layouts: loaded.layouts, file: file.display().to_string() })
