@@ -75,6 +75,9 @@ fn a_name_is_taken_by_the_living_only() {
     assert!(socket.exists(), "a killed program leaves its socket");
     let complaint = folder.complaint(&["stats"]);
     assert!(complaint.contains("no program runs"), "{complaint}");
+    let complaint = folder.complaint(&["stats", "--to", "cap"]);
+    assert!(complaint.contains("no program named cap runs"), "{complaint}");
+    assert!(complaint.contains("`freeport ps`"), "{complaint}");
     assert_eq!(folder.told(&["ps"]), "");
     let again = folder.start("cap", &arguments);
     let complaint = again.complaint(&["get", "cnt.kount"]);

@@ -101,7 +101,7 @@ pub fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 
 fn render_place(text: &mut String, sources: &SourceMap, span: Span, label: &str) {
     let (line, column) = sources.position(span);
-    let path = sources.files()[span.file as usize].path.display();
+    let file = &sources.files()[span.file as usize];
     let source = sources.line(span.file, line).replace('\t', " ");
     let number = line.to_string();
     let gutter = " ".repeat(number.len());
@@ -109,7 +109,11 @@ fn render_place(text: &mut String, sources: &SourceMap, span: Span, label: &str)
     let in_line = source.chars().count().saturating_sub(column as usize - 1).max(1);
     let length = sources.text(span).lines().next().unwrap_or("").chars().count();
     let caret = "^".repeat(length.clamp(1, in_line));
-    let _ = writeln!(text, "{gutter}--> {path}:{line}:{column}");
+    let _ = writeln!(text, "{gutter}--> {}:{line}:{column}", file.path.display());
+    // One that cannot be read, mostly: there is nothing to show.
+    if file.text.is_empty() {
+        return;
+    }
     let _ = writeln!(text, "{gutter} |");
     let _ = writeln!(text, "{number} | {source}");
     let marked = format!("{gutter} | {before}{caret} {label}");

@@ -53,7 +53,10 @@ pub enum ClientError {
 }
 
 fn others(known: &[String]) -> String {
-    if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
+    match known.is_empty() {
+        true => ", and no other; `freeport ps` tells of those that do".to_owned(),
+        false => format!("; there are {}", known.join(", ")),
+    }
 }
 
 impl Client {
