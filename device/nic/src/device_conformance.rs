@@ -188,6 +188,15 @@ fn what_does_not_exist_is_refused<D: Device>(mut device: D) {
     assert!(device.call_method(SWAP, "nothing", &[]).is_err());
     assert!(device.call_method(SWAP, "add", &[]).is_err());
     assert!(device.call_method(SWAP, "add", &[Bits::zero(63)]).is_err());
+    let nobody = InstanceId::new(device.program().graph.instances.len());
+    assert!(device.signal(nobody, &Bits::zero(SIGNAL_BITS)).is_err());
+    assert!(device.call_method(nobody, "add", &[Bits::zero(64)]).is_err());
+    assert!(device.read_variable(nobody, "marks", 0).is_err());
+    assert!(device.write_variable(nobody, "marks", 0, &Bits::zero(16)).is_err());
+    assert!(device.table_lookup(nobody, "hosts", &Bits::zero(48)).is_err());
+    assert!(device.table_update(nobody, "hosts", &Bits::zero(48), &Bits::zero(16)).is_err());
+    assert!(device.table_delete(nobody, "hosts", &Bits::zero(48)).is_err());
+    assert!(device.table_entries(nobody, "hosts").is_err());
 }
 
 fn ports_that_do_not_fit_are_refused<D: Device>(mut device: D) {

@@ -8,7 +8,7 @@ use super::endpoint::{InputEnd, OutputEnd};
 use super::packet::PacketBuffer;
 use super::{Error, Interpreter};
 use crate::oracle::{HostAction, TableEntries};
-use crate::{Bits, Direction, EndpointId, InstanceId, Item, ObjectId, TableId, flit};
+use crate::{Bits, Direction, Element, EndpointId, InstanceId, Item, ObjectId, TableId, flit};
 
 impl Interpreter<'_> {
     /// The instance of that name.
@@ -114,7 +114,7 @@ impl Interpreter<'_> {
         method: &str,
         args: Vec<Bits>,
     ) -> Result<Option<Bits>, Error> {
-        let mut methods = self.program.element_of(instance).methods.iter();
+        let mut methods = self.element_for_host(instance)?.methods.iter();
         let at = methods.position(|it| it.name == method);
         let at = at.ok_or_else(|| self.unknown(instance, &format!("method {method}")))?;
         self.act_for_host(instance, HostAction::Method(at, args))
@@ -239,17 +239,28 @@ impl Interpreter<'_> {
         if self.is_replay {
             return Err(Error::HostInReplay);
         }
+        self.element_for_host(id)?;
         self.act(id, action)
     }
 
+    /// The element of an instance that the host names by its number.
+    fn element_for_host(&self, id: InstanceId) -> Result<&Element, Error> {
+        let graph = &self.program.graph;
+        let instance = graph.instances.get(id.index());
+        instance.map(|instance| self.program.element(instance.element)).ok_or_else(|| {
+            let what = format!("instance {}", id.index());
+            Error::Unknown { instance: self.program.name.clone(), what }
+        })
+    }
+
     fn table_named(&self, instance: InstanceId, name: &str) -> Result<TableId, Error> {
-        let mut tables = self.program.element_of(instance).tables.iter();
+        let mut tables = self.element_for_host(instance)?.tables.iter();
         let at = tables.position(|table| table.name == name);
         at.map(TableId::new).ok_or_else(|| self.unknown(instance, &format!("table {name}")))
     }
 
     fn visible_object(&self, instance: InstanceId, name: &str) -> Result<ObjectId, Error> {
-        let mut objects = self.program.element_of(instance).state.iter();
+        let mut objects = self.element_for_host(instance)?.state.iter();
         let at = objects.position(|object| object.name == name && object.host_visible);
         let unknown = || self.unknown(instance, &format!("variable {name} open to the host"));
         at.map(ObjectId::new).ok_or_else(unknown)

@@ -115,7 +115,9 @@ impl Replicas {
         let at = instance.index();
         let there = InstanceId::new(at % self.instances.max(1));
         match (at / self.instances.max(1)).checked_sub(1) {
-            Some(copy) => (copy..copy + 1, there),
+            Some(copy) if copy < self.crew.len() => (copy..copy + 1, there),
+            // There is none of that number, as any of them tells.
+            Some(_) => (0..1, instance),
             None => (0..self.crew.len(), there),
         }
     }
