@@ -11,6 +11,7 @@ use freeport_ir::oracle::{ChannelOracle, InstanceOracle, Oracles};
 use freeport_ir::{Bits, Item, Program, flit};
 use freeport_native::Image;
 use freeport_nic::packet::flow_hash::copy_of;
+use freeport_tests::both::Both;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
 use std::collections::BTreeMap;
@@ -280,6 +281,18 @@ fn nothing_is_lost_and_flows_stay_in_order_whoever_is_held() {
             }
         }
     }
+}
+
+#[test]
+fn a_packet_in_flits_that_no_packet_can_hold_is_dropped_and_counted() {
+    let whole = Both::new("PacketOf :: dut\nfrom_tor -> dut -> to_tor\n");
+    let packet = |length: usize| (0..length).map(|at| (at % 251) as u8).collect::<Vec<u8>>();
+    let lengths = [60, 9_216, 9_217, 64, 9_248, 12_000, 33, 9_216];
+    let packets = lengths.map(packet);
+    let found = whole.run(&[], &[("from_tor", &packets)]);
+    let fitting: Vec<_> = packets.iter().filter(|it| it.len() <= 9_216).cloned().collect();
+    assert!(found.out["to_tor"] == fitting);
+    assert_eq!([found.counters["sent"], found.counters["too_long"]], [5, 3]);
 }
 
 #[test]
