@@ -3,13 +3,25 @@
 //!
 //! A write becomes as many entries as it needs, a read takes from as many as it has room for. An
 //! entry is cut where the ring ends, so the end is not wasted; and long writes are cut into
-//! [pieces](PIECE_BYTES), each seen as soon as it is in place, so that the other side copies out
+//! [pieces](piece_bytes), each seen as soon as it is in place, so that the other side copies out
 //! while this one copies in.
 
 use crate::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
 
-/// Longer writes are published in pieces of that many bytes.
-pub const PIECE_BYTES: usize = 16 << 10;
+/// Longer writes to a ring of that capacity are published in pieces of so many bytes.
+///
+/// With four to a ring, one side copies while the other does. Each has a start, which is the way
+/// between the cores: where the ring is large, longer ones are worth it.
+pub const fn piece_bytes(capacity: usize) -> usize {
+    match capacity / 4 {
+        ..=PIECE_MIN => PIECE_MIN,
+        PIECE_MAX.. => PIECE_MAX,
+        quarter => quarter,
+    }
+}
+
+const PIECE_MIN: usize = 2 << 10;
+const PIECE_MAX: usize = 32 << 10;
 
 /// What an operation did, and what is to be done for the other side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +59,11 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
     pub fn write(&mut self, bytes: &[u8]) -> Result<Done<usize>, Fault> {
         let mut rest = bytes;
         let mut wake = false;
+        // Most writes are shorter than any piece: they need not know.
+        let is_long = bytes.len() > PIECE_MIN;
+        let longest = if is_long { piece_bytes(self.ring.capacity()) } else { PIECE_MIN };
         while !rest.is_empty() {
-            let wanted = rest.len().min(PIECE_BYTES);
+            let wanted = rest.len().min(longest);
             let (piece, behind) = rest.split_at(self.ring.room(wanted)?.min(wanted));
             match self.stage(piece) {
                 Ok(true) => wake |= self.ring.publish(),
