@@ -3,7 +3,9 @@
 //! looks, then sleeps (SocksDirect 8.2).
 //!
 //! Looking again is the fastest where the peer runs on another core; yielding where both share
-//! one; sleeping costs a system call on both sides, and nothing while nothing comes.
+//! one, for whoever looks without yielding keeps the other from doing what is waited for; sleeping
+//! costs a system call on both sides, and nothing while nothing comes. So each side says on which
+//! core it waits, and who waits on that core as well yields at once.
 
 use std::hint;
 use std::thread;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a side does what before it sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// Looks without letting go of the processor.
+    /// Looks without letting go of the processor; left out where the peer waited on the same core.
     pub spins: u32,
     /// Looks with `sched_yield` before each.
     pub yields: u32,
@@ -56,6 +58,8 @@ const LOOKS_BETWEEN_CHECKS: u32 = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct Wait {
     policy: Waiting,
+    /// Looks that are left out.
+    skipped: u32,
     looks: u32,
     since: Option<Instant>,
 }
@@ -72,9 +76,11 @@ pub(crate) enum Next {
 }
 
 impl Wait {
-    /// Begins to wait.
-    pub(crate) fn new(policy: Waiting) -> Self {
-        Self { policy, looks: 0, since: None }
+    /// Begins to wait, for a peer on the same core or on another.
+    pub(crate) fn new(policy: Waiting, shares_core: bool) -> Self {
+        let may_yield = policy.spins < u32::MAX;
+        let skipped = if shares_core && may_yield { policy.spins } else { 0 };
+        Self { policy, skipped, looks: skipped, since: None }
     }
 
     /// Waits a little, unless it is time to sleep.
@@ -104,7 +110,7 @@ impl Wait {
 
     /// After a sleep: begins again with looking.
     pub(crate) fn slept(&mut self) {
-        self.looks = 0;
+        self.looks = self.skipped;
     }
 }
 
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn spins_then_yields_then_sleeps() {
-        let mut wait = Wait::new(Waiting { spins: 3, yields: 2, timeout: None });
+        let mut wait = Wait::new(Waiting { spins: 3, yields: 2, timeout: None }, false);
         let mut counts = WaitCounts::default();
         for _ in 0..5 {
             assert_eq!(wait.step(&mut counts), Next::Look);
@@ -126,9 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn who_shares_the_core_yields_at_once() {
+        let mut wait = Wait::new(Waiting { spins: 3, yields: 1, timeout: None }, true);
+        let mut counts = WaitCounts::default();
+        for _ in 0..2 {
+            assert_eq!(wait.step(&mut counts), Next::Look);
+            assert_eq!(wait.step(&mut counts), Next::Sleep);
+            wait.slept();
+        }
+        assert_eq!((counts.spins, counts.yields), (0, 2));
+    }
+
+    #[test]
     fn who_never_sleeps_looks_after_the_peer_now_and_then() {
         for policy in [Waiting::SPIN, Waiting::YIELD] {
-            let (mut wait, mut counts) = (Wait::new(policy), WaitCounts::default());
+            let (mut wait, mut counts) = (Wait::new(policy, true), WaitCounts::default());
             let steps = (0..3 * LOOKS_BETWEEN_CHECKS).map(|_| wait.step(&mut counts));
             let checks = steps.filter(|next| {
                 assert_ne!(*next, Next::Sleep);
@@ -143,7 +161,10 @@ mod tests {
     #[test]
     fn time_runs_out() {
         let timeout = Some(Duration::ZERO);
-        assert_eq!(Wait::new(Waiting { timeout, ..Waiting::SLEEP }).left(), Some(Duration::ZERO));
-        assert_eq!(Wait::new(Waiting::SLEEP).left(), None);
+        assert_eq!(
+            Wait::new(Waiting { timeout, ..Waiting::SLEEP }, false).left(),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(Wait::new(Waiting::SLEEP, false).left(), None);
     }
 }

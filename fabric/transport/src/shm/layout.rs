@@ -4,7 +4,7 @@
 //! | offset | what |
 //! |---|---|
 //! | 0, 512 | notes of both ends of the ring to the second side, and of that to the first |
-//! | 1024, 1152 | a word of the first side and one of the second: what they will do no more |
+//! | 1024, 1152 | a side's words: what it will do no more, and on which core it waited last |
 //! | 4096 | the areas of the ring to the second side, each twice as large as that before it |
 //! | behind | the areas of the ring to the first side |
 //!
@@ -111,12 +111,12 @@ impl Layout {
         Ok([ring, at(notes, NOTES_BYTES)?, at(notes + NOTES_BYTES, NOTES_BYTES)?])
     }
 
-    /// The word in which a side says what it will do no more.
+    /// The words in which a side says what it will do no more, and where it waits.
     ///
     /// # Errors
     /// See [`ends`](Self::ends).
     pub fn state(&self, segment: &Segment, of: Side, fenced: bool) -> Result<Memory, Error> {
-        self.memory(segment, STATES[of as usize], 8, fenced)
+        self.memory(segment, STATES[of as usize], 16, fenced)
     }
 
     /// A part of the segment.

@@ -17,6 +17,9 @@ const ENDED: u64 = 1;
 /// In a side's word: it reads nothing more either.
 const CLOSED: u64 = 2;
 
+/// Where in a side's state the core is on which it waited last, counted from 1.
+const CORE: usize = 8;
+
 /// One side of a connection, beside its rings.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -28,6 +31,8 @@ pub(crate) struct Link {
     fenced: bool,
     /// What this side will do no more, in words of this side and of the peer.
     said: u64,
+    /// The core that the peer was told.
+    core: u64,
     mine: Memory,
     theirs: Memory,
     /// The areas in which the rings are.
@@ -76,7 +81,8 @@ pub(crate) trait Waits {
         what: For,
         mut attempt: impl FnMut(&mut Self) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        let mut wait = Wait::new(self.link().waiting);
+        let link = self.link();
+        let mut wait = Wait::new(link.waiting, link.shares_core());
         loop {
             let link = self.link();
             let slept = match wait.step(&mut link.counts) {
@@ -164,6 +170,7 @@ impl Link {
             layout,
             fenced,
             said: 0,
+            core: 0,
             mine: layout.state(&segment, side, fenced)?,
             theirs: layout.state(&segment, side.other(), fenced)?,
             sending_area: 0,
@@ -184,6 +191,20 @@ impl Link {
     fn ring(&mut self) -> Result<(), Error> {
         self.counts.wakes += 1;
         self.peer.wake()
+    }
+
+    /// Tells the peer on which core this side waits; gives whether the peer did on the same one.
+    /// A peer that says what is not so only makes this side wait in the worse way.
+    fn shares_core(&mut self) -> bool {
+        // SAFETY: a plain number; where there is none, it is below 0.
+        let core = u64::try_from(unsafe { libc::sched_getcpu() } + 1).unwrap_or_default();
+        if core != self.core {
+            self.core = core;
+            // SAFETY: a word of the segment.
+            unsafe { self.mine.store(CORE, core) };
+        }
+        // SAFETY: a word of the segment.
+        core != 0 && unsafe { self.theirs.load(CORE) } == core
     }
 
     /// Before the last look of who goes to sleep.

@@ -4,6 +4,7 @@
 mod connections;
 mod death;
 mod hostile;
+mod placement;
 mod support;
 
 /// What a second process does: nothing, unless it was started as one.
