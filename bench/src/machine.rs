@@ -33,6 +33,13 @@ impl Machine {
     }
 }
 
+/// How many processes were running in the last minute, on average; none where the system does not
+/// say.
+pub fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 /// Keeps the calling thread on the first core that it may use; gives which, or none where the
 /// system does not let it.
 pub fn pin_to_one_core() -> Option<usize> {

@@ -10,25 +10,27 @@ const SHORTEST: usize = 8;
 const SHORT: usize = 64;
 const LONG: usize = 1 << 20;
 
-/// A line for each aim of which everything was measured.
+/// A line for each aim of which everything was measured, for both ways of ours to wait.
 pub fn aims(results: &[FabricResult]) -> Vec<String> {
-    let seen = Seen { results };
-    [
-        seen.against_a_cache_line(),
-        seen.against_the_best_tcp(),
-        seen.against_tcp_across(),
-        seen.on_one_core(),
-        seen.rate(),
-        seen.rate_of_tcp(),
-        seen.throughput_of_tcp(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let of = |ours| {
+        let seen = Seen { results, ours };
+        let lines = [
+            seen.against_a_cache_line(),
+            seen.against_the_best_tcp(),
+            seen.against_tcp_across(),
+            seen.on_one_core(),
+            seen.rate(),
+            seen.rate_of_tcp(),
+            seen.throughput_of_tcp(),
+        ];
+        lines.into_iter().flatten().map(move |line| format!("{}: {line}", ours.name()))
+    };
+    [Subject::Awake, Subject::Sleeping].into_iter().flat_map(of).collect()
 }
 
 struct Seen<'a> {
     results: &'a [FabricResult],
+    ours: Subject,
 }
 
 impl Seen<'_> {
@@ -49,31 +51,31 @@ impl Seen<'_> {
     }
 
     fn against_a_cache_line(&self) -> Option<String> {
-        let times = self.trip(Placement::Across, Subject::Awake)?
-            / self.trip(Placement::Across, Subject::CacheLine)?;
+        let line = self.trip(Placement::Across, Subject::CacheLine)?;
+        let times = self.trip(Placement::Across, self.ours)? / line;
         Some(at_most(times, 2.2, "times a cache line, a round trip of 64 B"))
     }
 
     fn against_the_best_tcp(&self) -> Option<String> {
         let tcp = |placement| self.trip(placement, Subject::Tcp);
         let best = tcp(Placement::Across)?.min(tcp(Placement::Same)?);
-        let times = best / self.trip(Placement::Across, Subject::Awake)?;
+        let times = best / self.trip(Placement::Across, self.ours)?;
         Some(at_least(times, 10.0, "times below TCP's best placement, a round trip of 64 B"))
     }
 
     fn against_tcp_across(&self) -> Option<String> {
-        let times = self.trip(Placement::Across, Subject::Tcp)?
-            / self.trip(Placement::Across, Subject::Awake)?;
+        let tcp = self.trip(Placement::Across, Subject::Tcp)?;
+        let times = tcp / self.trip(Placement::Across, self.ours)?;
         Some(at_least(times, 100.0, "times below TCP across cores, a round trip of 64 B"))
     }
 
     fn on_one_core(&self) -> Option<String> {
-        let time = self.trip(Placement::Same, Subject::Awake)?;
+        let time = self.trip(Placement::Same, self.ours)?;
         Some(at_most(time, 2.5, "us, a round trip of 64 B on one core"))
     }
 
     fn rate(&self) -> Option<String> {
-        let rate = self.rate_of(Placement::Across, SHORTEST, Subject::Awake)?;
+        let rate = self.rate_of(Placement::Across, SHORTEST, self.ours)?;
         Some(at_least(rate, 40.0, "million messages of 8 B a second"))
     }
 
@@ -90,7 +92,7 @@ impl Seen<'_> {
     fn times_tcp(&self, size: usize) -> Option<f64> {
         let tcp = |placement| self.rate_of(placement, size, Subject::Tcp);
         let best = tcp(Placement::Across)?.max(tcp(Placement::Same)?);
-        Some(self.rate_of(Placement::Across, size, Subject::Awake)? / best)
+        Some(self.rate_of(Placement::Across, size, self.ours)? / best)
     }
 }
 
@@ -129,13 +131,14 @@ mod tests {
 
     #[test]
     fn aims_are_told_of_what_was_measured() {
-        let (ring, tcp) = (Subject::Awake, Subject::Tcp);
-        let across = result(Case::Throughput, Placement::Across, 8, &[(ring, 50.0), (tcp, 0.5)]);
-        let same = result(Case::Throughput, Placement::Same, 8, &[(ring, 80.0), (tcp, 2.0)]);
+        let (ours, tcp) = (Subject::Awake, Subject::Tcp);
+        let across = result(Case::Throughput, Placement::Across, 8, &[(ours, 50.0), (tcp, 0.5)]);
+        let same = result(Case::Throughput, Placement::Same, 8, &[(ours, 80.0), (tcp, 2.0)]);
         let lines = aims(&[across.clone(), same]);
-        let rate = "50.00 million messages of 8 B a second; the aim is at least 40: met";
-        let times =
-            "25.00 times TCP's best rate of messages of 8 B; the aim is at least 40: missed";
+        let rate =
+            "freeport, awake: 50.00 million messages of 8 B a second; the aim is at least 40: met";
+        let times = "freeport, awake: 25.00 times TCP's best rate of messages of 8 B; \
+                     the aim is at least 40: missed";
         assert_eq!(lines, [rate, times]);
         assert_eq!(aims(&[across]), [rate], "TCP's best placement is not known");
         assert!(aims(&[]).is_empty());

@@ -22,7 +22,7 @@ mod wait;
 pub use results::Case;
 pub use subjects::Placement;
 
-use crate::machine::{Machine, allowed_cores};
+use crate::machine::{self, Machine, allowed_cores};
 use crate::{Output, folder};
 use anyhow::{Context, Result};
 use measure::Plan;
@@ -92,7 +92,10 @@ const FULL_CHECK: (u64, u64) = (4, 4 << 20);
 /// The same, of the messages from which follows how many a round takes.
 const TRIAL: (u64, u64) = (20, 4 << 20);
 const TRIAL_MESSAGES_MAX: u64 = 2_000;
+const TRIALS: usize = 4;
 
+/// Processes that were running before, from which on the machine was not at rest.
+const BUSY: f64 = 1.0;
 /// The message that ends a silence.
 const IDLE_SIZE: u32 = 8;
 /// A silence is so many times as long as other measurements.
@@ -104,6 +107,7 @@ const IDLE_WINDOWS: u32 = 4;
 /// What kept a subject from working, or a byte that was lost or damaged.
 pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Output> {
     let machine = Machine::describe();
+    let load = machine::load();
     let cores = allowed_cores();
     let settings = settings(arguments);
     let mut results = vec![];
@@ -117,7 +121,8 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     if let Some(out) = &arguments.out {
         write(out, &results, &machine)?;
     }
-    output(&results, &cores, &machine, arguments.json)
+    let notes = notes(&results, &cores, load);
+    output(&results, &notes, &machine, arguments.json)
 }
 
 /// What the command line asks for, in order.
@@ -199,15 +204,28 @@ impl Round {
         }
         plan.is_full_check = false;
         plan.messages = count(TRIAL);
-        let mut trial = Series::new(subject);
-        self.measure(&mut trial, &plan)?;
+        // What begins is slow, so a trial that is much shorter than a round says little.
+        for _ in 0..TRIALS {
+            let mut trial = Series::new(subject);
+            self.measure(&mut trial, &plan)?;
+            let wanted = self.messages_of_a_round(&trial).max(TRIAL.0);
+            let is_long = plan.messages > wanted / 4;
+            plan.messages = wanted;
+            if is_long {
+                break;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// How many messages each pair sends in the time of a round, going by what was measured.
+    fn messages_of_a_round(&self, trial: &Series) -> u64 {
         let window_us = self.window.as_secs_f64() * 1e6;
         let messages = match self.setting.case {
             Case::Throughput => window_us * trial.value() / self.setting.pairs as f64,
             Case::Latency | Case::Idle => window_us / trial.value().max(1e-3),
         };
-        plan.messages = (messages as u64).max(TRIAL.0);
-        Ok(plan)
+        messages as u64
     }
 
     /// One round.
@@ -238,11 +256,10 @@ impl Round {
 /// What people, or programs, get to see.
 fn output(
     results: &[FabricResult],
-    cores: &[usize],
+    notes: &[String],
     machine: &Machine,
     as_json: bool,
 ) -> Result<Output> {
-    let notes = notes(results, cores);
     let mut output = Output::default();
     if as_json {
         for line in results.iter().flat_map(FabricResult::lines) {
@@ -254,7 +271,7 @@ fn output(
     for result in results {
         output.text += &(result.text() + "\n");
     }
-    for note in &notes {
+    for note in notes {
         output.text += &format!("- {note}\n");
     }
     let place = format!("{}; commit {}; {}\n", machine.machine, machine.commit, machine.date);
@@ -262,8 +279,13 @@ fn output(
     Ok(output)
 }
 
-fn notes(results: &[FabricResult], cores: &[usize]) -> Vec<String> {
+fn notes(results: &[FabricResult], cores: &[usize], load: Option<f64>) -> Vec<String> {
     let mut notes = aims::aims(results);
+    if let Some(load) = load.filter(|load| *load > BUSY) {
+        notes.push(format!(
+            "others were running ({load:.1} processes on average before): do not quote this"
+        ));
+    }
     let is_crowded = |it: &FabricResult| {
         it.setting.placement.wait(it.setting.pairs, cores) == Wait::Yield
             && it.setting.placement == Placement::Across
