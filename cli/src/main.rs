@@ -10,6 +10,7 @@ mod graph;
 mod interface;
 mod layouts;
 mod library;
+mod passes;
 mod program;
 mod progress;
 mod report;

@@ -284,6 +284,32 @@ fn a_program_is_built_and_what_became_of_it_is_told() {
 }
 
 #[test]
+fn passes_can_be_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().display().to_string();
+    let build = ["build", PROGRAM, "-o", &output, "--json"];
+    let ran = |without: &[&str]| {
+        let told = standard_output(&[&build, without].concat());
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let passes = told["passes"].as_array().unwrap().iter();
+        passes.map(|it| it["pass"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = ran(&[]);
+    assert!(all.contains(&"ssa".to_owned()) && all.contains(&"unroll".to_owned()), "{all:?}");
+    let mut others = all.clone();
+    others.retain(|pass| pass != "ssa" && pass != "unroll");
+    assert_eq!(ran(&["--without", "ssa", "--without", "unroll"]), others);
+    let unknown = complaint(&[&build[..], &["--without", "magic"]].concat());
+    let list = format!("there is no pass `magic`; the passes are: async_extraction, {}", all[0]);
+    assert!(unknown.contains(&list), "{unknown}");
+    let input = ["--in", "from_tor=examples/traces/sample.pcap", "--signal", "cnt:0"];
+    for pass in &all {
+        let run = [&["run", PROGRAM, "--without", pass][..], &input].concat();
+        assert_eq!(standard_output(&run), "signal cnt: 100 0 0 0 0 0 0\n", "{pass}");
+    }
+}
+
+#[test]
 fn a_program_is_drawn() {
     let drawing = standard_output(&["graph", "examples/checksum.cnp"]);
     assert!(drawing.starts_with("<svg ") && drawing.ends_with("</svg>\n"));

@@ -2,6 +2,7 @@
 //! `freeport build`: makes a program native code and says what became of it on the way.
 
 use crate::library::LibraryArguments;
+use crate::passes::PassArguments;
 use crate::program;
 use crate::report::Report;
 use anyhow::Context;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport build capture.cnp -o out\n\n\
+#[command(after_help = "Example:\n  freeport build capture.cnp -o out\n  \
+    freeport build capture.cnp -o out --without unroll\n\n\
     Writes out/capture.c, out/capture.so and out/manifest.json, which describes the ports, \
     elements, variables and channels of the shared object.")]
 pub struct Arguments {
@@ -25,6 +27,8 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    passes: PassArguments,
+    #[command(flatten)]
     library: LibraryArguments,
 }
 
@@ -34,7 +38,7 @@ pub struct Arguments {
 /// A program that cannot be loaded, or be native code; a compiler that is missing; files.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let program = program::load(&arguments.file, &arguments.library.folders())?.program;
-    let options = freeport_native::Options::default();
+    let options = arguments.passes.options()?;
     let image = freeport_native::build(&program, &options)?;
     let folder = &arguments.output;
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;

@@ -25,10 +25,12 @@ pub enum Backend {
 pub type Managed = Manager<Box<dyn Device>>;
 
 /// How a program is loaded, now and when another replaces it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct How {
     /// What runs it.
     pub on: Backend,
+    /// How native code is made.
+    pub options: freeport_native::Options,
     /// Of random numbers, and on the interpreter of the order of firings.
     pub seed: Option<u64>,
     /// Whether instances rest at breakpoints.
@@ -39,20 +41,17 @@ pub struct How {
 ///
 /// # Errors
 /// A program that the back end cannot do, or no compiler.
-pub fn load(program: Program, how: How) -> anyhow::Result<Box<dyn Device + Send>> {
+pub fn load(program: Program, how: &How) -> anyhow::Result<Box<dyn Device + Send>> {
     let program = Arc::new(program);
     let seed = how.seed.unwrap_or_default();
     let mut device: Box<dyn Device + Send> = match how.on {
-        Backend::Native => {
-            let options = freeport_native::Options::default();
-            match CpuDevice::load_seeded(program, &options, seed) {
-                Ok(device) => Box::new(device),
-                Err(error @ DeviceError::Native(freeport_native::Error::Unsupported { .. })) => {
-                    bail!("{error}; add --on interpreter")
-                }
-                Err(error) => return Err(error.into()),
+        Backend::Native => match CpuDevice::load_seeded(program, &how.options, seed) {
+            Ok(device) => Box::new(device),
+            Err(error @ DeviceError::Native(freeport_native::Error::Unsupported { .. })) => {
+                bail!("{error}; add --on interpreter")
             }
-        }
+            Err(error) => return Err(error.into()),
+        },
         Backend::Interpreter => {
             let options = interp::Options {
                 schedule: how.seed.map_or(Schedule::RoundRobin, |_| Schedule::Random { seed }),
@@ -85,19 +84,19 @@ pub fn load_spread(
     program: Program,
     spread: &Spread<'_>,
     cores: &[usize],
-    how: How,
+    how: &How,
 ) -> anyhow::Result<Box<dyn Device>> {
     if how.on == Backend::Interpreter {
         bail!("the interpreter runs on one worker: leave --place, --workers or --on away");
     }
-    let (options, seed) = (freeport_native::Options::default(), how.seed.unwrap_or_default());
+    let (options, seed) = (&how.options, how.seed.unwrap_or_default());
     let program = Arc::new(program);
     let mut device: Box<dyn Device> = match spread {
         Spread::Placed(placement) => {
             let workers = placement.workers(&program)?;
-            Box::new(WorkersDevice::load(program, &workers, cores, &options, seed)?)
+            Box::new(WorkersDevice::load(program, &workers, cores, options, seed)?)
         }
-        Spread::Copies(count) => Box::new(Replicas::load(program, *count, cores, &options, seed)?),
+        Spread::Copies(count) => Box::new(Replicas::load(program, *count, cores, options, seed)?),
     };
     device.set_breakpoints_enabled(how.has_breakpoints);
     Ok(device)

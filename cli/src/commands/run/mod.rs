@@ -10,6 +10,7 @@ mod serve;
 use crate::arguments::{Assignment, SignalSpec};
 use crate::endpoint::{InputSpec, OutputSpec};
 use crate::library::LibraryArguments;
+use crate::passes::PassArguments;
 use crate::program;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -131,6 +132,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     #[command(flatten)]
+    passes: PassArguments,
+    #[command(flatten)]
     library: LibraryArguments,
 }
 
@@ -150,13 +153,17 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut loaded = program::load(&arguments.file, &arguments.library.folders())?;
     log_channels(&mut loaded.program, &arguments.log)?;
-    let how =
-        How { on: arguments.on, seed: arguments.seed, has_breakpoints: arguments.breakpoints };
+    let how = How {
+        on: arguments.on,
+        options: arguments.passes.options()?,
+        seed: arguments.seed,
+        has_breakpoints: arguments.breakpoints,
+    };
     let placed = arguments.place.as_ref().map(Spread::Placed);
     let spread = placed.or(arguments.workers.map(|count| Spread::Copies(count.into())));
     let device: Box<dyn Device> = match spread {
-        Some(spread) => device::load_spread(loaded.program, &spread, &arguments.cores, how)?,
-        None => device::load(loaded.program, how)?,
+        Some(spread) => device::load_spread(loaded.program, &spread, &arguments.cores, &how)?,
+        None => device::load(loaded.program, &how)?,
     };
     let mut manager = Manager::new(device, loaded.layouts);
     if let Some(path) = &arguments.init {

@@ -80,7 +80,7 @@ impl Load for Loader {
         for name in log_known_channels(&mut loaded.program, &self.log) {
             eprintln!("{} has no channel {name} to log", file.display());
         }
-        let device = device::load(loaded.program, self.how);
+        let device = device::load(loaded.program, &self.how);
         let device = device.map_err(|error| format!("{error:#}"))?;
         Ok(Loaded { device, layouts: loaded.layouts, file: file.display().to_string() })
     }
