@@ -70,6 +70,54 @@ pub enum Error {
         /// The room there is.
         room: usize,
     },
+    /// Something is not inside what it should be inside of.
+    #[error("{bytes} bytes from {at} on in {what}, which has {size}")]
+    OutOfRange {
+        /// What that is.
+        what: &'static str,
+        /// Where it would begin.
+        at: usize,
+        /// How long it would be.
+        bytes: usize,
+        /// How much there is.
+        size: usize,
+    },
+    /// Completions have to be polled before more can be posted.
+    #[error("{outstanding} operations are outstanding, and the queue has no room for more")]
+    QueueFull {
+        /// How many there are.
+        outstanding: usize,
+    },
+    /// The transport cannot do that.
+    #[error("{transport} has no {what}")]
+    Unsupported {
+        /// Which one.
+        transport: &'static str,
+        /// What it cannot do.
+        what: &'static str,
+    },
+    /// A region that cannot be.
+    #[error("a region of {bytes} bytes: there has to be a multiple of 8, and at most {most}")]
+    RegionBytes {
+        /// How large it should be.
+        bytes: usize,
+        /// How large it may be.
+        most: usize,
+    },
+    /// It is no key of this transport.
+    #[error("a key that is none of {transport}: {what}")]
+    Key {
+        /// Which one.
+        transport: &'static str,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The data of a write have another length than data have.
+    #[error("data of {length} bytes with a write, and data are 4")]
+    Data {
+        /// How long they are.
+        length: usize,
+    },
     /// A capacity that a ring cannot have.
     #[error(
         "a ring of {capacity} bytes that may grow to {capacity_max}: both are powers of two, \
@@ -189,10 +237,17 @@ impl From<Error> for io::Error {
             Error::Closed { .. } | Error::ShutDown => io::ErrorKind::BrokenPipe,
             Error::TimedOut(_) => io::ErrorKind::TimedOut,
             Error::WouldBlock => io::ErrorKind::WouldBlock,
-            Error::TooLong { .. } | Error::Longer { .. } | Error::Capacity { .. } => {
-                io::ErrorKind::InvalidInput
+            Error::QueueFull { .. } => io::ErrorKind::WouldBlock,
+            Error::Unsupported { .. } => io::ErrorKind::Unsupported,
+            Error::TooLong { .. }
+            | Error::Longer { .. }
+            | Error::OutOfRange { .. }
+            | Error::RegionBytes { .. }
+            | Error::Key { .. }
+            | Error::Capacity { .. } => io::ErrorKind::InvalidInput,
+            Error::Hello(_) | Error::Fault(_) | Error::Moved { .. } | Error::Data { .. } => {
+                io::ErrorKind::InvalidData
             }
-            Error::Hello(_) | Error::Fault(_) | Error::Moved { .. } => io::ErrorKind::InvalidData,
         };
         Self::new(kind, error)
     }

@@ -2,11 +2,22 @@
 //! The fabric: how two sides reach each other's memory.
 //!
 //! What is written lies in the other side's memory when it arrives; nobody there takes part. On
-//! top of that alone there are [rings](freeport_ring) of bytes and of messages. [`shm`] is the
-//! transport between two processes of one machine.
+//! top of that alone there are [rings](freeport_ring) of bytes and of messages.
+//!
+//! - [`endpoint`] is the trait that every transport implements, and what they may promise.
+//! - [`channel`] makes rings over any of them; [`mirror`] where arrival is a completion.
+//! - [`shm`] is the transport between two processes of one machine, with streams and messages that
+//!   need nothing else.
 
+pub mod channel;
+pub mod endpoint;
 pub mod error;
+pub mod key;
+pub mod mirror;
 pub mod shm;
 pub mod wait;
 
+pub use channel::Channel;
+pub use endpoint::{Arrival, Completion, Endpoint, WriteOrder};
 pub use error::{Error, HelloError};
+pub use key::Key;

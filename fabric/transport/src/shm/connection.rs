@@ -38,8 +38,6 @@ pub struct Connection {
     sender: ByteSender<Memory, Memory>,
     receiver: ByteReceiver<Memory, Memory>,
     link: Link,
-    /// Whether a sleep was announced that nobody has taken back.
-    armed: bool,
 }
 
 impl Connection {
@@ -71,7 +69,7 @@ impl Connection {
 
     fn new((link, (sender, receiver)): (Link, super::layout::Ends)) -> Self {
         let (sender, receiver) = (ByteSender::new(sender), ByteReceiver::new(receiver));
-        Self { sender, receiver, link, armed: false }
+        Self { sender, receiver, link }
     }
 
     /// Writes as many of the bytes as there is room for, at least one; of none, none.
@@ -144,7 +142,7 @@ impl Connection {
     /// As [`read`](Self::read): the peer died, or broke the protocol.
     pub fn arm(&mut self, room: bool) -> Result<bool, Error> {
         let gone = self.link.peer.is_gone()?;
-        self.armed = true;
+        self.link.armed = true;
         let mut quiet = self.prepare_sleep(For::Data, |this| {
             let ended = this.link.peer_has_ended();
             let nothing = this.receiver.peek(&mut [0])? == Read::Nothing;
@@ -203,9 +201,7 @@ impl Connection {
     #[inline]
     fn write_some(&mut self, bytes: &[u8]) -> Result<Option<usize>, Error> {
         self.link.check_writing()?;
-        if self.armed {
-            self.disarm();
-        }
+        self.disarm();
         self.link.grow(self.sender.ring())?;
         let done = self.sender.write(bytes)?;
         self.link.was_full |= done.outcome < bytes.len();
@@ -215,9 +211,7 @@ impl Connection {
 
     #[inline]
     fn read_some(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
-        if self.armed {
-            self.disarm();
-        }
+        self.disarm();
         loop {
             // Before the look at the ring: what was written before the end is there.
             let ended = self.link.peer_has_ended();
@@ -234,13 +228,6 @@ impl Connection {
                 }
             });
         }
-    }
-
-    #[cold]
-    fn disarm(&mut self) {
-        self.armed = false;
-        self.announce_awake(For::Data);
-        self.announce_awake(For::Room);
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Link {
     receiving_area: u32,
     /// Whether the ring was full since it moved last.
     pub(crate) was_full: bool,
+    /// Whether a sleep was announced that nobody has taken back.
+    pub(crate) armed: bool,
     segment: Segment,
 }
 
@@ -116,6 +118,16 @@ pub(crate) trait Waits {
         }
     }
 
+    /// Takes back what was announced for an event loop.
+    #[inline]
+    fn disarm(&mut self) {
+        if self.link().armed {
+            self.link().armed = false;
+            self.announce_awake(For::Data);
+            self.announce_awake(For::Room);
+        }
+    }
+
     /// Announces the sleep and tries for the last time. `None`: it may sleep now.
     fn prepare_sleep<T>(
         &mut self,
@@ -176,6 +188,7 @@ impl Link {
             sending_area: 0,
             receiving_area: 0,
             was_full: false,
+            armed: false,
             segment,
         };
         Ok((link, ends))

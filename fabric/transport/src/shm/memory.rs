@@ -21,6 +21,16 @@ impl Memory {
     pub(crate) fn new(at: Mapped, fenced: bool) -> Self {
         Self { at, fenced }
     }
+
+    /// Where it is.
+    pub(crate) fn at(self) -> Mapped {
+        self.at
+    }
+
+    /// Whether there are fences.
+    pub(crate) fn is_fenced(self) -> bool {
+        self.fenced
+    }
 }
 
 impl Local for Memory {

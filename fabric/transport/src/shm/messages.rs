@@ -3,6 +3,7 @@
 
 use super::hello::Purpose;
 use super::link::{For, Link, Waits};
+use super::peer::Woken;
 use super::{Memory, Options};
 use crate::error::Error;
 use crate::wait::{WaitCounts, Waiting};
@@ -11,6 +12,7 @@ use freeport_ring::layout::message_max;
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// One side of two streams of messages; see [`Connection`](super::Connection), with which it
 /// shares how it begins, waits and ends.
@@ -37,8 +39,7 @@ impl MessageConnection {
     /// # Errors
     /// The sizes cannot be, or the system refuses something.
     pub fn pair(options: &Options) -> Result<(Self, Self), Error> {
-        let [first, second] = Link::pair(Purpose::Messages, options)?;
-        Ok((Self::new(first), Self::new(second)))
+        Self::pair_for(Purpose::Messages, options)
     }
 
     /// The first side: its options say how large the rings are.
@@ -46,7 +47,7 @@ impl MessageConnection {
     /// # Errors
     /// The sizes cannot be, the system refuses something, or the peer does not do its part.
     pub fn connect(stream: UnixStream, options: &Options) -> Result<Self, Error> {
-        Link::connect(stream, Purpose::Messages, options).map(Self::new)
+        Self::connect_for(stream, Purpose::Messages, options)
     }
 
     /// The second side.
@@ -54,7 +55,28 @@ impl MessageConnection {
     /// # Errors
     /// The peer does not do its part, or the system refuses something.
     pub fn accept(stream: UnixStream, options: &Options) -> Result<Self, Error> {
-        Link::accept(stream, Purpose::Messages, options).map(Self::new)
+        Self::accept_for(stream, Purpose::Messages, options)
+    }
+
+    pub(super) fn pair_for(purpose: Purpose, options: &Options) -> Result<(Self, Self), Error> {
+        let [first, second] = Link::pair(purpose, options)?;
+        Ok((Self::new(first), Self::new(second)))
+    }
+
+    pub(super) fn connect_for(
+        stream: UnixStream,
+        purpose: Purpose,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        Link::connect(stream, purpose, options).map(Self::new)
+    }
+
+    pub(super) fn accept_for(
+        stream: UnixStream,
+        purpose: Purpose,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        Link::accept(stream, purpose, options).map(Self::new)
     }
 
     fn new((link, (sender, receiver)): (Link, super::layout::Ends)) -> Self {
@@ -130,6 +152,52 @@ impl MessageConnection {
         self.link.counts
     }
 
+    /// Before an event loop waits for the descriptor: true if there is no message, and the
+    /// descriptor will be readable when there is one or the peer is gone.
+    ///
+    /// # Errors
+    /// The peer broke the protocol.
+    pub fn arm(&mut self) -> Result<bool, Error> {
+        let found = self.prepare_sleep(For::Data, |this| {
+            let something = this.receiver.ring().peek()?.is_some();
+            Ok(something.then_some(()))
+        })?;
+        self.link.armed = found.is_none();
+        Ok(found.is_none())
+    }
+
+    /// Sleeps after [`arm`](Self::arm), until the peer rings, or for as long as that.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub fn sleep(&mut self, longest: Duration) -> Result<(), Error> {
+        self.link.counts.sleeps += 1;
+        match self.link.peer.sleep(Some(longest))? {
+            Woken::Gone => Err(self.link.gone()),
+            Woken::Rung | Woken::Neither => Ok(()),
+        }
+    }
+
+    /// Wakes the peer, whether it sleeps or not.
+    pub(super) fn wake(&mut self) -> Result<(), Error> {
+        self.link.wake(true)
+    }
+
+    /// Whether a message of that length can be sent now.
+    pub(super) fn has_room(&mut self, length: usize) -> Result<bool, Error> {
+        Ok(self.sender.ring().room(length)? >= length)
+    }
+
+    pub(super) fn check_writing(&self) -> Result<(), Error> {
+        self.link.check_writing()
+    }
+
+    /// Whether both sides pass a fence with each operation, because one of them cannot use
+    /// `membarrier`.
+    pub fn is_fenced(&self) -> bool {
+        self.link.is_fenced()
+    }
+
     #[inline]
     fn send_one(&mut self, parts: &[&[u8]]) -> Result<Option<()>, Error> {
         self.link.check_writing()?;
@@ -160,6 +228,7 @@ impl MessageConnection {
 
     #[inline]
     fn receive_one(&mut self, into: &mut [u8]) -> Result<Option<Option<usize>>, Error> {
+        self.disarm();
         loop {
             // Before the look at the ring: what was sent before the end is there.
             let ended = self.link.peer_has_ended();

@@ -8,6 +8,7 @@
 
 mod connection;
 mod doorbell;
+mod endpoint;
 pub mod hello;
 pub mod layout;
 mod link;
@@ -19,6 +20,7 @@ pub mod socket;
 
 pub use connection::Connection;
 pub use doorbell::Doorbell;
+pub use endpoint::{Direct, OwnPlace, Place, ShmEndpoint};
 pub use memory::Memory;
 pub use messages::MessageConnection;
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of the fabric between threads, between processes, and against peers that die or lie.
 
+mod conformance;
 mod connections;
 mod death;
 mod hostile;
+mod instances;
+mod model;
 mod placement;
 mod support;
 
@@ -13,6 +16,7 @@ fn player() {
     let Some((part, stream)) = support::part() else { return };
     let (module, part) = part.split_once(' ').expect("a module and its part");
     match module {
+        "conformance" => instances::play(part, stream),
         "connections" => connections::play(part, stream),
         "death" => death::play(part, stream),
         other => panic!("no module {other}"),

@@ -34,9 +34,15 @@ impl Player {
     }
 
     /// Waits for it to end of its own.
-    pub fn ends_well(mut self) {
+    pub fn ends_well(self) {
+        self.ends(false);
+    }
+
+    /// Waits for it to end, well or by a signal.
+    pub fn ends(mut self, by_signal: bool) {
         let status = self.child.wait().expect("the other process");
-        assert!(status.success(), "the other process: {status}");
+        let as_it_should = if by_signal { status.code().is_none() } else { status.success() };
+        assert!(as_it_should, "the other process: {status}");
     }
 
     /// Kills it, at once and without leave.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What one side tells the other so that it can reach a region: a few bytes, and for shared memory
+//! a descriptor.
+
+use crate::error::{Error, HelloError};
+use crate::shm::socket;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// What a key has at most, like an address and a remote key of RDMA with room to spare.
+pub const KEY_BYTES_MAX: usize = 64;
+
+/// The key of a region, as an [endpoint](crate::Endpoint) exports it.
+#[derive(Debug)]
+pub struct Key {
+    bytes: Vec<u8>,
+    descriptor: Option<OwnedFd>,
+}
+
+impl Key {
+    /// A key of those bytes.
+    ///
+    /// # Errors
+    /// They are more than [`KEY_BYTES_MAX`].
+    pub fn new(bytes: &[u8], descriptor: Option<OwnedFd>) -> Result<Self, Error> {
+        crate::endpoint::within("a key", 0, bytes.len(), KEY_BYTES_MAX)?;
+        Ok(Self { bytes: bytes.to_vec(), descriptor })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its bytes and its descriptor.
+    pub fn into_parts(self) -> (Vec<u8>, Option<OwnedFd>) {
+        (self.bytes, self.descriptor)
+    }
+
+    /// Sends it over a Unix socket.
+    ///
+    /// # Errors
+    /// The system refuses, or the peer has hung up.
+    pub fn send(&self, stream: &UnixStream) -> Result<(), Error> {
+        // All keys are as long there, so that one ends where the next one begins.
+        let mut message = [0; KEY_BYTES_MAX + 1];
+        for (to, from) in message.iter_mut().skip(1).zip(&self.bytes) {
+            *to = *from;
+        }
+        message[0] = self.bytes.len() as u8;
+        let descriptors = self.descriptor.as_ref().map(AsRawFd::as_raw_fd);
+        socket::send(stream, &message, descriptors.as_slice()).map_err(over_socket)
+    }
+
+    /// Receives one.
+    ///
+    /// # Errors
+    /// The system refuses, the peer has hung up, or it is none.
+    pub fn receive(stream: &UnixStream) -> Result<Self, Error> {
+        let mut bytes = [0; KEY_BYTES_MAX + 1];
+        let message = socket::receive(stream, &mut bytes).map_err(over_socket)?;
+        let (expected, found) = (bytes.len(), message.length);
+        match found {
+            0 => return Err(HelloError::HungUp.into()),
+            _ if found != expected => return Err(HelloError::Length { expected, found }.into()),
+            _ => {}
+        }
+        let mut descriptors = message.descriptors;
+        let found = descriptors.len();
+        let descriptor = descriptors.pop();
+        if !descriptors.is_empty() {
+            return Err(HelloError::Descriptors { expected: 1, found }.into());
+        }
+        let length = usize::from(bytes[0]);
+        let Some(bytes) = bytes[1..].get(..length) else {
+            return Err(HelloError::Length { expected: KEY_BYTES_MAX, found: length }.into());
+        };
+        Self::new(bytes, descriptor)
+    }
+}
+
+fn over_socket(source: io::Error) -> Error {
+    Error::System { what: "a key over the socket", source }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What every transport must do, as one suite that each transport runs.
+//!
+//! A case is two parts that are played at the same time, by two threads or by two processes; how
+//! they meet is the instance's business. The cases ask a transport's constants what it promises,
+//! and hold it to that.
+
+mod ends;
+mod memory;
+mod rings;
+
+use freeport_fabric::endpoint::Region;
+use freeport_fabric::{Completion, Endpoint, Error, Key};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How the two parties of a case tell each other their keys.
+pub trait Letters {
+    fn send(&self, key: Key);
+    fn receive(&self) -> Key;
+}
+
+/// One of the two who play a case.
+pub struct Party<E: Endpoint> {
+    pub endpoint: E,
+    pub letters: Box<dyn Letters>,
+    /// How it ends when it is to end without a word.
+    pub vanish: fn(),
+}
+
+/// A case.
+pub struct Case<E: Endpoint> {
+    pub name: &'static str,
+    pub first: fn(Party<E>),
+    pub second: fn(Party<E>),
+}
+
+/// Instantiates the suite: a test for each case, which `$hold` plays by its name.
+macro_rules! instantiate {
+    ($hold:path) => {
+        $crate::conformance::instantiate! { $hold:
+            regions bounds arrivals polled_words completions reads atomics
+            streams messages back_pressure doorbells last_words sudden_end
+        }
+    };
+    ($hold:path: $($case:ident)*) => {
+        $(#[test] fn $case() { $hold(stringify!($case)); })*
+    };
+}
+pub(crate) use instantiate;
+
+/// The case of that name.
+pub fn case<E: Endpoint>(name: &str) -> Case<E> {
+    let cases = [memory::cases(), rings::cases(), ends::cases()];
+    let case = cases.into_iter().flatten().find(|case| case.name == name);
+    case.unwrap_or_else(|| panic!("there is no case {name}"))
+}
+
+/// Longer than anything takes; what waits so long waits for ever.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+impl<E: Endpoint> Party<E> {
+    /// Sends a key and gets one.
+    pub fn swap(&self, key: Key) -> Key {
+        self.letters.send(key);
+        self.letters.receive()
+    }
+
+    /// Waits until the other party is here as well.
+    pub fn meet(&self) {
+        self.swap(Key::new(&[], None).expect("a short key"));
+    }
+
+    /// Registers a region, and imports one that the other party registers at the same time.
+    pub fn regions(&self, bytes: usize) -> (E::Region, E::Target) {
+        let region = self.endpoint.register(bytes).expect("memory");
+        let key = self.swap(self.endpoint.export(&region).expect("a key"));
+        (region, self.endpoint.import(key).expect("the other's key"))
+    }
+
+    /// The next completion.
+    pub fn next(&self) -> Completion {
+        let since = Instant::now();
+        loop {
+            if let Some(completion) = self.endpoint.poll().expect("an honest peer") {
+                return completion;
+            }
+            assert!(since.elapsed() < PATIENCE, "nothing completes");
+            thread::yield_now();
+        }
+    }
+
+    /// Waits for operations to be done; gives their tokens.
+    pub fn done(&self, count: usize) -> Vec<u64> {
+        let done = |_| match self.next() {
+            Completion::Done { token } => token,
+            other => panic!("{other:?} while waiting for operations"),
+        };
+        (0..count).map(done).collect()
+    }
+
+    /// Posts something, and polls while the queue is full; gives how many were done meanwhile.
+    pub fn post(&self, mut operation: impl FnMut() -> Result<(), Error>) -> usize {
+        let mut done = 0;
+        loop {
+            match operation() {
+                Ok(()) => return done,
+                Err(Error::QueueFull { .. }) => done += self.done(1).len(),
+                Err(error) => panic!("refused: {error}"),
+            }
+        }
+    }
+}
+
+/// Writes into memory of one's own.
+pub fn put(region: &impl Region, at: usize, bytes: &[u8]) {
+    assert!(at + bytes.len() <= region.bytes());
+    // SAFETY: inside.
+    unsafe { region.clone().write(at, bytes) };
+}
+
+/// What is in memory of one's own.
+pub fn get(region: &impl Region, at: usize, length: usize) -> Vec<u8> {
+    assert!(at + length <= region.bytes());
+    let mut bytes = vec![0; length];
+    // SAFETY: inside.
+    unsafe { region.read(at, &mut bytes) };
+    bytes
+}
+
+/// A word in memory of one's own.
+pub fn word(region: &impl Region, at: usize) -> u64 {
+    assert!(at.is_multiple_of(8) && at + 8 <= region.bytes());
+    // SAFETY: inside and aligned.
+    unsafe { region.load(at) }
+}
