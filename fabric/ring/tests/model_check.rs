@@ -56,7 +56,7 @@ fn bytes() -> Bounds {
     Bounds {
         setting,
         choices: [1, 9, 40, 70].map(Item::Send).into(),
-        items: further(2, 2),
+        items: further(2, 1),
         before: vec![vec![], vec![1], vec![9], vec![1, 1], vec![9, 1]],
         rooms: vec![3, 70],
         ..messages()
