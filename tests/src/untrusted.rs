@@ -19,11 +19,15 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::sync::Arc;
 
+mod ring;
+
+pub use ring::ring;
+
 /// A reader by its name, which its fuzz target has as well.
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 7] = [
+pub const READERS: [Reader; 8] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -31,6 +35,7 @@ pub const READERS: [Reader; 7] = [
     ("request", request),
     ("call", call),
     ("initial_values", initial_values),
+    ("ring", ring),
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.

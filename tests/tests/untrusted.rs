@@ -78,6 +78,7 @@ fn samples(reader: &str) -> Vec<Vec<u8>> {
             let examples = examples.map(|name| file(&format!("examples/{name}.json")));
             examples.into_iter().chain(texts(INITIAL_VALUES)).collect()
         }
+        "ring" => (0..30).map(behaviour).collect(),
         other => panic!("{other} has no samples"),
     }
 }
@@ -113,6 +114,14 @@ const INITIAL_VALUES: &[&str] = &[
         "exact.update()": [[{"source": "10.0.0.1"}, {"wide": "-1"}]]}}"#,
     r#"{"it": {"rules": [{"wide": 1}, {"signed_number": -7}]}}"#,
 ];
+
+/// What both ends of a ring do, for each size and each kind of end.
+fn behaviour(number: u64) -> Vec<u8> {
+    let mut random = Rng::with_seed(number);
+    // Zeros at the end would leave everything as it is.
+    let steps = (0..600).map(|_| if random.bool() { random.u8(1..) } else { 6 });
+    [(number / 3) as u8, number as u8].into_iter().chain(steps).collect()
+}
 
 /// A small capture file.
 fn recorded(name: &str) -> Vec<u8> {

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An end of a ring whose other end is hostile. The input says what both do: the other end works
+//! as it should, but writes what it likes into what it may write, between the operations of this
+//! end and before each load of them. This end must not notice more than a fault.
+
+use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
+use freeport_ring::layout::{NOTES_BYTES, is_capacity, payload_max};
+use freeport_ring::messages::{MessageReceiver, Received};
+use freeport_ring::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
+use std::cell::Cell;
+use std::ops::Range;
+
+/// Where the notes of the receiver, those of the sender, and the rings are, in words.
+const TO_SENDER: usize = 0;
+const TO_RECEIVER: usize = NOTES_BYTES / 8;
+const RINGS: usize = 2 * NOTES_BYTES / 8;
+
+/// Any bytes, as what both ends do.
+pub fn ring(bytes: &[u8]) {
+    let [size, kind, ref script @ ..] = *bytes else { return };
+    let (capacity, kind) = (64 << (size % 4), kind % 3);
+    let words = RINGS + 2 * capacity / 8;
+    let world = World {
+        words: vec![Cell::new(0); words],
+        script: script.to_vec(),
+        at: Cell::new(0),
+        theirs: if kind == 2 { TO_SENDER..TO_RECEIVER } else { TO_RECEIVER..words },
+        is_meddled_with: Cell::new(false),
+        calls_left: Cell::new(0),
+        capacity,
+    };
+    match kind {
+        0 => read_stream(&world),
+        1 => receive_messages(&world),
+        _ => send(&world),
+    }
+}
+
+struct World {
+    words: Vec<Cell<u64>>,
+    script: Vec<u8>,
+    /// How much of the script has been done.
+    at: Cell<usize>,
+    /// What the other end may write.
+    theirs: Range<usize>,
+    is_meddled_with: Cell<bool>,
+    /// How often this end may still use the memory before its operation has to end.
+    calls_left: Cell<usize>,
+    capacity: usize,
+}
+
+impl World {
+    /// The next byte of the script.
+    fn byte(&self) -> u8 {
+        let at = self.at.get();
+        self.at.set(at + 1);
+        self.script.get(at).copied().unwrap_or(0)
+    }
+
+    fn is_over(&self) -> bool {
+        self.at.get() >= self.script.len()
+    }
+
+    fn number(&self) -> usize {
+        usize::from(self.byte()) * (1 + self.capacity / 256)
+    }
+
+    /// Writes a word as the other end should not.
+    fn meddle(&self) {
+        self.is_meddled_with.set(true);
+        let place = self.theirs.start + self.number() % self.theirs.len();
+        let word = self.words[place].get();
+        let by = u64::from(self.byte());
+        self.words[place].set(match self.byte() % 8 {
+            0 => 0,
+            1 => word ^ 1 << (by % 64),
+            2 => word & !0xffff | by,
+            3 => word & !(0xff << 32) | (by % 12) << 32,
+            4 => word.wrapping_add(by),
+            5 => word.wrapping_sub(by),
+            6 => self.words[by as usize % self.words.len()].get(),
+            _ => u64::from_ne_bytes([(); 8].map(|()| self.byte())),
+        });
+    }
+
+    /// Lets an operation of this end begin, which handles that many bytes.
+    fn begin(&self, bytes: usize) {
+        // What has come may be the ring full of headers, looked at a few times.
+        self.calls_left.set(16 + self.capacity + 8 * bytes);
+        if self.byte() % 4 == 0 {
+            self.meddle();
+        }
+    }
+
+    fn window(&self, start: usize, bytes: usize, is_ours: bool) -> Window<'_> {
+        Window { world: self, start, bytes, is_ours }
+    }
+
+    fn ring(&self, number: usize, is_ours: bool) -> Window<'_> {
+        self.window(RINGS + number * self.capacity / 8, self.capacity, is_ours)
+    }
+
+    fn sender(&self, is_ours: bool) -> Sender<Window<'_>, Window<'_>> {
+        let notes = self.window(TO_RECEIVER, NOTES_BYTES, is_ours);
+        let theirs = self.window(TO_SENDER, NOTES_BYTES, is_ours);
+        let (ring, cursor) = (self.ring(0, is_ours), Default::default());
+        // SAFETY: windows check what is done in them.
+        let sender = unsafe { Sender::new(ring, notes, theirs, self.capacity, cursor) };
+        sender.expect("a capacity")
+    }
+
+    fn receiver(&self, is_ours: bool) -> Receiver<Window<'_>, Window<'_>> {
+        let notes = self.window(TO_SENDER, NOTES_BYTES, is_ours);
+        let theirs = self.window(TO_RECEIVER, NOTES_BYTES, is_ours);
+        let (ring, cursor) = (self.ring(0, is_ours), Default::default());
+        // SAFETY: windows check what is done in them.
+        let receiver = unsafe { Receiver::new(ring, notes, theirs, self.capacity, cursor) };
+        receiver.expect("a capacity")
+    }
+}
+
+/// A part of the memory.
+#[derive(Clone, Copy)]
+struct Window<'a> {
+    world: &'a World,
+    start: usize,
+    bytes: usize,
+    /// Whether this end looks through it: then the other one may meddle before each look.
+    is_ours: bool,
+}
+
+impl Window<'_> {
+    fn use_it(&self, offset: usize, bytes: usize) {
+        let end = offset.checked_add(bytes);
+        assert!(end.is_some_and(|end| end <= self.bytes), "{bytes} bytes at {offset}");
+        if self.is_ours {
+            let left = self.world.calls_left.get().checked_sub(1);
+            self.world.calls_left.set(left.expect("an operation ends"));
+        }
+    }
+
+    fn word(&self, offset: usize) -> &Cell<u64> {
+        &self.world.words[self.start + offset / 8]
+    }
+}
+
+impl Local for Window<'_> {
+    unsafe fn load(&self, offset: usize) -> u64 {
+        self.use_it(offset, 8);
+        assert!(offset.is_multiple_of(8));
+        if self.is_ours && self.world.byte() % 8 == 7 {
+            self.world.meddle();
+        }
+        self.word(offset).get()
+    }
+
+    unsafe fn read(&self, offset: usize, into: &mut [u8]) {
+        self.use_it(offset, into.len());
+        for (at, byte) in into.iter_mut().enumerate() {
+            *byte = self.word(offset + at).get().to_ne_bytes()[(offset + at) % 8];
+        }
+    }
+}
+
+impl Remote for Window<'_> {
+    unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.use_it(offset, bytes.len());
+        for (at, byte) in bytes.iter().enumerate() {
+            let word = self.word(offset + at);
+            let mut bytes = word.get().to_ne_bytes();
+            bytes[(offset + at) % 8] = *byte;
+            word.set(u64::from_ne_bytes(bytes));
+        }
+    }
+
+    unsafe fn store(&mut self, offset: usize, word: u64) {
+        self.use_it(offset, 8);
+        assert!(offset.is_multiple_of(8));
+        self.word(offset).set(word);
+    }
+}
+
+/// What an end has found wrong: the same for ever.
+#[derive(Default)]
+struct Found(Option<Fault>);
+
+impl Found {
+    fn check<T>(&mut self, world: &World, result: Result<T, Fault>) -> Option<T> {
+        let fault = result.as_ref().err().copied();
+        assert!(fault.is_none() || world.is_meddled_with.get(), "{fault:?} of an honest end");
+        assert!(self.0.is_none() || self.0 == fault, "{:?} is forgotten: {fault:?}", self.0);
+        self.0 = fault;
+        result.ok()
+    }
+}
+
+/// Has the other end send something as it should.
+fn send_honestly(world: &World, sender: &mut Sender<Window<'_>, Window<'_>>, sent: &mut usize) {
+    let length = 1 + world.number() % payload_max(world.capacity);
+    let payload: Vec<u8> = (*sent..*sent + length).map(|at| at as u8).collect();
+    if sender.stage(Kind::Data, &[&payload]).is_ok() {
+        *sent += length;
+    }
+    if world.byte() % 3 != 0 {
+        _ = sender.publish();
+    }
+}
+
+fn read_stream(world: &World) {
+    let mut sender = world.sender(false);
+    let mut receiver = ByteReceiver::new(world.receiver(true));
+    let (mut sent, mut received, mut rings) = (0, 0, 0);
+    let mut found = Found::default();
+    while !world.is_over() {
+        send_some(world, &mut sender, &mut sent, &mut rings);
+        let mut into = vec![0; world.number()];
+        world.begin(into.len());
+        let outcome = match world.byte() % 8 {
+            0 => {
+                let available = found.check(world, receiver.available());
+                assert!(available.is_none_or(|bytes| bytes < world.capacity));
+                continue;
+            }
+            1 => {
+                let peeked = found.check(world, receiver.peek(&mut into));
+                peeked.filter(|what| !matches!(what, Read::Moved { .. }))
+            }
+            2 => {
+                _ = receiver.ring().announce_sleep();
+                receiver.ring().announce_awake();
+                continue;
+            }
+            _ => found.check(world, receiver.read(&mut into)).map(|done| {
+                if let (Read::Bytes(count), false) = (done.outcome, world.is_meddled_with.get()) {
+                    received += count;
+                    assert!(received <= sent);
+                }
+                done.outcome
+            }),
+        };
+        match outcome {
+            Some(Read::Bytes(count)) => assert!(count > 0 && count <= into.len()),
+            Some(Read::Moved { name, entry }) => follow(world, receiver.ring(), name, &entry),
+            Some(Read::Nothing | Read::End) | None => {}
+        }
+    }
+}
+
+/// Sends, ends or moves as it should.
+fn send_some<'a>(
+    world: &'a World,
+    sender: &mut Sender<Window<'a>, Window<'a>>,
+    sent: &mut usize,
+    ring: &mut usize,
+) {
+    match world.byte() % 16 {
+        0 => _ = sender.send(Kind::Shutdown, &[]),
+        1 if *ring == 0 => {
+            let memory = world.ring(1, false);
+            // SAFETY: windows check what is done in them.
+            let moved = unsafe { sender.move_to(memory, world.capacity, 1) };
+            *ring += usize::from(moved.is_ok());
+        }
+        2..9 => send_honestly(world, sender, sent),
+        _ => {}
+    }
+}
+
+/// Goes on in the ring of that name, if there is one.
+fn follow<'a>(
+    world: &'a World,
+    receiver: &mut Receiver<Window<'a>, Window<'a>>,
+    name: u64,
+    entry: &Entry,
+) {
+    assert!(world.is_meddled_with.get() || name == 1);
+    if name < 2 {
+        let capacity = if world.byte() % 8 == 0 { 100 } else { world.capacity };
+        // SAFETY: windows check what is done in them.
+        let moved = unsafe { receiver.move_to(entry, world.ring(name as usize, true), capacity) };
+        assert_eq!(moved.is_some(), is_capacity(capacity));
+    }
+}
+
+fn receive_messages(world: &World) {
+    let mut sender = world.sender(false);
+    let mut receiver = MessageReceiver::new(world.receiver(true));
+    let (mut sent, mut received, mut rings) = (0, 0, 0);
+    let mut found = Found::default();
+    while !world.is_over() {
+        send_some(world, &mut sender, &mut sent, &mut rings);
+        let mut into = vec![0; world.number()];
+        world.begin(into.len());
+        match found.check(world, receiver.receive(&mut into)).map(|done| done.outcome) {
+            Some(Received::Message(length)) => {
+                assert!(length <= into.len());
+                if !world.is_meddled_with.get() {
+                    let expected = (received..received + length).map(|at| at as u8);
+                    assert!(expected.eq(into[..length].iter().copied()));
+                    received += length;
+                }
+            }
+            Some(Received::Longer(length)) => assert!(length <= payload_max(world.capacity)),
+            Some(Received::Moved { name, entry }) => follow(world, receiver.ring(), name, &entry),
+            Some(Received::Nothing | Received::End) | None => {}
+        }
+    }
+}
+
+fn send(world: &World) {
+    let mut receiver = ByteReceiver::new(world.receiver(false));
+    let mut sender = ByteSender::new(world.sender(true));
+    let mut found = Found::default();
+    let mut moves = 0;
+    while !world.is_over() {
+        if world.byte() % 2 == 0 {
+            let read = receiver.read(&mut vec![0; world.number()]).map(|done| done.outcome);
+            if let Ok(Read::Moved { entry, .. }) = read {
+                // SAFETY: windows check what is done in them.
+                _ = unsafe {
+                    receiver.ring().move_to(&entry, world.ring(1, false), world.capacity)
+                };
+            }
+        }
+        let bytes = vec![7; world.number()];
+        world.begin(bytes.len());
+        let fault = |full| match full {
+            Full::Fault(fault) => Some(fault),
+            Full::NoCredit | Full::TooLong => None,
+        };
+        let result = match world.byte() % 8 {
+            0 => sender.end().map(|_| ()),
+            1 => sender.ring().room(world.number()).map(|room| {
+                assert!(room <= payload_max(world.capacity));
+            }),
+            2 => sender.ring().has_left().map(|_| ()),
+            3 => sender.ring().is_drained().map(|_| ()),
+            4 if moves == 0 => {
+                // SAFETY: windows check what is done in them.
+                let moved =
+                    unsafe { sender.ring().move_to(world.ring(1, true), world.capacity, 1) };
+                moves += usize::from(moved.is_ok());
+                moved.map(|_| ()).or_else(|full| fault(full).map_or(Ok(()), Err))
+            }
+            5 => {
+                sender.ring().announce_sleep();
+                sender.ring().announce_awake();
+                continue;
+            }
+            _ if bytes.is_empty() => continue,
+            _ => sender.write(&bytes).map(|done| assert!(done.outcome <= bytes.len())),
+        };
+        found.check(world, result);
+    }
+}
