@@ -26,6 +26,7 @@ pub fn ring(bytes: &[u8]) {
         at: Cell::new(0),
         theirs: if kind == 2 { TO_SENDER..TO_RECEIVER } else { TO_RECEIVER..words },
         is_meddled_with: Cell::new(false),
+        loaded: Cell::new(if kind == 2 { TO_SENDER } else { RINGS }),
         calls_left: Cell::new(0),
         capacity,
     };
@@ -44,6 +45,8 @@ struct World {
     /// What the other end may write.
     theirs: Range<usize>,
     is_meddled_with: Cell<bool>,
+    /// Which word this end loaded last.
+    loaded: Cell<usize>,
     /// How often this end may still use the memory before its operation has to end.
     calls_left: Cell<usize>,
     capacity: usize,
@@ -65,21 +68,26 @@ impl World {
         usize::from(self.byte()) * (1 + self.capacity / 256)
     }
 
-    /// Writes a word as the other end should not.
+    /// Writes a word as the other end should not: mostly that which this end loaded last.
     fn meddle(&self) {
         self.is_meddled_with.set(true);
-        let place = self.theirs.start + self.number() % self.theirs.len();
+        let place = match self.byte() % 4 {
+            0 => self.theirs.start + self.number() % self.theirs.len(),
+            _ => self.loaded.get(),
+        };
         let word = self.words[place].get();
         let by = u64::from(self.byte());
-        self.words[place].set(match self.byte() % 8 {
+        self.words[place].set(match self.byte() % 16 {
             0 => 0,
             1 => word ^ 1 << (by % 64),
-            2 => word & !0xffff | by,
-            3 => word & !(0xff << 32) | (by % 12) << 32,
-            4 => word.wrapping_add(by),
-            5 => word.wrapping_sub(by),
-            6 => self.words[by as usize % self.words.len()].get(),
-            _ => u64::from_ne_bytes([(); 8].map(|()| self.byte())),
+            2 => word & !(0xff << 32) | (by % 12) << 32,
+            3 => self.words[by as usize % self.words.len()].get(),
+            4 => u64::from_ne_bytes([(); 8].map(|()| self.byte())),
+            // Of a header, the length.
+            5..9 => word & !0xff | by,
+            9..13 => word & !0xff | (by % 16),
+            13 => word.wrapping_add(by),
+            _ => word.wrapping_sub(by),
         });
     }
 
@@ -87,7 +95,7 @@ impl World {
     fn begin(&self, bytes: usize) {
         // What has come may be the ring full of headers, looked at a few times.
         self.calls_left.set(16 + self.capacity + 8 * bytes);
-        if self.byte() % 4 == 0 {
+        if self.byte() % 8 == 1 {
             self.meddle();
         }
     }
@@ -148,8 +156,11 @@ impl Local for Window<'_> {
     unsafe fn load(&self, offset: usize) -> u64 {
         self.use_it(offset, 8);
         assert!(offset.is_multiple_of(8));
-        if self.is_ours && self.world.byte() % 8 == 7 {
-            self.world.meddle();
+        if self.is_ours {
+            self.world.loaded.set(self.start + offset / 8);
+            if self.world.byte() % 16 == 15 {
+                self.world.meddle();
+            }
         }
         self.word(offset).get()
     }
@@ -201,7 +212,7 @@ fn send_honestly(world: &World, sender: &mut Sender<Window<'_>, Window<'_>>, sen
     if sender.stage(Kind::Data, &[&payload]).is_ok() {
         *sent += length;
     }
-    if world.byte() % 3 != 0 {
+    if !world.byte().is_multiple_of(3) {
         _ = sender.publish();
     }
 }
@@ -230,6 +241,8 @@ fn read_stream(world: &World) {
                 receiver.ring().announce_awake();
                 continue;
             }
+            // Into no room, nothing is read, whatever there is.
+            _ if into.is_empty() => continue,
             _ => found.check(world, receiver.read(&mut into)).map(|done| {
                 if let (Read::Bytes(count), false) = (done.outcome, world.is_meddled_with.get()) {
                     received += count;
@@ -275,7 +288,7 @@ fn follow<'a>(
 ) {
     assert!(world.is_meddled_with.get() || name == 1);
     if name < 2 {
-        let capacity = if world.byte() % 8 == 0 { 100 } else { world.capacity };
+        let capacity = if world.byte().is_multiple_of(8) { 100 } else { world.capacity };
         // SAFETY: windows check what is done in them.
         let moved = unsafe { receiver.move_to(entry, world.ring(name as usize, true), capacity) };
         assert_eq!(moved.is_some(), is_capacity(capacity));
@@ -313,7 +326,7 @@ fn send(world: &World) {
     let mut found = Found::default();
     let mut moves = 0;
     while !world.is_over() {
-        if world.byte() % 2 == 0 {
+        if world.byte().is_multiple_of(2) {
             let read = receiver.read(&mut vec![0; world.number()]).map(|done| done.outcome);
             if let Ok(Read::Moved { entry, .. }) = read {
                 // SAFETY: windows check what is done in them.
