@@ -34,7 +34,8 @@ fn further(usual: usize, more: usize) -> usize {
 
 /// Messages that wrap at every place of a ring of 64 bytes, between sides that never sleep.
 fn messages() -> Bounds {
-    let setting = Setting { flavour: Flavour::Messages, rings: vec![64], mutation: None };
+    let setting =
+        Setting { flavour: Flavour::Messages, rings: vec![64], looks: false, mutation: None };
     Bounds {
         setting,
         order: Order::Weak,
@@ -52,7 +53,8 @@ fn messages() -> Bounds {
 
 /// A stream in pieces of any size, read into rooms of two sizes.
 fn bytes() -> Bounds {
-    let setting = Setting { flavour: Flavour::Bytes, rings: vec![64], mutation: None };
+    let setting =
+        Setting { flavour: Flavour::Bytes, rings: vec![64], looks: false, mutation: None };
     Bounds {
         setting,
         choices: [1, 9, 40, 70].map(Item::Send).into(),
@@ -86,6 +88,9 @@ fn messages_arrive_in_every_order() {
 #[test]
 fn streams_arrive_in_every_order() {
     check("a stream", &bytes());
+    let mut looks = Bounds { items: further(1, 1), ..bytes() };
+    looks.setting.looks = true;
+    check("a stream that is looked at", &looks);
 }
 
 #[test]
@@ -111,9 +116,19 @@ fn rings_move_to_other_memory_and_back_in_every_order() {
 }
 
 #[test]
+fn nobody_sleeps_for_ever_while_rings_move() {
+    let before = vec![vec![], vec![0; 6]];
+    let choices = vec![Item::Send(8)];
+    let mut moved = Bounds { choices, items: 1, moves: 2, before, ..messages() };
+    moved.setting.rings = vec![64, 64];
+    check("sleepers whose ring moves", &Bounds { spins: [false; 2], sleeps: [true; 2], ..moved });
+}
+
+#[test]
 fn a_ring_that_begins_anew_when_it_is_empty_does_so_in_every_order() {
     for order in ORDERS {
-        let setting = Setting { flavour: Flavour::Entries, rings: vec![8192], mutation: None };
+        let setting =
+            Setting { flavour: Flavour::Entries, rings: vec![8192], looks: false, mutation: None };
         let rewound = Bounds {
             setting,
             order,
@@ -168,7 +183,8 @@ fn each_rule_for_entries_is_needed() {
 #[test]
 fn what_is_taken_before_it_is_read_is_overwritten() {
     let entries = |is_fine| {
-        let setting = Setting { flavour: Flavour::Entries, rings: vec![64], mutation: None };
+        let setting =
+            Setting { flavour: Flavour::Entries, rings: vec![64], looks: false, mutation: None };
         Bounds { setting, is_fine, choices: vec![Item::Send(8)], ..messages() }
     };
     wrong(Mutation::TakenFirst, entries(true));
@@ -196,7 +212,8 @@ fn each_rule_for_sleepers_is_needed() {
 #[test]
 fn longer_messages_than_the_longest_get_stuck() {
     let entries = |lengths: &[usize]| {
-        let setting = Setting { flavour: Flavour::Entries, rings: vec![64], mutation: None };
+        let setting =
+            Setting { flavour: Flavour::Entries, rings: vec![64], looks: false, mutation: None };
         let choices = lengths.iter().copied().map(Item::Send).collect();
         Bounds { setting, choices, ..messages() }
     };

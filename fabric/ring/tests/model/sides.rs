@@ -5,7 +5,9 @@ use super::memory::{Call, Mutation, Run, Window};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::layout::{self, NOTES_BYTES};
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
-use freeport_ring::{Fault, Full, Header, Kind, Receiver, ReceiverCursor, Sender, SenderCursor};
+use freeport_ring::{
+    Fault, Full, Header, Kind, Local, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
+};
 
 /// Where the receiver's notes are, in words; behind those, the sender's, then the rings.
 const TO_SENDER: usize = 0;
@@ -30,6 +32,8 @@ pub struct Setting {
     pub flavour: Flavour,
     /// The capacities of the rings that it goes through, again from the first behind the last.
     pub rings: Vec<usize>,
+    /// Whether a reader of bytes looks at them before it takes them.
+    pub looks: bool,
     /// What is wrong, if anything is.
     pub mutation: Option<Mutation>,
 }
@@ -93,6 +97,8 @@ pub struct Outcome<C, T> {
 pub enum Got {
     /// Bytes of the stream.
     Bytes(Vec<u8>),
+    /// Something else than what it had looked at before.
+    Changed,
     /// A message.
     Message(Vec<u8>),
     /// The first and the last word of an entry of that length.
@@ -212,7 +218,7 @@ fn send_item<'a>(
                     let zero = vec![0; if used { capacity } else { 0 }];
                     // SAFETY: a window is checked by itself; it is zero now.
                     let result = unsafe {
-                        freeport_ring::Remote::write(&mut memory, 0, &zero);
+                        Remote::write(&mut memory, 0, &zero);
                         sender.move_to(memory, capacity, next as u64)
                     };
                     if result.is_ok() {
@@ -292,14 +298,19 @@ fn receive_some<'a>(
             let mut stream = ByteReceiver::new(receiver);
             let mut into = vec![0; room];
             let mut wake = false;
-            let result = stream.read(&mut into).map(|done| {
+            let looked = setting.looks.then(|| look(&mut stream, room));
+            let read = stream.read(&mut into);
+            let result = looked.unwrap_or(Ok(vec![])).and_then(|looked| {
+                let done = read?;
                 wake = done.wake;
-                match done.outcome {
+                let count = if let Read::Bytes(count) = done.outcome { count } else { 0 };
+                Ok(match done.outcome {
+                    _ if !into[..count].starts_with(&looked) => Some(Ok(Got::Changed)),
                     Read::Bytes(count) => Some(Ok(Got::Bytes(into[..count].to_vec()))),
                     Read::Nothing => None,
                     Read::End => Some(Ok(Got::End)),
                     Read::Moved { name, entry } => Some(Err((name, entry))),
-                }
+                })
             });
             follow(setting, run, stream.ring(), ring, result, wake)
         }
@@ -321,6 +332,21 @@ fn receive_some<'a>(
         }
         Flavour::Entries => receive_entry(setting, receiver, ring),
     }
+}
+
+/// The bytes that have come at least.
+fn look<L: Local, R: Remote>(
+    stream: &mut ByteReceiver<L, R>,
+    room: usize,
+) -> Result<Vec<u8>, Fault> {
+    let available = stream.available()?;
+    let mut into = vec![0; room];
+    Ok(match stream.peek(&mut into)? {
+        Read::Bytes(count) if count >= available.min(room) => into[..count].to_vec(),
+        // No read can give as much.
+        _ if available > 0 => vec![0; room + 1],
+        _ => vec![],
+    })
 }
 
 /// What another ring is called, and the entry that says so.

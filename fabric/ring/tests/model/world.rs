@@ -443,6 +443,7 @@ impl World {
                     return wrong();
                 }
             }
+            Got::Changed => return wrong(),
             Got::End | Got::Moved => return Ok(()),
         }
         self.lengths.remove(0);
