@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Shows what works, in about two minutes once it is built: a ClickNP program as native code on a
-# real trace, its counters and variables, its drawing, how fast frames go through memory, and two
-# hosts joined by the firewall and the load balancer. Everything lands in out/demo.
+# real trace, its counters and variables, its drawing, how fast frames go through memory, two hosts
+# joined by the firewall and the load balancer, and bytes between processes. Everything lands in
+# out/demo.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -113,3 +114,9 @@ if unshare --net true 2>/dev/null; then
 else
     echo "left out: to make network namespaces needs root"
 fi
+
+echo
+echo "8. bytes between two processes: Freeport's rings in shared memory beside the kernel's sockets"
+echo "   and pipes ('freeport bench fabric' measures properly)"
+"$freeport" bench fabric --quick --out "$out/fabric" 2>"$out/fabric.notes"
+echo "$out/fabric/fabric-latency.svg, $out/fabric/fabric-throughput.svg"
