@@ -323,7 +323,8 @@ fn a_machine_is_examined() {
     let told: Value = serde_json::from_str(&standard_output(&["doctor", "--json"])).unwrap();
     let names: Vec<&str> =
         told["checks"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
-    for name in ["compiler", "cores", "AF_XDP", "BPF", "namespaces", "memlock", "capabilities"] {
+    let expected = ["compiler", "cores", "AF_XDP", "BPF", "namespaces", "memlock", "capabilities"];
+    for name in expected.into_iter().chain(["shared memory", "descriptors"]) {
         assert!(names.contains(&name), "{names:?}");
     }
 }

@@ -2,6 +2,8 @@
 //! `freeport doctor`: tries what Freeport uses or will use on this machine, and says for each what
 //! was found and what happens without it. It changes nothing.
 
+mod fabric;
+
 use clap::Args;
 use freeport_nic::namespace::Namespace;
 use freeport_nic::port::{TapOptions, TapPort, XdpOptions, XdpPort};
@@ -50,6 +52,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         huge_pages(),
         memlock(),
         capabilities(),
+        fabric::shared_memory(),
+        fabric::descriptors(),
     ];
     if arguments.json {
         print_json(&findings);
