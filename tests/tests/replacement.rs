@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::flit::PAYLOAD_BYTES;
-use freeport_ir::{Bits, InstanceId, Program, interp};
+use freeport_ir::{Bits, InstanceId, OnFull, Program, interp};
 use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, Ports, RunEnd};
 use freeport_nic::interpreter::InterpreterDevice;
@@ -266,8 +266,7 @@ fn a_graph_that_is_replaced_in_the_middle_of_a_packet_goes_on_with_its_next_flit
             let (mut passed, mut turn) = (0, 0);
             while passed < ends[11] {
                 let flits = random.usize(1..=20).min(ends[11] - passed);
-                let credit = [TraceFrame::of(vec![0; flits * PAYLOAD_BYTES])];
-                let mut credit = Generator::once(&credit).expect("a frame");
+                let mut credit = credit(flits);
                 let mut ports = Ports::new()
                     .with_input("from_tor", &mut source)
                     .with_input("from_nic", &mut credit)
@@ -286,4 +285,55 @@ fn a_graph_that_is_replaced_in_the_middle_of_a_packet_goes_on_with_its_next_flit
         }
     }
     assert!(in_the_middle > 40, "{in_the_middle}");
+}
+
+/// Flits of zeros, which let as many pass a gate.
+fn credit(flits: usize) -> Generator {
+    Generator::once(&[TraceFrame::of(vec![0; flits * PAYLOAD_BYTES])]).expect("a frame")
+}
+
+#[test]
+fn packets_that_a_lossy_channel_keeps_or_drops_stay_whole_through_replacements() {
+    let bench = Bench { cache: tempfile::tempdir().expect("a folder") };
+    let text = "from_tor -> [in] gate ->{depth = 12, lossy} [in] late -> to_tor\n\
+        Gate :: late\nfrom_host -> [credit] late\n";
+    let program = compile(&format!("{GATE}{text}"));
+    let mut random = Rng::with_seed(9);
+    let (mut replaced, mut lost) = (0, 0);
+    for kinds in [[true, true], [true, false], [false, true], [false, false]] {
+        let sizes = Sizes::Uniform(60..=600);
+        let trace = Trace { frames: 60, sizes, ..Trace::default() }.generate();
+        let flits_of = |bytes: &[u8]| bytes.len().div_ceil(PAYLOAD_BYTES);
+        let flits: usize = trace.iter().map(|frame| flits_of(&frame.bytes)).sum();
+        let (mut source, mut sink) = (Generator::once(&trace).expect("good"), Sink::keeping());
+        let mut device = bench.load(&program, kinds[0]);
+        for turn in 1.. {
+            // Fewer go on than come, so that the channel is full now and then.
+            let mut first = credit(random.usize(1..=14));
+            let mut second = credit(random.usize(1..=11));
+            let mut ports = Ports::new()
+                .with_input("from_tor", &mut source)
+                .with_input("from_nic", &mut first)
+                .with_input("from_host", &mut second)
+                .with_output("to_tor", &mut sink);
+            device.run(&mut ports).expect("nothing fails");
+            let counters = device.counters();
+            let channels = &device.program().graph.channels;
+            let lossy = channels.iter().position(|it| it.on_full == OnFull::DropCounted);
+            let lossy = &counters.channels[lossy.expect("there is one")];
+            let out: usize = sink.kept().iter().map(|frame| flits_of(&frame.bytes)).sum();
+            if (lossy.items + lossy.dropped) as usize == flits && out == lossy.items as usize {
+                lost += lossy.dropped;
+                break;
+            }
+            assert!(turn < 1_000, "{kinds:?}: {lossy:?}, {out} of {flits} flits");
+            swap(&mut device, bench.load(&program, kinds[turn % 2]));
+            replaced += 1;
+        }
+        let mut sent = trace.iter().map(|frame| &frame.bytes);
+        for frame in sink.kept() {
+            assert!(sent.any(|bytes| *bytes == frame.bytes), "{kinds:?}: in order, and whole");
+        }
+    }
+    assert!(replaced > 100 && lost > 100, "{replaced} times, {lost} flits");
 }

@@ -168,7 +168,8 @@ impl ChannelState {
         }
     }
 
-    fn count(&mut self, token: &Token) {
+    /// Counts an item, which enters an element or comes from one.
+    pub fn count(&mut self, token: &Token) {
         let (is_first, bytes) = match token {
             Token::Packet(packet) => (true, packet.bytes().len()),
             Token::Bits(bits) if self.is_flit => {
@@ -203,7 +204,8 @@ impl ChannelState {
     /// Sets what `passing` tells.
     pub fn set_passing(&mut self, is_dropping: bool, is_inside: Option<bool>) {
         self.is_dropping = is_dropping;
-        self.set_inside_packet(if is_dropping { Some(true) } else { is_inside });
+        // It stays so from the last flit of one that was dropped to the first of the next packet.
+        self.set_inside_packet(is_inside.filter(|_| !is_dropping));
     }
 
     /// Whether the next flit belongs to a packet that has begun, if that is known.

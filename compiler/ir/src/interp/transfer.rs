@@ -98,12 +98,14 @@ impl Interpreter<'_> {
     }
 
     /// Takes out what waits in a channel: the item too that its writer holds for want of room, and
-    /// what was fed to its endpoint.
+    /// that counts as one that has entered, and what was fed to its endpoint.
     pub fn take_waiting(&mut self, channel: usize) -> Vec<WaitingItem> {
         let mut tokens = self.channels[channel].take_all();
         for instance in &mut self.instances {
             let at = instance.outputs.iter().position(|output| output.index() == channel);
-            tokens.extend(at.and_then(|port| instance.staged[port].take()));
+            let staged = at.and_then(|port| instance.staged[port].take());
+            staged.iter().for_each(|token| self.channels[channel].count(token));
+            tokens.extend(staged);
         }
         for input in &mut self.inputs {
             if input.channel.index() == channel {

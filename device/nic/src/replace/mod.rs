@@ -95,27 +95,28 @@ pub fn replace(
     new: &mut dyn Device,
     options: &ReplaceOptions<'_>,
 ) -> Result<Replacement, ReplaceError> {
-    let counted = old.counters();
-    let (Some(old), Some(new)) = (old.transfer(), new.transfer()) else {
+    let (Some(from), Some(to)) = (old.transfer(), new.transfer()) else {
         return Err(ReplaceError::Workers);
     };
-    let (old_manifest, new_manifest) = (old.manifest(), new.manifest());
+    let (old_manifest, new_manifest) = (from.manifest(), to.manifest());
     let plan = Plan::of(&old_manifest, &new_manifest, options.layouts);
-    old.drain()?;
+    from.drain()?;
     let mut report = Replacement { new: plan.new.clone(), ..Replacement::default() };
     report.not_kept.clone_from(&plan.not_kept);
-    plan.foresee(old, new, &mut report);
+    plan.foresee(from, to, &mut report);
     if report.loses() && !options.force {
         return Err(ReplaceError::WouldLose(Box::new(report)));
     }
     let instances = old_manifest.instances.iter().enumerate();
-    let suspended = instances.filter(|(at, _)| old.is_suspended(*at));
+    let suspended = instances.filter(|(at, _)| from.is_suspended(*at));
     report.suspended = suspended.map(|(_, instance)| instance.name.clone()).collect();
-    state::keep(&plan, old, new, &mut report);
-    plan.carry(old, new, &mut report);
-    new.count_from(counters::renamed(&counted, &old_manifest, &new_manifest));
-    if let Some(clock_ns) = old.own_clock_ns() {
-        new.advance_own_clock(clock_ns);
+    state::keep(&plan, from, to, &mut report);
+    plan.carry(from, to, &mut report);
+    if let Some(clock_ns) = from.own_clock_ns() {
+        to.advance_own_clock(clock_ns);
     }
+    // Now, since draining counts, and taking out what a writer held.
+    let counted = old.counters();
+    to.count_from(counters::renamed(&counted, &old_manifest, &new_manifest));
     Ok(report)
 }
