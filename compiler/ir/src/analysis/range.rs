@@ -3,7 +3,7 @@
 //! leave its object, so that an access may go or come, and needs no check, although accesses out
 //! of range are counted.
 
-use crate::{Addressing, BinaryOp, Function, ObjectRef, Op, Program, ValueId};
+use crate::{Addressing, BinaryOp, CompareOp, Function, ObjectRef, Op, Program, ValueId};
 
 /// Definitions looked at, one inside the other.
 const DEPTH: u32 = 8;
@@ -42,7 +42,16 @@ fn bound(function: &Function, definitions: &[Option<&Op>], value: ValueId, depth
         Op::Const(bits) => bits.saturating_u64(),
         Op::ZeroExtend(value, _) | Op::Truncate(value, _) => of(*value),
         Op::Extract { value, lo, .. } => shift(*value, u64::from(*lo)),
-        Op::Select { if_true, if_false, .. } => of(*if_true).max(of(*if_false)),
+        Op::Select { cond, if_true, if_false } => {
+            // `x < limit ? x : ..`
+            let limit = match definitions[cond.index()] {
+                Some(Op::Compare(CompareOp::ULt, left, right)) if left == if_true => {
+                    constant(*right).map_or(u64::MAX, |limit| limit.saturating_sub(1))
+                }
+                _ => u64::MAX,
+            };
+            of(*if_true).min(limit).max(of(*if_false))
+        }
         Op::Binary(BinaryOp::And, left, right) => of(*left).min(of(*right)),
         Op::Binary(BinaryOp::Or | BinaryOp::Xor, left, right) => {
             (of(*left) | of(*right)).checked_add(1).map_or(u64::MAX, |end| {
@@ -88,5 +97,41 @@ pub fn is_in_range(
             within(*object, *offset, bytes, Addressing::Byte)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ElementId;
+    use crate::text::parse;
+
+    /// The bound of the value that a handler over a 32-bit input puts.
+    fn bound_of(body: &str) -> u64 {
+        let text = format!(
+            "program p\nelement E {{\nin in: bits<32>\nout out: bits<32>\nhandler {{\nentry:\n\
+             %x = take in\n%zero = const 0:32\n%ten = const 10:32\n{body}\nput out, %y\ndone\n\
+             }}\n}}\ngraph {{}}\n"
+        );
+        let program = parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        let function = program.function(program.element(ElementId(0)).handler);
+        let mut insts = function.blocks[0].insts.iter();
+        let put = insts.find_map(|inst| match inst.op {
+            Op::Put { value, .. } => Some(value),
+            _ => None,
+        });
+        upper_bound(function, &definitions(function), put.expect("it puts"))
+    }
+
+    #[test]
+    fn a_value_that_is_compared_with_a_limit_is_below_it() {
+        let less = |left, right| format!("%is = ult {left}, {right}\n");
+        let select = |left, right| format!("%y = select %is, {left}, {right}");
+        let bound = |is: String, select: String| bound_of(&(is + &select));
+        assert_eq!(bound(less("%x", "%ten"), select("%x", "%zero")), 9);
+        let everything = u64::from(u32::MAX);
+        assert_eq!(bound(less("%ten", "%x"), select("%x", "%zero")), everything);
+        assert_eq!(bound(less("%x", "%ten"), select("%zero", "%x")), everything);
+        assert_eq!(bound(less("%x", "%zero"), select("%x", "%ten")), 10);
     }
 }
