@@ -18,7 +18,7 @@ INLINE uint32_t flit_pad(const struct wide_512 *flit) { return flit_header(flit)
 
 // Reads frames flit by flit.
 struct flit_input {
-    const struct frame *frames;
+    const struct packet *frames;
     uint64_t count, at;
     const uint8_t *data;
     uint64_t length, offset; // Of the frame being read; length 0: none is left.
@@ -156,10 +156,10 @@ INLINE void flit_output_claim(struct flit_output *output, struct flit_input *sou
     bool *const is_claimed = is_current ? &source->is_claimed : &source->is_last_claimed;
     if (UNLIKELY(*is_claimed)) return;
     const uint64_t at = is_current ? source->at : source->last;
-    const struct frame *const frame = &source->frames[at];
+    const struct packet *const frame = &source->frames[at];
     // A frame is too long or not by its buffer, wherever it lies.
     if (UNLIKELY(frame->length > output->capacity)) return;
-    const uint64_t capacity = frame->length + frame->tail_room;
+    const uint64_t capacity = frame->length + frame->tail_space;
     *is_claimed = true;
     output->source = source;
     output->frame = at;

@@ -16,14 +16,6 @@
 #define OWNER_POOL UINT64_C(1)
 #define OWNER_HOST UINT64_C(2)
 
-struct packet {
-    uint8_t *data;
-    uint64_t length;
-    uint32_t head_room, tail_room;   // By which it may grow, by the meaning of a packet.
-    uint32_t head_space, tail_space; // Of that or more, what the memory has.
-    uint64_t owner;
-};
-
 static uint8_t no_bytes[1];
 
 INLINE void packet_assign(struct packet *to, const struct packet *from) {
@@ -228,7 +220,7 @@ INLINE void record_packet(struct runtime *runtime, struct stream *history,
 // Endpoints.
 
 struct packet_input {
-    const struct frame *frames;
+    const struct packet *frames;
     uint64_t count, at;
     bool is_exposed; // Recorded as having entered.
 };
@@ -237,19 +229,6 @@ INLINE void packet_input_attach(struct packet_input *input, const struct endpoin
     input->frames = io->data;
     input->count = io->count;
     input->at = 0;
-}
-
-INLINE void packet_input_build(const struct packet_input *input, uint64_t endpoint,
-                               struct packet *packet) {
-    const struct frame *const frame = &input->frames[input->at];
-    packet->data = frame->data;
-    packet->length = frame->length;
-    packet->head_room = (uint32_t)(HEAD_ROOM + frame->moved);
-    const int64_t end = frame->moved + (int64_t)frame->length; // From where it began at first.
-    packet->tail_room = end < TAIL_LIMIT ? (uint32_t)(TAIL_LIMIT - end) : 0;
-    packet->head_space = frame->head_room;
-    packet->tail_space = frame->tail_room;
-    packet->owner = OWNER_HOST + (endpoint << 32 | input->at);
 }
 
 INLINE void packet_input_advance(struct packet_input *input) {

@@ -227,11 +227,13 @@ INLINE void count_exceptions(struct instance *instance, const struct activation 
     if (UNLIKELY(activation->empty_reads != 0)) instance->empty_reads += activation->empty_reads;
 }
 
-struct frame { // A frame that comes in, in writable memory with writable room around it.
+// A packet, or a frame that comes in, in writable memory with writable room around it.
+struct packet {
     uint8_t *data;
     uint64_t length;
-    uint32_t head_room, tail_room;
-    int64_t moved; // By which its start has moved since it entered another part of the graph.
+    uint32_t head_room, tail_room;   // By which it may grow, by the meaning of a packet.
+    uint32_t head_space, tail_space; // Of that or more, what the memory has.
+    uint64_t owner;                  // See packets.h.
 };
 
 // A frame that goes out. It is in `data`, with the origin ~0, or in the memory of a frame that came
@@ -287,7 +289,7 @@ struct endpoint_layout {
     uint64_t begun;    // Of flits: the offset in the frame being read, or a struct flit_output.
 };
 
-#define ABI_VERSION 7
+#define ABI_VERSION 8
 
 struct image {
     uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;

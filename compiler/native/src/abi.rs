@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 /// What a library must say its structures are.
-pub(crate) const VERSION: u64 = 7;
+pub(crate) const VERSION: u64 = 8;
 
 /// Bytes that grow by a call to the host.
 #[repr(C)]
@@ -130,9 +130,9 @@ pub(crate) struct EndpointLayout {
     pub begun: u64,
 }
 
-/// A packet in a channel, between two runs.
+/// A packet in a channel, between two runs, or one that comes in.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub data: *mut u8,
     pub length: u64,
@@ -145,6 +145,8 @@ pub(crate) struct Packet {
 
 /// Who has the memory of a packet: a buffer of the graph.
 pub(crate) const OWNER_POOL: u64 = 1;
+/// From here on: the frame of this run that (endpoint << 32 | index) names.
+pub(crate) const OWNER_HOST: u64 = 2;
 /// Least bytes of such a buffer.
 pub(crate) const POOL_BUFFER_BYTES: usize =
     freeport_ir::interp::HEAD_ROOM_BYTES + freeport_ir::interp::TAIL_LIMIT_BYTES;

@@ -115,7 +115,8 @@ impl Graph {
                 &mut many[..]
             }
         };
-        for ((raw, io), endpoint) in raw.iter_mut().zip(io.iter_mut()).zip(endpoints) {
+        let given = raw.iter_mut().zip(io.iter_mut()).zip(endpoints).enumerate();
+        for (at, ((raw, io), endpoint)) in given {
             let fits = matches!(
                 (&*io, endpoint.is_input, endpoint.item),
                 (EndpointIo::FramesIn { .. }, true, ItemInfo::Flit | ItemInfo::Packet)
@@ -131,7 +132,7 @@ impl Graph {
                 };
                 return Err(Error::mismatch(&endpoint.name, wanted, io.kind()));
             }
-            *raw = io.raw(endpoint.item.bits().map_or(1, |bits| bits.div_ceil(8) as usize));
+            *raw = io.raw(at, endpoint.item.bits().map_or(1, |bits| bits.div_ceil(8) as usize));
         }
         let status = self.code.run(raw);
         for (raw, io) in raw.iter().zip(io.iter_mut()) {

@@ -6,20 +6,19 @@
 //! frame that goes out lies either in its own buffer or in the memory of one that came in, and its
 //! buffer says which ([`Placed`]).
 
+use crate::abi;
+use freeport_ir::interp::{HEAD_ROOM_BYTES, TAIL_LIMIT_BYTES};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// A frame that comes in, with memory around it that is its alone. The run may write all of that
-/// memory; the bytes of a frame that is not consumed are kept from where it was read to on.
+/// memory; the bytes of a frame that is not consumed are kept from where it was read to on. The
+/// code takes it for the packet that it is.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Frame<'a> {
-    data: *mut u8,
-    length: u64,
-    head_room: u32,
-    tail_room: u32,
-    moved: i64,
+    packet: abi::Packet,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -42,37 +41,56 @@ impl<'a> Frame<'a> {
         let length = bytes.len() as u64;
         // The pointer is made from the whole memory, because all of it may be written.
         let data = memory.as_mut_ptr().wrapping_add(range.start);
-        let [head_room, tail_room] =
+        let [head_space, tail_space] =
             [range.start, tail].map(|room| room.min(u32::MAX as usize) as u32);
-        Self { data, length, head_room, tail_room, moved: 0, memory: PhantomData }
+        let head_room = HEAD_ROOM_BYTES as u32;
+        let tail_room = (TAIL_LIMIT_BYTES as u64).saturating_sub(length) as u32;
+        let owner = abi::OWNER_HOST;
+        let packet =
+            abi::Packet { data, length, head_room, tail_room, head_space, tail_space, owner };
+        Self { packet, memory: PhantomData }
     }
 
     /// Says that it is a packet whose start has moved by that many bytes since it entered the graph
     /// of which this one is a part: so much less or more may it still grow.
     #[inline]
     pub fn set_moved(&mut self, by: i32) {
-        self.moved = by.into();
+        (self.packet.head_room, self.packet.tail_room) = rooms(self.packet.length, by.into());
+    }
+
+    /// By how much its start has moved.
+    fn moved(&self) -> i64 {
+        i64::from(self.packet.head_room) - HEAD_ROOM_BYTES as i64
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: within the slice of this lifetime that it was made of, which it has exclusively.
-        unsafe { std::slice::from_raw_parts(self.data, self.length as usize) }
+        unsafe { std::slice::from_raw_parts(self.packet.data, self.packet.length as usize) }
     }
 
     /// Bytes of its memory, from `start` bytes after the frame's first one on (or before it); none
     /// if they are not all within that memory.
     pub fn part(&self, start: i64, length: usize) -> Option<&[u8]> {
-        let from = start.checked_add(i64::from(self.head_room))?;
+        let from = start.checked_add(i64::from(self.packet.head_space))?;
         let end = u64::try_from(from).ok()?.checked_add(length as u64)?;
-        let room = u64::from(self.head_room) + self.length + u64::from(self.tail_room);
+        let abi::Packet { length: own, head_space, tail_space, .. } = self.packet;
+        let room = u64::from(head_space) + own + u64::from(tail_space);
         if end > room {
             return None;
         }
-        let first = self.data.wrapping_offset(start as isize);
+        let first = self.packet.data.wrapping_offset(start as isize);
         // SAFETY: the range is within the slice that it was made of, as just checked.
         Some(unsafe { std::slice::from_raw_parts(first, length) })
     }
+}
+
+/// By how much a packet of that length may grow at its head and at its tail, whose start has moved
+/// by `moved` since it entered.
+fn rooms(length: u64, moved: i64) -> (u32, u32) {
+    let end = moved.saturating_add_unsigned(length);
+    let tail = (TAIL_LIMIT_BYTES as i64).saturating_sub(end).clamp(0, u32::MAX.into());
+    ((HEAD_ROOM_BYTES as i64 + moved) as u32, tail as u32)
 }
 
 // SAFETY: a frame is an exclusive slice, which can be sent.
@@ -241,7 +259,7 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
                 Placed::Input { endpoint, frame, start, length } => match io.get(endpoint) {
                     Some(Self::FramesIn { frames, .. }) => frames
                         .get(frame)
-                        .and_then(|it| it.part(start.checked_sub(it.moved)?, length)),
+                        .and_then(|it| it.part(start.checked_sub(it.moved())?, length)),
                     _ => None,
                 },
             };
@@ -259,17 +277,23 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
         }
     }
 
-    /// As the code sees it, for records of that many bytes.
-    pub(crate) fn raw(&mut self, record_bytes: usize) -> crate::abi::EndpointIo {
+    /// As the code sees it at endpoint `at`, for records of that many bytes.
+    pub(crate) fn raw(&mut self, at: usize, record_bytes: usize) -> abi::EndpointIo {
         let (data, count): (*mut c_void, usize) = match self {
-            Self::FramesIn { frames, .. } => (frames.as_mut_ptr().cast(), frames.len()),
+            Self::FramesIn { frames, .. } => {
+                for (frame, owner) in frames.iter_mut().zip(abi::OWNER_HOST + ((at as u64) << 32)..)
+                {
+                    frame.packet.owner = owner;
+                }
+                (frames.as_mut_ptr().cast(), frames.len())
+            }
             Self::FramesOut { buffers, .. } => (buffers.as_mut_ptr().cast(), buffers.len()),
             Self::RecordsIn { records, .. } => {
                 (records.as_ptr().cast_mut().cast(), records.len() / record_bytes)
             }
             Self::RecordsOut { room, .. } => (room.as_mut_ptr().cast(), room.len() / record_bytes),
         };
-        crate::abi::EndpointIo { data, count: count as u64, done: 0 }
+        abi::EndpointIo { data, count: count as u64, done: 0 }
     }
 
     pub(crate) fn set_done(&mut self, count: u64) {

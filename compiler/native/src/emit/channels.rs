@@ -13,7 +13,9 @@ use super::plan::Plan;
 use super::prefetch;
 use super::types::{assign, bytes_of, item_storage};
 use super::{Emitter, breakpoints, comment, has_fixed_mask, item_width};
-use freeport_ir::{Channel, ChannelId, EndpointId, InstanceId, Item, OnFull, Op, Sink, Source};
+use freeport_ir::{
+    Channel, ChannelId, EndpointId, InstanceId, Item, OnFull, Op, PortId, Sink, Source,
+};
 
 /// Fields of the graph for a channel.
 pub(super) fn fields(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String {
@@ -58,7 +60,15 @@ pub(super) fn ring(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId) -> String 
         "INLINE void pop_{at}(struct channel *const channel) {{\n\
          \x20   channel->head++;\n    channel->fill--;\n}}\n\n"
     );
+    let is_passed = match channel.source {
+        Source::Port(writer, port) => {
+            emitter.passed(emitter.program.instance(writer).element, port).is_some()
+        }
+        Source::Endpoint(_) => false,
+    };
     let copy = |to: &str| match channel.item {
+        // It lies in memory, and stays out of registers.
+        Item::Packet { .. } if is_passed => format!("{to} = *item;"),
         Item::Packet { .. } => format!("packet_assign(&{to}, item);"),
         _ => assign(to, "(*item)", item_width(channel.item)),
     };
@@ -202,6 +212,50 @@ pub(super) fn send(emitter: &Emitter<'_>, plan: &Plan, id: ChannelId, is_direct:
         Sink::Port(..) => {}
     }
     text + &format!("    push_{at}(graph, channel, item);\n}}\n\n")
+}
+
+/// How `commit` is declared. `is_direct`: as for `send`.
+pub(super) fn commit_declaration(
+    emitter: &Emitter<'_>,
+    plan: &Plan,
+    id: InstanceId,
+    is_direct: bool,
+) -> String {
+    let element = emitter.program.instance(id).element.0;
+    let (suffix, turn) = match is_direct {
+        true => ("direct", plan.root[id.index()]),
+        false => ("queued", id),
+    };
+    format!(
+        "INLINE void commit_{}_{suffix}(struct graph *const graph, struct turn_{} *const turn,\n\
+         \x20                          const struct firing_{element} *const firing)",
+        id.0, turn.0
+    )
+}
+
+/// Lets what a firing staged leave. A packet that passes lies in its input's ring, so it goes first:
+/// others may make elements fire that fill the ring.
+pub(super) fn commit(
+    emitter: &Emitter<'_>,
+    plan: &Plan,
+    id: InstanceId,
+    is_direct: bool,
+) -> String {
+    let suffix = if is_direct { "direct" } else { "queued" };
+    let element = emitter.program.instance(id).element;
+    let text = format!("{} {{\n", commit_declaration(emitter, plan, id, is_direct));
+    let (mut first, mut last) = (String::new(), String::new());
+    for (port, channel) in plan.outputs[id.index()].iter().enumerate() {
+        let passed = emitter.passed(element, PortId::new(port));
+        let item = match passed {
+            Some(input) => format!("firing->input_{}", input.0),
+            None => format!("&firing->staged_{port}"),
+        };
+        let send = format!("send_{}_{suffix}(graph, turn, {item})", channel.0);
+        let line = format!("    if (firing->is_staged_{port}) {send};\n");
+        if passed.is_some() { first += &line } else { last += &line }
+    }
+    text + &first + &last + "}\n\n"
 }
 
 /// A lossy channel's decision.

@@ -9,7 +9,7 @@ use super::{Emitter, all_ports, breakpoints, comment, has_fixed_mask};
 use crate::Error;
 use crate::manifest::signature;
 use crate::memory::{HUGE_PAGE_BYTES, LEAST_MOVED_BYTES};
-use freeport_ir::{Bits, Element, ElementId, FunctionId, Object, Op, Program, Term};
+use freeport_ir::{Bits, Element, ElementId, FunctionId, Object, Op, PortId, Program, Term};
 
 /// The structures of an element.
 pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error> {
@@ -48,7 +48,10 @@ pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Erro
     }
     for (at, port) in element.outputs.iter().enumerate() {
         let (ty, note) = (item_storage(port.item), comment(&port.name));
-        text += &format!("    {ty} staged_{at}; // {note}\n    bool is_staged_{at};\n");
+        if emitter.passed(id, PortId::new(at)).is_none() {
+            text += &format!("    {ty} staged_{at}; // {note}\n");
+        }
+        text += &format!("    bool is_staged_{at};\n");
     }
     text += "};\n\n";
     text += &begin(element, id, suspends(handler).then_some(element.handler));
@@ -223,7 +226,10 @@ pub(super) fn call(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error
         text += "        break;\n    }\n";
     }
     text += "    default: break;\n    }\n";
-    for (at, _) in element.outputs.iter().enumerate().filter(|(_, it)| is_packet(it.item)) {
+    for (at, port) in element.outputs.iter().enumerate() {
+        if !is_packet(port.item) || emitter.passed(id, PortId::new(at)).is_some() {
+            continue;
+        }
         let release = format!("packet_release(instance->runtime, &firing.staged_{at})");
         text += &format!("    if (firing.is_staged_{at}) {release};\n");
     }

@@ -32,6 +32,7 @@ use freeport_ir::{
     Type,
 };
 use functions::FunctionEmitter;
+use packet_flow::passed;
 use std::collections::BTreeSet;
 
 pub(crate) use standalone::emit_functions;
@@ -65,6 +66,8 @@ pub(crate) fn emit_program(
     emitter.has_choice = manifest.elements.iter().map(|element| element.has_choice).collect();
     let elements: BTreeSet<ElementId> =
         program.graph.instances.iter().map(|instance| instance.element).collect();
+    let passed = (0..program.elements.len()).map(|at| passed(&emitter, ElementId::new(at)));
+    emitter.passed = passed.collect();
     let mut roots = vec![];
     for id in &elements {
         let element = program.element(*id);
@@ -100,6 +103,8 @@ pub(super) struct Emitter<'p> {
     pub turn_limit: u64,
     /// By element: whether its ready bitmaps are recorded.
     pub has_choice: Vec<bool>,
+    /// By element, by output: the input whose packets it passes on.
+    passed: Vec<Vec<Option<PortId>>>,
     traps: Vec<TrapInfo>,
     probes: Vec<ProbeInfo>,
 }
@@ -107,8 +112,13 @@ pub(super) struct Emitter<'p> {
 impl<'p> Emitter<'p> {
     fn new(program: &'p Program, options: &Options) -> Self {
         let Options { record: records, turn_limit, .. } = *options;
-        let (has_choice, traps, probes) = (vec![], vec![], vec![]);
-        Self { program, records, turn_limit, has_choice, traps, probes }
+        let (has_choice, passed, traps, probes) = (vec![], vec![], vec![], vec![]);
+        Self { program, records, turn_limit, has_choice, passed, traps, probes }
+    }
+
+    /// The input that each packet for an output comes from, in the place that it still lies in.
+    pub fn passed(&self, element: ElementId, output: PortId) -> Option<PortId> {
+        *self.passed.get(element.index())?.get(output.index())?
     }
 
     pub fn function(&self, id: FunctionId) -> &'p Function {

@@ -7,10 +7,11 @@
 //! packet away, because nothing uses it after them, and which peeks may look at it where it is,
 //! because nothing changes it.
 
-use super::Emitter;
+use super::functions::suspends;
+use super::{Emitter, has_fixed_mask};
 use crate::Error;
 use freeport_ir::analysis::{ControlFlow, Dominators, Loops, reverse_post_order};
-use freeport_ir::{Function, FunctionId, Item, Op, PortId, Program, Type, ValueId};
+use freeport_ir::{ElementId, Function, FunctionId, Item, Op, PortId, Program, Type, ValueId};
 use std::collections::{BTreeSet, HashMap};
 
 /// An operation, by its block and its position there.
@@ -160,6 +161,31 @@ impl PacketFlow {
         })
     }
 
+    /// The input from which all packets come that the owner of a handler gives to `port`, if it
+    /// changes nothing of them but bytes.
+    fn passed(&self, function: &Function, port: PortId) -> Option<PortId> {
+        let mut of_port = all_insts(function).filter_map(|(place, op)| match op {
+            Op::Put { port: to, value } if *to == port => Some((place, *value)),
+            _ => None,
+        });
+        let (_, first) = of_port.clone().next()?;
+        let set = self.points_to.get(&first).filter(|set| set.len() == 1)?;
+        let site = self.sites.get(*set.first()?)?;
+        let Origin::Taken(input) = site.from else { return None };
+        let is_same = |value| self.points_to.get(&value) == Some(set);
+        let takes = self.sites.iter().filter(|it| it.from == site.from).count();
+        let is_adjusted = all_insts(function).any(|(_, op)| match op {
+            Op::PacketAdjustHead { packet, .. } | Op::PacketAdjustTail { packet, .. } => {
+                self.may_be(*packet, |it| it == site)
+            }
+            Op::Call { .. } => true,
+            _ => false,
+        });
+        let is_only = takes == 1 && !can_come_again(function, site.place.0);
+        let is_passed = of_port.all(|(place, value)| self.moves(place) && is_same(value));
+        (is_only && !is_adjusted && is_passed).then_some(input)
+    }
+
     fn check_loops(&self, emitter: &Emitter<'_>, function: &Function) -> Result<(), Error> {
         for found in Loops::of(function, &Dominators::of(function)).loops {
             for param in &function.blocks[found.header].params {
@@ -174,7 +200,33 @@ impl PacketFlow {
     }
 }
 
-fn all_insts(function: &Function) -> impl Iterator<Item = (Place, &Op)> {
+/// By output of an element: the input whose packets pass on to it. They need not be staged, because
+/// what the input's ring or the host has of them is still right when they leave.
+pub(super) fn passed(emitter: &Emitter<'_>, id: ElementId) -> Vec<Option<PortId>> {
+    let element = emitter.program.element(id);
+    let handler = emitter.function(element.handler);
+    let is_ready = element.await_all || element.inputs.len() == 1;
+    let puts_elsewhere = |port: PortId| {
+        let functions = emitter.program.functions.iter();
+        let mut others = functions.filter(|it| it.owner == Some(id) && !std::ptr::eq(*it, handler));
+        others.any(|function| {
+            let puts = |op: &Op| matches!(op, Op::Put { port: to, .. } if *to == port);
+            all_insts(function).any(|(_, op)| puts(op))
+        })
+    };
+    // A read of a port that has nothing would give another packet.
+    let flow = match is_ready && has_fixed_mask(emitter.program, element) && !suspends(handler) {
+        true => PacketFlow::of(emitter, element.handler).ok(),
+        false => None,
+    };
+    let of = |at| {
+        let port = PortId::new(at);
+        flow.as_ref()?.passed(handler, port).filter(|_| !puts_elsewhere(port))
+    };
+    (0..element.outputs.len()).map(of).collect()
+}
+
+fn all_insts(function: &Function) -> impl Iterator<Item = (Place, &Op)> + Clone {
     let blocks = function.blocks.iter().enumerate();
     blocks.flat_map(|(block, it)| {
         it.insts.iter().enumerate().map(move |(at, inst)| ((block, at), &inst.op))
@@ -184,7 +236,7 @@ fn all_insts(function: &Function) -> impl Iterator<Item = (Place, &Op)> {
 /// A suspension lets what a peek has seen go, and a call may take it.
 fn may_have_views(function: &Function) -> bool {
     let calls = all_insts(function).any(|(_, op)| matches!(op, Op::Call { .. }));
-    !calls && !super::functions::suspends(function)
+    !calls && !suspends(function)
 }
 
 fn points_to(function: &Function, sites: &[Site]) -> HashMap<ValueId, BTreeSet<usize>> {
@@ -279,4 +331,46 @@ fn blocks_behind(function: &Function, block: usize) -> Vec<bool> {
 
 fn can_come_again(function: &Function, block: usize) -> bool {
     blocks_behind(function, block)[block]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+
+    /// What passes, by output, of an element with the inputs `in` and, as `more` says, others.
+    fn passed_by(more: &str, handler: &str) -> Vec<Option<PortId>> {
+        let text = format!(
+            "program p\nelement E {{\n{more}\nin in: packet<64>\nout out: packet<64>\n\
+             out bad: packet<64>\nhandler {{\nentry:\n%one = const 1:32\n%yes = const 1:1\n\
+             {handler}\ndone\n}}\n}}\ngraph {{}}\n"
+        );
+        let program = freeport_ir::text::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        passed(&Emitter::new(&program, &Options::default()), ElementId::new(0))
+    }
+
+    #[test]
+    fn a_packet_that_is_not_adjusted_passes() {
+        let (first, none) = (Some(PortId::new(0)), None);
+        let take = "%p = take in\n";
+        let put = "put out, %p";
+        let branch = "br %yes, a, b\na:\nput out, %p\ndone\nb:\nput bad, %p";
+        for (more, handler, expected) in [
+            ("", format!("{take}{put}"), [first, none]),
+            ("", format!("{take}{branch}"), [first, first]),
+            // Its structure is another one then.
+            ("", format!("{take}%is = adjust_head %p, %one\n{put}"), [none, none]),
+            ("", format!("{take}%is = adjust_tail %p, %one\n{branch}"), [none, none]),
+            // The first of two puts copies.
+            ("", format!("{take}put bad, %p\n{put}"), [first, none]),
+            // There may be none.
+            ("in other: bits<8>", format!("{take}{put}"), [none, none]),
+            ("", format!("%p = new_packet %one\n{put}"), [none, none]),
+            ("", format!("%p = peek in\n{put}"), [none, none]),
+        ] {
+            assert_eq!(passed_by(more, &handler), expected, "{more}\n{handler}");
+        }
+        let both = passed_by("await_all;\nin other: bits<8>", &format!("{take}{put}"));
+        assert_eq!(both, [Some(PortId::new(1)), None]);
+    }
 }

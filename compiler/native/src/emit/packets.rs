@@ -123,7 +123,12 @@ impl FunctionEmitter<'_, '_> {
     fn put_packet(&mut self, port: PortId, packet: ValueId, moves: bool) {
         let (at, from) = (port.0, self.name(packet));
         let how = if moves { "packet_move" } else { "packet_put" };
-        self.line(&format!("{how}({HOST}, &firing->staged_{at}, firing->is_staged_{at}, {from});"));
+        let staged = format!("&firing->staged_{at}, firing->is_staged_{at}");
+        let element = self.function.owner;
+        match element.and_then(|element| self.emitter.passed(element, port)) {
+            Some(_) => self.line(&format!("{from}->owner = OWNER_NONE;")),
+            None => self.line(&format!("{how}({HOST}, {staged}, {from});")),
+        }
         self.line(&format!("firing->is_staged_{at} = true;"));
         self.line("activation->did_something = true;");
     }

@@ -3,8 +3,8 @@
 //! and a loop over all of them until nothing moves.
 
 use super::channels::{
-    admits, entered, fields, fired, frame_argument, front, has_ring, has_room, is_full, nth, ring,
-    rings_ahead, room, send, turn, write_item,
+    admits, commit, commit_declaration, entered, fields, fired, frame_argument, front, has_ring,
+    has_room, is_full, nth, ring, rings_ahead, room, send, turn, write_item,
 };
 use super::elements::{has_initial, may_do_nothing, may_wait_for_time};
 use super::functions::suspends;
@@ -110,38 +110,6 @@ fn structure(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text + "};\n\n"
 }
 
-fn commit_declaration(
-    emitter: &Emitter<'_>,
-    plan: &Plan,
-    id: InstanceId,
-    is_direct: bool,
-) -> String {
-    let element = emitter.program.instance(id).element.0;
-    let (suffix, turn) = match is_direct {
-        true => ("direct", plan.root[id.index()]),
-        false => ("queued", id),
-    };
-    format!(
-        "INLINE void commit_{}_{suffix}(struct graph *const graph, struct turn_{} *const turn,\n\
-         \x20                          const struct firing_{element} *const firing)",
-        id.0, turn.0
-    )
-}
-
-/// Lets what a firing staged leave.
-fn commit(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId, is_direct: bool) -> String {
-    let suffix = if is_direct { "direct" } else { "queued" };
-    let mut text = format!("{} {{\n", commit_declaration(emitter, plan, id, is_direct));
-    for (port, channel) in plan.outputs[id.index()].iter().enumerate() {
-        text += &format!(
-            "    if (firing->is_staged_{port}) \
-             send_{}_{suffix}(graph, turn, &firing->staged_{port});\n",
-            channel.0
-        );
-    }
-    text + "}\n\n"
-}
-
 /// Whether a port has an item, in C. `turn`: where the channel's position is.
 fn is_ready(emitter: &Emitter<'_>, input: Input, turn: &str) -> String {
     match input {
@@ -158,12 +126,20 @@ fn host_is_ready(emitter: &Emitter<'_>, endpoint: EndpointId) -> String {
     }
 }
 
-/// Statements that make the next item of an endpoint in `to`.
-fn build(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> String {
-    build_at(emitter, endpoint, &format!("graph->endpoint_{}.at", endpoint.0), to)
+/// The declaration of `to`, which points to the next item of an endpoint, and statements that make
+/// that item. A packet is where the host has it.
+fn host_item(emitter: &Emitter<'_>, endpoint: EndpointId, to: &str) -> (String, String) {
+    let item = emitter.program.graph.endpoints[endpoint.index()].item;
+    let (ty, from) = (item_storage(item), format!("graph->endpoint_{}", endpoint.0));
+    if is_packet(item) {
+        let place = format!("&{from}.frames[{from}.at]");
+        return (format!("const {ty} *const {to} = {place};"), String::new());
+    }
+    let build = build_at(emitter, endpoint, &format!("{from}.at"), &format!("{to}_item"));
+    (format!("{ty} {to}_item, *const {to} = &{to}_item;"), build)
 }
 
-/// The same, of the record at `position`.
+/// Statements that make an item of an endpoint in `to`, of records the one at `position`.
 pub(super) fn build_at(
     emitter: &Emitter<'_>,
     endpoint: EndpointId,
@@ -175,9 +151,6 @@ pub(super) fn build_at(
     let width = item_width(item);
     if item == Item::Flit {
         return format!("flit_input_build(&graph->endpoint_{at}, &{to});");
-    }
-    if is_packet(item) {
-        return format!("packet_input_build(&graph->endpoint_{at}, {at}, &{to});");
     }
     let bytes = bytes_of(width);
     let from = format!("graph->endpoint_{at}.data + {position} * {bytes}");
@@ -197,7 +170,7 @@ fn expose(emitter: &Emitter<'_>, endpoint: EndpointId, channel: ChannelId, item:
     }
     let found = &emitter.program.graph.channels[channel.index()];
     let (at, id) = (endpoint.0, channel.0);
-    let history = format!("graph->runtime, &graph->channel_{id}.history, &{item}");
+    let history = format!("graph->runtime, &graph->channel_{id}.history, {item}");
     let record = match is_packet(found.item) {
         true => format!("record_packet({history});"),
         false => format!("record({history}, {});", bytes_of(item_width(found.item))),
@@ -222,7 +195,7 @@ fn advance(
 ) -> String {
     let at = endpoint.0;
     let mut text = format!("struct channel *const channel = &{turn}channel_{};", channel.0);
-    let entered = entered(emitter, channel, true, false).replace(", item", &format!(", &{item}"));
+    let entered = entered(emitter, channel, true, false).replace(", item", &format!(", {item}"));
     text += &format!(" {}", entered.trim());
     match emitter.program.graph.endpoints[endpoint.index()].item {
         Item::Flit => text += &format!(" flit_input_advance(&graph->endpoint_{at}, 1);"),
@@ -289,14 +262,20 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
         true => line(&format!("const uint64_t mask = {};", all_ports(inputs.len()))),
         false => line("const uint64_t mask = instance->mask;"),
     }
-    line("uint64_t ready = 0;");
-    for (port, input) in inputs.iter().enumerate() {
-        let ready = is_ready(emitter, *input, "turn->");
-        line(&format!("ready |= (uint64_t)({ready}) << {port};"));
+    let has_item = inputs.iter().map(|input| is_ready(emitter, *input, "turn->"));
+    if element.await_all && !inputs.is_empty() && has_fixed_mask(program, element) {
+        let all = has_item.collect::<Vec<_>>();
+        line(&format!("if (!({})) break;", all.join(" && ")));
+        line("const uint64_t ready = mask;");
+    } else {
+        line("uint64_t ready = 0;");
+        for (port, has_item) in has_item.enumerate() {
+            line(&format!("ready |= (uint64_t)({has_item}) << {port};"));
+        }
+        line("ready &= mask;");
+        let is_enough = if element.await_all { "ready == mask" } else { "ready != 0 || mask == 0" };
+        line(&format!("if (!({is_enough})) break;"));
     }
-    line("ready &= mask;");
-    let is_enough = if element.await_all { "ready == mask" } else { "ready != 0 || mask == 0" };
-    line(&format!("if (!({is_enough})) break;"));
     if may_do_nothing(program, element) {
         line("if (instance->is_quiet && instance->quiet_ready == ready) break;");
     }
@@ -382,13 +361,12 @@ fn begin_input(
         Input::Host(endpoint, channel) => (endpoint, channel),
     };
     let host = format!("host_{port}");
-    let ty = item_storage(emitter.program.graph.channels[channel.index()].item);
-    let (build, expose) =
-        (build(emitter, endpoint, &host), expose(emitter, endpoint, channel, &host));
+    let (declaration, build) = host_item(emitter, endpoint, &host);
+    let expose = expose(emitter, endpoint, channel, &host);
     let ask = prefetch::of_records(emitter, plan, id, port, endpoint);
     format!(
-        "{ty} {host}; if (ready >> {port} & 1) {{ {ask}{build} {expose} }} \
-         firing.input_{port} = &{host};"
+        "{declaration} if (ready >> {port} & 1) {{ {ask}{build} {expose} }} \
+         firing.input_{port} = {host};"
     )
 }
 
@@ -409,13 +387,13 @@ fn step_through(emitter: &Emitter<'_>, id: ChannelId) -> String {
         text += &format!("        if ({RECORD_IS_FULL}) break;\n");
     }
     text += &body::attempt_through(emitter, id, from, to);
-    text += &format!("        {} host;\n", item_storage(channel.item));
-    text += &format!("        {}\n", build(emitter, from, "host"));
+    let (declaration, build) = host_item(emitter, from, "host");
+    text += &format!("        {declaration}\n        {build}\n");
     text += &format!("        {}\n", expose(emitter, from, id, "host"));
     let output = format!("&graph->endpoint_{}", to.0);
     let source = format!("&graph->endpoint_{}", from.0);
     text += &format!("        {}\n", advance(emitter, from, id, "host", "graph->"));
-    text += &format!("        {}\n", write_item(channel.item, &output, "&host", Some(source)));
+    text += &format!("        {}\n", write_item(channel.item, &output, "host", Some(source)));
     text + "        has_moved = true;\n    }\n    return has_moved;\n}\n\n"
 }
 
