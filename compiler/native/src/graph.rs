@@ -132,7 +132,7 @@ impl Graph {
                 };
                 return Err(Error::mismatch(&endpoint.name, wanted, io.kind()));
             }
-            *raw = io.raw(at, endpoint.item.bits().map_or(1, |bits| bits.div_ceil(8) as usize));
+            *raw = io.raw(at, endpoint.item);
         }
         let status = self.code.run(raw);
         for (raw, io) in raw.iter().zip(io.iter_mut()) {

@@ -7,6 +7,7 @@
 //! buffer says which ([`Placed`]).
 
 use crate::abi;
+use crate::manifest::ItemInfo;
 use freeport_ir::interp::{HEAD_ROOM_BYTES, TAIL_LIMIT_BYTES};
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -174,6 +175,49 @@ impl<'a> Buffer<'a> {
     }
 }
 
+/// The buffers of a memory that is lent to run after run. They are made once: a run leaves it in
+/// them where their room is, and says anew what else it says of those that it fills.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    made: Vec<Buffer<'static>>,
+    memory: Range<usize>,
+}
+
+impl Buffers {
+    /// The buffers that begin `head_bytes` bytes behind the beginning of every `slot_bytes` bytes of
+    /// `memory`, and reach to the end of those.
+    ///
+    /// # Safety
+    /// None of them may be exchanged for one of other memory. The slots are those of all earlier
+    /// calls.
+    ///
+    /// # Panics
+    /// If there is no such slot or it has no such head.
+    pub unsafe fn lend<'r>(
+        &'r mut self,
+        memory: &'r mut [u8],
+        slot_bytes: usize,
+        head_bytes: usize,
+    ) -> &'r mut [Buffer<'r>] {
+        let place = memory.as_ptr_range();
+        let place = place.start as usize..place.end as usize;
+        if self.memory != place {
+            let slots = memory.chunks_exact_mut(slot_bytes);
+            self.made.clear();
+            self.made.extend(slots.map(|slot| {
+                let Buffer { data, capacity, length, origin, start, .. } =
+                    Buffer::new(&mut slot[head_bytes..]);
+                Buffer { data, capacity, length, origin, start, room: PhantomData }
+            }));
+            self.memory = place;
+        }
+        let made: *mut [Buffer<'static>] = &raw mut self.made[..];
+        // SAFETY: the types differ in their lifetimes only, and the room of these buffers is in the
+        // memory, which is lent as long as they are.
+        unsafe { &mut *(made as *mut [Buffer<'r>]) }
+    }
+}
+
 // SAFETY: a buffer is an exclusive slice, which can be sent.
 unsafe impl Send for Buffer<'_> {}
 
@@ -277,13 +321,14 @@ impl<'a, 'b> EndpointIo<'a, 'b> {
         }
     }
 
-    /// As the code sees it at endpoint `at`, for records of that many bytes.
-    pub(crate) fn raw(&mut self, at: usize, record_bytes: usize) -> abi::EndpointIo {
+    /// As the code sees it at endpoint `at`.
+    pub(crate) fn raw(&mut self, at: usize, item: ItemInfo) -> abi::EndpointIo {
+        let record_bytes = item.bits().map_or(1, |bits| bits.div_ceil(8) as usize);
         let (data, count): (*mut c_void, usize) = match self {
             Self::FramesIn { frames, .. } => {
-                for (frame, owner) in frames.iter_mut().zip(abi::OWNER_HOST + ((at as u64) << 32)..)
-                {
-                    frame.packet.owner = owner;
+                let owners = abi::OWNER_HOST + ((at as u64) << 32)..;
+                if item == ItemInfo::Packet {
+                    frames.iter_mut().zip(owners).for_each(|(it, owner)| it.packet.owner = owner);
                 }
                 (frames.as_mut_ptr().cast(), frames.len())
             }

@@ -29,7 +29,7 @@ pub use error::Error;
 pub use function::{Functions, Returned, build_function};
 pub use graph::{Counters, Graph, OutputCounters, ProbeEvent};
 pub use inside::LoosePacket;
-pub use io::{Buffer, EndpointIo, Frame, Placed};
+pub use io::{Buffer, Buffers, EndpointIo, Frame, Placed};
 pub use manifest::Manifest;
 pub use options::Options;
 pub use status::{RunStatus, Stall, StalledChannel, WaitingInstance};

@@ -76,6 +76,9 @@ struct Side<'r> {
     given: &'r [Frame],
     /// By how much their starts have moved since they entered; none have if this is empty.
     moved: &'r [i32],
+    /// For frames that go out to a port,
+    slots: &'r mut [Buffer<'r>],
+    /// or to another worker.
     buffers: Vec<Buffer<'r>>,
     /// Records that come in.
     records: &'r [u8],
@@ -280,7 +283,7 @@ impl<'p> CpuDevice<'p> {
                 (Direction::Into, Item::Bits(_)) => EndpointIo::records_in(side.records),
                 (Direction::OutOf, Item::Bits(_)) => EndpointIo::records_out(side.room),
                 (Direction::Into, _) => EndpointIo::frames_in(&mut side.frames),
-                (Direction::OutOf, _) => EndpointIo::frames_out(&mut side.buffers),
+                (Direction::OutOf, _) => EndpointIo::frames_out(side.frame_room()),
             }
         }));
         let status = self.graph.run(&mut io)?;
@@ -296,7 +299,9 @@ impl<'p> CpuDevice<'p> {
                 }
                 (Direction::OutOf, _) => {
                     let (waiting, produced) = (sides[at].waiting.take(), sides[at].produced.take());
-                    let buffers = &sides[at].buffers[..*done];
+                    let side = &sides[at];
+                    let buffers = if side.slots.is_empty() { &side.buffers } else { &*side.slots };
+                    let buffers = &buffers[..*done];
                     if let Some(produced) = produced {
                         let new = |it| Produced::new(it, &sides, self.clock_ns);
                         produced.extend(buffers.iter().map(new));
@@ -492,7 +497,12 @@ impl Device for CpuDevice<'_> {
     }
 }
 
-impl Side<'_> {
+impl<'b> Side<'b> {
+    /// The buffers for what goes out.
+    fn frame_room(&mut self) -> &mut [Buffer<'b>] {
+        if self.slots.is_empty() { &mut self.buffers } else { self.slots }
+    }
+
     /// Where in the memory of its batch the frame begins that lies `start` bytes behind the
     /// beginning of the packet that frame `at` of this side is of.
     fn place(&self, at: usize, start: i64) -> usize {

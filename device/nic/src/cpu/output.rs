@@ -5,13 +5,14 @@
 use super::{Lent, RECORD_ROOM_BYTES, SLOT_BYTES, Side};
 use crate::port::{BATCH, Frame, Frames, HEADROOM, Pages, PortError, Sent, Transmit};
 use freeport_ir::{Direction, Item};
-use freeport_native::{Buffer, Placed};
+use freeport_native::{Buffer, Buffers, Placed};
 
 /// The buffers of an endpoint out of the graph, and what waits there.
 #[derive(Default)]
 pub(super) struct Output {
     leads_to_port: bool,
     pub memory: Pages,
+    buffers: Buffers,
     pub waiting: Waiting,
 }
 
@@ -53,7 +54,7 @@ impl Output {
             (Direction::OutOf, Item::Bits(_)) => RECORD_ROOM_BYTES,
             (Direction::OutOf, _) => BATCH * SLOT_BYTES,
         };
-        Self { leads_to_port: true, memory: Pages::new(bytes), waiting: Waiting::default() }
+        Self { leads_to_port: true, memory: Pages::new(bytes), ..Self::default() }
     }
 
     /// One of an endpoint that has no port.
@@ -63,14 +64,14 @@ impl Output {
 
     /// Gives the run buffers for frames, or room for records; none while frames wait in them.
     pub fn make_room<'r>(&'r mut self, side: &mut Side<'r>) {
-        let Self { leads_to_port: true, memory, waiting } = self else { return };
+        let Self { leads_to_port: true, memory, buffers, waiting } = self else { return };
         if waiting.count() == 0 {
             waiting.clear();
             if memory.len() == RECORD_ROOM_BYTES {
                 side.room = memory;
             } else {
-                let slots = memory.chunks_exact_mut(SLOT_BYTES);
-                side.buffers.extend(slots.map(|slot| Buffer::new(&mut slot[HEADROOM..])));
+                // SAFETY: nobody exchanges them, and an output has these slots only.
+                side.slots = unsafe { buffers.lend(memory, SLOT_BYTES, HEADROOM) };
             }
         }
         side.waiting = Some(waiting);
