@@ -184,8 +184,8 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// The buffers that begin `head_bytes` bytes behind the beginning of every `slot_bytes` bytes of
-    /// `memory`, and reach to the end of those.
+    /// The buffers that begin `head_bytes` bytes behind the beginning of every `slot_bytes` bytes
+    /// of `memory`, and reach to the end of those.
     ///
     /// # Safety
     /// None of them may be exchanged for one of other memory. The slots are those of all earlier
@@ -211,10 +211,10 @@ impl Buffers {
             }));
             self.memory = place;
         }
-        let made: *mut [Buffer<'static>] = &raw mut self.made[..];
+        let (made, count) = (self.made.as_mut_ptr().cast::<Buffer<'r>>(), self.made.len());
         // SAFETY: the types differ in their lifetimes only, and the room of these buffers is in the
         // memory, which is lent as long as they are.
-        unsafe { &mut *(made as *mut [Buffer<'r>]) }
+        unsafe { std::slice::from_raw_parts_mut(made, count) }
     }
 }
 

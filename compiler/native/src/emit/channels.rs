@@ -233,8 +233,8 @@ pub(super) fn commit_declaration(
     )
 }
 
-/// Lets what a firing staged leave. A packet that passes lies in its input's ring, so it goes first:
-/// others may make elements fire that fill the ring.
+/// Lets what a firing staged leave. A packet that passes lies in its input's ring, so it goes
+/// first: others may make elements fire that fill the ring.
 pub(super) fn commit(
     emitter: &Emitter<'_>,
     plan: &Plan,
