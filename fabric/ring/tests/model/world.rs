@@ -4,6 +4,11 @@
 //! Each side goes from operation to operation, and is taken up from its cursor for each, as by
 //! another process. It is stopped before each call that it makes to the memory. Who cannot go on
 //! tries again or goes to sleep as [`freeport_ring::sleep`] says.
+//!
+//! To go further, only loads and stores of words are steps, and what is copied belongs to them.
+//! Nothing is left out by that as long as nobody reads what the other side has written and not yet
+//! stored a word behind: then it does not matter when it was written. That is looked at with each
+//! load and each read.
 
 use super::memory::{Call, Memory, Mutation, Order};
 use super::sides::{self, Got, Item, Operation, Setting};
@@ -21,7 +26,7 @@ pub struct Bounds {
     pub setting: Setting,
     /// In which order writes are seen.
     pub order: Order,
-    /// Whether every call to the memory is a step; see [`World::advance`].
+    /// Whether every call to the memory is a step, and none of them has to be told of by a store.
     pub is_fine: bool,
     /// Whether barriers are real, instead of `membarrier` by the sleeper.
     pub has_fences: bool,
