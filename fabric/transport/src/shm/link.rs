@@ -110,7 +110,8 @@ pub(crate) trait Waits {
             }
             match slept {
                 Some(Woken::Gone) => return Err(self.link().gone()),
-                Some(Woken::Neither) if wait.left().is_some_and(|left| left.is_zero()) => {
+                // Whatever woke it: a peer that rings for nothing does not stop the clock.
+                Some(_) if wait.left().is_some_and(|left| left.is_zero()) => {
                     return Err(Error::TimedOut(self.link().waiting.timeout.unwrap_or_default()));
                 }
                 _ => {}

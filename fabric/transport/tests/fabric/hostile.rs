@@ -4,11 +4,16 @@
 use fastrand::Rng;
 use freeport_fabric::shm::segment::{SEALS, Segment};
 use freeport_fabric::shm::{Connection, Doorbell, Options, socket};
+use freeport_fabric::wait::Waiting;
 use freeport_fabric::{Error, HelloError};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// The words of an honest hello behind its mark, and what belongs to it.
@@ -243,4 +248,60 @@ fn rings_that_are_scribbled_over_are_faults() {
         }
     }
     assert!(faults > 100, "only {faults} of 300 were noticed");
+}
+
+/// A connection over an offer of that size, and what a hostile first side keeps of it.
+fn accepted(capacity_max: u64, areas: u64) -> (Connection, File, UnixStream) {
+    let bytes = 4096 + 2 * 4096 * areas;
+    let (_, segment) = Segment::create(bytes as usize).expect("a segment");
+    let words = [WORDS[0], WORDS[1], 4096, capacity_max, bytes];
+    let offer = Offer { words, segment, ..offer() };
+    let (here, there) = UnixStream::pair().expect("a pair");
+    socket::send(&there, &offer.bytes(), &offer.descriptors()).expect("it is sent");
+    let connection = Connection::accept(here, &Options::default()).expect("an honest offer");
+    (connection, File::from(offer.segment), there)
+}
+
+#[test]
+fn moves_to_where_no_area_is_are_refused() {
+    // Areas of 4, 8 and 16 KiB for each direction: the first side's ring begins behind the notes.
+    for area in [0, 3, 4, 1 << 32, u64::MAX] {
+        let (mut connection, file, _socket) = accepted(1 << 14, 7);
+        let entry = [8 | 11 << 32 | 1 << 40, area].map(u64::to_ne_bytes).concat();
+        file.write_all_at(&entry, 4096).expect("it may be written");
+        let refused = connection.try_read(&mut [0; 8]);
+        let as_it_should = matches!(
+            refused,
+            Err(Error::Moved { area: said, current: 0, areas: 3 }) if said == area
+        );
+        assert!(as_it_should, "area {area}: {refused:?}");
+    }
+    let (mut connection, file, _socket) = accepted(1 << 14, 7);
+    let entry = [8 | 11 << 32 | 1 << 40, 2].map(u64::to_ne_bytes).concat();
+    file.write_all_at(&entry, 4096).expect("it may be written");
+    let behind = [3 | 1 << 32 | 1 << 40 | 1 << 48, 0x00aa_bbcc].map(u64::to_le_bytes).concat();
+    file.write_all_at(&behind, 4096 + 4096 + 8192).expect("it may be written");
+    let mut buffer = [0; 8];
+    assert_eq!(connection.try_read(&mut buffer).expect("that area is there"), 3);
+    assert_eq!(buffer[..3], [0xcc, 0xbb, 0xaa]);
+}
+
+#[test]
+fn ringing_for_nothing_does_not_stop_the_clock() {
+    let (mut connection, _file, socket) = accepted(4096, 1);
+    let answer = socket::receive(&socket, &mut [0; 48]).expect("the answer");
+    let [doorbell] = <[_; 1]>::try_from(answer.descriptors).expect("its doorbell");
+    let doorbell = Doorbell::import(doorbell).expect("a doorbell");
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let ringer = thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            doorbell.ring().expect("it can be rung");
+        }
+    });
+    let timeout = Some(Duration::from_millis(20));
+    connection.set_waiting(Waiting { timeout, ..Waiting::SLEEP });
+    assert!(matches!(connection.read(&mut [0; 8]), Err(Error::TimedOut(_))));
+    stop.store(true, Ordering::Relaxed);
+    ringer.join().expect("no panic");
 }

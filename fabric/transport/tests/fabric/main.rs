@@ -4,6 +4,7 @@
 mod conformance;
 mod connections;
 mod death;
+mod event_loop;
 mod hostile;
 mod instances;
 mod model;

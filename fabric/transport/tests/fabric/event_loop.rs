@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Connections of a program with an event loop: it waits for descriptors, and never in a call.
+
+use crate::support::bytes;
+use fastrand::Rng;
+use freeport_fabric::Error;
+use freeport_fabric::shm::{Connection, Options};
+use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
+use std::time::Duration;
+
+/// What each of the streams has.
+const TOTAL: usize = 200_000;
+/// Longer than anything takes.
+const PATIENCE_MS: i32 = 60_000;
+
+/// Waits until one of the descriptors is readable.
+fn wait(connections: &[&Connection]) {
+    let entry = |connection: &&Connection| libc::pollfd {
+        fd: connection.as_fd().as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut entries: Vec<_> = connections.iter().map(entry).collect();
+    // SAFETY: as many entries.
+    let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as u64, PATIENCE_MS) };
+    assert!(ready > 0, "nobody rings");
+}
+
+/// Writes with pauses, waiting for room in the kernel.
+fn write(mut connection: Connection, seed: u64) {
+    let (mut random, mut sent) = (Rng::with_seed(seed), 0);
+    while sent < TOTAL {
+        let length = random.usize(1..3000).min(TOTAL - sent);
+        match connection.try_write(&bytes(sent, length)) {
+            Ok(count) => sent += count,
+            Err(Error::WouldBlock) => {
+                if connection.arm(true).expect("the reader is here") {
+                    wait(&[&connection]);
+                }
+            }
+            Err(error) => panic!("{error}"),
+        }
+        if random.u8(..) < 10 {
+            thread::sleep(Duration::from_micros(random.u64(..300)));
+        }
+    }
+}
+
+#[test]
+fn a_loop_over_several_connections_misses_nothing() {
+    let options = Options::with_capacity(1024);
+    let mut sources = vec![];
+    let mut writers = vec![];
+    for seed in 0..3 {
+        let (here, there) = Connection::pair(&options).expect("a connection");
+        sources.push((here, 0));
+        writers.push(thread::spawn(move || write(there, seed)));
+    }
+    let mut buffer = [0; 700];
+    while !sources.is_empty() {
+        let mut may_sleep = true;
+        sources.retain_mut(|(connection, got)| match connection.try_read(&mut buffer) {
+            Ok(0) => {
+                assert_eq!(*got, TOTAL);
+                false
+            }
+            Ok(count) => {
+                assert_eq!(buffer[..count], bytes(*got, count));
+                *got += count;
+                may_sleep = false;
+                true
+            }
+            Err(Error::WouldBlock) => true,
+            Err(error) => panic!("{error}"),
+        });
+        for (connection, _) in &mut sources {
+            may_sleep = may_sleep && connection.arm(false).expect("the writer is honest");
+        }
+        if may_sleep && !sources.is_empty() {
+            wait(&sources.iter().map(|(connection, _)| connection).collect::<Vec<_>>());
+        }
+    }
+    writers.into_iter().for_each(|writer| writer.join().expect("the writer is content"));
+}
