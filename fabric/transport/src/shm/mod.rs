@@ -3,18 +3,17 @@
 //!
 //! A [`Connection`] is a stream of bytes each way, a [`MessageConnection`] whole messages; each is
 //! one segment with two rings, and a doorbell for whoever sleeps. They begin over a connected Unix
-//! socket, from a pair or from a listening path, over which the memory is handed over
-//! ([`hello`]).
+//! socket, from a pair or from a listening path, over which the memory is handed over.
 
 mod connection;
 mod doorbell;
 mod endpoint;
-pub mod hello;
-pub mod layout;
+mod hello;
+mod layout;
 mod link;
 mod memory;
 mod messages;
-pub mod peer;
+mod peer;
 pub mod segment;
 pub mod socket;
 

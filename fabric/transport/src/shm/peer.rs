@@ -23,12 +23,12 @@ const GONE: u64 = 1;
 #[derive(Debug)]
 pub struct Peer {
     pid: i32,
-    mine: Doorbell,
     theirs: Doorbell,
     /// Watches the doorbell, the socket and the process.
     watch: OwnedFd,
     gone: bool,
     /// What is watched: closed with this.
+    _mine: Doorbell,
     _socket: UnixStream,
     _process: Option<OwnedFd>,
 }
@@ -70,7 +70,8 @@ impl Peer {
         if let Some(process) = &process {
             add(&watch, process.as_fd(), GONE, libc::EPOLLIN)?;
         }
-        Ok(Self { pid, mine, theirs, watch, gone: false, _socket: socket, _process: process })
+        let (_mine, _socket, _process) = (mine, socket, process);
+        Ok(Self { pid, theirs, watch, gone: false, _mine, _socket, _process })
     }
 
     /// Its process; 0 if that is not known here.
@@ -129,14 +130,9 @@ impl Peer {
         })
     }
 
-    /// The descriptor of this side's doorbell, for [`hello`](super::hello).
+    /// Readable when it has rung or is gone.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
-    }
-
-    /// This side's doorbell.
-    pub fn doorbell(&self) -> &Doorbell {
-        &self.mine
     }
 }
 

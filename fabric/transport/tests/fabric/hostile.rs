@@ -59,10 +59,15 @@ fn refusal(bytes: &[u8], descriptors: &[RawFd]) -> HelloError {
 
 /// A memfd with that size and those seals.
 fn memfd(bytes: u64, seals: i32) -> OwnedFd {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    memfd_of(libc::MFD_ALLOW_SEALING, bytes, seals)
+}
+
+fn memfd_of(flags: u32, bytes: u64, seals: i32) -> OwnedFd {
     // SAFETY: a name that ends with zero; the descriptor is nobody else's.
     unsafe {
-        let file = File::from_raw_fd(libc::memfd_create(c"hostile".as_ptr(), flags));
+        let descriptor = libc::memfd_create(c"hostile".as_ptr(), flags | libc::MFD_CLOEXEC);
+        assert!(descriptor >= 0, "a memfd");
+        let file = File::from_raw_fd(descriptor);
         file.set_len(bytes).expect("a size");
         assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals), 0);
         file.into()
@@ -116,6 +121,11 @@ fn memory_that_could_kill_is_refused() {
     assert_eq!(with(File::open("/dev/null").expect("null").into()), HelloError::NotMemory);
     assert_eq!(with(File::open("/proc/self/exe").expect("a file").into()), HelloError::NotMemory);
     assert_eq!(with(UnixStream::pair().expect("a pair").0.into()), HelloError::NotMemory);
+    let huge = memfd_of(libc::MFD_ALLOW_SEALING | libc::MFD_HUGETLB, 1 << 21, SEALS);
+    assert_eq!(with(huge), HelloError::NotMemory);
+    let unwritable = memfd(WORDS[4], SEALS | libc::F_SEAL_WRITE);
+    let refused = accept(&good.bytes(), &[unwritable.as_raw_fd(), good.descriptors()[1]]);
+    assert!(matches!(refused, Err(Error::System { .. })), "{refused:?}");
     let ordinary = tempfile::tempfile().expect("a file");
     ordinary.set_len(WORDS[4]).expect("a size");
     assert!(matches!(with(ordinary.into()), HelloError::NotMemory | HelloError::Seals { .. }));
