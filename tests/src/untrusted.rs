@@ -5,6 +5,8 @@
 
 use freeport_clicknp::format::{Unformatted, format_text};
 use freeport_clicknp::{Options, compile_text};
+use freeport_fabric::shm::segment::Segment;
+use freeport_fabric::shm::{self, Connection, Doorbell, socket};
 use freeport_ir::interp::Options as RunOptions;
 use freeport_ir::text::{parse, print};
 use freeport_ir::verify;
@@ -17,6 +19,8 @@ use freeport_nic::port::{MAX_FRAME, PcapReceiver, Receive};
 use freeport_nic::server::Request;
 use std::cell::RefCell;
 use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 mod ring;
@@ -27,7 +31,7 @@ pub use ring::ring;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 8] = [
+pub const READERS: [Reader; 9] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -36,6 +40,7 @@ pub const READERS: [Reader; 8] = [
     ("call", call),
     ("initial_values", initial_values),
     ("ring", ring),
+    ("hello", hello),
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.
@@ -188,5 +193,24 @@ fn layouts() -> Layouts {
         variables: [(of("rules"), rule.clone())].into(),
         tables: [(of("exact"), TableLayout { key, value: rule })].into(),
         methods: [(of("insert"), insert), (of("first"), first)].into(),
+    }
+}
+
+/// What the other side of a connection in shared memory says first, with descriptors that an honest
+/// one sends: a segment for rings of 4 KiB, and a doorbell.
+pub fn hello(bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let (_, segment) = Segment::create(3 * 4096).expect("a segment");
+    let doorbell = Doorbell::new().expect("a doorbell");
+    let descriptors = [segment.as_raw_fd(), doorbell.as_fd().as_raw_fd()];
+    socket::send(&there, bytes, &descriptors).expect("the socket has room");
+    if let Ok(mut connection) = Connection::accept(here, &shm::Options::default()) {
+        assert_eq!(bytes.len(), 48, "a hello has that many bytes");
+        connection.try_write(&[7; 100]).expect("there is room in an empty ring");
+        let nothing = connection.try_read(&mut [0; 100]).expect_err("an empty ring");
+        assert!(nothing.is_would_block(), "{nothing}");
     }
 }

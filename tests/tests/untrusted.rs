@@ -79,8 +79,16 @@ fn samples(reader: &str) -> Vec<Vec<u8>> {
             examples.into_iter().chain(texts(INITIAL_VALUES)).collect()
         }
         "ring" => (0..30).map(behaviour).collect(),
+        "hello" => [1, 0, 3].map(hello).into(),
         other => panic!("{other} has no samples"),
     }
+}
+
+/// A hello for a stream over rings of 4 KiB.
+fn hello(flags: u64) -> Vec<u8> {
+    let words = [1 | 1 << 32, flags, 4096, 4096, 3 * 4096];
+    let words = words.into_iter().flat_map(u64::to_le_bytes);
+    b"FREEPORT".iter().copied().chain(words).collect()
 }
 
 const REQUESTS: &[&str] = &[

@@ -95,6 +95,24 @@ impl<E: Endpoint> Messages<E> {
         }
     }
 
+    /// Sends, asleep until there is room.
+    fn send(&mut self, message: &[u8]) {
+        while !self.try_send(message) {
+            self.sleep(true);
+        }
+    }
+
+    /// Receives, asleep until something comes.
+    fn receive(&mut self) -> Vec<u8> {
+        let mut buffer = [0; LONGEST];
+        loop {
+            match self.try_receive(&mut buffer) {
+                Some(length) => return buffer[..length].to_vec(),
+                None => self.sleep(false),
+            }
+        }
+    }
+
     /// Sleeps until a message comes, or until there is room for one.
     fn sleep(&mut self, for_room: bool) {
         let Self { channel, ends } = self;
@@ -255,34 +273,42 @@ fn drain<E: Endpoint>(party: Party<E>) {
 const CALLS: usize = 10_000;
 /// The longest of them.
 const LONGEST: usize = 100;
+/// The most that are sent before an answer: more than there is room for.
+const BURST: usize = 40;
 
-/// Sends with pauses, sleeping where there is no room.
+/// Sends bursts with pauses and waits for as many answers: a wake-up that is lost stops both.
 fn call<E: Endpoint>(party: Party<E>) {
     let mut both = Messages::open(&party, FULL_CAPACITY, 0);
     let mut random = Rng::with_seed(31);
-    for number in 0..CALLS {
-        while !both.try_send(&message(number, LONGEST)) {
-            both.sleep(true);
+    let mut sent = 0;
+    while sent < CALLS {
+        let burst = if random.u8(..4) > 0 { 1 } else { random.usize(1..=BURST) };
+        let end = (sent + burst).min(CALLS);
+        both.send(&(end as u64).to_ne_bytes());
+        for number in sent..end {
+            both.send(&message(number, LONGEST));
+            pause(&mut random);
         }
-        pause(&mut random);
+        assert_eq!(both.receive(), (end as u64).to_ne_bytes());
+        sent = end;
     }
     close(&party, &both.channel);
 }
 
-/// Receives with pauses, sleeping where nothing comes.
+/// Receives bursts with pauses, and answers each.
 fn answer<E: Endpoint>(party: Party<E>) {
     let mut both = Messages::open(&party, FULL_CAPACITY, 0);
     let mut random = Rng::with_seed(32);
-    let mut buffer = [0; LONGEST];
-    for number in 0..CALLS {
-        let length = loop {
-            match both.try_receive(&mut buffer) {
-                Some(length) => break length,
-                None => both.sleep(false),
-            }
-        };
-        assert_eq!(buffer[..length], message(number, LONGEST), "message {number}");
-        pause(&mut random);
+    let mut got = 0;
+    while got < CALLS {
+        let end = both.receive();
+        let end_number = u64::from_ne_bytes(end[..].try_into().expect("a number")) as usize;
+        for number in got..end_number {
+            assert_eq!(both.receive(), message(number, LONGEST), "message {number}");
+            pause(&mut random);
+        }
+        both.send(&end);
+        got = end_number;
     }
     close(&party, &both.channel);
 }

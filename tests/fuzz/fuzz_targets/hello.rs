@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the other side of a connection in shared memory says first.
+#![no_main]
+
+use freeport_tests::untrusted;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| untrusted::hello(bytes));
