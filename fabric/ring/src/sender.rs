@@ -59,7 +59,9 @@ pub struct Sender<R, L> {
 /// Entries that are complete but for the header of the first: they are seen all at once.
 #[derive(Clone, Copy, Debug)]
 struct Staged {
-    at: usize,
+    /// The bytes and entries spent before the first.
+    tail: u64,
+    sequence: u64,
     header: Header,
 }
 
@@ -101,9 +103,13 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Some(Self { ring, notes, receiver, mask, cursor, staged: None })
     }
 
-    /// Where it is. What is staged is not part of it.
+    /// Where it is. What is staged is not part of it: who goes on there writes over that.
+    #[inline]
     pub fn cursor(&self) -> SenderCursor {
-        self.cursor
+        match self.staged {
+            Some(Staged { tail, sequence, .. }) => SenderCursor { tail, sequence, ..self.cursor },
+            None => self.cursor,
+        }
     }
 
     /// The bytes of the ring.
@@ -187,10 +193,11 @@ impl<R: Remote, L: Local> Sender<R, L> {
     #[must_use = "a receiver that sleeps has to be woken"]
     pub fn publish(&mut self) -> bool {
         let Some(staged) = self.staged.take() else { return false };
+        let at = self.offset(staged.tail);
         // SAFETY: where an entry was staged.
-        unsafe { self.ring.store(staged.at, staged.header.word()) };
+        unsafe { self.ring.store(at, staged.header.word()) };
         self.ring.barrier();
-        self.fetch_ahead(staged.at);
+        self.fetch_ahead(at);
         // SAFETY: inside the notes.
         let asleep = unsafe { self.receiver.load(ASLEEP) };
         self.cursor.rung.has_to_wake(asleep)
@@ -296,11 +303,11 @@ impl<R: Remote, L: Local> Sender<R, L> {
     #[inline]
     fn append(&mut self, header: Header, bytes: usize) {
         let header = Header { sequence: self.cursor.sequence as u16, ..header };
-        let at = self.at();
+        let SenderCursor { tail, sequence, .. } = self.cursor;
         match self.staged {
-            None => self.staged = Some(Staged { at, header }),
+            None => self.staged = Some(Staged { tail, sequence, header }),
             // SAFETY: where the terminator of the entry before is.
-            Some(_) => unsafe { self.ring.set(at, header.word()) },
+            Some(_) => unsafe { self.ring.set(self.at(), header.word()) },
         }
         self.cursor.sequence += 1;
         self.cursor.tail += bytes as u64;
@@ -339,7 +346,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         // SAFETY: inside the notes.
         let load = || unsafe { self.receiver.load(GIVEN_BACK) };
         let claimed = self.cursor.refused.unwrap_or_else(load);
-        let SenderCursor { given_back: before, tail: sent, .. } = self.cursor;
+        let SenderCursor { given_back: before, tail: sent, .. } = self.cursor();
         if claimed < before || claimed > sent {
             self.cursor.refused = Some(claimed);
             return Err(Fault::Credits { before, claimed, sent });

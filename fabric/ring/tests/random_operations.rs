@@ -280,7 +280,8 @@ fn messages_are_queues() {
                     assert!(!sender.publish(), "nobody sleeps");
                     sent.append(&mut staged);
                 }
-                6 if staged.is_empty() => {
+                6 => {
+                    staged.clear();
                     let cursor = sender.ring().cursor();
                     sender = MessageSender::new(memory.sender(0, cursor));
                 }

@@ -4,7 +4,7 @@
 mod memory;
 
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
-use freeport_ring::{ReceiverCursor, SenderCursor};
+use freeport_ring::{Kind, ReceiverCursor, SenderCursor};
 use memory::Memory;
 
 #[test]
@@ -40,4 +40,19 @@ fn each_sender_that_sleeps_is_woken_whoever_slept_before() {
         }
         cursor = sender.ring().cursor();
     }
+}
+
+#[test]
+fn what_one_process_staged_and_never_published_is_written_over_by_the_next() {
+    let mut ring = Memory::new(&[64]);
+    let mut sender = ring.sender(0, SenderCursor::default());
+    let mut receiver = ByteReceiver::new(ring.receiver(0, ReceiverCursor::default()));
+    assert_eq!(sender.send(Kind::Data, &[b"sent"]), Ok(false));
+    assert_eq!(sender.stage(Kind::Data, &[b"staged"]), Ok(()));
+    assert_eq!(sender.stage(Kind::Data, &[b"as well"]), Ok(()));
+    let mut next = ring.sender(0, sender.cursor());
+    assert_eq!(next.send(Kind::Data, &[b"by the next"]), Ok(false));
+    let mut into = [0; 20];
+    let read = receiver.read(&mut into).expect("an honest sender");
+    assert_eq!((read.outcome, &into[..15]), (Read::Bytes(15), &b"sentby the next"[..]));
 }
