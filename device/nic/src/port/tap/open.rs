@@ -52,9 +52,10 @@ fn open_here(name: &str) -> Result<OwnedFd, PortError> {
         .custom_flags(libc::O_NONBLOCK)
         .open(CLONE_DEVICE)
         .map_err(|source| failed("/dev/net/tun cannot be opened", source))?;
-    let was_there = interface(name).is_ok();
+    let before = interface(name).ok();
     attach(&device, name).map_err(|source| failed("no TAP interface", source))?;
-    if !was_there {
+    // By its number: one that was there may have gone with its process meanwhile.
+    if before.is_none() || interface(name).ok() != before {
         set_up(name).map_err(|source| failed("it cannot be set up", source))?;
     }
     Ok(device.into())

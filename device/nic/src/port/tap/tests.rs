@@ -7,6 +7,8 @@ use crate::port::conformance::{self, plain};
 use crate::port::tests::far_end::{Counted, RawSocket, ip, quiet_namespace, ready};
 use crate::port::{Captured, Generator};
 use std::cell::RefCell;
+use std::thread;
+use std::time::Duration;
 
 const NAME: &str = "fptap0";
 /// Larger than any frame of a port, so that frames that are too long can be sent as well.
@@ -16,10 +18,32 @@ fn options() -> TapOptions {
     NAME.parse().expect("a good name")
 }
 
+/// Waits for what comes soon; it may not have come.
+fn waited() -> bool {
+    thread::sleep(Duration::from_millis(5));
+    false
+}
+
+/// Opens the port, once nobody has its interface: a child that another test begins at that moment
+/// holds what was open here until it runs its own program, also a port that is closed meanwhile.
+fn opened() -> (TapReceiver, TapTransmitter) {
+    for _ in 0..1_000 {
+        match TapPort::open(&options()) {
+            Err(PortError::Interface { source, .. })
+                if source.kind() == io::ErrorKind::ResourceBusy =>
+            {
+                waited();
+            }
+            opened => return opened.expect("it can be made"),
+        }
+    }
+    panic!("somebody has {NAME} all the time")
+}
+
 /// The open port, with room for long frames, and a raw socket on the other side.
 fn tap(namespace: &Namespace) -> (TapReceiver, TapTransmitter, RawSocket) {
     let all = namespace.with(|| {
-        let (receiver, transmitter) = TapPort::open(&options()).expect("it can be made");
+        let (receiver, transmitter) = opened();
         ip(&format!("link set {NAME} mtu {LARGE_MTU}"));
         (receiver, transmitter, RawSocket::on(NAME))
     });
@@ -109,11 +133,12 @@ fn what_the_interface_does_not_take_is_counted() {
 fn an_interface_that_a_port_made_goes_with_it_and_others_stay() {
     let Some(namespace) = quiet_namespace() else { return };
     let work = || {
-        drop(TapPort::open(&options()).expect("it can be made"));
-        assert!(interface(NAME).is_err(), "it went with the port");
+        drop(opened());
+        let is_gone = || interface(NAME).is_err();
+        assert!((0..1_000).any(|_| is_gone() || waited()), "it went with the port");
         ip(&format!("tuntap add mode tap name {NAME}"));
         for _ in 0..2 {
-            drop(TapPort::open(&options()).expect("it is there"));
+            drop(opened());
             interface(NAME).expect("it was there before the port");
         }
     };
