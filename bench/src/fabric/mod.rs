@@ -65,7 +65,7 @@ pub struct Arguments {
     #[arg(
         long,
         value_name = "MS",
-        value_parser = clap::value_parser!(u64).range(1..=60_000)
+        value_parser = clap::value_parser!(u64).range(1..=2_000)
     )]
     pub window_ms: Option<u64>,
     /// A few sizes, one pair and short rounds, for a first impression
@@ -173,7 +173,9 @@ fn measure(setting: Setting, arguments: &Arguments, cores: &[usize]) -> Result<F
     }
     for _ in 0..rounds {
         for (series, plan) in &mut series {
-            round.measure(series, plan)?;
+            let latest = round.measure(series, plan)?;
+            // Where others keep a trial or a round from its core, it seems to be long enough.
+            plan.messages = plan.messages.max(round.messages(latest));
         }
     }
     let series = series.into_iter().map(|(series, _)| series).collect();
@@ -206,9 +208,7 @@ impl Round {
         plan.messages = count(TRIAL);
         // What begins is slow, so a trial that is much shorter than a round says little.
         for _ in 0..TRIALS {
-            let mut trial = Series::new(subject);
-            self.measure(&mut trial, &plan)?;
-            let wanted = self.messages_of_a_round(&trial).max(TRIAL.0);
+            let wanted = self.messages(self.measure(&mut Series::new(subject), &plan)?);
             let is_long = plan.messages > wanted / 4;
             plan.messages = wanted;
             if is_long {
@@ -218,38 +218,40 @@ impl Round {
         Ok(plan)
     }
 
-    /// How many messages each pair sends in the time of a round, going by what was measured.
-    fn messages_of_a_round(&self, trial: &Series) -> u64 {
+    /// How many messages each pair sends in the time of a round, going by the figure of another.
+    fn messages(&self, figure: f64) -> u64 {
         let window_us = self.window.as_secs_f64() * 1e6;
         let messages = match self.setting.case {
-            Case::Throughput => window_us * trial.value() / self.setting.pairs as f64,
-            Case::Latency | Case::Idle => window_us / trial.value().max(1e-3),
+            Case::Throughput => window_us * figure / self.setting.pairs as f64,
+            Case::Latency => window_us / figure.max(1e-3),
+            Case::Idle => 0.0,
         };
-        messages as u64
+        (messages as u64).max(TRIAL.0)
     }
 
-    /// One round.
-    fn measure(&self, series: &mut Series, plan: &Plan) -> Result<()> {
-        match self.setting.case {
+    /// One round; gives its figure, see [`Series::rounds`].
+    fn measure(&self, series: &mut Series, plan: &Plan) -> Result<f64> {
+        let figure = match self.setting.case {
             Case::Latency => {
                 let trips = series.subject.round_trips(plan, self.wait)?;
-                series.rounds.rates.push(trips.quantile(0.5) / 1e3);
                 series.trips.merge(&trips);
+                trips.quantile(0.5) / 1e3
             }
             Case::Throughput => {
                 let elapsed = series.subject.stream(plan, self.wait)?;
                 let messages = plan.messages as f64 * plan.cores.len() as f64;
-                series.rounds.rates.push(messages / elapsed.as_secs_f64().max(1e-9) / 1e6);
+                messages / elapsed.as_secs_f64().max(1e-9) / 1e6
             }
             Case::Idle => {
                 let silence = self.window * IDLE_WINDOWS;
                 let idle = series.subject.idle(plan, self.wait, silence)?;
-                series.rounds.rates.push(idle.trip.as_secs_f64() * 1e6);
                 series.waiting.rates.push(idle.waiting.as_secs_f64() / silence.as_secs_f64());
                 series.trips.add(idle.trip);
+                idle.trip.as_secs_f64() * 1e6
             }
-        }
-        Ok(())
+        };
+        series.rounds.rates.push(figure);
+        Ok(figure)
     }
 }
 
