@@ -152,7 +152,7 @@ impl Axis {
 fn power_of_ten(power: i32) -> String {
     match power {
         -3..=0 => format!("{:.*}", power.unsigned_abs() as usize, 10_f64.powi(power)),
-        1..=5 => format!("{:.0}", 10_f64.powi(power)),
+        1..=4 => format!("{:.0}", 10_f64.powi(power)),
         _ => format!("1e{power}"),
     }
 }

@@ -43,9 +43,6 @@ pub trait Channel {
     }
 }
 
-/// What the kernel is asked to keep of a stream, where it may be asked: a few of the longest
-/// writes.
-const KERNEL_BUFFER_BYTES: libc::c_int = 4 << 20;
 /// The most that a pipe holds, unless somebody has permitted more.
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
@@ -74,24 +71,24 @@ impl<W: Write, R: Read> Channel for Blocking<W, R> {
     }
 }
 
-/// TCP over the loopback interface, which sends small writes at once.
-pub fn tcp() -> Result<[Open<Blocking<TcpStream, TcpStream>>; 2]> {
+/// TCP over the loopback interface, which sends small writes at once and may keep so much.
+pub fn tcp(buffer_bytes: i32) -> Result<[Open<Blocking<TcpStream, TcpStream>>; 2]> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (far, _) = listener.accept()?;
     let ends = [near, far].map(|stream| -> Result<_> {
         stream.set_nodelay(true)?;
-        enlarge(stream.as_raw_fd());
+        enlarge(stream.as_raw_fd(), buffer_bytes);
         Ok(Blocking { to: stream.try_clone()?, from: stream })
     });
     both(ends)
 }
 
-/// A stream of the UNIX domain.
-pub fn unix() -> Result<[Open<Blocking<UnixStream, UnixStream>>; 2]> {
+/// A stream of the UNIX domain, which may keep so much.
+pub fn unix(buffer_bytes: i32) -> Result<[Open<Blocking<UnixStream, UnixStream>>; 2]> {
     let (near, far) = UnixStream::pair()?;
     let ends = [near, far].map(|stream| -> Result<_> {
-        enlarge(stream.as_raw_fd());
+        enlarge(stream.as_raw_fd(), buffer_bytes);
         Ok(Blocking { to: stream.try_clone()?, from: stream })
     });
     both(ends)
@@ -112,10 +109,9 @@ fn pipe() -> Result<(File, File)> {
     Ok((std::os::fd::OwnedFd::from(from).into(), std::os::fd::OwnedFd::from(to).into()))
 }
 
-/// Lets a socket keep more, where that is permitted; where not, the kernel adapts TCP's buffers by
+/// Lets a socket keep as much, where that is permitted; where not, the kernel adapts TCP's buffers by
 /// itself, and others keep what is usual.
-fn enlarge(socket: RawFd) {
-    let bytes = KERNEL_BUFFER_BYTES;
+fn enlarge(socket: RawFd, bytes: i32) {
     for option in [libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE] {
         let (value, length) = ((&raw const bytes).cast(), size_of_val(&bytes) as libc::socklen_t);
         // SAFETY: reads a number of that length.

@@ -85,13 +85,13 @@ const ROUNDS: u32 = 7;
 const WINDOW_MS: u64 = 50;
 const QUICK_SIZES: [u32; 3] = [8, 64, 1 << 20];
 const QUICK_ROUNDS: u32 = 2;
-const QUICK_WINDOW_MS: u64 = 15;
+const QUICK_WINDOW_MS: u64 = 8;
 /// Messages in the round of which every byte is compared: at least a few, and otherwise so many
 /// bytes.
 const FULL_CHECK: (u64, u64) = (4, 4 << 20);
 /// The same, of the messages from which follows how many a round takes.
 const TRIAL: (u64, u64) = (20, 4 << 20);
-const TRIAL_MESSAGES_MAX: u64 = 2_000;
+const TRIAL_MESSAGES_MAX: u64 = 500;
 const TRIALS: usize = 4;
 
 /// Processes that were running before, from which on the machine was not at rest.
