@@ -109,8 +109,8 @@ fn pipe() -> Result<(File, File)> {
     Ok((std::os::fd::OwnedFd::from(from).into(), std::os::fd::OwnedFd::from(to).into()))
 }
 
-/// Lets a socket keep as much, where that is permitted; where not, the kernel adapts TCP's buffers by
-/// itself, and others keep what is usual.
+/// Lets a socket keep as much, where that is permitted; where not, the kernel adapts TCP's buffers
+/// by itself, and others keep what is usual.
 fn enlarge(socket: RawFd, bytes: i32) {
     for option in [libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE] {
         let (value, length) = ((&raw const bytes).cast(), size_of_val(&bytes) as libc::socklen_t);
