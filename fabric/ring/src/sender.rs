@@ -5,8 +5,12 @@ use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
 use crate::sleep::Rung;
 use crate::{Fault, Header, Kind, Local, Remote};
 
-/// An empty ring goes on at its start once this much of it has been passed, so that a dialogue of
-/// short messages stays in few cache lines however large the ring is.
+/// An empty ring goes on at its start once half of it has been passed, and at least this much, so
+/// that a dialogue of short messages stays in a part of a large ring.
+///
+/// Not sooner. What is left before the end cannot be written until the receiver has come to the
+/// wrap, and a sender whose receiver has read everything may rely on half of the ring. And lines
+/// that the receiver has just read are slower to write than those it has not for some time.
 const REWIND_BYTES: u64 = 4096;
 
 /// How many entries of the same length ahead lines are fetched for writing, in how many bytes at
@@ -166,7 +170,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         }
         if skipped != 0 {
             self.wrap(skipped);
-        } else if self.at() as u64 >= REWIND_BYTES && self.is_drained()? {
+        } else if self.at() as u64 >= self.rewind_bytes() && self.is_drained()? {
             // The place of the next header and the rest of the ring are the sender's, all of it.
             let rest = self.to_end();
             if rest + cost <= self.capacity() {
@@ -288,6 +292,11 @@ impl<R: Remote, L: Local> Sender<R, L> {
         // SAFETY: inside the notes.
         unsafe { self.notes.store(ASLEEP, self.cursor.sleeps) };
         self.notes.barrier();
+    }
+
+    #[inline]
+    fn rewind_bytes(&self) -> u64 {
+        REWIND_BYTES.max((self.mask >> 1) + 1)
     }
 
     /// Spends what is left before the end of the ring.
