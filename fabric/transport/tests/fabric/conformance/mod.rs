@@ -40,7 +40,7 @@ macro_rules! instantiate {
     ($hold:path) => {
         $crate::conformance::instantiate! { $hold:
             regions bounds arrivals polled_words completions reads atomics
-            streams messages back_pressure doorbells last_words sudden_end
+            streams messages back_pressure doorbells late_arrivals last_words sudden_end
         }
     };
     ($hold:path: $($case:ident)*) => {

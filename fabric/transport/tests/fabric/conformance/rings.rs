@@ -5,7 +5,8 @@ use super::{Case, PATIENCE, Party};
 use crate::support::bytes;
 use fastrand::Rng;
 use freeport_fabric::channel::{Channel, EndsOf, InboxOf, Prepared, WindowOf};
-use freeport_fabric::{Endpoint, Key};
+use freeport_fabric::endpoint::Transfer;
+use freeport_fabric::{Arrival, Completion, Endpoint, Key};
 use freeport_ring::Full;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::layout::message_max;
@@ -20,6 +21,7 @@ pub fn cases<E: Endpoint>() -> Vec<Case<E>> {
         case("messages", messages, messages),
         case("back_pressure", fill, drain),
         case("doorbells", call, answer),
+        case("late_arrivals", fall_asleep, come_late),
     ]
 }
 
@@ -311,6 +313,65 @@ fn answer<E: Endpoint>(party: Party<E>) {
         got = end_number;
     }
     close(&party, &both.channel);
+}
+
+/// Goes to sleep while something comes: it came before the announcement, so nobody rings for it.
+fn fall_asleep<E: Endpoint>(party: Party<E>) {
+    let mut both = Messages::open(&party, FULL_CAPACITY, 0);
+    let announces = E::ARRIVAL == Arrival::Memory;
+    let late = || {
+        party.meet();
+        party.meet();
+    };
+    assert_eq!(both.try_receive(&mut [0; LONGEST]), None);
+    if !announces {
+        late();
+    }
+    let Messages { channel, ends } = &mut both;
+    let announce = |ends: &mut Ends<E>, asleep: bool| {
+        if asleep {
+            late();
+            return ends.receiver.ring().announce_sleep();
+        }
+        ends.receiver.ring().announce_awake();
+        false
+    };
+    let look = |ends: &mut Ends<E>| {
+        progress(channel);
+        Ok(ends.receiver.ring().peek()?)
+    };
+    let found = channel.sleep_unless(ends, announce, look, Duration::from_secs(1));
+    assert!(found.expect("the other party is here").is_some(), "what came late is found");
+    assert_eq!(both.receive(), b"late");
+    close(&party, &both.channel);
+    // The same with data: either there is something to poll, or the sleep is short.
+    let (_, target) = party.regions(8);
+    drop(target);
+    late();
+    if party.endpoint.arm().expect("an honest peer") {
+        let since = Instant::now();
+        party.endpoint.sleep(PATIENCE).expect("the other party is here");
+        assert!(since.elapsed() < PATIENCE, "data came before, and nobody looked");
+    }
+    assert_eq!(party.next(), Completion::Arrived { data: 77 });
+    party.meet();
+}
+
+fn come_late<E: Endpoint>(party: Party<E>) {
+    let mut both = Messages::open(&party, FULL_CAPACITY, 0);
+    party.meet();
+    both.send(b"late");
+    leave(&both.channel);
+    party.meet();
+    close(&party, &both.channel);
+    let (here, there) = party.regions(8);
+    party.meet();
+    let (here, there) = (&here, &there);
+    let write = Transfer::<E> { here, here_at: 0, there, there_at: 0, bytes: 8, token: 1 };
+    party.endpoint.write_with_data(write, 77).expect("there is room for one");
+    assert_eq!(party.done(1), [1]);
+    party.meet();
+    party.meet();
 }
 
 /// Rarely long enough for the other side to sleep, and often nearly so.
