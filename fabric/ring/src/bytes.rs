@@ -211,22 +211,20 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
             Err(other) => return Ok(other),
         };
         let mut from = self.ring.cursor().read as usize;
-        let (mut entry, mut place) = (first, self.ring.place());
+        // Each header is loaded once: another look might find another length.
+        let (mut entry, mut behind) = (first, self.ring.behind(self.ring.place(), &first));
         loop {
             if !visit(&self.ring, &entry, from) {
                 return Ok(Read::Nothing);
             }
             from = 0;
-            let Some((_, behind)) = self.ring.peek_behind(place)? else {
+            let Some((next, place)) = self.ring.peek_behind(behind)? else {
                 return Ok(Read::Nothing);
             };
-            place = behind;
-            entry = match self.ring.peek_behind(place)? {
-                Some((next, _)) => match self.classify(next)? {
-                    Ok(next) => next,
-                    Err(other) => return Ok(other),
-                },
-                None => return Ok(Read::Nothing),
+            behind = place;
+            entry = match self.classify(next)? {
+                Ok(next) => next,
+                Err(other) => return Ok(other),
             };
         }
     }

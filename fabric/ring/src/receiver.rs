@@ -160,7 +160,8 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         Place { head: self.cursor.head, sequence: self.cursor.sequence }
     }
 
-    fn behind(&self, place: Place, entry: &Entry) -> Place {
+    /// The place behind an entry that is at a place.
+    pub(crate) fn behind(&self, place: Place, entry: &Entry) -> Place {
         let bytes = match entry.kind {
             Kind::Wrap => self.capacity() - self.offset(place.head),
             _ => entry_bytes(entry.length as usize),
