@@ -2,7 +2,7 @@
 //! The side that empties a ring.
 
 use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
-use crate::sleep::Rung;
+use crate::sleep::{Rung, Sleeps};
 use crate::{Fault, Header, Kind, Local, Remote};
 
 /// Who has read everything, and more than this since it gave back last, gives back what it has
@@ -31,8 +31,8 @@ pub struct ReceiverCursor {
     refused: u64,
     /// The sleep of the sender from which it was woken last.
     rung: Rung,
-    /// How often this side has gone to sleep or woken up. Odd: it sleeps.
-    sleeps: u64,
+    /// What this side has announced.
+    sleeps: Sleeps,
 }
 
 /// The receiving side of a ring: the ring and the sender's notes lie in memory `L` of its own, its
@@ -73,8 +73,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         cursor: ReceiverCursor,
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
-        // Who goes on is awake, even if the one before slept: its next sleep is another one.
-        let cursor = ReceiverCursor { sleeps: cursor.sleeps + (cursor.sleeps & 1), ..cursor };
+        let cursor = ReceiverCursor { sleeps: cursor.sleeps.taken_up(), ..cursor };
         Some(Self { ring, notes, sender, mask, cursor })
     }
 
@@ -221,21 +220,13 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     /// see [`sleep`](crate::sleep). True: the sender sleeps and has to be woken.
     #[must_use = "a sender that sleeps has to be woken"]
     pub fn announce_sleep(&mut self) -> bool {
-        self.cursor.sleeps |= 1;
-        self.note_sleep();
+        self.cursor.sleeps.announce_sleep(&mut self.notes);
         if self.to_give_back() > 0 { self.give_back() } else { false }
     }
 
     /// Takes back [`announce_sleep`](Self::announce_sleep).
     pub fn announce_awake(&mut self) {
-        self.cursor.sleeps += self.cursor.sleeps & 1;
-        self.note_sleep();
-    }
-
-    fn note_sleep(&mut self) {
-        // SAFETY: inside the notes.
-        unsafe { self.notes.store(ASLEEP, self.cursor.sleeps) };
-        self.notes.barrier();
+        self.cursor.sleeps.announce_awake(&mut self.notes);
     }
 
     /// What is in the ring at a place where an entry begins.

@@ -2,7 +2,7 @@
 //! The side that fills a ring.
 
 use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
-use crate::sleep::Rung;
+use crate::sleep::{Rung, Sleeps};
 use crate::{Fault, Header, Kind, Local, Remote};
 
 /// An empty ring goes on at its start once half of it has been passed, and at least this much, so
@@ -42,8 +42,8 @@ pub struct SenderCursor {
     sequence: u64,
     /// The sleep of the receiver from which it was woken last.
     rung: Rung,
-    /// How often this side has gone to sleep or woken up. Odd: it sleeps.
-    sleeps: u64,
+    /// What this side has announced.
+    sleeps: Sleeps,
     /// That with which the receiver broke the protocol: it gets nothing more.
     refused: Option<u64>,
 }
@@ -102,8 +102,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         cursor: SenderCursor,
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
-        // Who goes on is awake, even if the one before slept: its next sleep is another one.
-        let cursor = SenderCursor { sleeps: cursor.sleeps + (cursor.sleeps & 1), ..cursor };
+        let cursor = SenderCursor { sleeps: cursor.sleeps.taken_up(), ..cursor };
         Some(Self { ring, notes, receiver, mask, cursor, staged: None })
     }
 
@@ -278,20 +277,12 @@ impl<R: Remote, L: Local> Sender<R, L> {
 
     /// Tells the receiver that this side sleeps until it gets credits; see [`sleep`](crate::sleep).
     pub fn announce_sleep(&mut self) {
-        self.cursor.sleeps |= 1;
-        self.note_sleep();
+        self.cursor.sleeps.announce_sleep(&mut self.notes);
     }
 
     /// Takes back [`announce_sleep`](Self::announce_sleep).
     pub fn announce_awake(&mut self) {
-        self.cursor.sleeps += self.cursor.sleeps & 1;
-        self.note_sleep();
-    }
-
-    fn note_sleep(&mut self) {
-        // SAFETY: inside the notes.
-        unsafe { self.notes.store(ASLEEP, self.cursor.sleeps) };
-        self.notes.barrier();
+        self.cursor.sleeps.announce_awake(&mut self.notes);
     }
 
     #[inline]

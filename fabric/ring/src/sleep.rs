@@ -19,6 +19,40 @@
 //!
 //! A sleeper is woken once for each time that it goes to sleep, however much comes.
 
+use crate::Remote;
+use crate::layout::ASLEEP;
+
+/// How often a side has gone to sleep or woken up, as its notes say. Odd: it sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[repr(transparent)]
+pub(crate) struct Sleeps(u64);
+
+impl Sleeps {
+    /// For who takes up a side: he is awake, even if the one before slept, and his next sleep is
+    /// another one.
+    pub(crate) fn taken_up(self) -> Self {
+        Self(self.0 + (self.0 & 1))
+    }
+
+    /// Announces a sleep.
+    pub(crate) fn announce_sleep(&mut self, notes: &mut impl Remote) {
+        self.0 |= 1;
+        self.note(notes);
+    }
+
+    /// Takes that back.
+    pub(crate) fn announce_awake(&mut self, notes: &mut impl Remote) {
+        *self = self.taken_up();
+        self.note(notes);
+    }
+
+    fn note(self, notes: &mut impl Remote) {
+        // SAFETY: inside the notes.
+        unsafe { notes.store(ASLEEP, self.0) };
+        notes.barrier();
+    }
+}
+
 /// The sleep for which the other side was woken last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[repr(transparent)]

@@ -7,6 +7,7 @@ use super::{Memory, Options};
 use crate::error::Error;
 use crate::wait::{WaitCounts, Waiting};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
+use freeport_ring::{Receiver, Sender};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -236,21 +237,8 @@ impl Waits for Connection {
         &mut self.link
     }
 
-    fn announce_sleep(&mut self, what: For) -> bool {
-        match what {
-            For::Data => self.receiver.ring().announce_sleep(),
-            For::Room => {
-                self.sender.ring().announce_sleep();
-                false
-            }
-        }
-    }
-
-    fn announce_awake(&mut self, what: For) {
-        match what {
-            For::Data => self.receiver.ring().announce_awake(),
-            For::Room => self.sender.ring().announce_awake(),
-        }
+    fn rings(&mut self) -> (&mut Sender<Memory, Memory>, &mut Receiver<Memory, Memory>) {
+        (self.sender.ring(), self.receiver.ring())
     }
 }
 

@@ -58,10 +58,27 @@ pub(crate) enum For {
 pub(crate) trait Waits {
     /// What it has in common with others.
     fn link(&mut self) -> &mut Link;
+    /// The ring to the peer and the one from it.
+    fn rings(&mut self) -> (&mut Sender<Memory, Memory>, &mut Receiver<Memory, Memory>);
+
     /// Announces that this side sleeps; true: the peer has to be woken.
-    fn announce_sleep(&mut self, what: For) -> bool;
+    fn announce_sleep(&mut self, what: For) -> bool {
+        match (what, self.rings()) {
+            (For::Data, (_, receiver)) => receiver.announce_sleep(),
+            (For::Room, (sender, _)) => {
+                sender.announce_sleep();
+                false
+            }
+        }
+    }
+
     /// Takes that back.
-    fn announce_awake(&mut self, what: For);
+    fn announce_awake(&mut self, what: For) {
+        match (what, self.rings()) {
+            (For::Data, (_, receiver)) => receiver.announce_awake(),
+            (For::Room, (sender, _)) => sender.announce_awake(),
+        }
+    }
 
     /// Tries until something comes of it, waiting in between as the policy says.
     #[inline]

@@ -7,9 +7,9 @@ use super::peer::Woken;
 use super::{Memory, Options};
 use crate::error::Error;
 use crate::wait::{WaitCounts, Waiting};
-use freeport_ring::Full;
 use freeport_ring::layout::message_max;
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
+use freeport_ring::{Full, Receiver, Sender};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -254,21 +254,8 @@ impl Waits for MessageConnection {
         &mut self.link
     }
 
-    fn announce_sleep(&mut self, what: For) -> bool {
-        match what {
-            For::Data => self.receiver.ring().announce_sleep(),
-            For::Room => {
-                self.sender.ring().announce_sleep();
-                false
-            }
-        }
-    }
-
-    fn announce_awake(&mut self, what: For) {
-        match what {
-            For::Data => self.receiver.ring().announce_awake(),
-            For::Room => self.sender.ring().announce_awake(),
-        }
+    fn rings(&mut self) -> (&mut Sender<Memory, Memory>, &mut Receiver<Memory, Memory>) {
+        (self.sender.ring(), self.receiver.ring())
     }
 }
 
