@@ -192,18 +192,15 @@ pub fn csv(results: &[CaseResult], machine: &Machine) -> String {
         for it in &result.measurements {
             for (round, rate) in it.rates.iter().enumerate() {
                 let fields = [
-                    quoted(&result.bench),
-                    quoted(&result.case),
+                    result.bench.clone(),
+                    result.case.clone(),
                     result.frame_bytes.to_string(),
-                    quoted(&it.name),
+                    it.name.clone(),
                     (round + 1).to_string(),
                     format!("{:.0}", per_second(*rate)),
                     "measured".into(),
-                    quoted(&machine.machine),
-                    quoted(&machine.commit),
-                    quoted(&machine.date),
                 ];
-                text += &(fields.join(",") + "\n");
+                text += &row(fields, machine);
             }
         }
     }
@@ -215,8 +212,15 @@ fn per_second(millions: f64) -> f64 {
     (millions * 1e6).round()
 }
 
+/// A row of a comma-separated file: the fields of a value, and where and when it was measured.
+pub(crate) fn row<const N: usize>(fields: [String; N], machine: &Machine) -> String {
+    let Machine { machine, commit, date } = machine;
+    let fields = fields.iter().chain([machine, commit, date]);
+    fields.map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\n"
+}
+
 /// A field of a comma-separated file (RFC 4180).
-pub(crate) fn quoted(field: &str) -> String {
+fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

@@ -3,7 +3,7 @@
 
 use super::measure::{METRICS, Metric, Round};
 use crate::machine::Machine;
-use crate::report::{Kind, Line, Traffic, quoted};
+use crate::report::{Kind, Line, Traffic, row};
 
 /// The longest frames: those of bulk transfers.
 pub const FRAME_BYTES: usize = 1_514;
@@ -115,15 +115,12 @@ pub fn csv(results: &[AppResult], machine: &Machine) -> String {
                         result.app.into(),
                         metric.name.into(),
                         metric.unit.into(),
-                        quoted(it.name),
+                        it.name.into(),
                         (number + 1).to_string(),
                         format!("{value:.1}"),
                         "measured".into(),
-                        quoted(&machine.machine),
-                        quoted(&machine.commit),
-                        quoted(&machine.date),
                     ];
-                    text += &(fields.join(",") + "\n");
+                    text += &row(fields, machine);
                 }
             }
         }

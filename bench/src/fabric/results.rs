@@ -5,7 +5,7 @@ use super::subjects::{Placement, Subject};
 use crate::harness::Measurement;
 use crate::histogram::Histogram;
 use crate::machine::Machine;
-use crate::report::{Kind, Line, Traffic, quoted};
+use crate::report::{Kind, Line, Traffic, row};
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -268,15 +268,12 @@ pub fn csv(results: &[FabricResult], machine: &Machine) -> String {
                     pairs.to_string(),
                     metric.into(),
                     unit.into(),
-                    quoted(it.subject.name()),
+                    it.subject.name().into(),
                     (round + 1).to_string(),
                     rounded(value * times).to_string(),
                     "measured".into(),
-                    quoted(&machine.machine),
-                    quoted(&machine.commit),
-                    quoted(&machine.date),
                 ];
-                text += &(fields.join(",") + "\n");
+                text += &row(fields, machine);
             }
         }
     }
