@@ -47,7 +47,7 @@ fn counters_grow_and_variables_are_read_and_written_while_traffic_flows() {
 fn a_signal_ends_a_program_in_good_order_and_then_its_last_counters_are_printed() {
     let folder = Folder::new();
     let arguments = [&[PROGRAM][..], &TRAFFIC, &["--stats", "json"]].concat();
-    for signal in ["-TERM", "-INT"] {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
         let mut running = folder.start("cap", &arguments);
         running
             .wait_until("frames come", || folder.told(&["get", "cnt.count"]) != "cnt.count = 0\n");
@@ -69,7 +69,7 @@ fn a_name_is_taken_by_the_living_only() {
     let complaint = folder.complaint(&[&["run", "--name", "cap"], &arguments[..]].concat());
     let living = format!("cap runs already as process {}", running.process());
     assert!(complaint.contains(&living), "{complaint}");
-    running.signal("-KILL");
+    running.signal(libc::SIGKILL);
     let socket = running.socket();
     running.ended();
     assert!(socket.exists(), "a killed program leaves its socket");

@@ -49,7 +49,7 @@ impl HttpServer {
         self.counts.connections.load(Ordering::Relaxed)
     }
 
-    /// Requests that were answered so far.
+    /// Requests that an answer was made to so far.
     pub fn requests(&self) -> u64 {
         self.counts.requests.load(Ordering::Relaxed)
     }
@@ -66,8 +66,9 @@ fn serve(stream: &TcpStream, name: &str, counts: &Counts) -> io::Result<()> {
             format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nX-Backend: {name}\r\n", body.len());
         response += if is_last { "Connection: close\r\n\r\n" } else { "\r\n" };
         let mut writer = stream;
-        writer.write_all(&[response.as_bytes(), &body].concat())?;
+        // Before the answer, so that who has it finds it counted.
         counts.requests.fetch_add(1, Ordering::Relaxed);
+        writer.write_all(&[response.as_bytes(), &body].concat())?;
         if is_last {
             break;
         }
