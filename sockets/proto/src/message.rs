@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a process and the monitor tell each other, over a Unix socket that keeps messages apart
+//! (`SOCK_SEQPACKET`).
+//!
+//! A message has always [`BYTES`], in the byte order of the machine: a kind, and what belongs to
+//! it at fixed places. A claim comes with the socket, a pairing with a slab that the process does
+//! not have yet. The monitor takes who a process is from the kernel (`SO_PEERCRED`), never from
+//! what it says.
+
+use crate::Reason;
+use crate::slab::{SLOTS, Side};
+
+/// The bytes of each message.
+pub const BYTES: usize = 48;
+
+/// How long the monitor waits for the other end to be claimed, in milliseconds, while it has the
+/// socket: so long the kernel does not tell the peer that a process has died.
+pub const CLAIM_MILLISECONDS: u64 = 20;
+
+/// A message in its bytes.
+pub type Bytes = [u8; BYTES];
+
+/// What a process tells the monitor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// The first message of each connection.
+    Hello {
+        /// [`VERSION`](crate::VERSION) of who says it.
+        version: u32,
+        /// Whether it can be made to pass a barrier by `membarrier`.
+        membarrier: bool,
+    },
+    /// Wants an end of a connection accelerated. With the socket.
+    Claim {
+        /// What the process calls it: the answers have it.
+        token: u64,
+        /// The number of the descriptor, for people.
+        descriptor: i32,
+    },
+    /// Has no more to do with a slot.
+    Release {
+        /// The slab.
+        slab: u32,
+        /// The slot in it.
+        slot: u32,
+    },
+}
+
+/// What the monitor tells a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// Answers a hello.
+    Welcome {
+        /// [`VERSION`](crate::VERSION) of the monitor. If it is another one, it says no more.
+        version: u32,
+    },
+    /// Both ends are claimed. With the slab, if the process was not given that before.
+    Paired {
+        /// From the claim.
+        token: u64,
+        /// What the slab is called, from now on.
+        slab: u32,
+        /// The slot in it.
+        slot: u32,
+        /// Which side the process is.
+        side: Side,
+        /// Whether both sides pass a fence with each operation, because one of them cannot use
+        /// `membarrier`.
+        fenced: bool,
+        /// The other process, for people.
+        peer: u32,
+    },
+    /// It stays in the kernel, for now.
+    Refused {
+        /// From the claim.
+        token: u64,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+impl Request {
+    /// As bytes.
+    pub fn encode(&self) -> Bytes {
+        let mut bytes = Writer::default();
+        match *self {
+            Self::Hello { version, membarrier } => {
+                bytes.kind(1).u32(16, version).u32(20, u32::from(membarrier))
+            }
+            Self::Claim { token, descriptor } => {
+                bytes.kind(2).u64(8, token).u32(16, descriptor.cast_unsigned())
+            }
+            Self::Release { slab, slot } => bytes.kind(3).u32(16, slab).u32(20, slot),
+        };
+        bytes.0
+    }
+
+    /// From bytes; `None` if there is no such message.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = Reader::new(bytes)?;
+        Some(match bytes.u64(0)? {
+            1 => Self::Hello { version: bytes.u32(16)?, membarrier: bytes.flag(20)? },
+            2 => {
+                Self::Claim { token: bytes.u64(8)?, descriptor: bytes.u32(16)?.cast_signed() }
+            }
+            3 => Self::Release { slab: bytes.u32(16)?, slot: bytes.slot(20)? },
+            _ => return None,
+        })
+    }
+}
+
+impl Reply {
+    /// As bytes.
+    pub fn encode(&self) -> Bytes {
+        let mut bytes = Writer::default();
+        match *self {
+            Self::Welcome { version } => bytes.kind(1).u32(16, version),
+            Self::Paired { token, slab, slot, side, fenced, peer } => {
+                bytes.kind(2).u64(8, token).u32(16, slab).u32(20, slot);
+                bytes.u32(24, u32::from(side as u8)).u32(28, u32::from(fenced)).u32(32, peer)
+            }
+            Self::Refused { token, reason } => {
+                bytes.kind(3).u64(8, token).u32(16, u32::from(reason as u16))
+            }
+        };
+        bytes.0
+    }
+
+    /// From bytes; `None` if there is no such message.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = Reader::new(bytes)?;
+        Some(match bytes.u64(0)? {
+            1 => Self::Welcome { version: bytes.u32(16)? },
+            2 => Self::Paired {
+                token: bytes.u64(8)?,
+                slab: bytes.u32(16)?,
+                slot: bytes.slot(20)?,
+                side: Side::from_number(u8::try_from(bytes.u32(24)?).ok()?)?,
+                fenced: bytes.flag(28)?,
+                peer: bytes.u32(32)?,
+            },
+            3 => {
+                let number = u16::try_from(bytes.u32(16)?).ok()?;
+                Self::Refused { token: bytes.u64(8)?, reason: Reason::from_number(number)? }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// A message that is being written. What does not fit is left out: the places are constants.
+struct Writer(Bytes);
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self([0; BYTES])
+    }
+}
+
+impl Writer {
+    fn kind(&mut self, kind: u64) -> &mut Self {
+        self.u64(0, kind)
+    }
+
+    fn u64(&mut self, at: usize, value: u64) -> &mut Self {
+        self.put(at, &value.to_ne_bytes())
+    }
+
+    fn u32(&mut self, at: usize, value: u32) -> &mut Self {
+        self.put(at, &value.to_ne_bytes())
+    }
+
+    fn put(&mut self, at: usize, value: &[u8]) -> &mut Self {
+        if let Some(place) = self.0.get_mut(at..at + value.len()) {
+            place.copy_from_slice(value);
+        }
+        self
+    }
+}
+
+/// A message that is being read.
+struct Reader<'a>(&'a Bytes);
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    fn u64(&self, at: usize) -> Option<u64> {
+        self.0.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
+    }
+
+    fn u32(&self, at: usize) -> Option<u32> {
+        self.0.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
+    }
+
+    fn flag(&self, at: usize) -> Option<bool> {
+        match self.u32(at)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn slot(&self, at: usize) -> Option<u32> {
+        self.u32(at).filter(|slot| *slot < SLOTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUESTS: [Request; 3] = [
+        Request::Hello { version: 7, membarrier: true },
+        Request::Claim { token: u64::MAX - 1, descriptor: -3 },
+        Request::Release { slab: 9, slot: 63 },
+    ];
+
+    fn replies() -> [Reply; 3] {
+        let (side, reason) = (Side::Second, Reason::SameProcess);
+        [
+            Reply::Welcome { version: 8 },
+            Reply::Paired { token: 5, slab: 6, slot: 7, side, fenced: true, peer: 11 },
+            Reply::Refused { token: 12, reason },
+        ]
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        for request in REQUESTS {
+            assert_eq!(Request::decode(&request.encode()), Some(request));
+        }
+        for reply in replies() {
+            assert_eq!(Reply::decode(&reply.encode()), Some(reply));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for bytes in [REQUESTS[2].encode(), replies()[1].encode()] {
+            assert_eq!(Request::decode(&bytes[1..]), None);
+            assert_eq!(Reply::decode(&bytes[..BYTES - 1]), None);
+        }
+        for kind in [0, 4, u64::MAX] {
+            let bytes = Writer::default().kind(kind).0;
+            assert_eq!((Request::decode(&bytes), Reply::decode(&bytes)), (None, None));
+        }
+        let bad_slot = Request::Release { slab: 0, slot: SLOTS };
+        assert_eq!(Request::decode(&bad_slot.encode()), None);
+        let mut bytes = replies()[1].encode();
+        bytes[24] = 2;
+        assert_eq!(Reply::decode(&bytes), None, "no third side");
+    }
+}

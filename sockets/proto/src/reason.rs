@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Why a connection is not accelerated.
+
+/// Why a connection stays in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u16)]
+pub enum Reason {
+    /// The other end was not claimed: its process is not preloaded, or has hardly used it.
+    PeerPlain = 1,
+    /// The other end is on another machine.
+    PeerElsewhere = 2,
+    /// Both ends are in the same process.
+    SameProcess = 3,
+    /// A policy forbids it.
+    Policy = 4,
+    /// Not a stream socket.
+    NotStream = 5,
+    /// Not a socket of a family that is accelerated.
+    Family = 6,
+    /// Bytes went past the library, so it does not know where the stream is.
+    PastLibrary = 7,
+    /// Several processes have it.
+    Shared = 8,
+    /// A stream of the C library has it.
+    Stdio = 9,
+    /// Urgent data was used.
+    Urgent = 10,
+    /// No memory, or no descriptors.
+    Resources = 11,
+    /// The connection is not established, or no more.
+    NotConnected = 12,
+    /// No monitor answers.
+    NoMonitor = 13,
+    /// Too few operations so far.
+    Young = 14,
+    /// The two processes are of different users, and no policy allows it.
+    OtherUser = 15,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::PeerPlain,
+        Self::PeerElsewhere,
+        Self::SameProcess,
+        Self::Policy,
+        Self::NotStream,
+        Self::Family,
+        Self::PastLibrary,
+        Self::Shared,
+        Self::Stdio,
+        Self::Urgent,
+        Self::Resources,
+        Self::NotConnected,
+        Self::NoMonitor,
+        Self::Young,
+        Self::OtherUser,
+    ];
+
+    /// The one with that number.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| *reason as u16 == number)
+    }
+
+    /// For people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::PeerPlain => "the peer is not preloaded, or has hardly used its end",
+            Self::PeerElsewhere => "the peer is on another machine",
+            Self::SameProcess => "both ends are in one process",
+            Self::Policy => "a policy forbids it",
+            Self::NotStream => "not a stream socket",
+            Self::Family => "not a TCP socket",
+            Self::PastLibrary => "bytes went past the library",
+            Self::Shared => "several processes have it",
+            Self::Stdio => "a stream of the C library has it",
+            Self::Urgent => "urgent data was used",
+            Self::Resources => "no memory or no descriptors for it",
+            Self::NotConnected => "not connected",
+            Self::NoMonitor => "no monitor answers",
+            Self::Young => "too few operations so far",
+            Self::OtherUser => "the peer belongs to another user",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_name_reasons() {
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_number(reason as u16), Some(reason));
+        }
+        assert_eq!(Reason::from_number(0), None);
+        assert_eq!(Reason::from_number(16), None);
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Slabs: shared memory of a pair of processes, in slots of one connection each.
+//!
+//! A slot:
+//!
+//! | offset | what | written by |
+//! |---|---|---|
+//! | 0, 128 | notes of the sender and of the receiver of the ring to the second side | each its own |
+//! | 512, 640 | the same of the ring to the first side | each its own |
+//! | 1024, 1152 | the [state](word) of the first and of the second side | each its own |
+//! | 4096 | the areas of the ring to the second side, each twice as large as that before | first side |
+//! | behind | the areas of the ring to the first side | second side |
+//!
+//! A slot is zero when it is handed out. Pages that nobody has touched take no memory, so room to
+//! grow costs nothing.
+
+use freeport_ring::layout::NOTES_BYTES;
+
+/// Slots of a slab.
+pub const SLOTS: u32 = 64;
+/// The bytes of the first area of a ring.
+pub const CAPACITY: usize = 64 << 10;
+/// The areas of each ring.
+pub const AREAS: u32 = 5;
+/// The bytes of a slot before its rings.
+pub const SLOT_HEADER_BYTES: usize = 4096;
+/// The bytes of all areas of one ring.
+pub const DIRECTION_BYTES: usize = (CAPACITY << AREAS) - CAPACITY;
+/// The bytes of a slot.
+pub const SLOT_BYTES: usize = SLOT_HEADER_BYTES + 2 * DIRECTION_BYTES;
+/// The bytes of a slab.
+pub const SLAB_BYTES: usize = SLOT_BYTES * SLOTS as usize;
+
+/// Which of the two sides of a connection a process is. Nothing follows from it but where it
+/// writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Side {
+    /// The side that the monitor counts first.
+    First = 0,
+    /// The other one.
+    Second = 1,
+}
+
+impl Side {
+    /// The other one.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+
+    /// The one with that number.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::First),
+            1 => Some(Self::Second),
+            _ => None,
+        }
+    }
+}
+
+/// Where in a slot parts of a ring are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ring {
+    /// The ring to that side.
+    to: Side,
+}
+
+impl Ring {
+    /// The ring that this side reads.
+    pub const fn to(to: Side) -> Self {
+        Self { to }
+    }
+
+    /// The notes of the sender.
+    pub const fn sender_notes(self) -> usize {
+        512 * self.to.other() as usize
+    }
+
+    /// The notes of the receiver.
+    pub const fn receiver_notes(self) -> usize {
+        self.sender_notes() + NOTES_BYTES
+    }
+
+    /// Where an area begins; `None` if there is none of that number.
+    pub const fn area(self, area: u32) -> Option<usize> {
+        if area >= AREAS {
+            return None;
+        }
+        let before = (CAPACITY << area) - CAPACITY;
+        Some(SLOT_HEADER_BYTES + self.to.other() as usize * DIRECTION_BYTES + before)
+    }
+
+    /// How large an area is.
+    pub const fn capacity(area: u32) -> usize {
+        CAPACITY << area
+    }
+}
+
+/// Where in a slot the state of a side is.
+pub const fn state(of: Side) -> usize {
+    1024 + 128 * of as usize
+}
+
+/// Where in a slab a slot is; `None` if there is none of that number.
+pub const fn slot(number: u32) -> Option<usize> {
+    if number < SLOTS { Some(number as usize * SLOT_BYTES) } else { None }
+}
+
+/// The words of a side's state.
+pub mod word {
+    /// [Flags](super::flag).
+    pub const FLAGS: usize = 0;
+    /// How many bytes it has sent through the kernel, once it has switched.
+    pub const SWITCHED_AT: usize = 8;
+    /// How many bytes it has put into the ring. For people; so are those behind.
+    pub const SENT_BYTES: usize = 16;
+    /// With how many operations.
+    pub const SENDS: usize = 24;
+    /// How many bytes it has taken from the ring.
+    pub const RECEIVED_BYTES: usize = 32;
+    /// With how many operations.
+    pub const RECEIVES: usize = 40;
+    /// How many doorbells it has rung.
+    pub const DOORBELLS: usize = 48;
+    /// How often it has slept.
+    pub const SLEEPS: usize = 56;
+}
+
+/// What a side says of itself.
+pub mod flag {
+    /// It has mapped the slot, and sees what is written there.
+    pub const ATTACHED: u64 = 1;
+    /// It sends through the ring.
+    pub const SWITCHED: u64 = 2;
+    /// It has closed its end and looks no more.
+    pub const CLOSED: u64 = 4;
+    /// It will not attach.
+    pub const DECLINED: u64 = 8;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn no_two_parts_of_a_slot_overlap_and_all_are_inside() {
+        let mut parts = Vec::new();
+        for side in [Side::First, Side::Second] {
+            parts.push((state(side), 128));
+            let ring = Ring::to(side);
+            parts.push((ring.sender_notes(), NOTES_BYTES));
+            parts.push((ring.receiver_notes(), NOTES_BYTES));
+            for area in 0..AREAS {
+                parts.push((ring.area(area).unwrap(), Ring::capacity(area)));
+            }
+            assert_eq!(ring.area(AREAS), None);
+        }
+        parts.sort_unstable();
+        for pair in parts.windows(2) {
+            assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
+        }
+        let (at, bytes) = parts[parts.len() - 1];
+        assert_eq!(at + bytes, SLOT_BYTES);
+        assert_eq!(SLOT_BYTES % 4096, 0);
+        assert_eq!(slot(SLOTS - 1), Some(SLAB_BYTES - SLOT_BYTES));
+        assert_eq!(slot(SLOTS), None);
+    }
+}
