@@ -2,6 +2,7 @@
 //! The measuring harness: Freeport and its peers do the same work in turn on the same machine.
 
 pub mod apps;
+mod between;
 pub mod chart;
 pub mod fabric;
 mod folder;
@@ -9,6 +10,7 @@ pub mod harness;
 pub mod histogram;
 pub mod kernel;
 pub mod machine;
+mod metrics;
 mod namespace;
 pub mod network;
 pub mod nf;

@@ -4,6 +4,9 @@
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Processes that were running before, from which on the machine was not at rest.
+const BUSY: f64 = 1.0;
+
 /// What has to stand beside every result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
@@ -40,6 +43,20 @@ pub fn load() -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
+/// What was wrong with the circumstances, so that nothing should be quoted; `load` is that before.
+pub fn disturbances(load: Option<f64>) -> Vec<String> {
+    let mut notes = vec![];
+    if let Some(load) = load.filter(|load| *load > BUSY) {
+        notes.push(format!(
+            "others were running ({load:.1} processes on average before): do not quote this"
+        ));
+    }
+    if cfg!(debug_assertions) {
+        notes.push("a build without optimization: do not quote this".into());
+    }
+    notes
+}
+
 /// Keeps the calling thread on the first core that it may use; gives which, or none where the
 /// system does not let it.
 pub fn pin_to_one_core() -> Option<usize> {
@@ -61,11 +78,16 @@ pub fn allowed_cores() -> Vec<usize> {
 
 /// Keeps the calling thread on a core; gives whether the system lets it.
 pub fn pin_to(core: usize) -> bool {
+    pin_to_any(&[core])
+}
+
+/// Keeps the calling thread on some cores; gives whether the system lets it.
+pub fn pin_to_any(cores: &[usize]) -> bool {
     // SAFETY: as above.
     unsafe {
-        let mut one: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(core, &mut one);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one) == 0
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        cores.iter().for_each(|core| libc::CPU_SET(*core, &mut set));
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
     }
 }
 

@@ -40,6 +40,33 @@ pub enum Traffic {
         /// Pairs of processes at once.
         pairs: usize,
     },
+    /// Requests to a server.
+    Requests {
+        /// Bytes of what is asked for.
+        value_bytes: usize,
+        /// Connections at once.
+        connections: usize,
+        /// Requests that wait for an answer at once on each.
+        pipeline: usize,
+        /// Threads or processes of the server.
+        workers: usize,
+        /// Where the server and who asks are.
+        placement: &'static str,
+    },
+}
+
+impl Traffic {
+    /// Its fields and their values, as the columns of a file of values.
+    pub fn fields(&self) -> Vec<(String, String)> {
+        let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(self) else {
+            return vec![];
+        };
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        fields.into_iter().map(|(name, value)| (name, text(value))).collect()
+    }
 }
 
 /// One figure beside its peer's. The names are those of the JSON lines.
@@ -58,7 +85,8 @@ pub struct Line {
     pub unit: String,
     /// See [`Kind`].
     pub kind: Kind,
-    /// The figure: the median, unless the metric says otherwise.
+    /// The figure: the median, unless the metric says otherwise. What was not measured is not a
+    /// number, and `null` in JSON.
     pub value: f64,
     /// The median of the rounds, or of the single times.
     pub p50: f64,
@@ -73,6 +101,9 @@ pub struct Line {
     /// What a publication reports for the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
+    /// Why something was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Everything measured in one case.
@@ -115,6 +146,7 @@ impl CaseResult {
             peer_value: None,
             ratio: None,
             published: self.published,
+            note: None,
         };
         if peers.is_empty() {
             return vec![alone];
@@ -184,6 +216,32 @@ pub fn output(results: &[CaseResult], machine: &Machine, as_json: bool) -> Resul
     Ok(output)
 }
 
+/// Tables and notes for people, or lines for programs, with the notes beside them.
+///
+/// # Errors
+/// A result that cannot be written as JSON.
+pub fn tables_or_lines(
+    tables: impl Iterator<Item = String>,
+    lines: impl Iterator<Item = Line>,
+    notes: &[String],
+    machine: &Machine,
+    as_json: bool,
+) -> Result<Output> {
+    let mut output = Output::default();
+    if as_json {
+        for line in lines {
+            output.text += &(serde_json::to_string(&line)? + "\n");
+        }
+        output.notes = notes.iter().map(|note| format!("{note}\n")).collect();
+        return Ok(output);
+    }
+    tables.for_each(|table| output.text += &(table + "\n"));
+    notes.iter().for_each(|note| output.text += &format!("- {note}\n"));
+    let place = format!("{}; commit {}; {}\n", machine.machine, machine.commit, machine.date);
+    output.text += &place;
+    Ok(output)
+}
+
 /// The values of every round, with the machine, commit and date in each row.
 pub fn csv(results: &[CaseResult], machine: &Machine) -> String {
     let mut text =
@@ -212,11 +270,16 @@ fn per_second(millions: f64) -> f64 {
     (millions * 1e6).round()
 }
 
+/// To six digits: more would be noise.
+pub(crate) fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
 /// A row of a comma-separated file: the fields of a value, and where and when it was measured.
-pub(crate) fn row<const N: usize>(fields: [String; N], machine: &Machine) -> String {
-    let Machine { machine, commit, date } = machine;
-    let fields = fields.iter().chain([machine, commit, date]);
-    fields.map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\n"
+pub(crate) fn row(fields: impl IntoIterator<Item = String>, machine: &Machine) -> String {
+    let Machine { machine, commit, date } = machine.clone();
+    let fields = fields.into_iter().chain([machine, commit, date]);
+    fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(",") + "\n"
 }
 
 /// A field of a comma-separated file (RFC 4180).

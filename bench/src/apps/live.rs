@@ -101,7 +101,7 @@ impl Live {
         let line = |metric: &str, unit: &str, value: f64| Line {
             bench: "apps".into(),
             case: "firewall-live-rule".into(),
-            traffic: Traffic::Frames { frame_bytes: super::results::FRAME_BYTES },
+            traffic: Traffic::Frames { frame_bytes: super::FRAME_BYTES },
             metric: metric.into(),
             unit: unit.into(),
             kind: Kind::Measured,
@@ -112,6 +112,7 @@ impl Live {
             peer_value: None,
             ratio: None,
             published: None,
+            note: None,
         };
         let micro = |time: Duration| (time.as_secs_f64() * 1e6).round();
         vec![

@@ -2,6 +2,7 @@
 //! One round of traffic through a network.
 
 use super::site::{BULK, HTTP, Site};
+use crate::metrics::{Metric, Round, cost, rate};
 use crate::network::bulk::{self, Direction};
 use crate::network::http::{Connections, Load};
 use crate::network::{Host, PATIENCE, echo};
@@ -14,25 +15,6 @@ const CLIENTS: usize = 4;
 const PINGS: u16 = 200;
 /// Bytes of an answer.
 const PATH: &str = "/bytes/1000";
-
-/// Something that is measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Metric {
-    pub name: &'static str,
-    pub unit: &'static str,
-    /// Whether more of it is better.
-    pub is_rate: bool,
-    /// For people.
-    pub title: &'static str,
-}
-
-const fn rate(name: &'static str, unit: &'static str, title: &'static str) -> Metric {
-    Metric { name, unit, is_rate: true, title }
-}
-
-const fn cost(name: &'static str, unit: &'static str, title: &'static str) -> Metric {
-    Metric { name, unit, is_rate: false, title }
-}
 
 /// In the order of a round's figures.
 pub const METRICS: [Metric; 12] = [
@@ -49,9 +31,6 @@ pub const METRICS: [Metric; 12] = [
     cost("retransmitted", "segments", "TCP segments sent again"),
     cost("lost", "frames", "frames lost by Freeport"),
 ];
-
-/// A figure for each metric.
-pub type Round = [f64; METRICS.len()];
 
 /// Each kind of traffic in turn, for that long.
 pub fn round(site: &Site, time: Duration) -> Result<Round> {
@@ -76,7 +55,7 @@ pub fn round(site: &Site, time: Duration) -> Result<Round> {
     let after = (retransmitted(site)?, lost(site)?);
     let (fresh, kept) = (fresh?, kept?);
     let micro = |time: Duration| time.as_secs_f64() * 1e6;
-    Ok([
+    Ok(vec![
         fresh.per_second(),
         micro(fresh.latencies.quantile(0.5)),
         micro(fresh.latencies.quantile(0.99)),

@@ -11,19 +11,22 @@
 mod live;
 mod measure;
 mod plot;
-mod results;
 mod site;
 
 use crate::machine::Machine;
+use crate::metrics::{self, MetricResult, Round, Series};
 use crate::network::Launch;
+use crate::report::Traffic;
 use crate::{Output, folder};
 use anyhow::{Context, Result};
 use live::Live;
-use measure::{Round, round};
-use results::{AppResult, Series};
+use measure::{METRICS, round};
 use site::{App, Site, Way};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The longest frames: those of bulk transfers.
+const FRAME_BYTES: usize = 1_514;
 
 /// Measures firewall and load balancer on real traffic, beside the kernel's forwarding
 ///
@@ -75,7 +78,7 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
     };
     if let Some(out) = &arguments.out {
         folder::make(out)?;
-        folder::save(out, "apps.csv", results::csv(&results, &machine))?;
+        folder::save(out, "apps.csv", metrics::csv(&results.iter().collect::<Vec<_>>(), &machine))?;
         folder::save(out, "apps.svg", plot::svg(&results, live.as_ref(), &machine))?;
         if let Some(live) = &live {
             folder::save(out, "apps-live.csv", live.csv())?;
@@ -86,7 +89,7 @@ pub fn run(arguments: &Arguments, library: &[PathBuf]) -> Result<Output> {
         output.notes += "a build without optimization: do not quote this\n";
     }
     if arguments.json {
-        let lines = results.iter().flat_map(AppResult::lines);
+        let lines = results.iter().flat_map(MetricResult::lines);
         for line in lines.chain(live.iter().flat_map(Live::lines)) {
             output.text += &(serde_json::to_string(&line)? + "\n");
         }
@@ -109,7 +112,7 @@ fn launch(library: &[PathBuf]) -> Result<Launch> {
 }
 
 /// All networks of an application in turn, round after round.
-fn measure(app: App, launch: &Launch, rounds: u32, time: Duration) -> Result<AppResult> {
+fn measure(app: App, launch: &Launch, rounds: u32, time: Duration) -> Result<MetricResult> {
     let sites = Way::ALL.map(|way| {
         Site::new(app, way, launch).with_context(|| format!("{} by {}", app.name(), way.name()))
     });
@@ -124,5 +127,12 @@ fn measure(app: App, launch: &Launch, rounds: u32, time: Duration) -> Result<App
         }
     }
     let series = series.into_iter().map(|(site, rounds)| Series { name: site.way.name(), rounds });
-    Ok(AppResult { app: app.name(), series: series.collect() })
+    Ok(MetricResult {
+        bench: "apps",
+        case: app.name().into(),
+        traffic: Traffic::Frames { frame_bytes: FRAME_BYTES },
+        metrics: &METRICS,
+        series: series.collect(),
+        note: None,
+    })
 }

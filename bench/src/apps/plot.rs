@@ -4,8 +4,8 @@
 
 use super::live::{Live, STEP};
 use super::measure::METRICS;
-use super::results::AppResult;
 use crate::machine::Machine;
+use crate::metrics::MetricResult;
 use crate::plot::text;
 
 const WIDTH: f64 = 900.0;
@@ -32,7 +32,7 @@ const DRAWN: [&str; 8] = [
 ];
 
 /// Draws the results.
-pub fn svg(results: &[AppResult], live: Option<&Live>, machine: &Machine) -> String {
+pub fn svg(results: &[MetricResult], live: Option<&Live>, machine: &Machine) -> String {
     let series = results.iter().map(|it| it.series.len()).max().unwrap_or_default();
     let group = series as f64 * (BAR + 2.0) + GROUP_GAP;
     let bars = TOP + GROUP_GAP + DRAWN.len() as f64 * group;
@@ -48,7 +48,7 @@ pub fn svg(results: &[AppResult], live: Option<&Live>, machine: &Machine) -> Str
     out += &text(16.0, 46.0, "start", "normal", axis);
     for (at, result) in results.iter().enumerate() {
         let x = at as f64 * COLUMN + 16.0;
-        out += &text(x, TOP + 14.0, "start", "bold", result.app);
+        out += &text(x, TOP + 14.0, "start", "bold", &result.case);
         out += &column(result, x, TOP + GROUP_GAP, group);
     }
     if let Some(live) = live {
@@ -60,7 +60,7 @@ pub fn svg(results: &[AppResult], live: Option<&Live>, machine: &Machine) -> Str
 }
 
 /// The bars of an application.
-fn column(result: &AppResult, x: f64, top: f64, group: f64) -> String {
+fn column(result: &MetricResult, x: f64, top: f64, group: f64) -> String {
     let drawn = METRICS.iter().enumerate().filter(|(_, it)| DRAWN.contains(&it.name));
     let mut out = String::new();
     for (place, (at, metric)) in drawn.enumerate() {
@@ -131,18 +131,26 @@ fn timeline(live: &Live, top: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::Series;
     use super::*;
+    use crate::metrics::Series;
+    use crate::report::Traffic;
     use std::time::Duration;
 
     #[test]
     fn a_bar_is_as_long_as_its_median_and_the_rule_is_at_its_step() {
-        let mut round = [1.0; METRICS.len()];
+        let mut round = vec![1.0; METRICS.len()];
         round[0] = 50.0;
-        let ours = Series { name: "freeport", rounds: vec![round; 3] };
+        let ours = Series { name: "freeport", rounds: vec![round.clone(); 3] };
         round[0] = 100.0;
-        let peer = Series { name: "kernel", rounds: vec![round; 3] };
-        let results = [AppResult { app: "firewall", series: vec![ours, peer] }];
+        let peer = Series { name: "kernel", rounds: vec![round.clone(); 3] };
+        let results = [MetricResult {
+            bench: "apps",
+            case: "firewall".into(),
+            traffic: Traffic::Frames { frame_bytes: 64 },
+            metrics: &METRICS,
+            series: vec![ours, peer],
+            note: None,
+        }];
         let live = Live {
             call: Duration::from_micros(70),
             first_answer: Duration::from_millis(1),

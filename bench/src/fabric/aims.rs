@@ -2,8 +2,10 @@
 //! What the project wants to reach, beside what was measured. The aims are those of sockets; the
 //! rings below them have to have them in hand.
 
-use super::results::{Case, FabricResult};
-use super::subjects::{Placement, Subject};
+use super::subjects::Subject;
+use crate::between::aims::{at_least, at_most};
+use crate::between::placement::Placement;
+use crate::between::results::{Case, PairResult};
 
 /// The sizes that aims are about.
 const SHORTEST: usize = 8;
@@ -11,7 +13,7 @@ const SHORT: usize = 64;
 const LONG: usize = 1 << 20;
 
 /// A line for each aim of which everything was measured, for both ways of ours to wait.
-pub fn aims(results: &[FabricResult]) -> Vec<String> {
+pub fn aims(results: &[PairResult]) -> Vec<String> {
     let of = |ours| {
         let seen = Seen { results, ours };
         let lines = [
@@ -29,17 +31,17 @@ pub fn aims(results: &[FabricResult]) -> Vec<String> {
 }
 
 struct Seen<'a> {
-    results: &'a [FabricResult],
+    results: &'a [PairResult],
     ours: Subject,
 }
 
 impl Seen<'_> {
     fn value(&self, case: Case, placement: Placement, size: usize, who: Subject) -> Option<f64> {
-        let fits = |it: &&FabricResult| {
+        let fits = |it: &&PairResult| {
             let of = it.setting;
             (of.case, of.placement, of.size, of.pairs) == (case, placement, size, 1)
         };
-        self.results.iter().find(fits)?.value(who)
+        self.results.iter().find(fits)?.value(who.name())
     }
 
     fn trip(&self, placement: Placement, who: Subject) -> Option<f64> {
@@ -96,37 +98,19 @@ impl Seen<'_> {
     }
 }
 
-fn at_most(value: f64, aim: f64, what: &str) -> String {
-    told(value, value <= aim, &format!("at most {aim}"), what)
-}
-
-fn at_least(value: f64, aim: f64, what: &str) -> String {
-    told(value, value >= aim, &format!("at least {aim}"), what)
-}
-
-fn told(value: f64, is_met: bool, aim: &str, what: &str) -> String {
-    let word = if is_met { "met" } else { "missed" };
-    format!("{value:.2} {what}; the aim is {aim}: {word}")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::results::{Series, Setting};
     use super::*;
+    use crate::between::results::{Series, Setting};
 
-    fn result(
-        case: Case,
-        placement: Placement,
-        size: usize,
-        of: &[(Subject, f64)],
-    ) -> FabricResult {
+    fn result(case: Case, placement: Placement, size: usize, of: &[(Subject, f64)]) -> PairResult {
         let series = of.iter().map(|(subject, value)| {
-            let mut own = Series::new(*subject);
+            let mut own = Series::new(subject.name());
             own.rounds.rates = vec![*value];
             own
         });
         let setting = Setting { case, placement, pairs: 1, size };
-        FabricResult { setting, series: series.collect() }
+        PairResult { bench: "fabric", setting, series: series.collect() }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Freeport's connections over shared memory.
 
-use super::channel::{Channel, Open};
+use crate::between::channel::{Channel, Open};
 use anyhow::Result;
 use freeport_fabric::shm::{Connection, Options};
 use freeport_fabric::wait::Waiting;

@@ -2,8 +2,7 @@
 //! The results as SVG: how many of the round trips took no longer than a time, a panel for each
 //! size and placement; and throughput over size, a panel for each placement and number of pairs.
 
-use super::results::{Case, FabricResult, Series};
-use super::subjects::Subject;
+use super::results::{Case, PairResult, Series};
 use crate::chart::{Axis, Panel, svg};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
@@ -14,10 +13,10 @@ const COLUMNS: usize = 2;
 const SHOWN: f64 = 0.999;
 
 /// Draws the round trips.
-pub fn latencies(results: &[FabricResult], machine: &Machine) -> String {
+pub fn latencies(results: &[PairResult], machine: &Machine) -> String {
     let latencies = || results.iter().filter(|it| it.setting.case == Case::Latency);
     let shortest_first = {
-        let mut sorted: Vec<&FabricResult> = latencies().collect();
+        let mut sorted: Vec<&PairResult> = latencies().collect();
         sorted.sort_by_key(|it| it.setting.size);
         sorted
     };
@@ -25,15 +24,29 @@ pub fn latencies(results: &[FabricResult], machine: &Machine) -> String {
     let ends = all().flat_map(|it| [it.trip_us(0.0), it.trip_us(SHOWN)]);
     let time = Axis::logarithmic("us a round trip", ends);
     let part = Axis { label: "part of them".into(), range: (0.0, 1.0), is_logarithmic: false };
+    let names = names(&latencies().collect::<Vec<_>>());
     let panels = shortest_first.into_iter().map(|result| Panel {
         title: format!("{} B, {}", result.setting.size, result.setting.placement.name()),
         x: time.clone(),
         y: part.clone(),
-        lines: result.series.iter().map(distribution).collect(),
+        lines: names
+            .iter()
+            .map(|name| result.of(name).map(distribution).unwrap_or_default())
+            .collect(),
     });
     let title = "Round trips between two processes, measured: part that took no longer";
-    let names = Subject::OF_LATENCY.map(Subject::name);
     svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, machine)
+}
+
+/// Who was measured, ours first.
+fn names(results: &[&PairResult]) -> Vec<&'static str> {
+    let mut names = vec![];
+    for it in results.iter().flat_map(|result| &result.series) {
+        if !it.rounds.rates.is_empty() && !names.contains(&it.name) {
+            names.push(it.name);
+        }
+    }
+    names
 }
 
 fn distribution(series: &Series) -> Vec<(f64, f64)> {
@@ -44,24 +57,24 @@ fn distribution(series: &Series) -> Vec<(f64, f64)> {
 }
 
 /// Draws the throughput.
-pub fn throughputs(results: &[FabricResult], machine: &Machine) -> String {
+pub fn throughputs(results: &[PairResult], machine: &Machine) -> String {
     let throughputs = || results.iter().filter(|it| it.setting.case == Case::Throughput);
     let gigabytes = |size: usize, it: &Series| it.value() * size as f64 / 1e3;
     let size = Axis::logarithmic("bytes", throughputs().map(|it| it.setting.size as f64));
     let all = throughputs()
         .flat_map(|result| result.series.iter().map(move |it| gigabytes(result.setting.size, it)));
     let speed = Axis::logarithmic("GB/s", all);
-    let mut panels: BTreeMap<(&str, usize), Vec<&FabricResult>> = BTreeMap::new();
+    let mut panels: BTreeMap<(&str, usize), Vec<&PairResult>> = BTreeMap::new();
     for result in throughputs() {
         let key = (result.setting.placement.name(), result.setting.pairs);
         panels.entry(key).or_default().push(result);
     }
+    let names = names(&throughputs().collect::<Vec<_>>());
     let panels = panels.into_iter().map(|((placement, pairs), mut results)| {
         results.sort_by_key(|it| it.setting.size);
-        let line = |subject: Subject| {
-            let point = |it: &&FabricResult| {
-                let series = it.series.iter().find(|series| series.subject == subject)?;
-                Some((it.setting.size as f64, gigabytes(it.setting.size, series)))
+        let line = |name: &&str| {
+            let point = |it: &&PairResult| {
+                Some((it.setting.size as f64, gigabytes(it.setting.size, it.of(name)?)))
             };
             results.iter().filter_map(point).collect()
         };
@@ -70,10 +83,9 @@ pub fn throughputs(results: &[FabricResult], machine: &Machine) -> String {
             title: format!("{pairs}, {placement}"),
             x: size.clone(),
             y: speed.clone(),
-            lines: Subject::OF_THROUGHPUT.into_iter().map(line).collect(),
+            lines: names.iter().map(line).collect(),
         }
     });
-    let names = Subject::OF_THROUGHPUT.map(Subject::name);
     let title = "Messages between processes, one way, measured: medians of rounds";
     svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, machine)
 }

@@ -23,7 +23,7 @@ impl Writer {
 
     /// The next message.
     #[inline]
-    pub fn next(&mut self) -> &[u8] {
+    pub fn compose(&mut self) -> &[u8] {
         if self.is_full {
             fill(&mut self.message, self.number);
         } else if let Some(number) = self.message.first_chunk_mut() {
@@ -137,7 +137,7 @@ mod tests {
     fn arrives(size: usize, is_full: bool, piece: usize, changed: Option<usize>) -> bool {
         let (mut writer, mut reader) = (Writer::new(size, is_full), Reader::new(size, is_full));
         let mut stream = vec![];
-        (0..20).for_each(|_| stream.extend_from_slice(writer.next()));
+        (0..20).for_each(|_| stream.extend_from_slice(writer.compose()));
         if let Some(at) = changed {
             stream[at] ^= 0x10;
         }

@@ -16,7 +16,22 @@ use std::time::{Duration, Instant};
 const REASON_BYTES: usize = 256;
 
 /// What a process says before it fails.
-struct Reason([AtomicU8; REASON_BYTES]);
+pub struct Reason([AtomicU8; REASON_BYTES]);
+
+impl Reason {
+    /// Says it, or as much as there is room for.
+    pub fn say(&self, text: &str) {
+        for (to, from) in self.0.iter().zip(text.bytes()) {
+            to.store(from, Ordering::Release);
+        }
+    }
+
+    /// What was said; empty if nothing was.
+    pub fn said(&self) -> String {
+        let bytes: Vec<u8> = self.0.iter().map(|it| it.load(Ordering::Acquire)).collect();
+        String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+    }
+}
 
 // SAFETY: nothing but atomic numbers.
 unsafe impl Atomics for Reason {}
@@ -120,9 +135,7 @@ impl Process {
         if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 {
             return Ok(());
         }
-        let bytes: Vec<u8> = self.reason.0.iter().map(|it| it.load(Ordering::Acquire)).collect();
-        let text = String::from_utf8_lossy(&bytes);
-        match text.trim_end_matches('\0') {
+        match self.reason.said().as_str() {
             "" => bail!("{} ended with status {status:#x}", self.name),
             reason => bail!("{}: {reason}", self.name),
         }
@@ -149,14 +162,13 @@ fn become_child<E: Display>(
     };
     let panicked = |_| Some("it panicked".into());
     let failed: Option<String> = catch_unwind(AssertUnwindSafe(all)).unwrap_or_else(panicked);
-    for (to, from) in reason.0.iter().zip(failed.iter().flat_map(|it| it.bytes())) {
-        to.store(from, Ordering::Release);
-    }
+    reason.say(failed.as_deref().unwrap_or_default());
     // SAFETY: ends at once, and runs nothing that was meant for the parent's end.
     unsafe { libc::_exit(i32::from(failed.is_some())) }
 }
 
-fn handle(id: libc::pid_t) -> Result<OwnedFd> {
+/// A descriptor of a child, which can be read when it has ended.
+pub fn handle(id: libc::pid_t) -> Result<OwnedFd> {
     // SAFETY: numbers in, a new descriptor out.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, id, 0) };
     ensure!(descriptor >= 0, "a process of our own cannot be watched");

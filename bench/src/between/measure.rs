@@ -4,11 +4,12 @@
 
 use super::channel::{Channel, Open};
 use super::content::{Reader, Writer};
+use super::desk::{Desk, now, processor_time};
 use super::processes::Processes;
-use super::shared::{Atomics, Shared};
-use crate::histogram::{BUCKETS, Histogram, bucket};
+use super::shared::Shared;
+use crate::histogram::Histogram;
 use anyhow::{Context, Result, ensure};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What to do.
@@ -25,6 +26,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What the kernel may keep of a stream: what was found to serve sockets best. On two cores, a
+    /// few of the longest writes; on one, what stays in its cache between the two processes.
+    pub fn buffer_bytes(&self) -> i32 {
+        let is_on_one_core = self.cores.iter().any(|[near, far]| near == far);
+        if is_on_one_core { 256 << 10 } else { 4 << 20 }
+    }
+
     /// The cores of the only pair.
     fn first_cores(&self) -> Result<[usize; 2]> {
         self.cores.first().copied().context("a pair has cores")
@@ -32,7 +40,7 @@ impl Plan {
 }
 
 /// How long a measurement may take at most, which is far more than it ever should.
-const LONGEST: Duration = Duration::from_secs(60);
+pub const LONGEST: Duration = Duration::from_secs(60);
 /// What a receiver makes room for at least, and at most where messages are longer than that.
 const READ_BYTES: (usize, usize) = (64 << 10, 256 << 10);
 
@@ -47,17 +55,21 @@ pub fn round_trips<C: Channel>([near, far]: [Open<C>; 2], plan: &Plan) -> Result
     processes.start("who asks", cores[0], || ask(near()?, plan, &desk))?;
     processes.start("who answers", cores[1], || answer(far()?, plan, &desk))?;
     processes.finish(LONGEST)?;
-    Ok(Histogram::of_counts(desk.trips.iter().map(|it| it.load(Ordering::Relaxed))))
+    Ok(desk.trips())
 }
 
-fn ask<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
+/// Asks, and counts how long each answer took.
+///
+/// # Errors
+/// The other side has gone, or a byte was damaged.
+pub fn ask<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     let mut writer = Writer::new(plan.size, plan.is_full_check);
     let mut reader = Reader::new(plan.size, plan.is_full_check);
     let mut answer = vec![1; plan.size];
     desk.meet(2);
     let mut before = now();
     for _ in 0..plan.messages {
-        channel.send(writer.next())?;
+        channel.send(writer.compose())?;
         channel.receive_all(&mut answer)?;
         if C::IS_CARRYING {
             reader.check(&answer)?;
@@ -69,7 +81,11 @@ fn ask<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     Ok(())
 }
 
-fn answer<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
+/// Sends back what comes.
+///
+/// # Errors
+/// The other side has gone, or a byte was damaged.
+pub fn answer<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk) -> Result<()> {
     let mut message = vec![1; plan.size];
     desk.meet(2);
     for _ in 0..plan.messages {
@@ -95,17 +111,25 @@ pub fn stream<C: Channel>(pairs: Vec<[Open<C>; 2]>, plan: &Plan) -> Result<Durat
     Ok(desk.elapsed())
 }
 
-fn send<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
+/// Sends all messages of one pair, when all parties are there.
+///
+/// # Errors
+/// The other side has gone, or a byte was damaged.
+pub fn send<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
     let mut writer = Writer::new(plan.size, plan.is_full_check);
     desk.meet(parties);
     desk.begin();
     for _ in 0..plan.messages {
-        channel.send(writer.next())?;
+        channel.send(writer.compose())?;
     }
     Ok(())
 }
 
-fn receive<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
+/// Takes all messages of one pair, and checks them.
+///
+/// # Errors
+/// The other side has gone, or a byte was damaged.
+pub fn receive<C: Channel>(mut channel: C, plan: &Plan, desk: &Desk, parties: u64) -> Result<()> {
     let mut reader = Reader::new(plan.size, plan.is_full_check);
     let mut buffer = vec![1; plan.size.clamp(READ_BYTES.0, READ_BYTES.1)];
     desk.meet(parties);
@@ -189,7 +213,7 @@ pub fn copy(plan: &Plan) -> Result<Duration> {
             desk.meet(plan.cores.len() as u64);
             desk.begin();
             for _ in 0..plan.messages {
-                target.copy_from_slice(std::hint::black_box(writer.next()));
+                target.copy_from_slice(std::hint::black_box(writer.compose()));
                 std::hint::black_box(&mut target);
             }
             desk.end();
@@ -199,68 +223,4 @@ pub fn copy(plan: &Plan) -> Result<Duration> {
     }
     processes.finish(LONGEST)?;
     Ok(desk.elapsed())
-}
-
-/// Where the processes of a measurement meet, and leave what they measured.
-#[repr(C)]
-struct Desk {
-    arrived: AtomicU64,
-    /// When the first began, counted from the end of time so that zero is none.
-    began: AtomicU64,
-    ended: AtomicU64,
-    /// Processor time of who waited.
-    waiting: AtomicU64,
-    trips: [AtomicU64; BUCKETS],
-}
-
-// SAFETY: nothing but atomic numbers.
-unsafe impl Atomics for Desk {}
-
-impl Desk {
-    /// Waits until all are there.
-    fn meet(&self, parties: u64) {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        while self.arrived.load(Ordering::Acquire) < parties {
-            std::thread::yield_now();
-        }
-    }
-
-    fn begin(&self) {
-        self.began.fetch_max(u64::MAX - now(), Ordering::AcqRel);
-    }
-
-    fn end(&self) {
-        self.ended.fetch_max(now(), Ordering::AcqRel);
-    }
-
-    fn elapsed(&self) -> Duration {
-        let began = u64::MAX - self.began.load(Ordering::Acquire);
-        Duration::from_nanos(self.ended.load(Ordering::Acquire).saturating_sub(began))
-    }
-
-    #[inline]
-    fn count(&self, nanoseconds: u64) {
-        let cell = &self.trips[bucket(nanoseconds)];
-        // Only one process counts.
-        cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-}
-
-/// Nanoseconds by a clock that all processes share.
-#[inline]
-fn now() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
-/// Nanoseconds for which this process has had a processor.
-fn processor_time() -> u64 {
-    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-#[inline]
-fn clock(which: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to the place given; these clocks are always there.
-    unsafe { libc::clock_gettime(which, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

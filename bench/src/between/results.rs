@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the rounds gave: as tables, as lines for programs, and as rows.
 
-use super::subjects::{Placement, Subject};
+use super::placement::Placement;
+use super::wait::Wait;
 use crate::harness::Measurement;
 use crate::histogram::Histogram;
 use crate::machine::Machine;
-use crate::report::{Kind, Line, Traffic, row};
+use crate::report::{Kind, Line, Traffic, rounded, row};
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -16,11 +17,14 @@ pub enum Case {
     Throughput,
     /// Silence, and the first message after it
     Idle,
+    /// Connections that are made and closed
+    #[value(skip)]
+    Connect,
 }
 
 impl Case {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Latency, Self::Throughput, Self::Idle];
+    /// All that every way to move bytes has.
+    pub const COMMON: [Self; 3] = [Self::Latency, Self::Throughput, Self::Idle];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
@@ -28,6 +32,7 @@ impl Case {
             Self::Latency => "latency",
             Self::Throughput => "throughput",
             Self::Idle => "idle",
+            Self::Connect => "connect",
         }
     }
 }
@@ -46,8 +51,9 @@ pub struct Setting {
 /// The rounds of one subject.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    pub subject: Subject,
-    /// By round: medians of round trips in microseconds, or millions of messages a second.
+    pub name: &'static str,
+    /// By round: medians of round trips in microseconds, or millions of messages or connections a
+    /// second.
     pub rounds: Measurement,
     /// All round trips.
     pub trips: Histogram,
@@ -57,16 +63,18 @@ pub struct Series {
 
 /// All subjects in one setting, ours first.
 #[derive(Clone, PartialEq, Debug)]
-pub struct FabricResult {
+pub struct PairResult {
+    /// Which bench it is of.
+    pub bench: &'static str,
     pub setting: Setting,
     pub series: Vec<Series>,
 }
 
 impl Series {
     /// Nothing yet.
-    pub fn new(subject: Subject) -> Self {
-        let rounds = Measurement { name: subject.name().into(), rates: vec![] };
-        Self { subject, waiting: rounds.clone(), rounds, trips: Histogram::default() }
+    pub fn new(name: &'static str) -> Self {
+        let rounds = Measurement { name: name.into(), rates: vec![] };
+        Self { name, waiting: rounds.clone(), rounds, trips: Histogram::default() }
     }
 
     /// Microseconds that a part of the round trips took no longer than.
@@ -74,16 +82,25 @@ impl Series {
         self.trips.quantile(part) / 1e3
     }
 
-    /// The figure: the median round trip in microseconds, or millions of messages a second.
+    /// The figure: the median round trip in microseconds, or millions of messages or connections a
+    /// second. Not a number, if it was not measured.
     pub fn value(&self) -> f64 {
+        if self.rounds.rates.is_empty() {
+            return f64::NAN;
+        }
         if self.trips.is_empty() { self.rounds.median() } else { self.trip_us(0.5) }
     }
 }
 
-impl FabricResult {
+impl PairResult {
     /// The figure of a subject.
-    pub fn value(&self, subject: Subject) -> Option<f64> {
-        self.series.iter().find(|it| it.subject == subject).map(Series::value)
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.of(name).map(Series::value)
+    }
+
+    /// The rounds of a subject, if it was measured.
+    pub fn of(&self, name: &str) -> Option<&Series> {
+        self.series.iter().find(|it| it.name == name && !it.rounds.rates.is_empty())
     }
 
     /// For people.
@@ -101,6 +118,10 @@ impl FabricResult {
                 let unit = "million messages a second";
                 format!("{title}, {many}, measured, {unit}\n{}", self.rates_text())
             }
+            Case::Connect => {
+                let title = format!("connections made and closed, {}", placement.name());
+                format!("{title}, measured, each second\n{}", self.connections_text())
+            }
         }
     }
 
@@ -111,7 +132,7 @@ impl FabricResult {
         for it in &self.series {
             text += &format!(
                 "  {:<22}{:>9.3} {:>9.3} {:>9.3} {:>8.1}% {:>10.2}x\n",
-                it.subject.name(),
+                it.name,
                 it.value(),
                 it.trip_us(0.99),
                 it.trip_us(0.999),
@@ -129,7 +150,7 @@ impl FabricResult {
         for it in &self.series {
             text += &format!(
                 "  {:<22}{:>9.3} {:>9.3} {:>10.2}x {:>21.3} %\n",
-                it.subject.name(),
+                it.name,
                 it.value(),
                 it.trip_us(0.99),
                 it.value() / ours.max(f64::MIN_POSITIVE),
@@ -146,11 +167,27 @@ impl FabricResult {
         for it in &self.series {
             text += &format!(
                 "  {:<22}{:>9.3} {:>9.3} {:>8.1}% {:>9.3} {:>10.2}x\n",
-                it.subject.name(),
+                it.name,
                 it.value(),
                 it.rounds.reached_by_99_percent(),
                 it.rounds.spread() * 100.0,
                 it.value() * self.setting.size as f64 / 1e3,
+                ours / it.value().max(f64::MIN_POSITIVE),
+            );
+        }
+        text
+    }
+
+    fn connections_text(&self) -> String {
+        let ours = self.series.first().map_or(0.0, Series::value);
+        let mut text = format!("{:<24}   median       p99    spread   ours/this\n", "");
+        for it in &self.series {
+            text += &format!(
+                "  {:<22}{:>9.0} {:>9.0} {:>8.1}% {:>10.2}x\n",
+                it.name,
+                it.value() * 1e6,
+                it.rounds.reached_by_99_percent() * 1e6,
+                it.rounds.spread() * 100.0,
                 ours / it.value().max(f64::MIN_POSITIVE),
             );
         }
@@ -162,15 +199,15 @@ impl FabricResult {
         let Some((ours, peers)) = self.series.split_first() else { return vec![] };
         let of_peer = |peer: &Series| {
             let both = self.figures(ours).into_iter().zip(self.figures(peer));
-            both.map(|(ours, theirs)| self.line(&ours, peer.subject, &theirs)).collect::<Vec<_>>()
+            both.map(|(ours, theirs)| self.line(&ours, peer.name, &theirs)).collect::<Vec<_>>()
         };
         peers.iter().flat_map(of_peer).collect()
     }
 
-    fn figures(&self, it: &Series) -> [Figure; 2] {
+    fn figures(&self, it: &Series) -> Vec<Figure> {
         let (p50, p99) = match self.setting.case {
             Case::Latency | Case::Idle => (it.value(), it.trip_us(0.99)),
-            Case::Throughput => (it.value(), it.rounds.reached_by_99_percent()),
+            Case::Throughput | Case::Connect => (it.value(), it.rounds.reached_by_99_percent()),
         };
         let figure = |metric, unit, times: f64| {
             let (p50, p99) = (p50 * times, p99 * times);
@@ -180,30 +217,31 @@ impl FabricResult {
             Case::Latency => {
                 let trip = figure("round_trip", "us", 1.0);
                 let slow = figure("round_trip_p999", "us", 1.0);
-                [trip, Figure { value: it.trip_us(0.999), ..slow }]
+                vec![trip, Figure { value: it.trip_us(0.999), ..slow }]
             }
             Case::Idle => {
                 let part = it.waiting.median();
                 let waiting = figure("processor_while_waiting", "processors", 1.0);
                 let p99 = it.waiting.exceeded_by_1_percent();
                 let first = figure("round_trip_after_idle", "us", 1.0);
-                [first, Figure { value: part, p50: part, p99, ..waiting }]
+                vec![first, Figure { value: part, p50: part, p99, ..waiting }]
             }
             Case::Throughput => {
                 let gigabytes = self.setting.size as f64 / 1e3;
-                [figure("messages", "messages/s", 1e6), figure("throughput", "GB/s", gigabytes)]
+                vec![figure("messages", "messages/s", 1e6), figure("throughput", "GB/s", gigabytes)]
             }
+            Case::Connect => vec![figure("connections", "connections/s", 1e6)],
         }
     }
 
-    fn line(&self, ours: &Figure, peer: Subject, theirs: &Figure) -> Line {
+    fn line(&self, ours: &Figure, peer: &str, theirs: &Figure) -> Line {
         let Setting { case, placement, pairs, size } = self.setting;
         let (more, less) = match case {
             Case::Latency | Case::Idle => (theirs.value, ours.value),
-            Case::Throughput => (ours.value, theirs.value),
+            Case::Throughput | Case::Connect => (ours.value, theirs.value),
         };
         Line {
-            bench: "fabric".into(),
+            bench: self.bench.into(),
             case: case.name().into(),
             traffic: Traffic::Messages { message_bytes: size, placement: placement.word(), pairs },
             metric: ours.metric.into(),
@@ -212,10 +250,11 @@ impl FabricResult {
             value: rounded(ours.value),
             p50: rounded(ours.p50),
             p99: rounded(ours.p99),
-            peer: Some(peer.name().into()),
+            peer: Some(peer.into()),
             peer_value: Some(rounded(theirs.value)),
             ratio: (less > 0.0).then(|| rounded(more / less)),
             published: self.published(ours.metric),
+            note: None,
         }
     }
 
@@ -240,13 +279,21 @@ struct Figure {
     p99: f64,
 }
 
-/// To six digits: more would be noise.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
+/// A note, if more processes were measured at once than there are cores.
+pub fn crowd(results: &[PairResult], cores: &[usize]) -> Option<String> {
+    let is_crowded = |it: &PairResult| {
+        it.setting.placement.wait(it.setting.pairs, cores) == Wait::Yield
+            && it.setting.placement == Placement::Across
+    };
+    let cores = cores.len();
+    let note = format!(
+        "more processes than the {cores} cores share them: rings then yield while they wait"
+    );
+    results.iter().any(is_crowded).then_some(note)
 }
 
 /// The values of every round, with the machine, commit and date in each row.
-pub fn csv(results: &[FabricResult], machine: &Machine) -> String {
+pub fn csv(results: &[PairResult], machine: &Machine) -> String {
     let mut text = String::from(
         "bench,case,message_bytes,placement,pairs,metric,unit,subject,round,value,kind,machine,\
          commit,date\n",
@@ -257,18 +304,19 @@ pub fn csv(results: &[FabricResult], machine: &Machine) -> String {
             Case::Latency => ("round_trip", "us", 1.0),
             Case::Idle => ("round_trip_after_idle", "us", 1.0),
             Case::Throughput => ("messages", "messages/s", 1e6),
+            Case::Connect => ("connections", "connections/s", 1e6),
         };
         for it in &result.series {
             for (round, value) in it.rounds.rates.iter().enumerate() {
                 let fields = [
-                    "fabric".into(),
+                    result.bench.into(),
                     case.name().into(),
                     size.to_string(),
                     placement.word().into(),
                     pairs.to_string(),
                     metric.into(),
                     unit.into(),
-                    it.subject.name().into(),
+                    it.name.into(),
                     (round + 1).to_string(),
                     rounded(value * times).to_string(),
                     "measured".into(),
@@ -285,29 +333,33 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn latency() -> FabricResult {
-        let series = |subject, times: [u64; 3]| {
-            let mut own = Series::new(subject);
+    fn latency() -> PairResult {
+        let series = |name, times: [u64; 3]| {
+            let mut own = Series::new(name);
             times.iter().for_each(|ns| own.trips.add(Duration::from_nanos(*ns)));
             own.rounds.rates = times.map(|ns| ns as f64 / 1e3).into();
             own
         };
         let setting =
             Setting { case: Case::Latency, placement: Placement::Across, pairs: 1, size: 8 };
-        let ours = series(Subject::Awake, [100, 102, 120]);
-        FabricResult { setting, series: vec![ours, series(Subject::Tcp, [1_020, 1_021, 1_022])] }
+        let ours = series("freeport", [100, 102, 120]);
+        PairResult {
+            bench: "fabric",
+            setting,
+            series: vec![ours, series("TCP", [1_020, 1_021, 1_022])],
+        }
     }
 
-    fn throughput() -> FabricResult {
-        let series = |subject, rates: [f64; 3]| {
-            let mut own = Series::new(subject);
+    fn throughput() -> PairResult {
+        let series = |name, rates: [f64; 3]| {
+            let mut own = Series::new(name);
             own.rounds.rates = rates.into();
             own
         };
         let setting =
             Setting { case: Case::Throughput, placement: Placement::Same, pairs: 2, size: 1_000 };
-        let ours = series(Subject::Awake, [30.0, 20.0, 10.0]);
-        FabricResult { setting, series: vec![ours, series(Subject::Tcp, [2.0, 1.0, 3.0])] }
+        let ours = series("freeport", [30.0, 20.0, 10.0]);
+        PairResult { bench: "fabric", setting, series: vec![ours, series("TCP", [2.0, 1.0, 3.0])] }
     }
 
     #[test]

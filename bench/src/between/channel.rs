@@ -47,21 +47,18 @@ pub trait Channel {
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
 /// By descriptors of the kernel, whose calls block.
-pub struct Blocking<W, R> {
-    to: W,
-    from: R,
-}
+pub struct Blocking<S>(S);
 
-impl<W: Write, R: Read> Channel for Blocking<W, R> {
+impl<S: Read + Write> Channel for Blocking<S> {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        self.to.write_all(bytes).context("the kernel does not take it")
+        self.0.write_all(bytes).context("the kernel does not take it")
     }
 
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize> {
         loop {
-            match self.from.read(into) {
+            match self.0.read(into) {
                 Ok(0) => anyhow::bail!("the other side has gone"),
                 Ok(bytes) => return Ok(bytes),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -72,33 +69,58 @@ impl<W: Write, R: Read> Channel for Blocking<W, R> {
 }
 
 /// TCP over the loopback interface, which sends small writes at once and may keep so much.
-pub fn tcp(buffer_bytes: i32) -> Result<[Open<Blocking<TcpStream, TcpStream>>; 2]> {
+pub fn tcp(buffer_bytes: i32) -> Result<[Open<Blocking<TcpStream>>; 2]> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (far, _) = listener.accept()?;
-    let ends = [near, far].map(|stream| -> Result<_> {
-        stream.set_nodelay(true)?;
-        enlarge(stream.as_raw_fd(), buffer_bytes);
-        Ok(Blocking { to: stream.try_clone()?, from: stream })
-    });
-    both(ends)
+    both([near, far].map(|stream| tcp_end(stream, buffer_bytes)))
+}
+
+/// One end of such a stream.
+pub fn tcp_end(stream: TcpStream, buffer_bytes: i32) -> Result<Blocking<TcpStream>> {
+    stream.set_nodelay(true)?;
+    enlarge(stream.as_raw_fd(), buffer_bytes);
+    Ok(Blocking(stream))
 }
 
 /// A stream of the UNIX domain, which may keep so much.
-pub fn unix(buffer_bytes: i32) -> Result<[Open<Blocking<UnixStream, UnixStream>>; 2]> {
+pub fn unix(buffer_bytes: i32) -> Result<[Open<Blocking<UnixStream>>; 2]> {
     let (near, far) = UnixStream::pair()?;
-    let ends = [near, far].map(|stream| -> Result<_> {
+    let ends = [near, far].map(|stream| {
         enlarge(stream.as_raw_fd(), buffer_bytes);
-        Ok(Blocking { to: stream.try_clone()?, from: stream })
+        Blocking(stream)
     });
-    both(ends)
+    Ok(ends.map(open))
 }
 
 /// A pipe each way.
-pub fn pipes() -> Result<[Open<Blocking<File, File>>; 2]> {
+pub struct Pipes {
+    to: File,
+    from: File,
+}
+
+impl Read for Pipes {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.from.read(into)
+    }
+}
+
+impl Write for Pipes {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Both ends of pipes.
+pub fn pipes() -> Result<[Open<Blocking<Pipes>>; 2]> {
     let [(near_from, far_to), (far_from, near_to)] = [pipe()?, pipe()?];
-    let near = Blocking { to: near_to, from: near_from };
-    Ok([near, Blocking { to: far_to, from: far_from }].map(open))
+    let near = Pipes { to: near_to, from: near_from };
+    let far = Pipes { to: far_to, from: far_from };
+    Ok([near, far].map(Blocking).map(open))
 }
 
 fn pipe() -> Result<(File, File)> {

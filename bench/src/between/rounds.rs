@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All subjects in turn, round after round; what there is to measure, and how often and long.
+
+use super::measure::{Idle, Plan};
+use super::placement::Placement;
+use super::results::{Case, PairResult, Series, Setting};
+use super::wait::Wait;
+use crate::histogram::Histogram;
+use anyhow::{Context, Result, bail};
+use std::time::Duration;
+
+/// A way to move bytes from process to process, or what limits it.
+pub trait Carrier {
+    /// What to call it.
+    fn name(&self) -> &'static str;
+
+    /// Sends messages to and fro.
+    ///
+    /// # Errors
+    /// What kept it from working.
+    fn round_trips(&self, plan: &Plan, wait: Wait) -> Result<Histogram>;
+
+    /// Sends messages one way; gives how long that took.
+    ///
+    /// # Errors
+    /// What kept it from working.
+    fn stream(&self, plan: &Plan, wait: Wait) -> Result<Duration>;
+
+    /// Says nothing for a time.
+    ///
+    /// # Errors
+    /// What kept it from working.
+    fn idle(&self, _plan: &Plan, _wait: Wait, _time: Duration) -> Result<Idle> {
+        bail!("{} does not wait in a way of its own", self.name())
+    }
+
+    /// Makes and closes as many connections as the plan has messages; gives how long that took.
+    ///
+    /// # Errors
+    /// What kept it from working.
+    fn connect(&self, _plan: &Plan) -> Result<Duration> {
+        bail!("{} has no connections", self.name())
+    }
+}
+
+/// How often, how long and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rounds<'a> {
+    /// How often each subject is measured.
+    pub rounds: u32,
+    /// How long in each round.
+    pub window: Duration,
+    /// The cores that there are.
+    pub cores: &'a [usize],
+}
+
+/// Messages in the round of which every byte is compared: at least a few, and otherwise so many
+/// bytes.
+const FULL_CHECK: (u64, u64) = (4, 4 << 20);
+/// The same, of the messages from which follows how many a round takes.
+const TRIAL: (u64, u64) = (20, 4 << 20);
+const TRIAL_MESSAGES_MAX: u64 = 500;
+const TRIALS: usize = 4;
+/// A silence is so many times as long as other measurements.
+const IDLE_WINDOWS: u32 = 4;
+/// The message that ends a silence.
+const IDLE_SIZE: u32 = 8;
+/// What goes over a connection that is only made and closed.
+const CONNECT_SIZE: u32 = 0;
+
+/// All combinations that make sense.
+pub fn settings(
+    cases: &[Case],
+    placements: &[Placement],
+    pairs: &[u16],
+    sizes: &[u32],
+) -> Vec<Setting> {
+    let mut settings = vec![];
+    for case in cases {
+        let pairs = if *case == Case::Throughput { pairs } else { &[1] };
+        let sizes = match case {
+            Case::Latency | Case::Throughput => sizes,
+            Case::Idle => &[IDLE_SIZE],
+            Case::Connect => &[CONNECT_SIZE],
+        };
+        for placement in placements {
+            for pairs in pairs {
+                settings.extend(sizes.iter().map(|size| Setting {
+                    case: *case,
+                    placement: *placement,
+                    pairs: usize::from(*pairs),
+                    size: *size as usize,
+                }));
+            }
+        }
+    }
+    settings
+}
+
+/// What was chosen, or the usual.
+pub fn chosen<'a, T>(given: &'a [T], usual: &'a [T]) -> &'a [T] {
+    if given.is_empty() { usual } else { given }
+}
+
+impl Rounds<'_> {
+    /// All subjects in turn, round after round; before that, each with a comparison of every byte.
+    ///
+    /// # Errors
+    /// What kept a subject from working.
+    pub fn measure(
+        &self,
+        bench: &'static str,
+        setting: Setting,
+        subjects: &[&dyn Carrier],
+    ) -> Result<PairResult> {
+        let wait = setting.placement.wait(setting.pairs, self.cores);
+        let round = Round { setting, wait, window: self.window };
+        let mut all = vec![];
+        for subject in subjects {
+            let cores = setting.placement.cores(setting.pairs, self.cores)?;
+            let plan = round.prepare(*subject, cores).context(subject.name())?;
+            all.push((*subject, Series::new(subject.name()), plan));
+        }
+        for _ in 0..self.rounds {
+            for (subject, series, plan) in &mut all {
+                let latest = round.measure(*subject, series, plan).context(subject.name())?;
+                // Where others keep a trial or a round from its core, it seems to be long enough.
+                plan.messages = plan.messages.max(round.messages(latest));
+            }
+        }
+        let series = all.into_iter().map(|(_, series, _)| series).collect();
+        Ok(PairResult { bench, setting, series })
+    }
+}
+
+fn messages(size: usize, (least, bytes): (u64, u64)) -> u64 {
+    least.max(bytes / size.max(1) as u64)
+}
+
+/// How a round of one subject is measured.
+struct Round {
+    setting: Setting,
+    wait: Wait,
+    window: Duration,
+}
+
+impl Round {
+    /// Compares every byte, and finds out how many messages take as long as a round should.
+    fn prepare(&self, subject: &dyn Carrier, cores: Vec<[usize; 2]>) -> Result<Plan> {
+        let size = self.setting.size;
+        let count = |of| messages(size, of).min(TRIAL_MESSAGES_MAX);
+        let mut plan = Plan { size, messages: count(FULL_CHECK), is_full_check: true, cores };
+        match self.setting.case {
+            Case::Latency => drop(subject.round_trips(&plan, self.wait)?),
+            Case::Throughput => _ = subject.stream(&plan, self.wait)?,
+            Case::Connect => {}
+            Case::Idle => return Ok(plan),
+        }
+        plan.is_full_check = false;
+        plan.messages = count(TRIAL);
+        // What begins is slow, so a trial that is much shorter than a round says little.
+        for _ in 0..TRIALS {
+            let mut trial = Series::new(subject.name());
+            let wanted = self.messages(self.measure(subject, &mut trial, &plan)?);
+            let is_long = plan.messages > wanted / 4;
+            plan.messages = wanted;
+            if is_long {
+                break;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// How many messages each pair sends in the time of a round, going by the figure of another.
+    fn messages(&self, figure: f64) -> u64 {
+        let window_us = self.window.as_secs_f64() * 1e6;
+        let messages = match self.setting.case {
+            Case::Throughput | Case::Connect => window_us * figure / self.setting.pairs as f64,
+            Case::Latency => window_us / figure.max(1e-3),
+            Case::Idle => 0.0,
+        };
+        (messages as u64).max(TRIAL.0)
+    }
+
+    /// One round; gives its figure, see [`Series::rounds`].
+    fn measure(&self, subject: &dyn Carrier, series: &mut Series, plan: &Plan) -> Result<f64> {
+        let million_per_second = |elapsed: Duration| {
+            let messages = plan.messages as f64 * plan.cores.len() as f64;
+            messages / elapsed.as_secs_f64().max(1e-9) / 1e6
+        };
+        let figure = match self.setting.case {
+            Case::Latency => {
+                let trips = subject.round_trips(plan, self.wait)?;
+                series.trips.merge(&trips);
+                trips.quantile(0.5) / 1e3
+            }
+            Case::Throughput => million_per_second(subject.stream(plan, self.wait)?),
+            Case::Connect => million_per_second(subject.connect(plan)?),
+            Case::Idle => {
+                let silence = self.window * IDLE_WINDOWS;
+                let idle = subject.idle(plan, self.wait, silence)?;
+                series.waiting.rates.push(idle.waiting.as_secs_f64() / silence.as_secs_f64());
+                series.trips.add(idle.trip);
+                idle.trip.as_secs_f64() * 1e6
+            }
+        };
+        series.rounds.rates.push(figure);
+        Ok(figure)
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rounds of which each gives a figure for several metrics: as a table, as lines for programs, and
+//! as rows.
+
+use crate::machine::Machine;
+use crate::report::{Kind, Line, Traffic, rounded, row};
+
+/// Something that is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metric {
+    /// For programs.
+    pub name: &'static str,
+    /// In what.
+    pub unit: &'static str,
+    /// Whether more of it is better.
+    pub is_rate: bool,
+    /// For people.
+    pub title: &'static str,
+}
+
+/// A metric of which more is better.
+pub const fn rate(name: &'static str, unit: &'static str, title: &'static str) -> Metric {
+    Metric { name, unit, is_rate: true, title }
+}
+
+/// A metric of which less is better.
+pub const fn cost(name: &'static str, unit: &'static str, title: &'static str) -> Metric {
+    Metric { name, unit, is_rate: false, title }
+}
+
+/// A figure for each metric.
+pub type Round = Vec<f64>;
+
+/// The rounds of one subject.
+pub struct Series {
+    /// Who was measured.
+    pub name: &'static str,
+    /// In their order.
+    pub rounds: Vec<Round>,
+}
+
+/// All subjects in one setting.
+pub struct MetricResult {
+    /// Which bench it is of.
+    pub bench: &'static str,
+    /// What was done.
+    pub case: String,
+    /// On what.
+    pub traffic: Traffic,
+    /// Of which each round has a figure.
+    pub metrics: &'static [Metric],
+    /// Ours first.
+    pub series: Vec<Series>,
+    /// What kept them from being measured.
+    pub note: Option<String>,
+}
+
+impl Series {
+    /// The median of the rounds; not a number, if there were none.
+    pub fn median(&self, metric: usize) -> f64 {
+        let values = self.sorted(metric);
+        match values.len() {
+            0 => f64::NAN,
+            count if count % 2 == 1 => values[count / 2],
+            count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+        }
+    }
+
+    /// From the worst round to the best, or the other way round.
+    pub fn sorted(&self, metric: usize) -> Vec<f64> {
+        let mut values: Vec<f64> = self.rounds.iter().map(|round| round[metric]).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    /// What 99 of a hundred rounds reached, or stayed below.
+    fn reached(&self, metric: usize, is_rate: bool) -> f64 {
+        let values = self.sorted(metric);
+        let spare = values.len() / 100;
+        let at = if is_rate { spare } else { values.len().saturating_sub(spare + 1) };
+        values.get(at).copied().unwrap_or(f64::NAN)
+    }
+}
+
+impl MetricResult {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}, measured, medians of rounds\n{:<26}", self.case, "");
+        for it in &self.series {
+            text += &format!(" {:>20}", it.name);
+        }
+        text += "\n";
+        for (at, metric) in self.metrics.iter().enumerate() {
+            text += &format!("  {:<24}", metric.title);
+            for it in &self.series {
+                text += &format!(" {:>20}", shown(it.median(at), metric.unit));
+            }
+            text += "\n";
+        }
+        text
+    }
+
+    /// A line for each metric and peer.
+    pub fn lines(&self) -> Vec<Line> {
+        let Some((ours, peers)) = self.series.split_first() else { return vec![] };
+        let of_metric = |(at, metric): (usize, &Metric)| {
+            let own = Line {
+                bench: self.bench.into(),
+                case: self.case.clone(),
+                traffic: self.traffic,
+                metric: metric.name.into(),
+                unit: metric.unit.into(),
+                kind: Kind::Measured,
+                value: rounded(ours.median(at)),
+                p50: rounded(ours.median(at)),
+                p99: rounded(ours.reached(at, metric.is_rate)),
+                peer: None,
+                peer_value: None,
+                ratio: None,
+                published: None,
+                note: self.note.clone(),
+            };
+            let beside = move |peer: &Series| {
+                let (value, other) = (ours.median(at), peer.median(at));
+                let (more, less) = if metric.is_rate { (value, other) } else { (other, value) };
+                let ratio = (less > 0.0 && !more.is_nan()).then(|| rounded(more / less));
+                let peer = Some(peer.name.into());
+                Line {
+                    peer,
+                    peer_value: Some(rounded(other)).filter(|it| !it.is_nan()),
+                    ratio,
+                    ..own.clone()
+                }
+            };
+            peers.iter().map(beside).collect::<Vec<_>>()
+        };
+        self.metrics.iter().enumerate().flat_map(of_metric).collect()
+    }
+}
+
+/// For people, with the unit.
+fn shown(value: f64, unit: &str) -> String {
+    let digits = match value {
+        _ if value.fract() == 0.0 => 0,
+        ..1.0 => 3,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// The values of every round, with the machine, commit and date in each row.
+pub fn csv(results: &[&MetricResult], machine: &Machine) -> String {
+    let settings = results.first().map(|it| it.traffic.fields()).unwrap_or_default();
+    let settings: String = settings.into_iter().map(|(name, _)| name + ",").collect();
+    let mut text =
+        format!("bench,case,{settings}metric,unit,subject,round,value,kind,machine,commit,date\n");
+    for result in results {
+        let setting = result.traffic.fields().into_iter().map(|(_, value)| value);
+        let setting: Vec<String> =
+            [result.bench.into(), result.case.clone()].into_iter().chain(setting).collect();
+        for it in &result.series {
+            for (number, round) in it.rounds.iter().enumerate() {
+                for (metric, value) in result.metrics.iter().zip(round) {
+                    let fields = [
+                        metric.name.into(),
+                        metric.unit.into(),
+                        it.name.into(),
+                        (number + 1).to_string(),
+                        rounded(*value).to_string(),
+                        "measured".into(),
+                    ];
+                    text += &row(setting.iter().cloned().chain(fields), machine);
+                }
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METRICS: [Metric; 3] = [
+        rate("http_fresh", "requests/s", "HTTP"),
+        cost("ping", "us", "ping"),
+        cost("lost", "frames", "lost"),
+    ];
+
+    fn sample() -> MetricResult {
+        let round = |rate: f64, time: f64| {
+            let mut round = vec![0.0; METRICS.len()];
+            (round[0], round[1]) = (rate, time);
+            round
+        };
+        let series = |name, rounds: [(f64, f64); 3]| Series {
+            name,
+            rounds: rounds.map(|(rate, time)| round(rate, time)).into(),
+        };
+        let ours = series("freeport", [(100.0, 20.0), (300.0, 10.0), (200.0, 40.0)]);
+        let peer = series("kernel, plain", [(400.0, 10.0), (400.0, 10.0), (400.0, 10.0)]);
+        MetricResult {
+            bench: "apps",
+            case: "firewall".into(),
+            traffic: Traffic::Frames { frame_bytes: 64 },
+            metrics: &METRICS,
+            series: vec![ours, peer],
+            note: None,
+        }
+    }
+
+    #[test]
+    fn above_1_is_better_for_us_for_rates_and_for_times() {
+        let lines = sample().lines();
+        assert_eq!((lines[0].value, lines[0].p99, lines[0].ratio), (200.0, 100.0, Some(0.5)));
+        assert_eq!((lines[1].value, lines[1].p99, lines[1].ratio), (20.0, 40.0, Some(0.5)));
+        assert_eq!(lines.len(), METRICS.len());
+        assert_eq!(lines[2].ratio, None, "nothing is over 0");
+    }
+
+    #[test]
+    fn the_table_and_the_rows_have_every_metric() {
+        let text = sample().text();
+        assert_eq!(text.lines().count(), 2 + METRICS.len());
+        assert!(text.contains("200 requests/s"), "{text}");
+        let machine = Machine { machine: "m".into(), commit: "c".into(), date: "d".into() };
+        let rows = csv(&[&sample()], &machine);
+        assert_eq!(rows.lines().count(), 1 + 2 * 3 * METRICS.len());
+        let expected = "apps,firewall,64,http_fresh,requests/s,freeport,2,300,measured,m,c,d";
+        assert!(rows.lines().any(|row| row == expected), "{rows}");
+    }
+}
