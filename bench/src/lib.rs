@@ -17,6 +17,7 @@ pub mod nf;
 pub mod plot;
 pub mod ports;
 pub mod report;
+pub mod sockets;
 
 use anyhow::Result;
 use std::path::PathBuf;
@@ -29,6 +30,13 @@ pub struct Arguments {
     bench: Bench,
 }
 
+impl Arguments {
+    /// Whether this is only a part of what somebody else measures, and has nothing to tell.
+    pub fn is_part(&self) -> bool {
+        matches!(self.bench, Bench::Peer(_))
+    }
+}
+
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Bench {
     /// Network functions in memory, beside the kernel's XDP
@@ -39,6 +47,10 @@ enum Bench {
     Ports(ports::Arguments),
     /// Bytes between two processes, beside the kernel's sockets and pipes
     Fabric(fabric::Arguments),
+    /// Unmodified programs, with and without accelerated sockets
+    Sockets(sockets::Arguments),
+    #[command(hide = true)]
+    Peer(sockets::peer::Arguments),
 }
 
 /// What there is to print.
@@ -65,5 +77,7 @@ pub fn run(
         Bench::Apps(arguments) => apps::run(arguments, library),
         Bench::Ports(arguments) => ports::run(arguments),
         Bench::Fabric(arguments) => fabric::run(arguments, progress),
+        Bench::Sockets(arguments) => sockets::run(arguments, progress),
+        Bench::Peer(arguments) => sockets::peer::run(arguments).map(|()| Output::default()),
     }
 }

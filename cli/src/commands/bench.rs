@@ -21,7 +21,9 @@ pub struct Arguments {
 /// # Errors
 /// What kept Freeport from running.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    eprintln!("measuring; this takes a while");
+    if !arguments.bench.is_part() {
+        eprintln!("measuring; this takes a while");
+    }
     let mut progress = ProgressLine::default();
     let output =
         freeport_bench::run(&arguments.bench, &arguments.library.folders(), &mut |step| {

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Unmodified servers and those who ask them: a cell of the table for each way to use one. All
+//! have folders, ports and configurations of the bench's own.
+
+mod bulk;
+mod memcached;
+mod nginx;
+mod redis;
+
+use super::launcher::{Launcher, Mode};
+use super::programs::{Program, is_installed, until};
+use crate::metrics::{Metric, MetricResult, Round, Series, cost, rate};
+use crate::report::Traffic;
+use anyhow::{Context, Result, ensure};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A server, and who asks it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Application {
+    RedisSet,
+    RedisGet,
+    Nginx,
+    Memcached,
+    Bulk,
+}
+
+/// Where the server and who asks are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spread {
+    /// On a core each.
+    Across,
+    /// Both on one core.
+    Same,
+    /// Wherever the system puts them.
+    Anywhere,
+}
+
+/// One way to use an application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cell {
+    pub application: Application,
+    /// Bytes of what is asked for.
+    pub value_bytes: usize,
+    pub connections: usize,
+    /// Requests at once on each.
+    pub pipeline: usize,
+    /// Threads or processes of the server.
+    pub workers: usize,
+    pub spread: Spread,
+}
+
+/// What a round moved, and how long single requests took; not a number, where nobody says.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Figures {
+    /// Requests, or bytes where there are none.
+    pub amount: f64,
+    pub seconds: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    /// Processor time of who asks.
+    pub processor_time: Duration,
+}
+
+/// What a round of requests gives.
+pub const OF_REQUESTS: [Metric; 5] = [
+    rate("requests", "requests/s", "requests"),
+    cost("latency_p50", "us", "median latency"),
+    cost("latency_p99", "us", "99th percentile"),
+    cost("server_cpu", "s/million requests", "processor time of the server"),
+    cost("client_cpu", "s/million requests", "processor time of who asks"),
+];
+/// What a round of bytes gives.
+pub const OF_BYTES: [Metric; 3] = [
+    rate("throughput", "GB/s", "throughput"),
+    cost("server_cpu", "s/GB", "processor time of the server"),
+    cost("client_cpu", "s/GB", "processor time of who sends"),
+];
+
+/// How long a server may take to begin.
+const BEGINNING: Duration = Duration::from_secs(20);
+/// How long who asks may take beyond the time that was asked for.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Requests a second at first, where a number of them has to be said.
+const FIRST_RATE: f64 = 4_000.0;
+
+/// How often and how long, and with what.
+pub struct Measuring<'a> {
+    pub launcher: &'a Launcher,
+    pub rounds: u32,
+    pub seconds: u32,
+    pub cores: &'a [usize],
+    /// For the bench's files.
+    pub folder: &'a Path,
+}
+
+impl Application {
+    fn name(self) -> &'static str {
+        match self {
+            Self::RedisSet => "redis-set",
+            Self::RedisGet => "redis-get",
+            Self::Nginx => "nginx",
+            Self::Memcached => "memcached",
+            Self::Bulk => "bulk",
+        }
+    }
+
+    /// The programs that it needs.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::RedisSet | Self::RedisGet => &redis::PROGRAMS,
+            Self::Nginx => &nginx::PROGRAMS,
+            Self::Memcached => &memcached::PROGRAMS,
+            Self::Bulk => &bulk::PROGRAMS,
+        }
+    }
+
+    fn metrics(self) -> &'static [Metric] {
+        if self == Self::Bulk { &OF_BYTES } else { &OF_REQUESTS }
+    }
+}
+
+impl Cell {
+    /// For people.
+    pub fn title(&self) -> String {
+        let mut title = self.application.name().replace('-', " ");
+        if matches!(self.application, Application::Nginx) && self.value_bytes >= 1 << 20 {
+            title += " 1 MiB";
+        }
+        title += &format!(", {} conn.", self.connections);
+        if self.pipeline > 1 {
+            title += &format!(" of {} deep", self.pipeline);
+        }
+        if self.workers > 1 {
+            title += &format!(", {} workers", self.workers);
+        }
+        title + ", " + self.spread.word()
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::Requests {
+            value_bytes: self.value_bytes,
+            connections: self.connections,
+            pipeline: self.pipeline,
+            workers: self.workers,
+            placement: self.spread.word(),
+        }
+    }
+
+    /// Plain and accelerated in turn, round after round. What is not installed is said in the
+    /// result.
+    ///
+    /// # Errors
+    /// What is installed does not work.
+    pub fn measure(&self, with: &Measuring<'_>) -> Result<MetricResult> {
+        let empty = |mode: Mode| Series { name: mode.name(), rounds: vec![] };
+        let mut result = MetricResult {
+            bench: "sockets",
+            case: self.application.name().into(),
+            traffic: self.traffic(),
+            metrics: self.application.metrics(),
+            series: Mode::ALL.map(empty).into(),
+            note: None,
+        };
+        let missing = |program: &&&str| !is_installed(program);
+        if let Some(program) = self.application.programs().iter().find(missing) {
+            result.note = Some(format!("{program} is not installed"));
+            return Ok(result);
+        }
+        if self.spread == Spread::Across && with.cores.len() < 2 {
+            result.note = Some("there is only one core".into());
+            return Ok(result);
+        }
+        let start = |mode: &Mode| Service::start(self, *mode, with);
+        let mut services: Vec<Service> =
+            with.launcher.modes().iter().map(start).collect::<Result<_>>()?;
+        for _ in 0..with.rounds {
+            for service in &mut services {
+                let round = service.round(self, with).context(service.mode.name())?;
+                let series = result.series.iter_mut().find(|it| it.name == service.mode.name());
+                series.context("every mode has one")?.rounds.push(round);
+            }
+        }
+        result.note = with.launcher.missing().map(|_| "no library: nothing is accelerated".into());
+        Ok(result)
+    }
+}
+
+impl Spread {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Across => "across",
+            Self::Same => "same",
+            Self::Anywhere => "anywhere",
+        }
+    }
+
+    /// The cores of the server and of who asks.
+    fn cores(self, allowed: &[usize]) -> [&[usize]; 2] {
+        match self {
+            Self::Across => [&allowed[..1], &allowed[1..2]],
+            Self::Same => [&allowed[..1]; 2],
+            Self::Anywhere => [allowed; 2],
+        }
+    }
+}
+
+/// A server that runs.
+pub struct Service {
+    pub mode: Mode,
+    pub port: u16,
+    program: Program,
+    /// Requests a second in the last round.
+    rate: f64,
+}
+
+/// Where a server's files are, and where it has to listen.
+pub struct Site<'a> {
+    pub folder: &'a Path,
+    pub port: u16,
+}
+
+impl Service {
+    fn start(cell: &Cell, mode: Mode, with: &Measuring<'_>) -> Result<Self> {
+        let folder = with.folder.join(format!("{}-{}", cell.application.name(), mode.name()));
+        std::fs::create_dir_all(&folder).context("a folder for a server")?;
+        let site = Site { folder: &folder, port: free_port()? };
+        let new = |program: &str| with.launcher.command(mode, program);
+        let command = match cell.application {
+            Application::RedisSet | Application::RedisGet => redis::server(new, &site),
+            Application::Nginx => nginx::server(new, &site, cell)?,
+            Application::Memcached => memcached::server(new, &site, cell),
+            Application::Bulk => bulk::server(new, &site),
+        };
+        let name = cell.application.programs()[0];
+        let [cores, _] = cell.spread.cores(with.cores);
+        let mut program = Program::start(name, command, cores, &folder.join("server.log"))?;
+        let port = site.port;
+        let answers = || Ok(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        until(BEGINNING, answers, &mut program).with_context(|| mode.name())?;
+        if cell.application == Application::Memcached {
+            memcached::fill(port, cell)?;
+        }
+        let mut service = Self { mode, port, program, rate: FIRST_RATE };
+        if matches!(cell.application, Application::RedisSet | Application::RedisGet) {
+            service.rate = redis::first_rate(&service, cell, with)?;
+        }
+        Ok(service)
+    }
+
+    /// One round; gives a figure for each metric.
+    fn round(&mut self, cell: &Cell, with: &Measuring<'_>) -> Result<Round> {
+        let before = self.program.processor_time();
+        let figures = match cell.application {
+            Application::RedisSet | Application::RedisGet => {
+                let requests = (self.rate * f64::from(with.seconds)) as u64;
+                redis::ask(self, cell, with, requests)?
+            }
+            Application::Nginx => nginx::ask(self, cell, with)?,
+            Application::Memcached => memcached::ask(self, cell, with)?,
+            Application::Bulk => bulk::send(self, cell, with)?,
+        };
+        let server = self.program.processor_time().saturating_sub(before);
+        ensure!(figures.amount > 0.0 && figures.seconds > 0.0, "nothing was answered");
+        self.rate = figures.amount / figures.seconds;
+        let unit = if cell.application == Application::Bulk { 1e9 } else { 1e6 };
+        let cost = |time: Duration| time.as_secs_f64() / figures.amount * unit;
+        let [server, client] = [server, figures.processor_time].map(cost);
+        Ok(match cell.application {
+            Application::Bulk => vec![self.rate / 1e9, server, client],
+            _ => vec![self.rate, figures.p50_us, figures.p99_us, server, client],
+        })
+    }
+
+    /// Runs who asks, to its end; gives what it said and the processor time that it had.
+    fn client(
+        &self,
+        cell: &Cell,
+        with: &Measuring<'_>,
+        program: &str,
+        arguments: &[String],
+    ) -> Result<(String, Duration)> {
+        let mut command = with.launcher.command(self.mode, program);
+        command.args(arguments);
+        self.run(cell, with, program, command)
+    }
+
+    fn run(
+        &self,
+        cell: &Cell,
+        with: &Measuring<'_>,
+        name: &str,
+        command: Command,
+    ) -> Result<(String, Duration)> {
+        let [_, cores] = cell.spread.cores(with.cores);
+        let output = with.folder.join("client.log");
+        let within = LONGEST + Duration::from_secs(with.seconds.into()) * 4;
+        let ended = Program::start(name, command, cores, &output)?.finish(within)?;
+        Ok((ended.output, ended.processor_time))
+    }
+}
+
+/// A port that nobody has, for now.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no TCP on 127.0.0.1")?;
+    Ok(listener.local_addr()?.port())
+}

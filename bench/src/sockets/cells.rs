@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The cells of the applications' table.
+
+use super::Case;
+use super::applications::{Application, Cell, Spread};
+
+/// Bytes of a short value, and of a long one.
+const SHORT: usize = 64;
+const LONG: usize = 1 << 20;
+/// Bytes that iperf3 writes at a time by itself.
+const BLOCK: usize = 128 << 10;
+
+/// One connection, short values, a server of one thread on a core of its own.
+const ONE: Cell = Cell {
+    application: Application::RedisGet,
+    value_bytes: SHORT,
+    connections: 1,
+    pipeline: 1,
+    workers: 1,
+    spread: Spread::Across,
+};
+const MANY: Cell = Cell { connections: 20, ..ONE };
+
+/// Those of a case; where it is quick, one.
+pub fn of(case: Case, is_quick: bool) -> Vec<Cell> {
+    let cells = match case {
+        Case::Redis => redis(),
+        Case::Nginx => nginx(),
+        Case::Memcached => memcached(),
+        Case::Bulk => bulk(),
+        Case::Latency | Case::Throughput | Case::Connect | Case::Idle => return vec![],
+    };
+    cells.into_iter().take(if is_quick { 1 } else { usize::MAX }).collect()
+}
+
+fn redis() -> Vec<Cell> {
+    let ways = [ONE, Cell { spread: Spread::Same, ..ONE }, MANY, Cell { pipeline: 16, ..MANY }];
+    let of = |application| ways.map(|way| Cell { application, ..way });
+    [of(Application::RedisGet), of(Application::RedisSet)].concat()
+}
+
+fn nginx() -> Vec<Cell> {
+    let anywhere = Cell { workers: 2, spread: Spread::Anywhere, ..MANY };
+    let long = Cell { value_bytes: LONG, connections: 4, ..ONE };
+    let ways = [ONE, Cell { spread: Spread::Same, ..ONE }, MANY, anywhere, long];
+    ways.map(|way| Cell { application: Application::Nginx, ..way }).into()
+}
+
+fn memcached() -> Vec<Cell> {
+    let threads = |way| Cell { workers: 4, spread: Spread::Anywhere, ..way };
+    let ways = [ONE, Cell { spread: Spread::Same, ..ONE }, MANY, threads(ONE), threads(MANY)];
+    ways.map(|way| Cell { application: Application::Memcached, ..way }).into()
+}
+
+fn bulk() -> Vec<Cell> {
+    let one = Cell { application: Application::Bulk, value_bytes: BLOCK, ..ONE };
+    vec![one, Cell { spread: Spread::Same, ..one }]
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What servers cost that have nothing to do: ten of them, each with an open connection that was
+//! busy before.
+
+use super::carriers::argue;
+use super::launcher::{Launcher, Mode};
+use super::peer::Role;
+use super::programs::Program;
+use crate::between::desk::Desk;
+use crate::between::shared::Shared;
+use crate::metrics::{Metric, MetricResult, Series, cost};
+use crate::report::Traffic;
+use anyhow::{Context, Result, ensure};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What a round gives.
+const METRICS: [Metric; 3] = [
+    cost("servers_cpu", "% of a core", "all servers together"),
+    cost("clients_cpu", "% of a core", "all clients together"),
+    cost("monitor_cpu", "% of a core", "the monitor"),
+];
+
+const SERVERS: usize = 10;
+/// For how long each connection is busy first.
+const BUSY_MS: u64 = 100;
+/// For how long clients keep connections open at most.
+const OPEN_MS: u64 = 120_000;
+/// How long it may take until all have been busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What is sent to and fro.
+const MESSAGE: &str = "something";
+/// What connections that have become silent may still have to do.
+const SETTLING: Duration = Duration::from_millis(200);
+
+/// Lets servers be idle for so long, plain and accelerated.
+///
+/// # Errors
+/// A server or a client does not work.
+pub fn measure(
+    launcher: &Launcher,
+    rounds: u32,
+    silence: Duration,
+    folder: &Path,
+) -> Result<MetricResult> {
+    let empty = |mode: Mode| Series { name: mode.name(), rounds: vec![] };
+    let mut series: Vec<Series> = Mode::ALL.map(empty).into();
+    for _ in 0..rounds {
+        for mode in launcher.modes() {
+            let round = round(launcher, *mode, silence, folder).context(mode.name())?;
+            let own = series.iter_mut().find(|it| it.name == mode.name());
+            own.context("every mode has one")?.rounds.push(round);
+        }
+    }
+    Ok(MetricResult {
+        bench: "sockets",
+        case: "idle".into(),
+        traffic: Traffic::Requests {
+            value_bytes: MESSAGE.len(),
+            connections: SERVERS,
+            pipeline: 1,
+            workers: SERVERS,
+            placement: "anywhere",
+        },
+        metrics: &METRICS,
+        series,
+        note: launcher.missing().map(|_| "no library: nothing is accelerated".into()),
+    })
+}
+
+fn round(launcher: &Launcher, mode: Mode, silence: Duration, folder: &Path) -> Result<Vec<f64>> {
+    let (mut servers, mut clients, mut desks) = (vec![], vec![], vec![]);
+    for at in 0..SERVERS {
+        let (desk, descriptor) = Shared::<Desk>::inherited()?;
+        for role in [Role::Echo, Role::Load] {
+            let mut command = launcher.peer(mode);
+            command.arg(role.word());
+            argue(&mut command, "desk", descriptor.as_raw_fd());
+            if role == Role::Load {
+                argue(&mut command, "time-ms", BUSY_MS);
+                argue(&mut command, "silence-ms", OPEN_MS);
+                argue(&mut command, "request", MESSAGE);
+                argue(&mut command, "answer", MESSAGE);
+            }
+            let output = folder.join(format!("{}-{at}.log", role.word()));
+            let program = Program::start(role.word(), command, &[], &output)?;
+            let programs = if role == Role::Echo { &mut servers } else { &mut clients };
+            programs.push(program);
+        }
+        desks.push(desk);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    for desk in &desks {
+        while !desk.has_ended() {
+            let reason = desk.reason.said();
+            ensure!(reason.is_empty(), "{reason}");
+            ensure!(Instant::now() < deadline, "no answer from an idle server");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    std::thread::sleep(SETTLING);
+    let monitor: Vec<&Program> =
+        launcher.monitor().filter(|_| mode == Mode::Accelerated).into_iter().collect();
+    let (servers, clients) = (servers.iter().collect::<Vec<_>>(), clients.iter().collect());
+    let groups: [Vec<&Program>; 3] = [servers, clients, monitor];
+    let spent = || {
+        groups.each_ref().map(|group| {
+            group.iter().map(|program| program.processor_time()).sum::<Duration>().as_secs_f64()
+        })
+    };
+    let (before, began) = (spent(), Instant::now());
+    std::thread::sleep(silence);
+    let (after, elapsed) = (spent(), began.elapsed().as_secs_f64());
+    Ok(before.iter().zip(after).map(|(before, after)| (after - before) / elapsed * 100.0).collect())
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport bench sockets`: what unmodified programs gain from accelerated sockets.
+//!
+//! Each measurement is made plain and accelerated in turn: between two programs of the bench's own,
+//! beside what else the kernel has and the limit, and between servers that everybody knows and
+//! their usual clients. Nothing in a program, its configuration or the system differs between the
+//! two but the library.
+
+mod aims;
+mod applications;
+mod carriers;
+mod cells;
+mod idle;
+mod launcher;
+pub mod peer;
+mod programs;
+mod table;
+
+use crate::between::content;
+use crate::between::placement::Placement;
+use crate::between::plot;
+use crate::between::results::{self, PairResult, Series};
+use crate::between::rounds::{self, Carrier, Rounds, chosen};
+use crate::fabric::Subject;
+use crate::machine::{self, Machine, allowed_cores};
+use crate::metrics::{self, MetricResult};
+use crate::{Output, between, folder, report};
+use anyhow::{Context, Result};
+use applications::{Cell, Measuring};
+use carriers::Tcp;
+use launcher::Launcher;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Measures unmodified programs with and without accelerated sockets
+///
+/// Example: freeport bench sockets --case latency --case redis --out results
+#[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
+pub struct Arguments {
+    /// What to measure; may be repeated; by default everything
+    #[arg(long = "case", value_enum, value_name = "CASE")]
+    pub cases: Vec<Case>,
+    /// Bytes of a message, for latency and throughput; may be repeated [default: 8, 64, 1024,
+    /// 8192, 65536 and 1048576]
+    #[arg(
+        long = "size",
+        value_name = "BYTES",
+        value_parser = clap::value_parser!(u32).range(content::NUMBER_BYTES as i64..=1 << 26)
+    )]
+    pub sizes: Vec<u32>,
+    /// Pairs of programs at once, for throughput; may be repeated [default: 1, 2, 3 and 4]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u16).range(1..=between::desk::PAIRS_MAX as i64)
+    )]
+    pub pairs: Vec<u16>,
+    /// Where the programs of a pair are, for latency, throughput and connections; may be repeated;
+    /// by default both
+    #[arg(long = "placement", value_enum, value_name = "PLACEMENT")]
+    pub placements: Vec<Placement>,
+    /// How often each subject is measured [default: 5]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: Option<u32>,
+    /// How long latency, throughput and connections are measured in a round [default: 50]
+    #[arg(
+        long,
+        value_name = "MS",
+        value_parser = clap::value_parser!(u64).range(1..=2_000)
+    )]
+    pub window_ms: Option<u64>,
+    /// How long an application is measured in a round, and how long servers are idle
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub seconds: u32,
+    /// What accelerates, if not the library: a command that starts the one behind it
+    #[arg(long, value_name = "COMMAND")]
+    pub with: Option<String>,
+    /// A few sizes and cells and short rounds, for a first impression
+    #[arg(long)]
+    pub quick: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Also write sockets.csv, sockets-applications.csv, sockets-latency.svg,
+    /// sockets-throughput.svg and sockets-applications.svg to this folder
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Case {
+    /// Messages that go to and fro
+    Latency,
+    /// Messages that follow each other one way
+    Throughput,
+    /// Connections that are made and closed
+    Connect,
+    /// Servers that have nothing to do
+    Idle,
+    /// redis, asked by redis-benchmark
+    Redis,
+    /// nginx, asked by wrk
+    Nginx,
+    /// memcached
+    Memcached,
+    /// A transfer by iperf3
+    Bulk,
+}
+
+impl Case {
+    const ALL: [Self; 8] = [
+        Self::Latency,
+        Self::Throughput,
+        Self::Connect,
+        Self::Idle,
+        Self::Redis,
+        Self::Nginx,
+        Self::Memcached,
+        Self::Bulk,
+    ];
+
+    /// The same between two programs of the bench.
+    fn of_pairs(self) -> Option<results::Case> {
+        match self {
+            Self::Latency => Some(results::Case::Latency),
+            Self::Throughput => Some(results::Case::Throughput),
+            Self::Connect => Some(results::Case::Connect),
+            _ => None,
+        }
+    }
+}
+
+const SIZES: [u32; 6] = [8, 64, 1 << 10, 8 << 10, 64 << 10, 1 << 20];
+const PAIRS: [u16; 4] = [1, 2, 3, 4];
+const ROUNDS: u32 = 5;
+const WINDOW_MS: u64 = 50;
+const QUICK_SIZES: [u32; 3] = [8, 64, 1 << 20];
+const QUICK_ROUNDS: u32 = 1;
+const QUICK_WINDOW_MS: u64 = 10;
+
+/// Everything that was measured.
+#[derive(Default)]
+struct Results {
+    pairs: Vec<PairResult>,
+    applications: Vec<(Cell, MetricResult)>,
+    idle: Option<MetricResult>,
+}
+
+/// Measures; tells how far it is.
+///
+/// # Errors
+/// What kept something from working that is installed.
+pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Output> {
+    let machine = Machine::describe();
+    let load = machine::load();
+    let cores = allowed_cores();
+    let temporary = tempfile::tempdir().context("a folder for servers")?;
+    let launcher = Launcher::new(arguments.with.as_deref(), temporary.path())?;
+    let usual = if arguments.quick { QUICK_ROUNDS } else { ROUNDS };
+    let with = Measuring {
+        launcher: &launcher,
+        rounds: arguments.rounds.unwrap_or(usual),
+        seconds: arguments.seconds,
+        cores: &cores,
+        folder: temporary.path(),
+    };
+    let results = Results {
+        pairs: pairs(arguments, &with, progress)?,
+        applications: applications(arguments, &with, progress)?,
+        idle: idle(arguments, &with, progress)?,
+    };
+    if let Some(out) = &arguments.out {
+        results.write(out, &machine)?;
+    }
+    let mut notes: Vec<String> = launcher.missing().map(str::to_owned).into_iter().collect();
+    notes.extend(results.aims());
+    notes.extend(results::crowd(&results.pairs, &cores));
+    notes.extend(machine::disturbances(load));
+    report::tables_or_lines(
+        results.tables().into_iter(),
+        results.lines().into_iter(),
+        &notes,
+        &machine,
+        arguments.json,
+    )
+}
+
+/// Between two programs of the bench.
+fn pairs(
+    arguments: &Arguments,
+    with: &Measuring<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<PairResult>> {
+    let is_quick = arguments.quick;
+    let window_ms = if is_quick { QUICK_WINDOW_MS } else { WINDOW_MS };
+    let window = Duration::from_millis(arguments.window_ms.unwrap_or(window_ms));
+    let rounds = Rounds { rounds: with.rounds, window, cores: with.cores };
+    let sizes = chosen(&arguments.sizes, if is_quick { &QUICK_SIZES } else { &SIZES });
+    let pairs = chosen(&arguments.pairs, if is_quick { &PAIRS[..1] } else { &PAIRS });
+    let usual = if with.cores.len() > 1 { &Placement::ALL[..] } else { &[Placement::Same] };
+    let placements = chosen(&arguments.placements, usual);
+    let cases: Vec<results::Case> =
+        chosen(&arguments.cases, &Case::ALL).iter().filter_map(|case| case.of_pairs()).collect();
+    let tcp = with.launcher.modes().iter().map(|mode| Tcp { launcher: with.launcher, mode: *mode });
+    let tcp: Vec<Tcp<'_>> = tcp.collect();
+    let mut all = vec![];
+    for setting in rounds::settings(&cases, placements, pairs, sizes) {
+        let what = format!("{}, {} B, {}", setting.case.name(), setting.size, setting.pairs);
+        progress(&what);
+        let others: &[Subject] = match setting.case {
+            results::Case::Latency => &[Subject::Unix, Subject::Pipe, Subject::CacheLine],
+            results::Case::Throughput => &[Subject::Unix, Subject::Pipe],
+            results::Case::Connect | results::Case::Idle => &[],
+        };
+        let subjects: Vec<&dyn Carrier> = tcp
+            .iter()
+            .map(|it| it as &dyn Carrier)
+            .chain(others.iter().map(|it| it as &dyn Carrier))
+            .collect();
+        let mut result = rounds.measure("sockets", setting, &subjects).context(what)?;
+        if with.launcher.missing().is_some() {
+            result.series.insert(0, Series::new(carriers::OURS));
+        }
+        all.push(result);
+    }
+    Ok(all)
+}
+
+fn applications(
+    arguments: &Arguments,
+    with: &Measuring<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<(Cell, MetricResult)>> {
+    let mut all = vec![];
+    for case in chosen(&arguments.cases, &Case::ALL) {
+        for cell in cells::of(*case, arguments.quick) {
+            progress(&cell.title());
+            all.push((cell, cell.measure(with).with_context(|| cell.title())?));
+        }
+    }
+    Ok(all)
+}
+
+fn idle(
+    arguments: &Arguments,
+    with: &Measuring<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Option<MetricResult>> {
+    if !chosen(&arguments.cases, &Case::ALL).contains(&Case::Idle) {
+        return Ok(None);
+    }
+    progress("idle servers");
+    let silence = Duration::from_secs(arguments.seconds.into());
+    idle::measure(with.launcher, with.rounds, silence, with.folder)
+        .context("idle servers")
+        .map(Some)
+}
+
+impl Results {
+    fn aims(&self) -> Vec<String> {
+        let mut aims = aims::of_pairs(&self.pairs);
+        aims.extend(self.idle.as_ref().and_then(aims::of_idle));
+        aims.extend(aims::of_applications(&self.applications));
+        aims
+    }
+
+    fn tables(&self) -> Vec<String> {
+        let mut tables: Vec<String> = self.pairs.iter().map(PairResult::text).collect();
+        tables.extend(self.idle.as_ref().map(MetricResult::text));
+        let (bytes, requests): (Vec<_>, Vec<_>) = self
+            .applications
+            .iter()
+            .map(|(cell, result)| (cell.title(), result))
+            .partition(|(_, result)| result.metrics.len() == applications::OF_BYTES.len());
+        let unmodified = "unmodified programs, measured, medians of rounds\n";
+        if !requests.is_empty() {
+            tables.push(unmodified.to_owned() + &table::of_requests(requests.into_iter()));
+        }
+        if !bytes.is_empty() {
+            tables.push(unmodified.to_owned() + &table::of_bytes(bytes.into_iter()));
+        }
+        tables
+    }
+
+    fn lines(&self) -> Vec<report::Line> {
+        let mut lines: Vec<report::Line> = self.pairs.iter().flat_map(PairResult::lines).collect();
+        let applications = self.applications.iter().map(|(_, result)| result);
+        lines.extend(self.idle.iter().chain(applications).flat_map(MetricResult::lines));
+        lines
+    }
+
+    fn write(&self, out: &Path, machine: &Machine) -> Result<()> {
+        folder::make(out)?;
+        folder::save(out, "sockets.csv", results::csv(&self.pairs, machine))?;
+        let applications: Vec<&MetricResult> =
+            self.applications.iter().map(|(_, result)| result).chain(&self.idle).collect();
+        folder::save(out, "sockets-applications.csv", metrics::csv(&applications, machine))?;
+        let has = |case| self.pairs.iter().any(|it| it.setting.case == case);
+        if has(results::Case::Latency) {
+            folder::save(out, "sockets-latency.svg", plot::latencies(&self.pairs, machine))?;
+        }
+        if has(results::Case::Throughput) {
+            folder::save(out, "sockets-throughput.svg", plot::throughputs(&self.pairs, machine))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Waiting for any of several connections, as servers do.
+
+use anyhow::{Context, Result};
+use std::io::{Error, ErrorKind};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Events that are taken at a time.
+const EVENTS: usize = 64;
+
+/// A set of connections, each with a number.
+pub struct Epoll(OwnedFd);
+
+impl Epoll {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub fn new() -> Result<Self> {
+        // SAFETY: a number in, a new descriptor out.
+        let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(Error::last_os_error()).context("no epoll descriptor");
+        }
+        // SAFETY: new, and nobody else's.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    }
+
+    /// Adds one, to be told when it has something to read.
+    ///
+    /// # Errors
+    /// The system cannot.
+    pub fn add(&self, descriptor: &impl AsRawFd, number: usize) -> Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
+        let (set, it) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
+        // SAFETY: reads the event.
+        match unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, it, &mut event) } {
+            0 => Ok(()),
+            _ => Err(Error::last_os_error()).context("a connection cannot be watched"),
+        }
+    }
+
+    /// Waits until at least one has something, for so long at most; gives their numbers.
+    ///
+    /// # Errors
+    /// The system cannot.
+    pub fn wait(&self, within_ms: i32) -> Result<Vec<usize>> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        let set = self.0.as_raw_fd();
+        // SAFETY: writes at most that many events.
+        let count = unsafe { libc::epoll_wait(set, events.as_mut_ptr(), EVENTS as i32, within_ms) };
+        if count < 0 {
+            let error = Error::last_os_error();
+            let is_interrupted = error.kind() == ErrorKind::Interrupted;
+            return if is_interrupted { Ok(vec![]) } else { Err(error).context("epoll_wait") };
+        }
+        Ok(events.iter().take(count as usize).map(|event| event.u64 as usize).collect())
+    }
+}

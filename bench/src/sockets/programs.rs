@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs that the bench starts: kept on their cores, with what they say in a file, their
+//! processor time counted, and gone when the bench is.
+
+use crate::between::processes::handle;
+use crate::machine::pin_to_any;
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to end when it is told to.
+const ENDING: Duration = Duration::from_secs(3);
+/// Between two looks for what a program has to do.
+const LOOKING: Duration = Duration::from_millis(2);
+
+/// A running program; it is told to end when this is dropped, and made to if it does not.
+pub struct Program {
+    name: String,
+    id: libc::pid_t,
+    /// By which one can wait for its end.
+    handle: OwnedFd,
+    output: PathBuf,
+}
+
+/// A program that has ended.
+pub struct Ended {
+    /// What it said.
+    pub output: String,
+    /// Processor time that it had.
+    pub processor_time: Duration,
+}
+
+impl Program {
+    /// Starts it on any of `cores`, or wherever the system wants if that is empty; what it says
+    /// goes to the file `output`.
+    ///
+    /// # Errors
+    /// It is not there, or may not be run.
+    pub fn start(name: &str, mut command: Command, cores: &[usize], output: &Path) -> Result<Self> {
+        let file = File::create(output).context("what a program says cannot be kept")?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let cores = cores.to_vec();
+        // SAFETY: system calls only; nothing is allocated.
+        unsafe {
+            command.pre_exec(move || {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                let is_placed = cores.is_empty() || pin_to_any(&cores);
+                if is_placed { Ok(()) } else { Err(io::Error::last_os_error()) }
+            });
+        }
+        let child = command.spawn().with_context(|| format!("{name} cannot be run"))?;
+        let id = child.id() as libc::pid_t;
+        Ok(Self { name: name.into(), id, handle: handle(id)?, output: output.into() })
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It fails, or does not end within the time.
+    pub fn finish(mut self, within: Duration) -> Result<Ended> {
+        let name = self.name.clone();
+        ensure!(self.has_ended(within), "{name} has not ended after {within:?}: {}", self.said());
+        let (status, processor_time) = self.reap()?;
+        let output = self.said();
+        ensure!(status.success(), "{name} failed, {status}: {}", last_lines(&output));
+        Ok(Ended { output, processor_time })
+    }
+
+    /// What it has said.
+    pub fn said(&self) -> String {
+        let bytes = std::fs::read(&self.output).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Processor time that it and those that it has started have had.
+    pub fn processor_time(&self) -> Duration {
+        family(self.id).into_iter().map(processor_time).sum()
+    }
+
+    /// Whether it ends within a time.
+    fn has_ended(&self, within: Duration) -> bool {
+        let mut handle =
+            libc::pollfd { fd: self.handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one descriptor, which outlives the call.
+        unsafe { libc::poll(&mut handle, 1, within_ms) > 0 }
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        if self.id > 0 {
+            // SAFETY: a child that nobody has waited for, so the number is still its own.
+            unsafe { libc::kill(self.id, signal) };
+        }
+    }
+
+    fn reap(&mut self) -> Result<(ExitStatus, Duration)> {
+        let id = std::mem::take(&mut self.id);
+        let mut status = 0;
+        // SAFETY: a plain structure, for which zero is a value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: writes to the places given.
+        let ended = unsafe { libc::wait4(id, &mut status, 0, &mut usage) };
+        ensure!(ended == id && id > 0, "{} cannot be waited for", self.name);
+        let time = |it: libc::timeval| {
+            Duration::from_secs(it.tv_sec as u64) + Duration::from_micros(it.tv_usec as u64)
+        };
+        Ok((ExitStatus::from_raw(status), time(usage.ru_utime) + time(usage.ru_stime)))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.id == 0 {
+            return;
+        }
+        self.signal(libc::SIGTERM);
+        if !self.has_ended(ENDING) {
+            family(self.id).into_iter().skip(1).for_each(|id| {
+                // SAFETY: started by our child, which has not been waited for.
+                unsafe { libc::kill(id, libc::SIGKILL) };
+            });
+            self.signal(libc::SIGKILL);
+        }
+        // There is nobody to tell of a program that cannot be waited for.
+        let _ = self.reap();
+    }
+}
+
+/// Waits until something is so, as long as a program runs.
+///
+/// # Errors
+/// It is not so in time, or the program has ended.
+pub fn until(
+    within: Duration,
+    mut is_so: impl FnMut() -> Result<bool>,
+    program: &mut Program,
+) -> Result<()> {
+    let deadline = Instant::now() + within;
+    while !is_so()? {
+        let said = |program: &Program| last_lines(&program.said());
+        if program.has_ended(LOOKING) {
+            bail!("{} has ended: {}", program.name, said(program));
+        }
+        ensure!(Instant::now() < deadline, "{} does not begin: {}", program.name, said(program));
+    }
+    Ok(())
+}
+
+/// Whether there is a program of that name.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    program.contains('/') || path.split(':').any(|folder| Path::new(folder).join(program).is_file())
+}
+
+fn last_lines(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    match lines.as_slice() {
+        [] => "it says nothing".into(),
+        lines => lines[lines.len().saturating_sub(3)..].join("; "),
+    }
+}
+
+/// A process and all that come from it.
+fn family(id: libc::pid_t) -> Vec<libc::pid_t> {
+    let mut children: HashMap<libc::pid_t, Vec<libc::pid_t>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let id = entry.file_name().to_string_lossy().parse();
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // Behind the name, which may contain anything: the state, then the parent.
+        let behind = stat.rsplit(')').next().unwrap_or_default();
+        let parent = behind.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
+        if let (Ok(id), Some(parent)) = (id, parent) {
+            children.entry(parent).or_default().push(id);
+        }
+    }
+    let mut family = vec![id];
+    let mut at = 0;
+    while let Some(id) = family.get(at) {
+        family.extend(children.remove(id).unwrap_or_default());
+        at += 1;
+    }
+    family
+}
+
+/// Processor time of a process, with all of its threads; none if it is gone.
+fn processor_time(id: libc::pid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: both write to the places given.
+    let is_there = unsafe {
+        libc::clock_getcpuclockid(id, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0
+    };
+    if is_there { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, folder: &Path) -> Program {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Program::start("a shell", command, &[], &folder.join("log")).expect("a shell")
+    }
+
+    /// Whether it is there, and more than a number that nobody has asked for.
+    fn is_running(id: libc::pid_t) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().and_then(|behind| behind.split_whitespace().next());
+        !matches!(state, None | Some("Z" | "X"))
+    }
+
+    #[test]
+    fn what_a_program_says_and_takes_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done >&2";
+        let ended = shell(busy, folder.path()).finish(Duration::from_secs(60)).expect("it ends");
+        assert_eq!(ended.output, "done\n");
+        assert!(!ended.processor_time.is_zero());
+        let failed = shell("echo because; exit 3", folder.path()).finish(Duration::from_secs(60));
+        let error = failed.err().expect("3 is a failure").to_string();
+        assert!(error.contains("because"), "{error}");
+    }
+
+    #[test]
+    fn children_are_counted_and_end_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = "sh -c 'echo up; while :; do :; done' & trap '' TERM; wait; wait";
+        let mut program = shell(script, folder.path());
+        let said = folder.path().join("log");
+        let is_up = || Ok(std::fs::read_to_string(&said)?.contains("up"));
+        until(Duration::from_secs(60), is_up, &mut program).expect("it begins");
+        let family = family(program.id);
+        assert_eq!(family.len(), 2);
+        let before = processor_time(family[1]);
+        let is_counted = || Ok(processor_time(family[1]) > before);
+        until(Duration::from_secs(60), is_counted, &mut program).expect("it is busy");
+        assert!(program.processor_time() > before);
+        drop(program);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while family.iter().any(|id| is_running(*id)) {
+            assert!(Instant::now() < deadline, "one goes on");
+            std::thread::sleep(LOOKING);
+        }
+    }
+
+    #[test]
+    fn one_that_ends_early_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut program = shell("echo no luck", folder.path());
+        let error = until(Duration::from_secs(600), || Ok(false), &mut program);
+        assert!(error.expect_err("it has ended").to_string().contains("no luck"));
+    }
+}
