@@ -100,9 +100,7 @@ impl Request {
         let bytes = Reader::new(bytes)?;
         Some(match bytes.u64(0)? {
             1 => Self::Hello { version: bytes.u32(16)?, membarrier: bytes.flag(20)? },
-            2 => {
-                Self::Claim { token: bytes.u64(8)?, descriptor: bytes.u32(16)?.cast_signed() }
-            }
+            2 => Self::Claim { token: bytes.u64(8)?, descriptor: bytes.u32(16)?.cast_signed() },
             3 => Self::Release { slab: bytes.u32(16)?, slot: bytes.slot(20)? },
             _ => return None,
         })
