@@ -5,10 +5,10 @@
 //!
 //! | offset | what | written by |
 //! |---|---|---|
-//! | 0, 128 | notes of the sender and of the receiver of the ring to the second side | each its own |
+//! | 0, 128 | notes of the sender and the receiver of the ring to the second side | each its own |
 //! | 512, 640 | the same of the ring to the first side | each its own |
 //! | 1024, 1152 | the [state](word) of the first and of the second side | each its own |
-//! | 4096 | the areas of the ring to the second side, each twice as large as that before | first side |
+//! | 4096 | the areas of the ring to the second side, each twice the one before | first side |
 //! | behind | the areas of the ring to the first side | second side |
 //!
 //! A slot is zero when it is handed out. Pages that nobody has touched take no memory, so room to
