@@ -11,6 +11,7 @@ mod interface;
 mod layouts;
 mod library;
 mod passes;
+mod preload;
 mod program;
 mod progress;
 mod report;

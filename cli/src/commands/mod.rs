@@ -7,15 +7,18 @@ mod call;
 mod check;
 mod doctor;
 mod elements;
+mod exec;
 mod fmt;
 mod get;
 mod graph;
+mod node;
 mod ps;
 mod replace;
 mod resume;
 mod run;
 mod set;
 mod signal;
+mod sockets;
 mod stats;
 mod stop;
 mod table;
@@ -62,6 +65,12 @@ pub enum Command {
     Replace(replace::Arguments),
     /// End a running program
     Stop(stop::Arguments),
+    /// Run a command with its sockets accelerated
+    Exec(exec::Arguments),
+    /// Run the monitor of accelerated sockets
+    Node(node::Arguments),
+    /// List accelerated sockets, and say why others are not
+    Sockets(sockets::Arguments),
     /// Measure Freeport beside its peers
     Bench(bench::Arguments),
     /// Tell what this machine offers, and what falls back to what, and why
@@ -94,6 +103,9 @@ impl Command {
             Command::Resume(arguments) => resume::run(&arguments),
             Command::Replace(arguments) => replace::run(&arguments),
             Command::Stop(arguments) => stop::run(&arguments),
+            Command::Exec(arguments) => exec::run(&arguments),
+            Command::Node(arguments) => node::run(&arguments),
+            Command::Sockets(arguments) => sockets::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),

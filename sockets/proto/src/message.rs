@@ -17,6 +17,10 @@ pub const BYTES: usize = 48;
 /// socket: so long the kernel does not tell the peer that a process has died.
 pub const CLAIM_MILLISECONDS: u64 = 20;
 
+/// How many claims of a process may wait for an answer, and how many answers may wait to be read:
+/// twice as many. What is beyond is refused, and who reads too little is dropped.
+pub const CLAIMS_MAX: usize = 1024;
+
 /// A message in its bytes.
 pub type Bytes = [u8; BYTES];
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport node`: the monitor of accelerated sockets.
+
+use anyhow::Context;
+use clap::Args;
+use freeport_monitor::background::{self, Begun, Side};
+use freeport_monitor::{Error, Event, Location, Options, Policy, Server};
+use serde_json::json;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
+
+/// Lines that are logged at most: whoever floods the monitor must not fill a disk.
+const LINES_MAX: u64 = 10_000;
+
+/// How long another monitor that begins at the same time may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport node\n  freeport node --background --idle 600\n\n\
+                  It listens at $FREEPORT_MONITOR; else at /run/freeport/monitor.sock for root, \
+                  and for others at $XDG_RUNTIME_DIR/freeport/monitor.sock or \
+                  /tmp/freeport-UID/monitor.sock. See docs/sockets.md.")]
+pub struct Arguments {
+    /// Go on in the background, once it listens, with a log beside the socket
+    #[arg(long)]
+    background: bool,
+    /// End after so many seconds without members
+    #[arg(long, value_name = "SECONDS")]
+    idle: Option<u64>,
+    /// The rules to begin with [default: /etc/freeport/sockets.policy, if there is one]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Log one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it until it is told to stop.
+///
+/// # Errors
+/// One runs already, or there is no place for it.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let location = Location::of_environment();
+    let policy = policy(arguments.policy.as_deref())?;
+    let idle = arguments.idle.map(Duration::from_secs);
+    let options = Options { policy, idle, ..Options::default() };
+    if !arguments.background {
+        serve(&location, options, arguments.json, None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if location.connect().is_ok() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    location.prepare_folder()?;
+    // SAFETY: the command line has begun no thread.
+    match unsafe { background::detach(&location.beside("log")) }? {
+        Side::Before => Ok(ExitCode::SUCCESS),
+        Side::Background(begun) => {
+            serve(&location, options, arguments.json, Some(begun))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The rules in a file. Without a name it may be missing.
+fn policy(file: Option<&Path>) -> anyhow::Result<Policy> {
+    let default = || match env::var_os("XDG_CONFIG_HOME").filter(|it| !it.is_empty()) {
+        Some(folder) => PathBuf::from(folder).join("freeport/sockets.policy"),
+        None => "/etc/freeport/sockets.policy".into(),
+    };
+    let path = file.map_or_else(default, Path::to_owned);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if file.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error).context(path.display().to_string()),
+    };
+    Policy::parse(&text).with_context(|| path.display().to_string())
+}
+
+fn serve(
+    location: &Location,
+    options: Options,
+    json: bool,
+    begun: Option<Begun>,
+) -> anyhow::Result<()> {
+    let made = stop_signals().map_err(anyhow::Error::from).and_then(|stop| {
+        let place = location.take()?;
+        let path = place.path().display().to_string();
+        Ok((stop, Server::new(place, options)?, path))
+    });
+    let (stop, server, path) = match (made, begun) {
+        (Ok((stop, server, path)), begun) => {
+            if let Some(begun) = begun {
+                begun.well();
+            }
+            (stop, server, path)
+        }
+        (Err(error), Some(begun)) => {
+            // Another one that began at the same time is as good.
+            if matches!(error.downcast_ref(), Some(Error::Runs { .. })) && answers(location) {
+                begun.well();
+                return Ok(());
+            }
+            begun.failed(&error.to_string());
+            return Err(error);
+        }
+        (Err(error), None) => return Err(error),
+    };
+    let mut log = Log { json, lines: 0 };
+    log.line("listening", &json!({ "path": path }), &format!("listens at {path}"));
+    Ok(server.run(stop.as_fd(), &mut |event| log.event(&event))?)
+}
+
+/// Whether a monitor answers, now or soon.
+fn answers(location: &Location) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if location.connect().is_ok() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// A descriptor that can be read when the process is to end.
+fn stop_signals() -> io::Result<OwnedFd> {
+    let mut signals = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set it is given, the others read it; a descriptor that
+    // is given is nobody else's.
+    unsafe {
+        libc::sigemptyset(signals.as_mut_ptr());
+        let mut signals = signals.assume_init();
+        libc::sigaddset(&mut signals, libc::SIGINT);
+        libc::sigaddset(&mut signals, libc::SIGTERM);
+        libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        let descriptor = libc::signalfd(-1, &signals, libc::SFD_CLOEXEC);
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(descriptor))
+    }
+}
+
+/// Lines on standard error.
+struct Log {
+    json: bool,
+    lines: u64,
+}
+
+impl Log {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Dropped { pid, command, why } => {
+                let why = why.text();
+                let about = json!({"pid": pid, "command": command, "why": why});
+                self.line("dropped", &about, &format!("process {pid} ({command}) dropped: {why}"));
+            }
+            Event::TurnedAway { pid, user } => {
+                let about = json!({"pid": pid, "user": user});
+                let text = format!("process {pid} of user {user} not taken: there are too many");
+                self.line("turned away", &about, &text);
+            }
+            Event::Stopped => self.line("stopped", &json!({}), "ends: it was told to"),
+            Event::Idle => self.line("idle", &json!({}), "ends: it has had no members for long"),
+            _ => {}
+        }
+    }
+
+    fn line(&mut self, event: &str, about: &serde_json::Value, text: &str) {
+        self.lines += 1;
+        if self.lines > LINES_MAX {
+            return;
+        }
+        if self.json {
+            let mut about = about.clone();
+            about["event"] = event.into();
+            eprintln!("{about}");
+        } else {
+            eprintln!("freeport node: {text}");
+        }
+    }
+}

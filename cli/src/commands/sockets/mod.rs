@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport sockets`: what the monitor knows of connections.
+
+mod list;
+mod policy;
+mod stats;
+mod why;
+
+use clap::{Args, Subcommand};
+use freeport_monitor::{Control, Location};
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets why 4711:8\n  \
+                  freeport sockets policy allow user www-data with user root")]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Accelerated connections, and what was refused last
+    List(list::Arguments),
+    /// What the monitor has counted
+    Stats(stats::Arguments),
+    /// Why a socket is accelerated, or is not
+    Why(why::Arguments),
+    /// Which connections may be accelerated
+    Policy(policy::Arguments),
+}
+
+/// Asks the monitor.
+///
+/// # Errors
+/// None answers, or it refuses.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let control = Control::at(Location::of_environment());
+    match &arguments.what {
+        What::List(arguments) => list::run(arguments, &control)?,
+        What::Stats(arguments) => stats::run(arguments, &control)?,
+        What::Why(arguments) => why::run(arguments, &control)?,
+        What::Policy(arguments) => policy::run(arguments, &control)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

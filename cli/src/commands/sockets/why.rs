@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport sockets why`: why one socket is accelerated, or is not.
+
+use super::list;
+use anyhow::Context;
+use clap::Args;
+use freeport_monitor::{Control, Descriptor};
+use serde_json::Value;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport sockets why 4711:8")]
+pub struct Arguments {
+    /// The process and the number of the descriptor, as `freeport sockets list` has them
+    #[arg(value_name = "PID:FD")]
+    socket: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says why.
+pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
+    let numbers = arguments.socket.split_once(':');
+    let numbers = numbers.and_then(|(pid, number)| Some((pid.parse().ok()?, number.parse().ok()?)));
+    let (pid, number) = numbers.context("a socket is named as PID:FD, such as 4711:8")?;
+    let told = control.why(Descriptor { pid, number, inode: None })?;
+    if arguments.json {
+        println!("{told}");
+    } else {
+        println!("{}", shown(&told));
+    }
+    Ok(())
+}
+
+fn shown(told: &Value) -> String {
+    match told["state"].as_str() {
+        Some("accelerated") => list::shown(&told["connection"]),
+        Some("refused") => {
+            let refusal = &told["refusal"];
+            format!(
+                "in the kernel: {} ({} times, {} s ago)",
+                refusal["text"].as_str().unwrap_or("-"),
+                refusal["times"],
+                refusal["seconds_ago"],
+            )
+        }
+        _ => "in the kernel: the monitor knows nothing of it".to_owned(),
+    }
+}

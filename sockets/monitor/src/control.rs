@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What people ask a monitor, and its answers: each an object of JSON.
+//!
+//! A question is the first and only message of a connection. The answer comes in parts, and is
+//! complete when the monitor hangs up. Users see their own connections; root and the user of the
+//! monitor see all of them, and may change the rules.
+
+use crate::ledger::{EndNote, Refusal};
+use crate::monitor::{Connection, Monitor};
+use crate::slab::Words;
+use crate::{Error, Location, socket};
+use freeport_sockets_proto::slab::{flag, word};
+use serde_json::{Value, json};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+/// What a question begins with, and no message of a member does.
+pub const MARK: u8 = b'{';
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest part of an answer.
+const PART_BYTES_MAX: usize = 64 << 10;
+
+/// A monitor that can be asked.
+pub struct Control {
+    location: Location,
+}
+
+/// Which socket `why` is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Descriptor {
+    /// The process.
+    pub pid: i32,
+    /// The number of the descriptor in it.
+    pub number: i32,
+    /// The inode of the socket, if that is known.
+    pub inode: Option<u64>,
+}
+
+impl Control {
+    /// The monitor at that place. Each question makes a connection of its own.
+    pub fn at(location: Location) -> Self {
+        Self { location }
+    }
+
+    /// All connections that have a slot, and what was refused last.
+    ///
+    /// # Errors
+    /// No monitor answers.
+    pub fn list(&self) -> Result<Value, Error> {
+        self.ask(&json!({"do": "list"}))
+    }
+
+    /// The counters.
+    ///
+    /// # Errors
+    /// No monitor answers.
+    pub fn stats(&self) -> Result<Value, Error> {
+        self.ask(&json!({"do": "stats"}))
+    }
+
+    /// What the monitor knows of one socket: `state` is `accelerated`, `refused` or `unknown`.
+    ///
+    /// # Errors
+    /// No monitor answers.
+    pub fn why(&self, socket: Descriptor) -> Result<Value, Error> {
+        let Descriptor { pid, number, inode } = socket;
+        self.ask(&json!({"do": "why", "pid": pid, "descriptor": number, "inode": inode}))
+    }
+
+    /// The rules, in their order.
+    ///
+    /// # Errors
+    /// No monitor answers.
+    pub fn rules(&self) -> Result<Value, Error> {
+        self.ask(&json!({"do": "rules"}))
+    }
+
+    /// Puts a rule before the others.
+    ///
+    /// # Errors
+    /// No monitor answers, or it refuses.
+    pub fn put_rule(&self, rule: &str) -> Result<Value, Error> {
+        self.ask(&json!({"do": "put rule", "rule": rule}))
+    }
+
+    /// Takes out the rule at a place, from 1 on.
+    ///
+    /// # Errors
+    /// No monitor answers, or there is no such rule.
+    pub fn remove_rule(&self, place: usize) -> Result<Value, Error> {
+        self.ask(&json!({"do": "remove rule", "place": place}))
+    }
+
+    fn ask(&self, question: &Value) -> Result<Value, Error> {
+        let connection = self.location.connect()?;
+        let failed = |source| Error::System { what: "asking the monitor", source };
+        socket::send(connection.as_fd(), question.to_string().as_bytes(), &[]).map_err(failed)?;
+        let (mut answer, mut part) = (vec![], vec![0; PART_BYTES_MAX]);
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match socket::receive(connection.as_fd(), &mut part) {
+                Ok(message) if message.length == 0 => break,
+                Ok(message) => answer.extend_from_slice(&part[..message.length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(&connection, until).map_err(failed)?;
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let answer: Value = serde_json::from_slice(&answer).map_err(|_| Error::Answer)?;
+        match answer["error"].as_str() {
+            Some(error) => Err(Error::Refused(error.to_owned())),
+            None => Ok(answer),
+        }
+    }
+}
+
+fn wait(connection: &impl AsRawFd, until: Instant) -> io::Result<()> {
+    let left = until.saturating_duration_since(Instant::now());
+    let timeout = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+    let mut wanted = libc::pollfd { fd: connection.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor, and the structure lives as long as the call.
+    match unsafe { libc::poll(&mut wanted, 1, timeout) } {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        1.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Answers a question of a user.
+pub fn answer(monitor: &mut Monitor, question: &[u8], user: u32, now: Instant) -> String {
+    // SAFETY: the call takes nothing and cannot fail.
+    let is_trusted = user == 0 || user == unsafe { libc::geteuid() };
+    let sees = |end: &EndNote| is_trusted || end.user == user;
+    let Ok(question) = serde_json::from_slice::<Value>(question) else {
+        return error("a question is an object of JSON").to_string();
+    };
+    let answer = match question["do"].as_str() {
+        Some("list") => list(monitor, &sees, now),
+        Some("stats") => stats(monitor, now),
+        Some("why") => why(monitor, &question, &sees, now),
+        Some("rules") => rules(monitor),
+        Some("put rule" | "remove rule") if !is_trusted => {
+            error("only root and the user of the monitor change its rules")
+        }
+        Some("put rule") => put_rule(monitor, &question),
+        Some("remove rule") => remove_rule(monitor, &question),
+        _ => error("this monitor cannot do that: use the same release for both"),
+    };
+    answer.to_string()
+}
+
+fn error(what: &str) -> Value {
+    json!({ "error": what })
+}
+
+fn list(monitor: &Monitor, sees: &dyn Fn(&EndNote) -> bool, now: Instant) -> Value {
+    let mut connections = vec![];
+    for (number, slab) in &monitor.slabs {
+        for (slot, connection) in slab.used() {
+            if connection.ends.iter().any(sees) {
+                let words = slab.words(slot);
+                connections.push(told_connection(*number, slot, connection, words, now));
+            }
+        }
+    }
+    let refused = monitor.ledger.refusals().rev().filter(|it| sees(&it.end));
+    let refused: Vec<Value> = refused.map(|it| told_refusal(it, now)).collect();
+    json!({"connections": connections, "refused": refused})
+}
+
+fn told_connection(
+    slab: u32,
+    slot: u32,
+    connection: &Connection,
+    words: [Words; 2],
+    now: Instant,
+) -> Value {
+    let ends = connection.ends.iter().zip(words).map(|(end, words)| {
+        let mut told = told_end(end);
+        let flags = words.at(word::FLAGS);
+        let said = [
+            ("attached", flag::ATTACHED),
+            ("switched", flag::SWITCHED),
+            ("closed", flag::CLOSED),
+            ("declined", flag::DECLINED),
+        ];
+        for (name, bit) in said {
+            told[name] = (flags & bit != 0).into();
+        }
+        let counts = [
+            ("switched_at", word::SWITCHED_AT),
+            ("sent_bytes", word::SENT_BYTES),
+            ("sends", word::SENDS),
+            ("received_bytes", word::RECEIVED_BYTES),
+            ("receives", word::RECEIVES),
+            ("doorbells", word::DOORBELLS),
+            ("sleeps", word::SLEEPS),
+        ];
+        for (name, at) in counts {
+            told[name] = words.at(at).into();
+        }
+        told
+    });
+    let ends: Vec<Value> = ends.collect();
+    let seconds = seconds(connection.since, now);
+    json!({"transport": "shm", "slab": slab, "slot": slot, "seconds": seconds, "ends": ends})
+}
+
+fn told_end(end: &EndNote) -> Value {
+    let address = |it: Option<std::net::SocketAddr>| it.map(|it| it.to_string());
+    json!({
+        "pid": end.pid,
+        "user": end.user,
+        "command": end.command,
+        "descriptor": end.descriptor,
+        "inode": end.inode,
+        "local": address(end.local),
+        "remote": address(end.remote),
+    })
+}
+
+fn told_refusal(refusal: &Refusal, now: Instant) -> Value {
+    let mut told = told_end(&refusal.end);
+    told["reason"] = format!("{:?}", refusal.reason).into();
+    told["text"] = refusal.reason.text().into();
+    told["seconds_ago"] = seconds(refusal.at, now).into();
+    told["times"] = refusal.times.into();
+    told
+}
+
+fn seconds(since: Instant, now: Instant) -> f64 {
+    let seconds = now.saturating_duration_since(since).as_secs_f64();
+    (seconds * 1000.0).round() / 1000.0
+}
+
+fn stats(monitor: &Monitor, now: Instant) -> Value {
+    let ledger = &monitor.ledger;
+    let refused = ledger.refused.iter().map(|(why, count)| (format!("{why:?}"), (*count).into()));
+    let refused: serde_json::Map<String, Value> = refused.collect();
+    let dropped = ledger.dropped.iter().map(|(why, count)| (format!("{why:?}"), (*count).into()));
+    let dropped: serde_json::Map<String, Value> = dropped.collect();
+    let open: usize = monitor.slabs.values().map(|slab| slab.used().count()).sum();
+    let bytes: u64 = monitor.slabs.values().map(crate::slab::Slab::bytes).sum();
+    json!({
+        "pid": std::process::id(),
+        "version": freeport_sockets_proto::VERSION,
+        "seconds": seconds(monitor.begun, now),
+        "members": monitor.members(),
+        "members_ever": ledger.members,
+        "members_dropped": dropped,
+        "turned_away": ledger.turned_away,
+        "claims": ledger.claims,
+        "paired": ledger.paired,
+        "refused": refused,
+        "connections": open,
+        "slabs": monitor.slabs.len(),
+        "slabs_ever": ledger.slabs,
+        "slab_bytes": bytes,
+        "ended": {
+            "connections": ledger.ended,
+            "bytes": ledger.ended_bytes,
+            "operations": ledger.ended_operations,
+        },
+    })
+}
+
+fn why(
+    monitor: &Monitor,
+    question: &Value,
+    sees: &dyn Fn(&EndNote) -> bool,
+    now: Instant,
+) -> Value {
+    let is_it = |end: &EndNote| match question["inode"].as_u64() {
+        Some(inode) => end.inode == inode,
+        None => question["pid"] == end.pid && question["descriptor"] == end.descriptor,
+    };
+    for (number, slab) in &monitor.slabs {
+        for (slot, connection) in slab.used() {
+            if connection.ends.iter().any(|end| is_it(end) && sees(end)) {
+                let words = slab.words(slot);
+                let connection = told_connection(*number, slot, connection, words, now);
+                return json!({"state": "accelerated", "connection": connection});
+            }
+        }
+    }
+    let mut refusals = monitor.ledger.refusals().rev();
+    match refusals.find(|it| is_it(&it.end) && sees(&it.end)) {
+        Some(refusal) => json!({"state": "refused", "refusal": told_refusal(refusal, now)}),
+        None => {
+            let pid = question["pid"].as_i64();
+            let mut members = monitor.members.values();
+            let is_member = members.any(|it| Some(i64::from(it.process.pid)) == pid);
+            json!({"state": "unknown", "member": is_member})
+        }
+    }
+}
+
+fn rules(monitor: &mut Monitor) -> Value {
+    let rules: Vec<String> = monitor.policy().rules().iter().map(ToString::to_string).collect();
+    json!({ "rules": rules })
+}
+
+fn put_rule(monitor: &mut Monitor, question: &Value) -> Value {
+    let rule = question["rule"].as_str().unwrap_or_default().parse();
+    match rule.and_then(|rule| monitor.policy().put_first(rule)) {
+        Ok(()) => rules(monitor),
+        Err(wrong) => error(&wrong.to_string()),
+    }
+}
+
+fn remove_rule(monitor: &mut Monitor, question: &Value) -> Value {
+    let place = question["place"].as_u64().and_then(|it| usize::try_from(it).ok());
+    match place.and_then(|place| monitor.policy().remove(place)) {
+        Some(_) => rules(monitor),
+        None => error("there is no rule at that place; `freeport sockets policy show` has them"),
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the monitor remembers for people: how often something happened, and what was refused last.
+
+use crate::member::Departure;
+use crate::slab::Words;
+use freeport_sockets_proto::Reason;
+use freeport_sockets_proto::slab::word;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// How many refused ends are remembered.
+const REFUSED_MAX: usize = 1000;
+
+/// One end of a connection, as people want to know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndNote {
+    pub pid: i32,
+    pub user: u32,
+    pub command: String,
+    /// The number of the descriptor, as the process said.
+    pub descriptor: i32,
+    /// The inode of the socket; 0 if it is none.
+    pub inode: u64,
+    pub local: Option<SocketAddr>,
+    pub remote: Option<SocketAddr>,
+}
+
+/// An end that stays in the kernel.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub end: EndNote,
+    pub reason: Reason,
+    pub at: Instant,
+    /// How often it was refused.
+    pub times: u64,
+}
+
+/// The counters, and the last refusals.
+#[derive(Default)]
+pub struct Ledger {
+    pub members: u64,
+    pub claims: u64,
+    pub paired: u64,
+    pub slabs: u64,
+    /// Connections that were not taken, because there were too many.
+    pub turned_away: u64,
+    /// Connections whose two sides have released them, and what was said in those.
+    pub ended: u64,
+    pub ended_bytes: u64,
+    pub ended_operations: u64,
+    pub dropped: HashMap<Departure, u64>,
+    pub refused: HashMap<Reason, u64>,
+    last: VecDeque<Refusal>,
+}
+
+impl Ledger {
+    pub fn refuse(&mut self, end: EndNote, reason: Reason, now: Instant) {
+        *self.refused.entry(reason).or_default() += 1;
+        let times = self.forget(&end).map_or(1, |before| before.times + 1);
+        if self.last.len() == REFUSED_MAX {
+            self.last.pop_front();
+        }
+        self.last.push_back(Refusal { end, reason, at: now, times });
+    }
+
+    /// Forgets what was refused of an end.
+    pub fn forget(&mut self, end: &EndNote) -> Option<Refusal> {
+        // Without an inode it is known by its number only.
+        let name =
+            |it: &EndNote| (it.inode, if it.inode == 0 { (it.pid, it.descriptor) } else { (0, 0) });
+        let is_it = |it: &Refusal| name(&it.end) == name(end);
+        let at = self.last.iter().position(is_it)?;
+        self.last.remove(at)
+    }
+
+    /// The last refusals, the oldest first.
+    pub fn refusals(&self) -> impl DoubleEndedIterator<Item = &Refusal> {
+        self.last.iter()
+    }
+
+    pub fn end(&mut self, words: [Words; 2]) {
+        self.ended += 1;
+        for words in words {
+            let add = |sum: &mut u64, at| *sum = sum.saturating_add(words.at(at));
+            add(&mut self.ended_bytes, word::SENT_BYTES);
+            add(&mut self.ended_operations, word::SENDS);
+        }
+    }
+
+    pub fn drop_member(&mut self, why: Departure) {
+        *self.dropped.entry(why).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(descriptor: i32, inode: u64) -> EndNote {
+        let command = "it".to_owned();
+        EndNote { pid: 1, user: 0, command, descriptor, inode, local: None, remote: None }
+    }
+
+    #[test]
+    fn an_end_is_remembered_once_and_old_ones_are_forgotten() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        ledger.refuse(end(3, 100), Reason::PeerPlain, now);
+        ledger.refuse(end(4, 100), Reason::Policy, now);
+        ledger.refuse(end(4, 0), Reason::NotStream, now);
+        let told: Vec<_> = ledger.refusals().map(|it| (it.reason, it.times)).collect();
+        assert_eq!(told, [(Reason::Policy, 2), (Reason::NotStream, 1)]);
+        assert!(ledger.forget(&end(4, 0)).is_some() && ledger.forget(&end(3, 0)).is_none());
+        for inode in 0..2 * REFUSED_MAX as u64 {
+            ledger.refuse(end(3, 1000 + inode), Reason::PeerPlain, now);
+        }
+        assert_eq!(ledger.refusals().count(), REFUSED_MAX);
+        assert_eq!(ledger.refused[&Reason::PeerPlain], 2 * REFUSED_MAX as u64 + 1);
+    }
+}

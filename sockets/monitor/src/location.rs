@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where a monitor listens, and who may be the monitor there.
+//!
+//! A lock on a file beside the socket says that a monitor lives; the kernel lets go of it however
+//! that ends. Whoever has the lock may replace the socket. So what a killed monitor left is no
+//! obstacle, and of two that start at once only one wins.
+//!
+//! Programs show their sockets to whoever listens. So the folder has to be one in which nobody else
+//! can put a socket, and whoever connects looks at who listens.
+
+use crate::Error;
+use crate::socket::{self, PATH_MAX};
+use freeport_sockets_proto::MONITOR_VARIABLE;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::{env, mem};
+
+/// A path, at which a monitor may listen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Location {
+    path: PathBuf,
+}
+
+/// The place of a monitor that lives; free again when this goes.
+#[derive(Debug)]
+pub struct Taken {
+    socket: PathBuf,
+    lock_path: PathBuf,
+    listener: OwnedFd,
+    /// Held for as long as the place is.
+    _lock: File,
+}
+
+impl Location {
+    /// At that path, which is made one that begins at the root.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { path: std::path::absolute(&path).unwrap_or(path) }
+    }
+
+    /// `$FREEPORT_MONITOR`; else `/run/freeport/monitor.sock` for root, and for others
+    /// `$XDG_RUNTIME_DIR/freeport/monitor.sock`, else `/tmp/freeport-UID/monitor.sock`.
+    pub fn of_environment() -> Self {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let folder = || match user() {
+            0 => PathBuf::from("/run/freeport"),
+            user => set("XDG_RUNTIME_DIR")
+                .map_or_else(|| format!("/tmp/freeport-{user}").into(), |it| it.join("freeport")),
+        };
+        Self::at(set(MONITOR_VARIABLE).unwrap_or_else(|| folder().join("monitor.sock")))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Connects to the monitor there, if it is one that may be trusted: of this user, or root's.
+    ///
+    /// # Errors
+    /// Nobody listens, or a stranger.
+    pub fn connect(&self) -> Result<OwnedFd, Error> {
+        let path = || self.path.clone();
+        let none = |source| Error::NoMonitor { path: path(), source };
+        self.check_length()?;
+        let connection = socket::connect(&self.path).map_err(none)?;
+        let owner = socket::peer(connection.as_fd()).map_err(none)?.user;
+        if owner != 0 && owner != user() {
+            return Err(Error::Stranger { path: path(), owner });
+        }
+        Ok(connection)
+    }
+
+    /// Becomes the monitor: takes the place, and listens. The folder is made, if there is none.
+    ///
+    /// Any user may reach a monitor of root, if the folder lets them; that of another user is for
+    /// that user and root.
+    ///
+    /// # Errors
+    /// Another one lives, the folder is not safe, or the system refuses.
+    pub fn take(&self) -> Result<Taken, Error> {
+        self.check_length()?;
+        self.prepare_folder()?;
+        let lock_path = self.beside("lock");
+        let mut lock = match lock(&lock_path).map_err(in_file(&lock_path))? {
+            Some(lock) => lock,
+            None => {
+                let who = fs::read_to_string(&lock_path).ok();
+                let who = who.and_then(|text| text.trim().parse().ok());
+                return Err(Error::Runs { path: self.path.clone(), who });
+            }
+        };
+        lock.set_len(0).map_err(in_file(&lock_path))?;
+        write!(lock, "{}", std::process::id()).map_err(in_file(&lock_path))?;
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(in_file(&self.path)(error));
+            }
+            _ => {}
+        }
+        let mode = if user() == 0 { 0o666 } else { 0o600 };
+        let listener = socket::listen(&self.path, mode).map_err(in_file(&self.path))?;
+        Ok(Taken { socket: self.path.clone(), lock_path, listener, _lock: lock })
+    }
+
+    /// A file beside the socket.
+    pub fn beside(&self, extension: &str) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(".");
+        name.push(extension);
+        self.path.with_file_name(name)
+    }
+
+    fn check_length(&self) -> Result<(), Error> {
+        if self.path.as_os_str().as_bytes().len() > PATH_MAX {
+            return Err(Error::PathLength { path: self.path.clone(), most: PATH_MAX });
+        }
+        Ok(())
+    }
+
+    /// Makes the folder if there is none, and looks whether others could put something there.
+    ///
+    /// # Errors
+    /// It cannot be made, or others can write to it.
+    pub fn prepare_folder(&self) -> Result<(), Error> {
+        let Some(folder) = self.path.parent().filter(|it| !it.as_os_str().is_empty()) else {
+            return Ok(());
+        };
+        let is_root = user() == 0;
+        if !folder.exists() {
+            let mode = if is_root { 0o755 } else { 0o700 };
+            let made = fs::DirBuilder::new().recursive(true).mode(mode).create(folder);
+            made.map_err(in_file(folder))?;
+        }
+        let found = fs::metadata(folder).map_err(in_file(folder))?;
+        let (owner, mode) = (found.uid(), found.mode() & 0o7777);
+        // In a folder that all may write to nobody can replace a socket, if it is sticky.
+        let is_alone = mode & 0o022 == 0 || mode & libc::S_ISVTX != 0;
+        if !is_alone || (owner != user() && owner != 0) {
+            return Err(Error::NotAlone { path: folder.to_owned(), owner, mode });
+        }
+        // Programs that give up being root still find the monitor there.
+        if is_root && owner == 0 && folder == Path::new("/run/freeport") {
+            let reached = fs::Permissions::from_mode(mode | 0o011);
+            fs::set_permissions(folder, reached).map_err(in_file(folder))?;
+        }
+        Ok(())
+    }
+}
+
+impl Taken {
+    /// What to accept connections from.
+    pub fn listener(&self) -> &OwnedFd {
+        &self.listener
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // Nobody can be told if they stay; the next monitor replaces them.
+        let _ = fs::remove_file(&self.socket);
+        let _ = fs::remove_file(&self.lock_path);
+    }
+}
+
+fn in_file(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    |source| Error::File { path, source }
+}
+
+/// The file with its lock; none if another process has that.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
+        // SAFETY: the descriptor is open for the length of the call.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        }
+        // Whoever had the place may have removed the file between the two calls.
+        let (ours, there) = (file.metadata()?, fs::metadata(path));
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+            return Ok(Some(file));
+        }
+        mem::drop(file);
+    }
+}
+
+fn user() -> u32 {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_taken_once_and_free_again_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::at(folder.path().join("deep/monitor.sock"));
+        assert!(matches!(location.connect(), Err(Error::NoMonitor { .. })));
+        let taken = location.take().unwrap();
+        location.connect().unwrap();
+        let error = location.take().unwrap_err().to_string();
+        assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
+        drop(taken);
+        assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 0);
+        location.take().unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_monitor_left_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::at(folder.path().join("monitor.sock"));
+        mem::drop(socket::listen(location.path(), 0o600).unwrap());
+        fs::write(location.beside("lock"), "4194305").unwrap();
+        let _taken = location.take().unwrap();
+        location.connect().unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_and_a_path_too_long_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::at(folder.path().join("monitor.sock"));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = location.take().unwrap_err().to_string();
+        assert!(error.contains("with mode 777; make it yours"), "{error}");
+        let long = Location::at(folder.path().join("x".repeat(PATH_MAX)));
+        assert!(matches!(long.take(), Err(Error::PathLength { .. })));
+        assert!(matches!(long.connect(), Err(Error::PathLength { .. })));
+    }
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which connections may be accelerated: rules, of which the first that fits decides.
+//!
+//! A rule is a line: `allow` or `deny`, then what one end has to be, and perhaps `with` and what
+//! the other has to be: `allow user 33 with user 0`, `deny port 22`, `deny any`. An end that has
+//! several conditions has to fulfil all of them. Where no rule fits, two processes of one user may,
+//! and others not. Root is no exception: who gave up being root did so to be kept apart from it.
+
+use crate::Error;
+use crate::process::Process;
+use freeport_sockets_proto::Reason;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::str::{FromStr, SplitWhitespace};
+
+/// Most rules, and the longest, in bytes.
+const RULES_MAX: usize = 1000;
+const RULE_BYTES_MAX: usize = 1000;
+
+/// The rules.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Policy {
+    rules: Vec<Rule>,
+}
+
+/// What is done with a connection that a rule fits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// It is accelerated.
+    Allow,
+    /// It stays in the kernel.
+    Deny,
+}
+
+/// A rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rule {
+    decision: Decision,
+    ends: [Vec<Condition>; 2],
+}
+
+/// What an end has to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Condition {
+    User(u32),
+    Net(u64),
+    Cgroup(String),
+    Address { address: IpAddr, bits: u8 },
+    Port(RangeInclusive<u16>),
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy)]
+pub struct Party<'a> {
+    /// Whose it is.
+    pub process: &'a Process,
+    /// Its address.
+    pub address: SocketAddr,
+}
+
+impl Policy {
+    /// Reads rules, one a line; empty lines and those that begin with `#` say nothing.
+    ///
+    /// # Errors
+    /// A line that is no rule, or too many.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut policy = Self::default();
+        for line in lines {
+            policy.check_room()?;
+            policy.rules.push(line.parse()?);
+        }
+        Ok(policy)
+    }
+
+    /// Puts a rule before all others.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn put_first(&mut self, rule: Rule) -> Result<(), Error> {
+        self.check_room()?;
+        self.rules.insert(0, rule);
+        Ok(())
+    }
+
+    /// Takes out the rule at a place, from 1 on.
+    pub fn remove(&mut self, place: usize) -> Option<Rule> {
+        let at = place.checked_sub(1)?;
+        (at < self.rules.len()).then(|| self.rules.remove(at))
+    }
+
+    /// The rules, the first first.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Whether the connection between two ends may be accelerated.
+    pub fn decide(&self, ends: [Party<'_>; 2]) -> Result<(), Reason> {
+        match self.rules.iter().find(|rule| rule.fits(ends)).map(|rule| rule.decision) {
+            Some(Decision::Allow) => Ok(()),
+            Some(Decision::Deny) => Err(Reason::Policy),
+            None if ends[0].process.user == ends[1].process.user => Ok(()),
+            None => Err(Reason::OtherUser),
+        }
+    }
+
+    fn check_room(&self) -> Result<(), Error> {
+        let what = format!("a monitor has at most {RULES_MAX} rules");
+        if self.rules.len() < RULES_MAX { Ok(()) } else { Err(Error::Refused(what)) }
+    }
+}
+
+impl Rule {
+    fn fits(&self, [one, other]: [Party<'_>; 2]) -> bool {
+        let fits = |one, other| {
+            self.ends[0].iter().all(|it| it.holds(one))
+                && self.ends[1].iter().all(|it| it.holds(other))
+        };
+        fits(one, other) || fits(other, one)
+    }
+}
+
+impl Condition {
+    fn holds(&self, end: Party<'_>) -> bool {
+        let process = end.process;
+        match self {
+            Self::User(user) => process.user == *user,
+            Self::Net(net) => process.net == *net,
+            Self::Cgroup(path) => {
+                let below = process.cgroup.strip_prefix(path.as_str());
+                below.is_some_and(|rest| {
+                    rest.is_empty() || rest.starts_with('/') || path.ends_with('/')
+                })
+            }
+            Self::Address { address, bits } => is_inside(end.address.ip(), *address, *bits),
+            Self::Port(ports) => ports.contains(&end.address.port()),
+        }
+    }
+
+    /// The condition of that name, from the words behind it.
+    fn parse(name: &str, words: &mut SplitWhitespace<'_>) -> Result<Self, String> {
+        const NAMES: &str = "`any`, `user`, `net`, `cgroup`, `address` or `port`";
+        if !["user", "net", "cgroup", "address", "port"].contains(&name) {
+            return Err(format!("`{name}` where {NAMES} is expected"));
+        }
+        let value = words.next().ok_or_else(|| format!("there is nothing behind `{name}`"))?;
+        let wrong = |expected: &str| format!("`{value}` where {expected} is expected");
+        match name {
+            "user" => user_of(value).map(Self::User).ok_or_else(|| wrong("a user")),
+            "net" => {
+                let inode = value.strip_prefix("net:[").and_then(|it| it.strip_suffix(']'));
+                let inode = inode.unwrap_or(value).parse();
+                inode.map(Self::Net).map_err(|_| wrong("the inode of a network namespace"))
+            }
+            "cgroup" if value.starts_with('/') => Ok(Self::Cgroup(value.to_owned())),
+            "cgroup" => Err(wrong("the path of a control group, from `/` on,")),
+            "address" => network(value).ok_or_else(|| wrong("an address, or 10.0.0.0/8,")),
+            _ => ports(value).map(Self::Port).ok_or_else(|| wrong("a port, or 8000-8999,")),
+        }
+    }
+}
+
+/// A user by name or number. Names are those of `/etc/passwd`.
+fn user_of(value: &str) -> Option<u32> {
+    value.parse().ok().or_else(|| {
+        let users = std::fs::read_to_string("/etc/passwd").ok()?;
+        let line = users.lines().find(|line| line.split(':').next() == Some(value))?;
+        line.split(':').nth(2)?.parse().ok()
+    })
+}
+
+fn network(value: &str) -> Option<Condition> {
+    let (address, bits) = match value.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (value, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
+    (bits <= most).then_some(Condition::Address { address, bits })
+}
+
+fn ports(value: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = value.split_once('-').unwrap_or((value, value));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last).then_some(first..=last)
+}
+
+/// Whether the first bits of two addresses are the same.
+fn is_inside(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    let (one, other, length) = match (address, network) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            (u128::from(one.to_bits()), u128::from(other.to_bits()), 32)
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits(), other.to_bits(), 128),
+        _ => return false,
+    };
+    bits == 0 || (one ^ other) >> (length - u32::from(bits)) == 0
+}
+
+impl FromStr for Rule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |what: String| {
+            let rule = text.chars().take(100).collect();
+            Error::Rule { rule, what: format!("{what}; see docs/sockets.md") }
+        };
+        if text.len() > RULE_BYTES_MAX {
+            return Err(wrong(format!("longer than {RULE_BYTES_MAX} bytes")));
+        }
+        let mut words = text.split_whitespace();
+        let decision = match words.next() {
+            Some("allow") => Decision::Allow,
+            Some("deny") => Decision::Deny,
+            _ => return Err(wrong("a rule begins with `allow` or `deny`".to_owned())),
+        };
+        let mut ends = [None, None];
+        let mut at = 0;
+        while let Some(word) = words.next() {
+            let end: &mut Option<Vec<Condition>> = &mut ends[at];
+            match word {
+                "with" if at == 0 && end.is_some() => at = 1,
+                "any" if end.is_none() => *end = Some(vec![]),
+                word => {
+                    let condition = Condition::parse(word, &mut words).map_err(wrong)?;
+                    end.get_or_insert_default().push(condition);
+                }
+            }
+        }
+        match (ends, at) {
+            ([Some(one), Some(other)], _) => Ok(Self { decision, ends: [one, other] }),
+            ([Some(one), None], 0) => Ok(Self { decision, ends: [one, vec![]] }),
+            _ => Err(wrong("it does not say what an end has to be; `any` is any".to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decision = match self.decision {
+            Decision::Allow => "allow",
+            Decision::Deny => "deny",
+        };
+        let [one, other] = &self.ends;
+        write!(out, "{decision}{}", Shown(one))?;
+        if other.is_empty() { Ok(()) } else { write!(out, " with{}", Shown(other)) }
+    }
+}
+
+/// Conditions of an end, each with a space before it.
+struct Shown<'a>(&'a [Condition]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return out.write_str(" any");
+        }
+        self.0.iter().try_for_each(|condition| match condition {
+            Condition::User(user) => write!(out, " user {user}"),
+            Condition::Net(net) => write!(out, " net {net}"),
+            Condition::Cgroup(path) => write!(out, " cgroup {path}"),
+            Condition::Address { address, bits } => write!(out, " address {address}/{bits}"),
+            Condition::Port(ports) if ports.start() == ports.end() => {
+                write!(out, " port {}", ports.start())
+            }
+            Condition::Port(ports) => write!(out, " port {}-{}", ports.start(), ports.end()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(user: u32, cgroup: &str) -> Process {
+        let (command, cgroup) = ("it".to_owned(), cgroup.to_owned());
+        Process { pid: 1, user, command, net: 4026531840, cgroup }
+    }
+
+    /// What is decided of a connection from a client, of user 33 in `/web/one`, to a server of
+    /// root with that port.
+    fn decided(rules: &str, to: &str) -> Result<(), Reason> {
+        let (client, server) = (process(33, "/web/one"), process(0, "/"));
+        let policy = Policy::parse(rules).unwrap();
+        let client = Party { process: &client, address: "10.1.2.3:40000".parse().unwrap() };
+        let server = Party { process: &server, address: to.parse().unwrap() };
+        let there = policy.decide([client, server]);
+        assert_eq!(there, policy.decide([server, client]), "either end may come first");
+        there
+    }
+
+    #[test]
+    fn without_a_rule_users_keep_to_themselves() {
+        let (one, other) = (process(33, ""), process(0, ""));
+        let address = "127.0.0.1:1".parse().unwrap();
+        let [one, other] = [&one, &other].map(|process| Party { process, address });
+        assert_eq!(Policy::default().decide([one, one]), Ok(()));
+        assert_eq!(Policy::default().decide([one, other]), Err(Reason::OtherUser));
+        let deny = Policy::parse("deny any").unwrap();
+        assert_eq!(deny.decide([one, one]), Err(Reason::Policy));
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let (web, other) = ("10.0.0.1:80", Err(Reason::OtherUser));
+        assert_eq!(decided("allow any", web), Ok(()));
+        assert_eq!(decided("deny port 80\nallow any", web), Err(Reason::Policy));
+        assert_eq!(decided("deny port 80\nallow any", "10.0.0.1:81"), Ok(()));
+        assert_eq!(decided("allow user 33 with user 0", web), Ok(()));
+        assert_eq!(decided("allow user 33 with user 1", web), other);
+        assert_eq!(decided("allow user 33 user 0", web), other, "no end has two users");
+        assert_eq!(decided("allow user 0 port 40000", web), other, "that is the other end");
+        assert_eq!(decided("allow user 0 port 80-90", web), Ok(()));
+        assert_eq!(decided("allow net 4026531840 with cgroup /web", web), Ok(()));
+        assert_eq!(decided("allow cgroup /we", web), other);
+        assert_eq!(decided("allow address 10.1.0.0/16", web), Ok(()));
+        assert_eq!(decided("allow address 10.2.0.0/16", web), other);
+        assert_eq!(decided("# none\n\n allow address 0.0.0.0/0", web), Ok(()));
+        assert_eq!(decided("allow address ::/0", web), other);
+        assert_eq!(decided("allow address ::/0", "[fe80::1]:80"), Ok(()));
+    }
+
+    #[test]
+    fn a_rule_is_printed_as_it_is_read() {
+        for rule in [
+            "allow any",
+            "deny any with user 12",
+            "allow user 33 cgroup /web with net 7 address 10.0.0.0/8 port 1-9",
+            "deny port 22",
+        ] {
+            assert_eq!(rule.parse::<Rule>().unwrap().to_string(), rule);
+        }
+        let rule: Rule = "allow user root net net:[12] address ::1".parse().unwrap();
+        assert_eq!(rule.to_string(), "allow user 0 net 12 address ::1/128");
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused_with_the_reason() {
+        for (rule, what) in [
+            ("", "begins with `allow`"),
+            ("permit any", "begins with `allow`"),
+            ("allow", "does not say what an end"),
+            ("allow with any", "`with` where `any`"),
+            ("allow any with", "does not say what an end"),
+            ("allow any with any with any", "`with` where"),
+            ("allow port", "nothing behind `port`"),
+            ("allow port 9-8", "`9-8` where a port"),
+            ("allow port 65536", "`65536` where a port"),
+            ("allow user no-such-user", "where a user"),
+            ("allow address 10.0.0.0/33", "where an address"),
+            ("allow cgroup web", "from `/` on"),
+        ] {
+            let error = rule.parse::<Rule>().unwrap_err().to_string();
+            assert!(error.contains(what), "{rule}: {error}");
+        }
+        assert!("allow any ".repeat(200).parse::<Rule>().is_err());
+        assert!(Policy::parse(&"deny any\n".repeat(RULES_MAX + 1)).is_err());
+    }
+}

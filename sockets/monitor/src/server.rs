@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The monitor on its socket: one thread, which waits for all that is connected at once.
+//!
+//! Nothing here waits for a single one: each gets a few messages' worth of time in its turn, and
+//! what it does not read stays in its outbox, which is bounded.
+
+use crate::control;
+use crate::member::{Departure, MemberId};
+use crate::monitor::{Limits, Monitor};
+use crate::policy::Policy;
+use crate::process::Process;
+use crate::socket::{self, Peer};
+use crate::{Error, Taken};
+use freeport_sockets_proto::message::CLAIM_MILLISECONDS;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Messages that are read of one before it is the others' turn.
+const MESSAGES_A_TURN: usize = 32;
+/// Longest message.
+const MESSAGE_BYTES_MAX: usize = 4096;
+/// How long a connection may stay without its first message, or without reading an answer.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How many may be connected without being members.
+const STRANGERS_MAX: usize = 64;
+/// How many bytes of an answer to people are sent at once.
+const PART_BYTES: usize = 32 << 10;
+/// Events of one look.
+const EVENTS: usize = 64;
+
+const LISTENER: u64 = 0;
+const STOP: u64 = 1;
+
+/// How a monitor runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The rules it begins with.
+    pub policy: Policy,
+    /// How long a claim waits for the other end.
+    pub hold: Duration,
+    /// It ends when it has had no members for so long.
+    pub idle: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let hold = Duration::from_millis(CLAIM_MILLISECONDS);
+        Self { policy: Policy::default(), hold, idle: None }
+    }
+}
+
+/// Something that whoever runs the monitor may want to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A member was dropped.
+    Dropped {
+        /// Its process.
+        pid: i32,
+        /// What it is called.
+        command: String,
+        /// Why.
+        why: Departure,
+    },
+    /// A connection was not taken: there are too many.
+    TurnedAway {
+        /// Who wanted it.
+        pid: i32,
+        /// Of which user.
+        user: u32,
+    },
+    /// It ends, because it was told to.
+    Stopped,
+    /// It ends, because it had no members for long.
+    Idle,
+}
+
+/// A monitor that listens.
+pub struct Server {
+    monitor: Monitor,
+    place: Taken,
+    idle: Option<Duration>,
+    epoll: OwnedFd,
+    connections: HashMap<u64, Connection>,
+    next: u64,
+    /// Since when there has been no member.
+    empty_since: Instant,
+    /// New connections are not looked at before, because there was no descriptor for one.
+    accept_at: Option<Instant>,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    peer: Peer,
+    since: Instant,
+    role: Role,
+    /// Whether the kernel tells when there is room to write.
+    wants_room: bool,
+}
+
+enum Role {
+    /// Has said nothing yet.
+    Stranger,
+    Member,
+    /// Asked something, and gets the answer in parts.
+    Asker(VecDeque<Vec<u8>>),
+}
+
+impl Server {
+    /// Makes one for a place that was taken.
+    ///
+    /// # Errors
+    /// The kernel is too old, or has no descriptors.
+    pub fn new(place: Taken, options: Options) -> Result<Self, Error> {
+        let now = Instant::now();
+        let limits = Limits::for_descriptors(raise_descriptors());
+        let limits = Limits { hold: options.hold, ..limits };
+        // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
+        let epoll = unsafe {
+            let descriptor = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+            if descriptor < 0 {
+                return Err(Error::system("epoll_create1"));
+            }
+            OwnedFd::from_raw_fd(descriptor)
+        };
+        let server = Self {
+            monitor: Monitor::new(options.policy, limits, now)?,
+            place,
+            idle: options.idle,
+            epoll,
+            connections: HashMap::new(),
+            next: 2,
+            empty_since: now,
+            accept_at: None,
+        };
+        server.watch(server.place.listener().as_fd(), LISTENER, libc::EPOLLIN, true)?;
+        Ok(server)
+    }
+
+    /// Serves until `stop` can be read, or until it has been idle for long.
+    ///
+    /// # Errors
+    /// The system refuses to wait.
+    pub fn run(mut self, stop: BorrowedFd<'_>, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
+        self.watch(stop, STOP, libc::EPOLLIN, true)?;
+        loop {
+            let ready = self.wait()?;
+            let now = Instant::now();
+            for (token, events) in ready {
+                match token {
+                    STOP => {
+                        tell(Event::Stopped);
+                        return Ok(());
+                    }
+                    LISTENER => self.accept(now, tell),
+                    id => self.serve(id, events, now, tell),
+                }
+            }
+            self.monitor.expire(now);
+            self.deliver(tell);
+            self.drop_silent(now);
+            if self.accept_at.is_some_and(|at| at <= now) {
+                self.accept_at = None;
+                self.watch(self.place.listener().as_fd(), LISTENER, libc::EPOLLIN, false)?;
+            }
+            if self.monitor.members() > 0 {
+                self.empty_since = now;
+            } else if self.idle.is_some_and(|idle| now - self.empty_since >= idle) {
+                tell(Event::Idle);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until something happens, or until something has to be done.
+    fn wait(&self) -> Result<Vec<(u64, u32)>, Error> {
+        let strangers = self.connections.values().filter(|it| !it.is_member());
+        let silent = strangers.map(|it| it.since + SILENCE).min();
+        let idle = self.idle.filter(|_| self.monitor.members() == 0);
+        let idle = idle.map(|idle| self.empty_since + idle);
+        let next = [self.monitor.deadline(), silent, idle, self.accept_at];
+        let timeout = next.into_iter().flatten().min().map_or(-1, |at| {
+            let left = at.saturating_duration_since(Instant::now());
+            // Rounded up, so that it has passed then.
+            i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
+        });
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        // SAFETY: room for as many events.
+        let count = unsafe {
+            let epoll = self.epoll.as_raw_fd();
+            libc::epoll_wait(epoll, events.as_mut_ptr(), EVENTS as i32, timeout)
+        };
+        match usize::try_from(count) {
+            Ok(count) => Ok(events[..count].iter().map(|it| (it.u64, it.events)).collect()),
+            Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(vec![]),
+            Err(_) => Err(Error::system("epoll_wait")),
+        }
+    }
+
+    fn watch(
+        &self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        events: i32,
+        is_new: bool,
+    ) -> Result<(), Error> {
+        let mut event = libc::epoll_event { events: events as u32, u64: token };
+        let what = if is_new { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_MOD };
+        // SAFETY: both descriptors are open, and the event lives as long as the call.
+        let result = unsafe {
+            libc::epoll_ctl(self.epoll.as_raw_fd(), what, socket.as_raw_fd(), &mut event)
+        };
+        if result == 0 { Ok(()) } else { Err(Error::system("epoll_ctl")) }
+    }
+
+    /// Takes who wants to connect.
+    fn accept(&mut self, now: Instant, tell: &mut dyn FnMut(Event)) {
+        for _ in 0..MESSAGES_A_TURN {
+            let socket = match socket::accept(self.place.listener().as_fd()) {
+                Ok(socket) => socket,
+                Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => continue,
+                Err(error) => {
+                    // Without a descriptor for it, it would be told again and again.
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        let listener = self.place.listener().as_fd();
+                        let _ = self.watch(listener, LISTENER, 0, false);
+                        self.accept_at = Some(now + Duration::from_millis(100));
+                    }
+                    return;
+                }
+            };
+            let Ok(peer) = socket::peer(socket.as_fd()) else { continue };
+            if !self.has_room(peer.user) {
+                self.monitor.ledger.turned_away += 1;
+                tell(Event::TurnedAway { pid: peer.pid, user: peer.user });
+                continue;
+            }
+            // Whoever looks whether there is a monitor may be about to begin a program.
+            self.empty_since = now;
+            let id = self.next;
+            self.next += 1;
+            let events = libc::EPOLLIN | libc::EPOLLRDHUP;
+            if self.watch(socket.as_fd(), id, events, true).is_ok() {
+                let role = Role::Stranger;
+                let connection = Connection { socket, peer, since: now, role, wants_room: false };
+                self.connections.insert(id, connection);
+            }
+        }
+    }
+
+    fn has_room(&self, user: u32) -> bool {
+        let limits = self.monitor.limits();
+        let mine = self.connections.values().filter(|it| it.peer.user == user);
+        let strangers = self.connections.values().filter(|it| !it.is_member());
+        self.connections.len() < limits.members
+            && mine.count() < limits.members_of_user
+            && strangers.count() < STRANGERS_MAX
+    }
+
+    /// Something happened on a connection.
+    fn serve(&mut self, id: u64, events: u32, now: Instant, tell: &mut dyn FnMut(Event)) {
+        if events & libc::EPOLLOUT as u32 != 0 {
+            self.write(id);
+        }
+        if events & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 == 0
+        {
+            return;
+        }
+        let mut buffer = [0; MESSAGE_BYTES_MAX];
+        for _ in 0..MESSAGES_A_TURN {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            let message = match socket::receive(connection.socket.as_fd(), &mut buffer) {
+                Ok(message) if message.length > 0 => message,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(_) | Err(_) => return self.hang_up(id),
+            };
+            let bytes = buffer.get(..message.length).filter(|_| !message.is_cut);
+            if matches!(connection.role, Role::Stranger) && buffer[0] == control::MARK {
+                self.answer(id, bytes.unwrap_or_default(), now);
+                continue;
+            }
+            match connection.role {
+                Role::Stranger => {
+                    connection.role = Role::Member;
+                    let process = Process::of(connection.peer);
+                    self.monitor.join(MemberId(id), process, now);
+                }
+                Role::Member => {}
+                Role::Asker(_) => return self.hang_up(id),
+            }
+            let bytes = bytes.unwrap_or_default();
+            if let Err(why) = self.monitor.take(MemberId(id), bytes, message.descriptors, now) {
+                return self.drop_member(id, why, tell);
+            }
+        }
+    }
+
+    /// Answers a question, and writes as much of the answer as there is room for.
+    fn answer(&mut self, id: u64, question: &[u8], now: Instant) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let text = control::answer(&mut self.monitor, question, connection.peer.user, now);
+        let parts = text.as_bytes().chunks(PART_BYTES).map(<[u8]>::to_vec);
+        connection.role = Role::Asker(parts.collect());
+        connection.since = now;
+        self.write(id);
+    }
+
+    /// Sends to those for which there is something.
+    fn deliver(&mut self, tell: &mut dyn FnMut(Event)) {
+        let spoken: BTreeSet<MemberId> = self.monitor.spoken().into_iter().collect();
+        for MemberId(id) in spoken {
+            self.write(id);
+        }
+        for (MemberId(id), why) in self.monitor.departing() {
+            self.drop_member(id, why, tell);
+        }
+    }
+
+    /// Writes what there is room for, and waits for room if there is more.
+    fn write(&mut self, id: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let written = match &mut connection.role {
+            Role::Stranger => return,
+            Role::Member => {
+                let Some(outbox) = self.monitor.outbox(MemberId(id)) else { return };
+                write_all(connection.socket.as_fd(), outbox, |socket, message| {
+                    let slab: Vec<_> = message.slab.iter().map(|file| file.as_fd()).collect();
+                    socket::send(socket, &message.bytes, &slab)
+                })
+            }
+            Role::Asker(parts) => write_all(connection.socket.as_fd(), parts, |socket, part| {
+                socket::send(socket, part, &[])
+            }),
+        };
+        let is_done = match written {
+            Ok(is_done) => is_done,
+            Err(_) => return self.hang_up(id),
+        };
+        if is_done && matches!(connection.role, Role::Asker(_)) {
+            return self.hang_up(id);
+        }
+        if connection.wants_room == is_done {
+            connection.wants_room = !is_done;
+            let room = if is_done { 0 } else { libc::EPOLLOUT };
+            let events = libc::EPOLLIN | libc::EPOLLRDHUP | room;
+            let connection = &self.connections[&id];
+            if self.watch(connection.socket.as_fd(), id, events, false).is_err() {
+                self.hang_up(id);
+            }
+        }
+    }
+
+    fn drop_member(&mut self, id: u64, why: Departure, tell: &mut dyn FnMut(Event)) {
+        let Some(member) = self.monitor.members.get(&MemberId(id)) else { return };
+        let (pid, command) = (member.process.pid, member.process.command.clone());
+        tell(Event::Dropped { pid, command, why });
+        self.monitor.drop_member(MemberId(id), why);
+        self.connections.remove(&id);
+    }
+
+    /// A connection ends; if it is a member's, the member is gone.
+    fn hang_up(&mut self, id: u64) {
+        self.monitor.leave(MemberId(id));
+        self.connections.remove(&id);
+    }
+
+    /// Ends the connections of those that neither say nor read anything.
+    fn drop_silent(&mut self, now: Instant) {
+        self.connections.retain(|_, it| it.is_member() || now - it.since < SILENCE);
+    }
+}
+
+impl Connection {
+    fn is_member(&self) -> bool {
+        matches!(self.role, Role::Member)
+    }
+}
+
+/// Sends until all is sent, which is true then, or until there is no room.
+fn write_all<T>(
+    socket: BorrowedFd<'_>,
+    queue: &mut VecDeque<T>,
+    send: impl Fn(BorrowedFd<'_>, &T) -> io::Result<()>,
+) -> io::Result<bool> {
+    while let Some(first) = queue.front() {
+        match send(socket, first) {
+            Ok(()) => drop(queue.pop_front()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+/// Allows this process as many descriptors as it may have, and gives their number.
+fn raise_descriptors() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
+    // SAFETY: the kernel fills the structure, and reads it.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
+            limit = raised;
+        }
+    }
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A slab as its maker sees it: who has which slot, and what is in the words for people.
+
+use crate::Error;
+use crate::member::MemberId;
+use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOT_BYTES, SLOTS, Side};
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+
+/// What a slab is sealed against: who touches a page that was cut off is killed.
+const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+/// The words of a side's state.
+const WORDS: usize = 8;
+
+/// Shared memory of two members.
+pub struct Slab<T> {
+    file: Arc<File>,
+    /// The first side, and the second.
+    members: [MemberId; 2],
+    /// Whether they are still there.
+    present: [bool; 2],
+    slots: Vec<Option<Slot<T>>>,
+    /// Whether a slot could not be made zero. No more are handed out then.
+    is_spoiled: bool,
+}
+
+/// A slot that was handed out.
+struct Slot<T> {
+    held: [bool; 2],
+    /// What the monitor knows of the connection.
+    about: T,
+}
+
+/// What a side says in its slot, for people: nothing is decided by it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Words([u64; WORDS]);
+
+impl Words {
+    /// The one at an offset of [`slab::word`].
+    pub fn at(self, offset: usize) -> u64 {
+        self.0.get(offset / 8).copied().unwrap_or_default()
+    }
+}
+
+/// What becomes of a slot that a side has released.
+pub enum Released<T> {
+    /// It did not have it.
+    NotHeld,
+    /// The other side still has it.
+    HalfHeld,
+    /// Nobody has it: this was known of the connection, and this was said in it.
+    Free(T, [Words; 2]),
+}
+
+impl<T> Slab<T> {
+    /// Makes one, of zeroes.
+    ///
+    /// # Errors
+    /// No memory, or no descriptor.
+    pub fn new(members: [MemberId; 2]) -> Result<Self, Error> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: a name that ends with zero.
+        let descriptor = unsafe { libc::memfd_create(c"freeport-slab".as_ptr(), flags) };
+        if descriptor < 0 {
+            return Err(Error::system("memfd_create"));
+        }
+        // SAFETY: just opened, and nobody else's.
+        let file = unsafe { File::from_raw_fd(descriptor) };
+        let sized = file.set_len(SLAB_BYTES as u64);
+        sized.map_err(|source| Error::System { what: "the size of a slab", source })?;
+        // SAFETY: no memory is passed.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } != 0 {
+            return Err(Error::system("F_ADD_SEALS"));
+        }
+        let slots = (0..SLOTS).map(|_| None).collect();
+        Ok(Self { file: Arc::new(file), members, present: [true; 2], slots, is_spoiled: false })
+    }
+
+    /// What is handed to both members.
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// The members that it was made for, the first side first.
+    pub fn members(&self) -> [MemberId; 2] {
+        self.members
+    }
+
+    /// Which side a member is.
+    pub fn side(&self, member: MemberId) -> Option<Side> {
+        match self.members.iter().position(|it| *it == member)? {
+            0 => Some(Side::First),
+            _ => Some(Side::Second),
+        }
+    }
+
+    /// A slot that nobody has, for a connection; both sides have it then.
+    pub fn hand_out(&mut self, about: T) -> Result<u32, T> {
+        let mut numbered = (0..SLOTS).zip(&mut self.slots);
+        match numbered.find(|(_, slot)| slot.is_none()) {
+            Some((number, slot)) if !self.is_spoiled => {
+                *slot = Some(Slot { held: self.present, about });
+                Ok(number)
+            }
+            _ => Err(about),
+        }
+    }
+
+    /// A side has no more to do with a slot.
+    pub fn release(&mut self, side: Side, number: u32) -> Released<T> {
+        let place = self.slots.get_mut(number as usize);
+        let Some(slot) = place.and_then(Option::as_mut) else { return Released::NotHeld };
+        if !std::mem::take(&mut slot.held[side as usize]) {
+            return Released::NotHeld;
+        }
+        if slot.held != [false; 2] {
+            return Released::HalfHeld;
+        }
+        let words = self.words(number);
+        let slot = self.slots[number as usize].take();
+        self.is_spoiled |= !self.make_zero(number);
+        slot.map_or(Released::NotHeld, |slot| Released::Free(slot.about, words))
+    }
+
+    /// A side is gone, and with it all that it had.
+    pub fn leave(&mut self, side: Side) -> Vec<(T, [Words; 2])> {
+        self.present[side as usize] = false;
+        let free = (0..SLOTS).filter_map(|number| match self.release(side, number) {
+            Released::Free(about, words) => Some((about, words)),
+            Released::NotHeld | Released::HalfHeld => None,
+        });
+        free.collect()
+    }
+
+    /// Whether nobody will ever use it again.
+    pub fn is_over(&self) -> bool {
+        self.present != [true; 2] && self.slots.iter().all(Option::is_none)
+    }
+
+    /// Those that are used, and what is known of them.
+    pub fn used(&self) -> impl Iterator<Item = (u32, &T)> {
+        let numbered = (0..SLOTS).zip(&self.slots);
+        numbered.filter_map(|(number, slot)| Some((number, &slot.as_ref()?.about)))
+    }
+
+    /// What both sides say in a slot.
+    pub fn words(&self, number: u32) -> [Words; 2] {
+        [Side::First, Side::Second].map(|side| {
+            let mut bytes = [0; 8 * WORDS];
+            let at = number as usize * SLOT_BYTES + slab::state(side);
+            // What cannot be read is told as zero: it is for people.
+            let _ = self.file.read_exact_at(&mut bytes, at as u64);
+            let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
+            Words(std::array::from_fn(word))
+        })
+    }
+
+    /// The memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        self.file.metadata().map_or(0, |it| 512 * it.blocks())
+    }
+
+    /// Gives the pages of a slot back: they are zero then.
+    fn make_zero(&self, number: u32) -> bool {
+        let (at, length) = (number as usize * SLOT_BYTES, SLOT_BYTES);
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: no memory is passed.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at as i64, length as i64) == 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMBERS: [MemberId; 2] = [MemberId(1), MemberId(2)];
+
+    #[test]
+    fn a_slot_is_zero_and_free_once_both_have_released_it() {
+        let mut slab = Slab::new(MEMBERS).unwrap();
+        assert_eq!(slab.hand_out("a"), Ok(0));
+        assert_eq!(slab.hand_out("b"), Ok(1));
+        let state = slab::state(Side::Second) + slab::word::SENDS;
+        slab.file.write_all_at(&7_u64.to_ne_bytes(), state as u64).unwrap();
+        assert_eq!(slab.words(0)[1].at(slab::word::SENDS), 7);
+        assert!(matches!(slab.release(Side::First, 0), Released::HalfHeld));
+        assert!(matches!(slab.release(Side::First, 0), Released::NotHeld));
+        assert_eq!(slab.hand_out("c"), Ok(2), "the second side still has it");
+        let Released::Free("a", words) = slab.release(Side::Second, 0) else { panic!("held") };
+        assert_eq!(words[1].at(slab::word::SENDS), 7);
+        assert_eq!((slab.words(0), slab.bytes()), ([Words::default(); 2], 0));
+        assert_eq!(slab.hand_out("d"), Ok(0));
+    }
+
+    #[test]
+    fn a_slab_is_full_once_and_over_when_nobody_has_a_slot() {
+        let mut slab = Slab::new(MEMBERS).unwrap();
+        for number in 0..SLOTS {
+            assert_eq!(slab.hand_out(number), Ok(number));
+        }
+        assert_eq!(slab.hand_out(99), Err(99));
+        assert!(matches!(slab.release(Side::Second, 5), Released::HalfHeld));
+        let gone: Vec<u32> = slab.leave(Side::First).into_iter().map(|(about, _)| about).collect();
+        assert_eq!(gone, [5]);
+        assert!(!slab.is_over(), "the second side has all others");
+        assert_eq!(slab.leave(Side::Second).len(), SLOTS as usize - 1);
+        assert!(slab.is_over());
+    }
+
+    #[test]
+    fn a_slab_cannot_be_cut() {
+        let slab: Slab<()> = Slab::new(MEMBERS).unwrap();
+        assert!(slab.file.set_len(0).is_err());
+        assert_eq!(slab.file.metadata().unwrap().len(), SLAB_BYTES as u64);
+    }
+}

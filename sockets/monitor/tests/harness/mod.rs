@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A monitor that runs in a thread, and members of other processes.
+//!
+//! The kernel says that a member is who made the connection. So a child makes it, hands it over,
+//! and stays; what the member says is said by the test.
+#![allow(dead_code, reason = "each test uses what it needs")]
+
+use freeport_monitor::{Control, Event, Location, Options, Server, socket};
+use freeport_sockets_proto::VERSION;
+use freeport_sockets_proto::message::{BYTES, Reply, Request};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A monitor with which claims wait for as long as the test may need to make the second one.
+pub fn patient() -> Options {
+    Options { hold: PATIENCE, ..Options::default() }
+}
+
+/// A monitor in a thread of this process.
+pub struct Running {
+    pub location: Location,
+    folder: tempfile::TempDir,
+    stop: UnixStream,
+    thread: Option<JoinHandle<()>>,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Running {
+    pub fn new(options: Options) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Children of other users have to get there.
+        let reached = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), reached).unwrap();
+        Self::at(folder, options)
+    }
+
+    fn at(folder: tempfile::TempDir, options: Options) -> Self {
+        let location = Location::at(folder.path().join("monitor.sock"));
+        let server = Server::new(location.take().unwrap(), options).unwrap();
+        let (stop, stopped) = UnixStream::pair().unwrap();
+        let events = Arc::new(Mutex::new(vec![]));
+        let told = events.clone();
+        let thread = thread::spawn(move || {
+            server.run(stopped.as_fd(), &mut |event| told.lock().unwrap().push(event)).unwrap();
+        });
+        Self { location, folder, stop, thread: Some(thread), events }
+    }
+
+    /// Ends it, and begins another one at the same place.
+    pub fn restart(mut self) -> Self {
+        self.end();
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        Self::at(folder, patient())
+    }
+
+    /// Waits until it ends.
+    pub fn end(&mut self) {
+        let _ = self.stop.write_all(b"!");
+        self.wait();
+    }
+
+    pub fn wait(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    pub fn control(&self) -> Control {
+        Control::at(self.location.clone())
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
+    }
+
+    /// A member that has been welcomed, of a process of its own.
+    pub fn member(&self) -> Member {
+        self.member_of(None)
+    }
+
+    /// The same, of that user.
+    pub fn member_of(&self, user: Option<u32>) -> Member {
+        let member = Member::silent(self.location.path(), user);
+        member.say(&Request::Hello { version: VERSION, membarrier: true });
+        assert_eq!(member.hear().reply, Reply::Welcome { version: VERSION });
+        member
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a member was told, with the slab if one came along.
+#[derive(Debug)]
+pub struct Heard {
+    pub reply: Reply,
+    pub slab: Option<File>,
+}
+
+impl Heard {
+    /// The slab and the slot of a pairing.
+    pub fn place(&self) -> (u32, u32) {
+        match self.reply {
+            Reply::Paired { slab, slot, .. } => (slab, slot),
+            other => panic!("not paired: {other:?}"),
+        }
+    }
+}
+
+/// A member of the monitor.
+pub struct Member {
+    pub socket: OwnedFd,
+    /// The process that counts as the member.
+    pub pid: i32,
+    _child: Child,
+}
+
+/// A child that lives until this goes.
+struct Child {
+    pid: i32,
+    _ends_when_closed: UnixStream,
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // SAFETY: our own child, which has not been waited for.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+impl Member {
+    /// One that has said nothing yet.
+    pub fn silent(path: &Path, user: Option<u32>) -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        // SAFETY: the child calls the system only, and ends without running anything of ours.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0);
+        if pid == 0 {
+            connect_and_stay(path, user, &theirs);
+        }
+        let child = Child { pid, _ends_when_closed: ours.try_clone().unwrap() };
+        drop(theirs);
+        await_readable(ours.as_fd());
+        let message = socket::receive(ours.as_fd(), &mut [0; 8]).unwrap();
+        let socket = message.descriptors.into_iter().next().expect("the child has connected");
+        Self { socket, pid, _child: child }
+    }
+
+    pub fn say(&self, request: &Request) {
+        socket::send(self.socket.as_fd(), &request.encode(), &[]).unwrap();
+    }
+
+    pub fn claim(&self, token: u64, socket: BorrowedFd<'_>) {
+        let request = Request::Claim { token, descriptor: 7 };
+        socket::send(self.socket.as_fd(), &request.encode(), &[socket]).unwrap();
+    }
+
+    /// The next message.
+    pub fn hear(&self) -> Heard {
+        await_readable(self.socket.as_fd());
+        let mut bytes = [0; BYTES];
+        let message = socket::receive(self.socket.as_fd(), &mut bytes).unwrap();
+        assert_eq!(message.length, BYTES, "the monitor has hung up");
+        assert!(message.descriptors.len() <= 1);
+        let slab = message.descriptors.into_iter().next().map(File::from);
+        Heard { reply: Reply::decode(&bytes).expect("a reply"), slab }
+    }
+
+    /// Waits until the monitor has hung up; what came before is thrown away.
+    pub fn hear_the_end(&self) {
+        let mut bytes = [0; BYTES];
+        loop {
+            await_readable(self.socket.as_fd());
+            match socket::receive(self.socket.as_fd(), &mut bytes) {
+                Ok(message) if message.length > 0 => {}
+                Ok(_) => return,
+                Err(error) => {
+                    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// What the child does.
+fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
+    // SAFETY: numbers only. The raw call, since the C library would ask all threads to join in.
+    unsafe {
+        if let Some(user) = user {
+            libc::syscall(libc::SYS_setresuid, user, user, user);
+        }
+    }
+    if let Ok(connection) = socket::connect(path) {
+        let _ = socket::send(to.as_fd(), b"!", &[connection.as_fd()]);
+        drop(connection);
+    }
+    // Until the parent has gone, if it does not end this one.
+    let _ = to.set_nonblocking(false);
+    let mut to = to;
+    let _ = to.read(&mut [0]);
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(0) }
+}
+
+pub fn await_readable(socket: BorrowedFd<'_>) {
+    let mut wanted = libc::pollfd {
+        fd: std::os::fd::AsRawFd::as_raw_fd(&socket),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one descriptor, and the structure lives as long as the call.
+    let count = unsafe { libc::poll(&mut wanted, 1, PATIENCE.as_millis() as i32) };
+    assert_eq!(count, 1, "nothing came for long");
+}
+
+/// Asks again until something holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < until, "{what} should be so by now");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Both ends of a connection to that address.
+pub fn connection(address: &str) -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind(address).unwrap();
+    let mut to = listener.local_addr().unwrap();
+    if to.ip().is_unspecified() {
+        // A server of both families, reached by IPv4.
+        to.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    let client = TcpStream::connect(to).unwrap();
+    (client, listener.accept().unwrap().0)
+}
+
+/// Whether tests can do what only root can.
+pub fn is_root() -> bool {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
