@@ -75,6 +75,24 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         Ok(Done { outcome: bytes.len() - rest.len(), wake })
     }
 
+    /// Puts as many of the bytes into the ring as there are credits for, without making them seen:
+    /// they are with the next [`publish`](Sender::publish) or [`write`](Self::write). For what is
+    /// written in parts that belong together.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(self.ring.room(rest.len())?.min(rest.len()));
+            if !self.stage(piece)? {
+                break;
+            }
+            rest = behind;
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
     /// Says that nothing more will be written. `None`: there is no credit for that now.
     ///
     /// # Errors

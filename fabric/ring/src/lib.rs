@@ -38,10 +38,12 @@ mod memory;
 pub mod messages;
 mod receiver;
 mod sender;
+mod shared;
 pub mod sleep;
 
 pub use fault::Fault;
 pub use header::{Header, Kind};
 pub use memory::{Local, Mapped, Remote};
-pub use receiver::{Entry, Receiver, ReceiverCursor};
+pub use receiver::{Entry, Place, Receiver, ReceiverCursor};
 pub use sender::{Full, Sender, SenderCursor};
+pub use shared::Shared;

@@ -35,6 +35,15 @@ pub struct ReceiverCursor {
     sleeps: Sleeps,
 }
 
+impl ReceiverCursor {
+    /// Where in a ring of that capacity the header of the next entry will be: not zero when
+    /// something has come. For who looks at many rings and takes up none of them.
+    #[inline]
+    pub fn next_header(&self, capacity: usize) -> usize {
+        ((self.head - self.base) & (capacity as u64 - 1)) as usize
+    }
+}
+
 /// The receiving side of a ring: the ring and the sender's notes lie in memory `L` of its own, its
 /// notes in memory `R` of the other side.
 #[derive(Debug)]
@@ -156,7 +165,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
 
     /// Where the head is, for [`peek_behind`](Self::peek_behind).
     pub(crate) fn place(&self) -> Place {
-        Place { head: self.cursor.head, sequence: self.cursor.sequence }
+        Place { head: self.cursor.head, sequence: self.cursor.sequence, faulty: false }
     }
 
     /// The place behind an entry that is at a place.
@@ -165,7 +174,33 @@ impl<L: Local, R: Remote> Receiver<L, R> {
             Kind::Wrap => self.capacity() - self.offset(place.head),
             _ => entry_bytes(entry.length as usize),
         };
-        Place { head: place.head + bytes as u64, sequence: place.sequence + 1 }
+        Place { head: place.head + bytes as u64, sequence: place.sequence + 1, faulty: false }
+    }
+
+    /// Moves a place behind all that has come, and says whether anything had come since it was
+    /// there: for who wants to know of news while older ones have not been read yet. A place that
+    /// reading has passed moves to the head first.
+    ///
+    /// What breaks the protocol counts as news once.
+    pub fn has_news(&mut self, seen: &mut Place) -> bool {
+        if seen.head < self.cursor.head || seen.sequence < self.cursor.sequence {
+            *seen = self.place();
+        }
+        if seen.faulty {
+            return false;
+        }
+        let mut found = false;
+        loop {
+            match self.peek_behind(*seen) {
+                Ok(Some((_, behind))) => *seen = behind,
+                Ok(None) => return found,
+                Err(_) => {
+                    seen.faulty = true;
+                    return true;
+                }
+            }
+            found = true;
+        }
     }
 
     /// Copies a part of an entry's payload, from byte `from` on, as much as there is and fits;
@@ -292,9 +327,11 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     }
 }
 
-/// Where an entry begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+/// Where an entry begins; by default the first one of all.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Place {
     head: u64,
     sequence: u64,
+    /// Whether it has been seen that there is no entry.
+    faulty: bool,
 }

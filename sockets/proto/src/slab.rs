@@ -127,6 +127,8 @@ pub mod word {
     pub const DOORBELLS: usize = 48;
     /// How often it has slept.
     pub const SLEEPS: usize = 56;
+    /// On which core it waited last, counted from 1. For its peer, beside the flags.
+    pub const CORE: usize = 64;
 }
 
 /// What a side says of itself.
@@ -139,6 +141,8 @@ pub mod flag {
     pub const CLOSED: u64 = 4;
     /// It will not attach.
     pub const DECLINED: u64 = 8;
+    /// It writes nothing more. What it wrote before it said so is there.
+    pub const ENDED: u64 = 16;
 }
 
 #[cfg(test)]

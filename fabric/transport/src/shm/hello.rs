@@ -21,7 +21,7 @@ use super::doorbell::Doorbell;
 use super::layout::{Layout, Side};
 use super::peer::Peer;
 use super::segment::Segment;
-use super::{Options, memory, socket};
+use super::{Options, barrier, socket};
 use crate::error::{Error, HelloError};
 use freeport_ring::layout::CAPACITY_MIN;
 use std::io;
@@ -178,7 +178,7 @@ fn prepare(stream: &UnixStream, options: &Options) -> Result<(), Error> {
 }
 
 fn flags(options: &Options) -> u64 {
-    if options.membarrier && memory::has_membarrier() { CAN_MEMBARRIER } else { 0 }
+    if options.membarrier && barrier::has_membarrier() { CAN_MEMBARRIER } else { 0 }
 }
 
 /// Receives what the peer says and checks what does not depend on the sizes.

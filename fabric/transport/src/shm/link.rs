@@ -6,7 +6,7 @@ use super::hello::{self, Agreed, Offer, Purpose};
 use super::layout::{Ends, Layout, Side};
 use super::peer::{Peer, Woken};
 use super::segment::Segment;
-use super::{Memory, Options, memory};
+use super::{Memory, Options, barrier};
 use crate::error::Error;
 use crate::wait::{Next, Wait, WaitCounts, Waiting};
 use freeport_ring::{Entry, Full, Local, Receiver, Remote, Sender};
@@ -241,7 +241,7 @@ impl Link {
     /// Before the last look of who goes to sleep.
     fn after_announcing(&mut self, wake: bool) -> Result<(), Error> {
         self.wake(wake)?;
-        if self.fenced || memory::pass_everywhere() {
+        if self.fenced || barrier::pass_everywhere() {
             Ok(())
         } else {
             Err(Error::system("membarrier"))

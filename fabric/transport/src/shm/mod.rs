@@ -5,13 +5,13 @@
 //! one segment with two rings, and a doorbell for whoever sleeps. They begin over a connected Unix
 //! socket, from a pair or from a listening path, over which the memory is handed over.
 
+mod barrier;
 mod connection;
 mod doorbell;
 mod endpoint;
 mod hello;
 mod layout;
 mod link;
-mod memory;
 mod messages;
 mod peer;
 pub mod segment;
@@ -20,7 +20,7 @@ pub mod socket;
 pub use connection::Connection;
 pub use doorbell::Doorbell;
 pub use endpoint::{Direct, OwnPlace, Place, ShmEndpoint};
-pub use memory::Memory;
+pub use freeport_ring::Shared as Memory;
 pub use messages::MessageConnection;
 
 use crate::wait::Waiting;

@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shared memory with the barrier that both sides have agreed on.
+//! Memory that two processes have mapped, with the barrier that both have agreed on.
 //!
-//! Who goes to sleep has to make the other side pass a memory barrier
-//! ([`sleep`](freeport_ring::sleep)). `membarrier(2)` does that, and costs the other side nothing.
-//! Where one of the two may not call it, both pass a fence with each operation instead.
+//! Who goes to sleep has to make the other side pass a memory barrier ([`sleep`](crate::sleep)).
+//! `membarrier(2)` does that, and costs the other side nothing. Where one of the two may not call
+//! it, both pass a fence with each operation instead.
 
-use freeport_ring::{Local, Mapped, Remote};
-use std::sync::OnceLock;
-use std::sync::atomic::{Ordering, fence};
+use crate::{Local, Mapped, Remote};
+use core::sync::atomic::{Ordering, fence};
 
-/// A part of a segment.
+/// A part of a mapping, and whether there are fences.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory {
+pub struct Shared {
     at: Mapped,
     fenced: bool,
 }
 
-impl Memory {
+impl Shared {
     /// Memory there, with fences if both sides use those.
-    pub(crate) fn new(at: Mapped, fenced: bool) -> Self {
+    pub const fn new(at: Mapped, fenced: bool) -> Self {
         Self { at, fenced }
     }
 
     /// Where it is.
-    pub(crate) fn at(self) -> Mapped {
+    pub const fn at(self) -> Mapped {
         self.at
     }
 
     /// Whether there are fences.
-    pub(crate) fn is_fenced(self) -> bool {
+    pub const fn is_fenced(self) -> bool {
         self.fenced
     }
 }
 
-impl Local for Memory {
+impl Local for Shared {
     #[inline]
     unsafe fn load(&self, offset: usize) -> u64 {
         // SAFETY: as the caller says.
@@ -47,7 +46,7 @@ impl Local for Memory {
     }
 }
 
-impl Remote for Memory {
+impl Remote for Shared {
     #[inline]
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
         // SAFETY: as the caller says.
@@ -79,21 +78,4 @@ impl Remote for Memory {
             self.at.barrier();
         }
     }
-}
-
-/// Whether this process can make others pass a barrier, and has said that it can be made to.
-pub fn has_membarrier() -> bool {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    let register = libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
-    *REGISTERED.get_or_init(|| membarrier(register) && pass_everywhere())
-}
-
-/// Makes all registered processes pass a barrier, wherever they are. False: it is refused.
-pub fn pass_everywhere() -> bool {
-    membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED)
-}
-
-fn membarrier(command: i32) -> bool {
-    // SAFETY: no memory is passed.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The functions that programs call instead of those of the C library.
+//!
+//! Each looks whether the descriptor is one that the library has to do with, and calls the function
+//! behind it if not. Nothing that has to be dropped lives while that one runs: a thread that is
+//! cancelled in it unwinds through here.
+
+mod data;
+mod descriptors;
+mod events;
+mod processes;
+mod sockets;
+
+pub use events::{as_time, until};

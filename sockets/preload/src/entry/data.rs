@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sending and receiving.
+
+use crate::errno;
+use crate::next::next;
+use crate::opening::stream;
+use crate::parts::Parts;
+use core::ffi::{c_int, c_void};
+
+/// One buffer as the only part of a list.
+fn part(buffer: *const c_void, bytes: usize) -> libc::iovec {
+    libc::iovec { iov_base: buffer.cast_mut(), iov_len: bytes }
+}
+
+/// `read(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize {
+    let kernel = || next!(read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize);
+    match stream(fd) {
+        Some(stream) => stream.receive(fd, Parts::one(&part(buffer, bytes)), 0, kernel),
+        None => kernel(),
+    }
+}
+
+/// `readv(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
+    let kernel = || next!(readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize);
+    let Some(stream) = stream(fd) else { return kernel() };
+    let Ok(number) = usize::try_from(count) else { return kernel() };
+    // SAFETY: as of the function that this stands for.
+    match unsafe { Parts::new(parts, number) } {
+        Some(list) => stream.receive(fd, list, 0, kernel),
+        None => kernel(),
+    }
+}
+
+/// `recv(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn recv(
+    fd: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+) -> isize {
+    let kernel =
+        || next!(recv(fd: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize);
+    match stream(fd) {
+        Some(stream) => stream.receive(fd, Parts::one(&part(buffer, bytes)), flags, kernel),
+        None => kernel(),
+    }
+}
+
+/// `recvfrom(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn recvfrom(
+    fd: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+    address: *mut libc::sockaddr,
+    length: *mut libc::socklen_t,
+) -> isize {
+    let kernel = || {
+        next!(recvfrom(fd: c_int, buffer: *mut c_void, bytes: usize, flags: c_int,
+            address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> isize)
+    };
+    let Some(stream) = stream(fd) else { return kernel() };
+    let result = stream.receive(fd, Parts::one(&part(buffer, bytes)), flags, kernel);
+    if result >= 0 && !address.is_null() && !length.is_null() {
+        // Streams have no addresses; the kernel says so by their length.
+        // SAFETY: as of the function that this stands for.
+        unsafe { *length = 0 };
+    }
+    result
+}
+
+/// `recvmsg(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn recvmsg(
+    fd: c_int,
+    message: *mut libc::msghdr,
+    flags: c_int,
+) -> isize {
+    let kernel = || next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
+    let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
+    // SAFETY: as of the function that this stands for; so it is below.
+    let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
+    let Some(parts) = parts else { return kernel() };
+    let result = stream.receive(fd, parts, flags, kernel);
+    if result >= 0 {
+        // SAFETY: see above.
+        unsafe {
+            (*message).msg_namelen = 0;
+            (*message).msg_controllen = 0;
+            (*message).msg_flags = 0;
+        }
+    }
+    result
+}
+
+/// `write(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize {
+    let kernel = || next!(write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize);
+    match stream(fd) {
+        Some(stream) if bytes > 0 => stream.send(fd, Parts::one(&part(buffer, bytes)), 0, kernel),
+        _ => kernel(),
+    }
+}
+
+/// `writev(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn writev(
+    fd: c_int,
+    parts: *const libc::iovec,
+    count: c_int,
+) -> isize {
+    let kernel = || next!(writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize);
+    let Some(stream) = stream(fd) else { return kernel() };
+    let Ok(number) = usize::try_from(count) else { return kernel() };
+    // SAFETY: as of the function that this stands for.
+    match unsafe { Parts::new(parts, number) } {
+        Some(list) if list.bytes() != Some(0) => stream.send(fd, list, 0, kernel),
+        _ => kernel(),
+    }
+}
+
+/// `send(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn send(
+    fd: c_int,
+    buffer: *const c_void,
+    bytes: usize,
+    flags: c_int,
+) -> isize {
+    let kernel =
+        || next!(send(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize);
+    match stream(fd) {
+        Some(stream) if bytes > 0 => {
+            stream.send(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
+        }
+        _ => kernel(),
+    }
+}
+
+/// `sendto(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn sendto(
+    fd: c_int,
+    buffer: *const c_void,
+    bytes: usize,
+    flags: c_int,
+    address: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> isize {
+    let kernel = || {
+        next!(sendto(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int,
+            address: *const libc::sockaddr, length: libc::socklen_t) -> isize)
+    };
+    match stream(fd) {
+        Some(stream) if bytes > 0 => {
+            stream.send(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
+        }
+        _ => kernel(),
+    }
+}
+
+/// `sendmsg(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn sendmsg(
+    fd: c_int,
+    message: *const libc::msghdr,
+    flags: c_int,
+) -> isize {
+    let kernel = || next!(sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize);
+    let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
+    // SAFETY: as of the function that this stands for.
+    let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
+    match parts {
+        Some(list) if list.bytes() != Some(0) => stream.send(fd, list, flags, kernel),
+        _ => kernel(),
+    }
+}
+
+/// `__read_chk`: `read` where the compiler knows how much room there is.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn __read_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    room: usize,
+) -> isize {
+    if bytes > room || stream(fd).is_none() {
+        return next!(__read_chk(fd: c_int, buffer: *mut c_void, bytes: usize, room: usize)
+            -> isize);
+    }
+    // SAFETY: as of the function that this stands for; so it is below.
+    unsafe { read(fd, buffer, bytes) }
+}
+
+/// `__recv_chk`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn __recv_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    room: usize,
+    flags: c_int,
+) -> isize {
+    if bytes > room || stream(fd).is_none() {
+        return next!(__recv_chk(fd: c_int, buffer: *mut c_void, bytes: usize, room: usize,
+            flags: c_int) -> isize);
+    }
+    // SAFETY: see above.
+    unsafe { recv(fd, buffer, bytes, flags) }
+}
+
+/// `__recvfrom_chk`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    room: usize,
+    flags: c_int,
+    address: *mut libc::sockaddr,
+    length: *mut libc::socklen_t,
+) -> isize {
+    if bytes > room || stream(fd).is_none() {
+        return next!(__recvfrom_chk(fd: c_int, buffer: *mut c_void, bytes: usize, room: usize,
+            flags: c_int, address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> isize);
+    }
+    // SAFETY: see above.
+    unsafe { recvfrom(fd, buffer, bytes, flags, address, length) }
+}
+
+/// `sendfile(2)` and its 64-bit name: through memory, where the stream is in a ring.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn sendfile(
+    out: c_int,
+    from: c_int,
+    offset: *mut libc::off_t,
+    count: usize,
+) -> isize {
+    let kernel = || next!(sendfile(out: c_int, from: c_int, offset: *mut libc::off_t, count: usize) -> isize);
+    match stream(out) {
+        Some(stream) => crate::files::send(&stream, out, from, offset, count, kernel),
+        None => kernel(),
+    }
+}
+
+/// See [`sendfile`].
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn sendfile64(
+    out: c_int,
+    from: c_int,
+    offset: *mut libc::off_t,
+    count: usize,
+) -> isize {
+    // SAFETY: as of the function that this stands for.
+    unsafe { sendfile(out, from, offset, count) }
+}
+
+/// `sendmmsg(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn sendmmsg(
+    fd: c_int,
+    messages: *mut libc::mmsghdr,
+    count: libc::c_uint,
+    flags: c_int,
+) -> c_int {
+    if stream(fd).is_none() || messages.is_null() {
+        return next!(sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, count: libc::c_uint,
+            flags: c_int) -> c_int);
+    }
+    for done in 0..count {
+        // SAFETY: as of the function that this stands for.
+        let sent = unsafe {
+            let message = messages.add(done as usize);
+            let sent = sendmsg(fd, &raw const (*message).msg_hdr, flags);
+            if sent >= 0 {
+                (*message).msg_len = sent as libc::c_uint;
+            }
+            sent
+        };
+        if sent < 0 {
+            return if done > 0 { done as c_int } else { -1 };
+        }
+    }
+    count as c_int
+}
+
+/// `recvmmsg(2)`. The time-out is looked at between messages, as by the kernel.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn recvmmsg(
+    fd: c_int,
+    messages: *mut libc::mmsghdr,
+    count: libc::c_uint,
+    flags: c_int,
+    timeout: *mut libc::timespec,
+) -> c_int {
+    let kernel = || {
+        next!(recvmmsg(fd: c_int, messages: *mut libc::mmsghdr, count: libc::c_uint,
+            flags: c_int, timeout: *mut libc::timespec) -> c_int)
+    };
+    if stream(fd).is_none() || messages.is_null() {
+        return kernel();
+    }
+    let deadline = match crate::entry::events::until(timeout) {
+        Some(until) => crate::epoll::Deadline::new(until),
+        None => return errno::fail(libc::EINVAL) as c_int,
+    };
+    let mut each = flags & !libc::MSG_WAITFORONE;
+    for done in 0..count {
+        // SAFETY: as of the function that this stands for.
+        let received = unsafe {
+            let message = messages.add(done as usize);
+            let received = recvmsg(fd, &raw mut (*message).msg_hdr, each);
+            if received >= 0 {
+                (*message).msg_len = received as libc::c_uint;
+            }
+            received
+        };
+        if received < 0 {
+            return if done > 0 { done as c_int } else { -1 };
+        }
+        if flags & libc::MSG_WAITFORONE != 0 {
+            each |= libc::MSG_DONTWAIT;
+        }
+        if deadline.is_over() {
+            return done as c_int + 1;
+        }
+    }
+    count as c_int
+}
+
+/// `splice(2)`: through memory, where a stream is in a ring.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn splice(
+    from: c_int,
+    from_offset: *mut libc::loff_t,
+    to: c_int,
+    to_offset: *mut libc::loff_t,
+    count: usize,
+    flags: libc::c_uint,
+) -> isize {
+    let kernel = || {
+        next!(splice(from: c_int, from_offset: *mut libc::loff_t, to: c_int,
+            to_offset: *mut libc::loff_t, count: usize, flags: libc::c_uint) -> isize)
+    };
+    if stream(from).is_none() && stream(to).is_none() {
+        return kernel();
+    }
+    crate::files::splice(from, to, count, flags, kernel)
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Descriptors: closing, duplicating and controlling them.
+
+use crate::next::next;
+use crate::opening::{self, stream};
+use crate::{monitor, raw};
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::Ordering;
+
+/// `close(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    if monitor::is_ours(fd) {
+        // Who closes all that there may be: for him, it is not there.
+        return crate::errno::fail(libc::EBADF) as c_int;
+    }
+    opening::is_closing(fd);
+    next!(close(fd: c_int) -> c_int)
+}
+
+/// `close_range(2)`. What is the library's own stays open.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    if first > last
+        || flags & !(libc::CLOSE_RANGE_CLOEXEC | libc::CLOSE_RANGE_UNSHARE) as c_int != 0
+    {
+        return next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int);
+    }
+    if flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 {
+        opening::are_closing(first, last);
+    }
+    let close = |first: c_uint, last: c_uint| next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int);
+    match monitor::descriptor() {
+        Some(ours) if (first..=last).contains(&ours) => {
+            let below = if first < ours { close(first, ours - 1) } else { 0 };
+            let above = if ours < last { close(ours + 1, last) } else { 0 };
+            if below != 0 { below } else { above }
+        }
+        _ => close(first, last),
+    }
+}
+
+/// `closefrom(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    // SAFETY: closes descriptors only.
+    unsafe { close_range(first.max(0).cast_unsigned(), c_uint::MAX, 0) };
+}
+
+/// `dup(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
+    let new = next!(dup(fd: c_int) -> c_int);
+    opening::note_same(fd, new);
+    new
+}
+
+/// `dup2(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
+    if monitor::is_ours(to) {
+        monitor::forget();
+    }
+    let ready = fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
+    if ready {
+        opening::is_closing(to);
+    }
+    let new = next!(dup2(fd: c_int, to: c_int) -> c_int);
+    opening::note_same(fd, new);
+    new
+}
+
+/// `dup3(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    if monitor::is_ours(to) {
+        monitor::forget();
+    }
+    let is_valid = flags & !libc::O_CLOEXEC == 0;
+    let ready = fd != to && is_valid && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
+    if ready {
+        opening::is_closing(to);
+    }
+    let new = next!(dup3(fd: c_int, to: c_int, flags: c_int) -> c_int);
+    opening::note_same(fd, new);
+    new
+}
+
+/// `fcntl(2)`. Its last argument, if there is one, is a word.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    let result = next!(fcntl(fd: c_int, command: c_int, argument: usize) -> c_int);
+    after_fcntl(fd, command, argument, result);
+    result
+}
+
+/// `fcntl64`, which 64-bit programs call as well.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    let result = next!(fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int);
+    after_fcntl(fd, command, argument, result);
+    result
+}
+
+fn after_fcntl(fd: c_int, command: c_int, argument: usize, result: c_int) {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => opening::note_same(fd, result),
+        libc::F_SETFL if result == 0 => {
+            if let Some(stream) = stream(fd) {
+                let nonblocking = argument as c_int & libc::O_NONBLOCK != 0;
+                stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `ioctl(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn ioctl(
+    fd: c_int,
+    request: libc::c_ulong,
+    argument: *mut c_int,
+) -> c_int {
+    let stream = match request as libc::c_ulong {
+        libc::FIONBIO | libc::FIONREAD => stream(fd),
+        _ => None,
+    };
+    if let Some(stream) = &stream {
+        if request == libc::FIONREAD && !argument.is_null() {
+            if let Some(bytes) = stream.readable_bytes(fd) {
+                // SAFETY: as of the function that this stands for.
+                unsafe { *argument = bytes };
+                return 0;
+            }
+        }
+    }
+    let result = next!(ioctl(fd: c_int, request: libc::c_ulong, argument: *mut c_int) -> c_int);
+    if let Some(stream) = stream.filter(|_| result == 0 && request == libc::FIONBIO) {
+        // SAFETY: the kernel has read it.
+        let nonblocking = unsafe { *argument } != 0;
+        stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+    }
+    result
+}

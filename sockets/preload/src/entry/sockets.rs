@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Making sockets, connecting them, and their options.
+
+use crate::connection::phase;
+use crate::next::next;
+use crate::opening::{self, stream};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
+
+/// Whether a socket is of a kind that may leave the kernel.
+fn is_stream(family: c_int, kind: c_int, protocol: c_int) -> bool {
+    let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+    matches!(family, libc::AF_INET | libc::AF_INET6)
+        && kind == libc::SOCK_STREAM
+        && matches!(protocol, 0 | libc::IPPROTO_TCP)
+}
+
+/// `socket(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let fd = next!(socket(family: c_int, kind: c_int, protocol: c_int) -> c_int);
+    if fd >= 0 && is_stream(family, kind, protocol) {
+        opening::note(fd, kind & libc::SOCK_NONBLOCK != 0);
+    }
+    fd
+}
+
+/// `listen(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    let result = next!(listen(fd: c_int, backlog: c_int) -> c_int);
+    if let Some(stream) = stream(fd).filter(|_| result == 0) {
+        stream.shared.mark(phase::LISTENS | phase::NEVER);
+    }
+    result
+}
+
+/// `accept(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn accept(
+    fd: c_int,
+    address: *mut libc::sockaddr,
+    length: *mut libc::socklen_t,
+) -> c_int {
+    let new = next!(accept(fd: c_int, address: *mut libc::sockaddr,
+        length: *mut libc::socklen_t) -> c_int);
+    accepted(fd, new, false)
+}
+
+/// `accept4(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn accept4(
+    fd: c_int,
+    address: *mut libc::sockaddr,
+    length: *mut libc::socklen_t,
+    flags: c_int,
+) -> c_int {
+    let new = next!(accept4(fd: c_int, address: *mut libc::sockaddr,
+        length: *mut libc::socklen_t, flags: c_int) -> c_int);
+    accepted(fd, new, flags & libc::SOCK_NONBLOCK != 0)
+}
+
+fn accepted(listener: c_int, new: c_int, nonblocking: bool) -> c_int {
+    if new >= 0 && is_known_listener(listener) {
+        opening::note(new, nonblocking);
+    }
+    new
+}
+
+/// Whether what is accepted there is a TCP stream: a listener that came with the process is asked.
+fn is_known_listener(listener: c_int) -> bool {
+    if stream(listener).is_some() {
+        return true;
+    }
+    let option = |name| {
+        let mut value: c_int = 0;
+        crate::raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
+    };
+    let (Ok(family), Ok(kind)) = (option(libc::SO_DOMAIN), option(libc::SO_TYPE)) else {
+        return false;
+    };
+    is_stream(family, kind, option(libc::SO_PROTOCOL).unwrap_or(-1))
+}
+
+/// `shutdown(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    match stream(fd).and_then(|stream| opening::shutdown(&stream, fd, how)) {
+        Some(()) => 0,
+        None => next!(shutdown(fd: c_int, how: c_int) -> c_int),
+    }
+}
+
+/// `setsockopt(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    length: libc::socklen_t,
+) -> c_int {
+    if let Some(stream) = stream(fd) {
+        let is_ours = stream.shared.is(phase::SENDS);
+        let has_value = !value.is_null() && length as usize >= size_of::<c_int>();
+        if is_ours && level == libc::IPPROTO_TCP && name == libc::TCP_NODELAY && has_value {
+            // Doorbells never wait; what the application wants is only kept.
+            // SAFETY: as of the function that this stands for.
+            let wanted = unsafe { value.cast::<c_int>().read_unaligned() } != 0;
+            stream.shared.no_delay.store(wanted, Ordering::Relaxed);
+            return 0;
+        }
+    }
+    next!(setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
+        length: libc::socklen_t) -> c_int)
+}
+
+/// `getsockopt(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut libc::socklen_t,
+) -> c_int {
+    let result = next!(getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
+        length: *mut libc::socklen_t) -> c_int);
+    if let Some(stream) = stream(fd).filter(|_| result == 0) {
+        if stream.shared.is(phase::SENDS) && level == libc::IPPROTO_TCP && name == libc::TCP_NODELAY
+        {
+            let wanted = c_int::from(stream.shared.no_delay.load(Ordering::Relaxed));
+            // SAFETY: the kernel has written as many bytes there.
+            unsafe {
+                let bytes = (*length as usize).min(size_of::<c_int>());
+                let from = core::ptr::from_ref(&wanted).cast::<u8>();
+                core::ptr::copy_nonoverlapping(from, value.cast::<u8>(), bytes);
+            }
+        }
+    }
+    result
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sets of descriptors (`epoll`): the kernel's, with the sockets whose streams are in rings looked
+//! at before the kernel is asked.
+//!
+//! Such a socket is *active* while its ring is looked at, and *parked* while its sleep is
+//! announced and the kernel reports its doorbells. Who is about to sleep parks all that are
+//! active, with one barrier, and looks once more. What the kernel reports becomes active again,
+//! unless another thread sleeps on the set, which would not look. So the cost of a wait grows with
+//! the sockets that are busy, not with those that there are.
+
+mod control;
+mod registration;
+mod set;
+mod wait;
+
+pub use control::{control, forget_set, forget_stream, has_switched, register_set};
+pub use registration::events_of;
+pub use wait::{Deadline, Until, wait};

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is in a set: `epoll_ctl`, and what changes in sets when a socket leaves the kernel or is
+//! closed.
+
+use super::registration::{self, Registration, state};
+use super::set::{self, Set};
+use crate::connection::phase;
+use crate::connections::{self, Stream};
+use crate::lock::Lock;
+use crate::next::next;
+use crate::slot::Slot;
+use crate::table::{self, What};
+use crate::{errno, raw};
+use core::sync::atomic::Ordering;
+
+/// Held while lists of registrations change; taken before a set's lock.
+static LISTS: Lock = Lock::new();
+
+/// In the data of registrations that are ours: so much the application's own data will not have.
+const TOKEN: u64 = 0x46_72_65_65_70_6f << 16;
+const TOKEN_MASK: u64 = !((1 << 18) - 1);
+
+/// What the kernel reports for a registration of ours.
+pub const fn token(number: u32) -> u64 {
+    TOKEN << 2 | number as u64
+}
+
+/// The registration for which the kernel has reported something, if it is one of ours.
+#[inline]
+pub const fn of_token(data: u64) -> Option<u32> {
+    if data & TOKEN_MASK == (TOKEN << 2) & TOKEN_MASK {
+        Some((data & !TOKEN_MASK) as u32)
+    } else {
+        None
+    }
+}
+
+/// Notes a new set.
+pub fn register_set(descriptor: i32) {
+    if let Some(number) = set::add(descriptor) {
+        if !table::set(descriptor, What::Set(number)) {
+            forget_set(number);
+        }
+    }
+}
+
+/// `epoll_ctl`.
+pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epoll_event) -> isize {
+    let Some(set_of) = set::get(set) else { return errno::fail(libc::EBADF) };
+    let epoll = set_of.descriptor();
+    let kernel = || {
+        next!(epoll_ctl(epoll: i32, operation: i32, descriptor: i32, event: *mut libc::epoll_event)
+            -> i32) as isize
+    };
+    let stream = match table::get(descriptor) {
+        Some(What::Stream(number)) => connections::get(number),
+        _ => None,
+    };
+    let Some(stream) = stream else { return kernel() };
+    if event.is_null() && operation != libc::EPOLL_CTL_DEL {
+        return kernel();
+    }
+    let Some(_lists) = LISTS.take(true) else { return kernel() };
+    let Some(_held) = set_of.lock.take(true) else { return kernel() };
+    let wanted = match operation {
+        libc::EPOLL_CTL_DEL => libc::epoll_event { events: 0, u64: 0 },
+        // SAFETY: the application's event, which is not null.
+        _ => unsafe { event.read_unaligned() },
+    };
+    let found = find(&stream, set, descriptor);
+    match (operation, found) {
+        (libc::EPOLL_CTL_ADD, Some(number)) => {
+            // SAFETY: the set's lock is held; so it is below.
+            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
+            if !known.is(state::DELETED) {
+                return errno::fail(libc::EEXIST);
+            }
+            known.state &= !state::DELETED;
+            change(known, wanted);
+            wake_up(set_of, number, known, &stream);
+            0
+        }
+        (libc::EPOLL_CTL_ADD, None) => insert(set, set_of, &stream, descriptor, wanted, kernel),
+        (libc::EPOLL_CTL_MOD, Some(number)) => {
+            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
+            if known.is(state::DELETED) {
+                return errno::fail(libc::ENOENT);
+            }
+            if !known.is(state::SWITCHED) && kernel() != 0 {
+                return -1;
+            }
+            change(known, wanted);
+            wake_up(set_of, number, known, &stream);
+            0
+        }
+        (libc::EPOLL_CTL_DEL, Some(number)) => {
+            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
+            if known.is(state::DELETED) {
+                return errno::fail(libc::ENOENT);
+            }
+            if known.is(state::SWITCHED) {
+                known.state |= state::DELETED;
+                return 0;
+            }
+            if kernel() != 0 {
+                return -1;
+            }
+            unlink(number, known, set_of, &stream);
+            0
+        }
+        _ => kernel(),
+    }
+}
+
+fn change(known: &mut Registration, wanted: libc::epoll_event) {
+    known.events = wanted.events;
+    known.data = wanted.u64;
+    known.state &= !(state::FIRED | state::END_SEEN);
+    known.state |= state::FRESH;
+}
+
+/// After a change: who sleeps on the set has to look at what may be ready already.
+fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream) {
+    if !known.is(state::SWITCHED) {
+        return;
+    }
+    if set_of.waiters.load(Ordering::SeqCst) > 0 {
+        // The kernel looks anew at what is registered, and reports that it can be written.
+        let event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32,
+            u64: token(number),
+        };
+        _ = raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
+    } else if let Some(slot) = stream.slot() {
+        if set_of.activate(number, known) {
+            set::unpark(known, stream, &slot);
+        }
+    }
+}
+
+fn insert(
+    set: u32,
+    set_of: &Set,
+    stream: &Stream,
+    descriptor: i32,
+    wanted: libc::epoll_event,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    let is_switched = stream.shared.is(phase::LOOKS);
+    let Some(number) = registration::add() else { return kernel() };
+    let added = if is_switched {
+        let event = ours(number);
+        errno::from(raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_ADD, descriptor, event))
+    } else {
+        kernel()
+    };
+    // SAFETY: it is in no list yet.
+    let Some(new) = (unsafe { registration::get(number) }).filter(|_| added == 0) else {
+        registration::remove(number);
+        return added;
+    };
+    *new = Registration { state: state::USED, set, stream: stream.number, ..Default::default() };
+    new.descriptor = descriptor;
+    change(new, wanted);
+    new.next = set_of.first.swap(number + 1, Ordering::Relaxed);
+    new.next_of_stream = stream.local.registrations.swap(number + 1, Ordering::Relaxed);
+    if is_switched {
+        new.state |= state::SWITCHED;
+        set_of.switched.fetch_add(1, Ordering::Relaxed);
+        if let Some(slot) = stream.slot() {
+            if set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, new) {
+                set::park(new, stream, &slot);
+                wake_up(set_of, number, new, stream);
+            }
+        }
+    }
+    0
+}
+
+/// What the kernel is told of a socket whose streams are in rings.
+fn ours(number: u32) -> libc::epoll_event {
+    let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+    libc::epoll_event { events, u64: token(number) }
+}
+
+/// In all sets of this process that have the socket: it is looked at from now on. True: and nobody
+/// sleeps who would not look.
+pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
+    let Some(_lists) = LISTS.take(true) else { return false };
+    let mut is_awake = true;
+    each_of(stream, |number| {
+        // SAFETY: only its set is read, which does not change while it is in a list.
+        let set = unsafe { registration::get(number) }.map(|known| known.set);
+        let Some(set_of) = set.and_then(set::get) else { return };
+        let Some(_held) = set_of.lock.take(true) else { return };
+        // SAFETY: the lock is held now.
+        let Some(known) = (unsafe { registration::get(number) }) else { return };
+        if known.is(state::SWITCHED) {
+            return;
+        }
+        let event = ours(number);
+        let changed =
+            raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
+        if changed.is_err() {
+            is_awake = false;
+            return;
+        }
+        known.state |= state::SWITCHED | state::FRESH;
+        set_of.switched.fetch_add(1, Ordering::Relaxed);
+        if set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, known) {
+            // It is announced once for the kernel that waited so far, and once for this set.
+            set::park(known, stream, slot);
+        }
+    });
+    is_awake
+}
+
+/// A socket is closed: it is in no set any more.
+pub fn forget_stream(stream: &Stream) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        // SAFETY: as in `has_switched`.
+        let set = unsafe { registration::get(number) }.map(|known| known.set);
+        let Some(set_of) = set.and_then(set::get) else { return };
+        let Some(_held) = set_of.lock.take(true) else { return };
+        // SAFETY: the lock is held now.
+        let Some(known) = (unsafe { registration::get(number) }) else { return };
+        unlink(number, known, set_of, stream);
+    });
+}
+
+/// A set is closed.
+pub fn forget_set(number: u32) {
+    let Some(set_of) = set::get(number) else { return };
+    let Some(_lists) = LISTS.take(true) else { return };
+    let Some(_held) = set_of.lock.take(true) else { return };
+    let mut next = set_of.first.load(Ordering::Relaxed);
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: the lock is held.
+        let Some(known) = (unsafe { registration::get(number) }) else { break };
+        next = known.next;
+        let stream = known.stream();
+        if let Some(stream) = stream {
+            unlink(number, known, set_of, &stream);
+        }
+    }
+    set_of.clear();
+}
+
+/// The registration of a descriptor in a set.
+fn find(stream: &Stream, set: u32, descriptor: i32) -> Option<u32> {
+    let mut found = None;
+    each_of(stream, |number| {
+        // SAFETY: lists are held; what is compared does not change while it is in a list.
+        let known = unsafe { registration::get(number) };
+        if known.is_some_and(|known| known.set == set && known.descriptor == descriptor) {
+            found = Some(number);
+        }
+    });
+    found
+}
+
+/// Visits the registrations of a socket; the visitor may unlink what it visits.
+fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
+    let mut next = stream.local.registrations.load(Ordering::Relaxed);
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: lists are held.
+        let Some(known) = (unsafe { registration::get(number) }) else { return };
+        next = known.next_of_stream;
+        visit(number);
+    }
+}
+
+/// Takes a registration out of all lists.
+fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream: &Stream) {
+    if known.is(state::SWITCHED) {
+        set_of.switched.fetch_sub(1, Ordering::Relaxed);
+        if let Some(at) = set_of.place_of(number) {
+            set_of.deactivate(at, known);
+        }
+        if let Some(slot) = stream.slot() {
+            set::unpark(known, stream, &slot);
+        }
+    }
+    let (next, next_of_stream) = (known.next, known.next_of_stream);
+    cut(&set_of.first, number, next, |known| &mut known.next);
+    let of_stream = &stream.local.registrations;
+    cut(of_stream, number, next_of_stream, |known| &mut known.next_of_stream);
+    registration::remove(number);
+}
+
+/// Takes a number out of a list that begins at `first`.
+fn cut(
+    first: &core::sync::atomic::AtomicU32,
+    number: u32,
+    behind: u32,
+    link: impl Fn(&mut Registration) -> &mut u32,
+) {
+    let mut at = first.load(Ordering::Relaxed);
+    if at == number + 1 {
+        first.store(behind, Ordering::Relaxed);
+        return;
+    }
+    while let Some(before) = at.checked_sub(1) {
+        // SAFETY: lists are held, and it is another one than what is cut out.
+        let Some(known) = (unsafe { registration::get(before) }) else { return };
+        let place = link(known);
+        if *place == number + 1 {
+            *place = behind;
+            return;
+        }
+        at = *place;
+    }
+}

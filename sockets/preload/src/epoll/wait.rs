@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Waiting for a set: `epoll_wait`.
+
+use super::control::of_token;
+use super::registration::{self, Registration, state};
+use super::set::{self, Set};
+use crate::connection::phase;
+use crate::connections::Stream;
+use crate::sleep::pass_barrier;
+use crate::waiting::{ASK_TICKS, Wait};
+use crate::{errno, process, raw};
+use core::slice;
+use core::sync::atomic::Ordering;
+
+/// Doorbells of a socket that are left lying before somebody takes them.
+const DOORBELLS: u32 = 32;
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// Until something is ready.
+    Ready,
+    /// Not longer than so many nanoseconds.
+    Nanoseconds(u64),
+}
+
+impl Until {
+    /// From milliseconds, as most calls have them: below zero is for ever.
+    pub fn milliseconds(milliseconds: i32) -> Self {
+        match u64::try_from(milliseconds) {
+            Ok(milliseconds) => Self::Nanoseconds(milliseconds * 1_000_000),
+            Err(_) => Self::Ready,
+        }
+    }
+
+    /// In milliseconds, not less than it is.
+    pub fn as_milliseconds(self) -> i32 {
+        match self {
+            Self::Ready => -1,
+            Self::Nanoseconds(time) => i32::try_from(time.div_ceil(1_000_000)).unwrap_or(i32::MAX),
+        }
+    }
+}
+
+/// When waiting has to end.
+pub struct Deadline {
+    until: Until,
+    /// The clock when waiting began, if that is of interest.
+    began: u64,
+}
+
+impl Deadline {
+    /// From now on.
+    pub fn new(until: Until) -> Self {
+        let began = if matches!(until, Until::Nanoseconds(1..)) { nanoseconds() } else { 0 };
+        Self { until, began }
+    }
+
+    /// What is left.
+    pub fn left(&self) -> Until {
+        match self.until {
+            Until::Ready => Until::Ready,
+            Until::Nanoseconds(0) => Until::Nanoseconds(0),
+            Until::Nanoseconds(time) => {
+                Until::Nanoseconds(time.saturating_sub(nanoseconds().saturating_sub(self.began)))
+            }
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        matches!(self.left(), Until::Nanoseconds(0))
+    }
+}
+
+fn nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000) + time.tv_nsec.cast_unsigned()
+}
+
+/// That a thread is about to sleep on a set, until this is dropped.
+struct Waiter<'a>(&'a Set);
+
+impl<'a> Waiter<'a> {
+    fn new(set: &'a Set) -> Self {
+        set.waiters.fetch_add(1, Ordering::SeqCst);
+        Self(set)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// `epoll_wait`: `kernel` is the call of the C library that the application has made, with where,
+/// how many and how long.
+pub fn wait(
+    number: u32,
+    events: *mut libc::epoll_event,
+    count: i32,
+    until: Until,
+    kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
+) -> i32 {
+    process::check();
+    let set = match set::get(number) {
+        Some(set) if count > 0 && !events.is_null() => set,
+        _ => return kernel(events, count, until),
+    };
+    // SAFETY: the application's room for so many; the kernel could write there as well.
+    let room = unsafe { slice::from_raw_parts_mut(events, count as usize) };
+    let deadline = Deadline::new(until);
+    let mut wait = Wait::new();
+    loop {
+        let found = look(set, number, room);
+        if found > 0 {
+            let rest = room.get_mut(found..).unwrap_or_default();
+            return (found + ask_at_times(set, number, rest)) as i32;
+        }
+        let has_active = set.active_count() > 0;
+        if has_active || deadline.is_over() {
+            let found =
+                if has_active { ask_at_times(set, number, room) } else { ask(set, number, room) };
+            if found > 0 || deadline.is_over() {
+                return found as i32;
+            }
+        }
+        if has_active && wait.step(|| shares_core(set)) {
+            continue;
+        }
+        match sleep(set, number, room, &deadline, &kernel) {
+            Slept::Found(found) => return found as i32,
+            Slept::Failed => return -1,
+            Slept::Nothing if deadline.is_over() => return 0,
+            Slept::Nothing => wait = Wait::new(),
+        }
+    }
+}
+
+/// Looks at what is active, and reports what is ready.
+fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    let count = set.active_count();
+    if count == 0 {
+        return 0;
+    }
+    let Some(_held) = set.lock.take(true) else { return 0 };
+    let turn = set.turn.load(Ordering::Relaxed) as usize;
+    let (mut found, mut place) = (0, turn % count);
+    for _ in 0..count {
+        if place >= set.active_count() {
+            place = 0;
+        }
+        // SAFETY: the lock is held, and each reference is used before the next is made.
+        let Some((at, known)) = (unsafe { set.active(place) }) else { break };
+        if known.is(state::DELETED) || known.set != number {
+            set.deactivate(place, known);
+            continue;
+        }
+        let Some(event) = room.get_mut(found) else { break };
+        found += usize::from(report(at, known, event));
+        place += 1;
+    }
+    if found > 0 {
+        set.turn.store(place as u32, Ordering::Relaxed);
+    }
+    found
+}
+
+/// Reports a registration if it is ready.
+#[inline]
+fn report(_number: u32, known: &mut Registration, event: &mut libc::epoll_event) -> bool {
+    let Some(stream) = known.stream() else { return false };
+    let Some(slot) = stream.slot() else { return false };
+    let ready = known.ready(&stream, &slot);
+    if ready != 0 {
+        *event = libc::epoll_event { events: ready, u64: known.data };
+    }
+    ready != 0
+}
+
+/// Asks the kernel, if that was not done just now.
+fn ask_at_times(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    let (now, asked) = (raw::ticks(), set.asked.load(Ordering::Relaxed));
+    if room.is_empty() || now.wrapping_sub(asked) < ASK_TICKS {
+        return 0;
+    }
+    ask(set, number, room)
+}
+
+fn ask(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    set.asked.store(raw::ticks(), Ordering::Relaxed);
+    match raw::epoll_ready(set.descriptor(), room) {
+        Ok(count) => translate(set, number, room, count),
+        Err(_) => 0,
+    }
+}
+
+/// What came of a sleep.
+enum Slept {
+    Found(usize),
+    Nothing,
+    Failed,
+}
+
+/// Parks what is active, looks once more, and sleeps in the kernel.
+fn sleep(
+    set: &Set,
+    number: u32,
+    room: &mut [libc::epoll_event],
+    deadline: &Deadline,
+    kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
+) -> Slept {
+    let waiter = Waiter::new(set);
+    if set.active_count() > 0 {
+        if let Some(_held) = set.lock.take(true) {
+            for_each_active(set, set::park);
+        }
+        pass_barrier();
+        let found = look(set, number, room);
+        if found > 0 {
+            drop(waiter);
+            unpark_active(set);
+            return Slept::Found(found);
+        }
+        if let Some(_held) = set.lock.take(true) {
+            // SAFETY: the lock is held.
+            while let Some((_, known)) = unsafe { set.active(0) } {
+                set.deactivate(0, known);
+            }
+        }
+    }
+    let before = errno::get();
+    let count = kernel(room.as_mut_ptr(), room.len() as i32, deadline.left());
+    drop(waiter);
+    let Ok(count) = usize::try_from(count) else { return Slept::Failed };
+    errno::set(before);
+    set.asked.store(raw::ticks(), Ordering::Relaxed);
+    match translate(set, number, room, count) {
+        0 => Slept::Nothing,
+        found => Slept::Found(found),
+    }
+}
+
+fn for_each_active(
+    set: &Set,
+    mut visit: impl FnMut(&mut Registration, &Stream, &crate::slot::Slot),
+) {
+    for place in 0..set.active_count() {
+        // SAFETY: callers hold the lock.
+        let Some((_, known)) = (unsafe { set.active(place) }) else { return };
+        let Some(stream) = known.stream() else { continue };
+        if let Some(slot) = stream.slot() {
+            visit(known, &stream, &slot);
+        }
+    }
+}
+
+/// Looks at what is active without announcing sleep, unless others sleep.
+fn unpark_active(set: &Set) {
+    if set.waiters.load(Ordering::SeqCst) > 0 {
+        return;
+    }
+    if let Some(_held) = set.lock.take(true) {
+        for_each_active(set, set::unpark);
+    }
+}
+
+/// Makes of what the kernel has reported what the application is to know; gives how much that is.
+fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usize) -> usize {
+    let mut kept = 0;
+    for at in 0..count {
+        let Some(event) = room.get(at).copied() else { break };
+        let result = match of_token(event.u64) {
+            None => Some(event),
+            Some(ours) => of_doorbell(set, number, ours, event.events),
+        };
+        if let Some((place, event)) = room.get_mut(kept).zip(result) {
+            *place = event;
+            kept += 1;
+        }
+    }
+    kept
+}
+
+/// The kernel has reported something of a socket whose streams are in rings.
+fn of_doorbell(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epoll_event> {
+    let _held = set.lock.take(true)?;
+    // SAFETY: the lock is held.
+    let known = unsafe { registration::get(ours) }?;
+    if !known.is(state::USED | state::SWITCHED) || known.set != number {
+        return None;
+    }
+    let stream = known.stream()?;
+    let slot = stream.slot()?;
+    let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+    let mut flags = 0;
+    if events & (libc::EPOLLRDHUP | libc::EPOLLHUP) as u32 != 0 {
+        flags |= phase::KERNEL_END;
+    }
+    if events & libc::EPOLLHUP as u32 != 0 {
+        flags |= phase::HUNG_UP;
+    }
+    if events & libc::EPOLLERR as u32 != 0 {
+        stream.ask_kernel(descriptor);
+    }
+    if flags != 0 {
+        stream.shared.mark(flags);
+    }
+    known.doorbells += 1;
+    if known.doorbells >= DOORBELLS {
+        known.doorbells = 0;
+        stream.look_at_underlay(descriptor, 0);
+    }
+    if known.is(state::DELETED) {
+        return None;
+    }
+    set.activate(ours, known);
+    if set.waiters.load(Ordering::SeqCst) > 0 {
+        set::park(known, &stream, &slot);
+    } else {
+        set::unpark(known, &stream, &slot);
+    }
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    report(ours, known, &mut event).then_some(event)
+}
+
+/// Whether a peer waited on this core.
+fn shares_core(set: &Set) -> bool {
+    let Some(_held) = set.lock.take(true) else { return false };
+    let mut shares = false;
+    for_each_active(set, |_, _, slot| shares |= slot.shares_core());
+    shares
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Faster sockets for unmodified programs: a library that is loaded into them (`LD_PRELOAD`) and
+//! stands between them and the C library.
+//!
+//! A TCP connection between two processes that both have it leaves the kernel after some
+//! operations, and goes on through rings in memory that both have mapped; how is said in
+//! `freeport-sockets-proto`. Descriptors, ports, waiting and death stay the kernel's.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`entry`] | the functions that programs call |
+//! | [`table`], [`connections`], [`connection`] | what is behind a descriptor |
+//! | [`opening`] | how sockets begin and end |
+//! | [`upgrade`], [`monitor`], [`slabs`], [`slot`] | leaving the kernel |
+//! | [`sending`], [`receiving`], [`files`] | data |
+//! | [`epoll`], [`polling`], [`select`] | waiting for several |
+//! | [`waiting`], [`sleep`] | waiting for one |
+//! | [`process`], [`lock`] | threads, forks |
+//! | [`next`], [`raw`], [`errno`] | the C library and the kernel |
+//!
+//! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
+//! `errno`, and has no descriptor but the one to the monitor, once there is something to claim.
+
+mod connection;
+mod connections;
+mod entry;
+mod epoll;
+mod errno;
+mod files;
+mod lock;
+mod monitor;
+mod next;
+mod opening;
+mod parts;
+mod polling;
+mod process;
+mod raw;
+mod receiving;
+mod select;
+mod sending;
+mod slabs;
+mod sleep;
+mod slot;
+mod table;
+mod upgrade;
+mod waiting;

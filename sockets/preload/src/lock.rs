@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A lock that processes share, and that knows who has it.
+//!
+//! While a process has one thread and the lock is nobody else's, taking it is a load and a store.
+//! A thread that has it and comes again, from a signal handler, is told so instead of waiting for
+//! itself. A process that dies with it loses it.
+
+use crate::{errno, process, raw};
+use core::hint;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Bits of a thread's place that tell it from others: places of threads are more than a cache line
+/// apart.
+const PLACE_SHIFT: u32 = 6;
+/// Where in an owner the process begins: the rest is for 47 bits of address without those.
+const PROCESS_SHIFT: u32 = 41;
+
+/// Looks at a lock before others get the processor.
+const SPINS: u32 = 200;
+/// Times that others got it before somebody looks whether the owner lives.
+const YIELDS: u32 = 2000;
+
+/// A lock. All zero is one that nobody has.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Lock {
+    owner: AtomicU64,
+}
+
+/// That a lock is held, until this is dropped.
+#[derive(Debug)]
+pub struct Held<'a> {
+    lock: &'a Lock,
+}
+
+impl Lock {
+    /// A lock that nobody has.
+    pub const fn new() -> Self {
+        Self { owner: AtomicU64::new(0) }
+    }
+
+    /// Takes it, waiting for who has it. `None`: this thread has it.
+    ///
+    /// `alone` says that no other process may want it.
+    #[inline]
+    pub fn take(&self, alone: bool) -> Option<Held<'_>> {
+        let this = owner();
+        if alone && process::has_one_thread() {
+            if self.owner.load(Ordering::Relaxed) != 0 {
+                return None;
+            }
+            self.owner.store(this, Ordering::Relaxed);
+            return Some(Held { lock: self });
+        }
+        match self.owner.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Some(Held { lock: self }),
+            Err(_) => self.wait(this),
+        }
+    }
+
+    #[cold]
+    fn wait(&self, this: u64) -> Option<Held<'_>> {
+        let mut looks = 0_u32;
+        loop {
+            let owner = self.owner.load(Ordering::Relaxed);
+            if owner == this {
+                return None;
+            }
+            let is_free = owner == 0 || looks > SPINS + YIELDS && !is_alive(owner);
+            let taken = || {
+                let taken =
+                    self.owner.compare_exchange(owner, this, Ordering::Acquire, Ordering::Relaxed);
+                taken.is_ok()
+            };
+            if is_free && taken() {
+                return Some(Held { lock: self });
+            }
+            if looks > SPINS + YIELDS {
+                looks = SPINS;
+            }
+            looks += 1;
+            if looks <= SPINS {
+                hint::spin_loop();
+            } else {
+                raw::yield_now();
+            }
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.owner.store(0, Ordering::Release);
+    }
+}
+
+#[inline]
+fn owner() -> u64 {
+    (process::number() as u64) << PROCESS_SHIFT | errno::place() as u64 >> PLACE_SHIFT
+}
+
+fn is_alive(owner: u64) -> bool {
+    raw::is_alive((owner >> PROCESS_SHIFT) as i32)
+}

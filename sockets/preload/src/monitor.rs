@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The connection to the monitor: claims go there, slots come from there. Nobody ever waits for it.
+
+use crate::lock::Lock;
+use crate::{process, raw, slabs, upgrade};
+use core::ffi::CStr;
+use core::mem;
+use core::ptr;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use freeport_sockets_proto::message::{self, Reply, Request};
+use freeport_sockets_proto::{MONITOR_VARIABLE, VERSION};
+
+/// The descriptor; -1: there is none.
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+/// When it was tried last to have one, in ticks.
+static TRIED: AtomicU64 = AtomicU64::new(0);
+/// How many monitors there have been: names of slabs are those of one of them.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+static LOCK: Lock = Lock::new();
+
+/// Ticks between two attempts to reach the monitor: about a second.
+const AGAIN_TICKS: u64 = 2_000_000_000;
+/// Our descriptor is moved to at least this number where it can be, so that it is in nobody's way.
+const HIGH: i32 = 1000;
+
+const CONTROL_BYTES: usize = 64;
+
+/// Room for a descriptor that comes with a message.
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+/// Whether a descriptor is the library's own.
+#[inline]
+pub fn is_ours(descriptor: i32) -> bool {
+    descriptor >= 0 && DESCRIPTOR.load(Ordering::Relaxed) == descriptor
+}
+
+/// The library's own descriptor.
+pub fn descriptor() -> Option<u32> {
+    u32::try_from(DESCRIPTOR.load(Ordering::Relaxed)).ok()
+}
+
+/// In the child of a fork, and when the descriptor is taken away: the connection is its parent's.
+pub fn forget() {
+    TRIED.store(0, Ordering::Relaxed);
+    lose();
+}
+
+/// Asks the monitor for a slot. False: it cannot be asked now.
+pub fn claim(token: u64, descriptor: i32) -> bool {
+    let Some(_held) = LOCK.take(false) else { return false };
+    let Some(monitor) = reach() else { return false };
+    send(monitor, &Request::Claim { token, descriptor }, Some(descriptor))
+}
+
+/// Which of the monitors this is.
+pub fn epoch() -> u32 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+/// Gives a slot back that came from one of the monitors.
+pub fn release(from: u32, slab: u32, slot: u32) {
+    let Some(_held) = LOCK.take(false) else { return };
+    let monitor = DESCRIPTOR.load(Ordering::Relaxed);
+    if monitor >= 0 && from == epoch() {
+        send(monitor, &Request::Release { slab, slot }, None);
+    }
+}
+
+/// Does what the monitor has said since it was asked last.
+pub fn read_mail() {
+    let Some(_held) = LOCK.take(false) else { return };
+    loop {
+        let monitor = DESCRIPTOR.load(Ordering::Relaxed);
+        if monitor < 0 {
+            return;
+        }
+        let Some((reply, memory)) = receive(monitor) else { return };
+        match reply {
+            Reply::Welcome { version } if version != VERSION => lose(),
+            Reply::Welcome { .. } => {}
+            Reply::Refused { token, reason } => upgrade::is_refused(token, reason),
+            Reply::Paired { token, slab, slot, side, fenced, .. } => {
+                let start = slabs::find(slab, memory);
+                if !upgrade::is_paired(token, start, slab, slot, side, fenced) {
+                    send(monitor, &Request::Release { slab, slot }, None);
+                }
+            }
+        }
+        if let Some(memory) = memory {
+            _ = raw::close(memory);
+        }
+    }
+}
+
+/// The connection, made now if there is none and it is time to try again.
+fn reach() -> Option<i32> {
+    let descriptor = DESCRIPTOR.load(Ordering::Relaxed);
+    if descriptor >= 0 {
+        return Some(descriptor);
+    }
+    let (now, tried) = (raw::ticks(), TRIED.load(Ordering::Relaxed));
+    if tried != 0 && now.wrapping_sub(tried) < AGAIN_TICKS {
+        return None;
+    }
+    TRIED.store(now.max(1), Ordering::Relaxed);
+    let descriptor = connect().ok()?;
+    DESCRIPTOR.store(descriptor, Ordering::Relaxed);
+    let hello = Request::Hello { version: VERSION, membarrier: process::has_membarrier() };
+    send(descriptor, &hello, None).then_some(descriptor)
+}
+
+fn connect() -> raw::Result<i32> {
+    let (address, bytes) = address().ok_or(libc::ENOENT)?;
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let descriptor = raw::socket(libc::AF_UNIX, kind)?;
+    let connected = raw::connect(descriptor, &address, bytes);
+    // Not among the numbers that a program expects.
+    let high = raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH);
+    match (connected, high) {
+        (Ok(_), Ok(high)) => {
+            _ = raw::close(descriptor);
+            Ok(high)
+        }
+        (Ok(_), Err(_)) => Ok(descriptor),
+        (Err(error), high) => {
+            _ = raw::close(descriptor);
+            if let Ok(high) = high {
+                _ = raw::close(high);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Where the monitor listens; `None` if the environment does not say.
+fn address() -> Option<(libc::sockaddr_un, usize)> {
+    let mut name = [0_u8; MONITOR_VARIABLE.len() + 1];
+    name.get_mut(..MONITOR_VARIABLE.len())?.copy_from_slice(MONITOR_VARIABLE.as_bytes());
+    // SAFETY: a name that ends with zero.
+    let path = unsafe { libc::getenv(name.as_ptr().cast()) };
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: a text of the environment.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes_with_nul();
+    let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
+    let places = address.sun_path.get_mut(..path.len())?;
+    for (place, byte) in places.iter_mut().zip(path) {
+        *place = byte.cast_signed();
+    }
+    Some((address, mem::offset_of!(libc::sockaddr_un, sun_path) + path.len()))
+}
+
+/// Sends a message, with a descriptor if there is one. False: it was not sent.
+fn send(monitor: i32, request: &Request, descriptor: Option<i32>) -> bool {
+    let mut bytes = request.encode();
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut control = Control([0; CONTROL_BYTES]);
+    // SAFETY: a message of zeroes is one of nothing.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    if let Some(descriptor) = descriptor {
+        message.msg_control = ptr::from_mut(&mut control).cast();
+        // SAFETY: sizes only; the first header lies in `control`, and has room for a descriptor.
+        unsafe {
+            message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as usize;
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as usize;
+            libc::CMSG_DATA(header).cast::<i32>().write_unaligned(descriptor);
+        }
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    match raw::send_message(monitor, &message, flags) {
+        Ok(_) => true,
+        Err(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS | libc::ETOOMANYREFS) => false,
+        Err(_) => {
+            lose();
+            false
+        }
+    }
+}
+
+/// A message and the descriptor that came with it; `None` if there is none now.
+fn receive(monitor: i32) -> Option<(Reply, Option<i32>)> {
+    let mut bytes = [0; message::BYTES];
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut control = Control([0; CONTROL_BYTES]);
+    // SAFETY: a message of zeroes is one of nothing.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = ptr::from_mut(&mut control).cast();
+    message.msg_controllen = CONTROL_BYTES;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    let count = match raw::receive_message(monitor, &mut message, flags) {
+        Err(libc::EAGAIN | libc::EINTR) => return None,
+        Err(_) | Ok(0) => {
+            lose();
+            return None;
+        }
+        Ok(count) => count,
+    };
+    // SAFETY: the kernel has filled it; a descriptor is an aligned number behind its header.
+    let descriptor = unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        let is_descriptor = !header.is_null()
+            && (*header).cmsg_level == libc::SOL_SOCKET
+            && (*header).cmsg_type == libc::SCM_RIGHTS;
+        is_descriptor.then(|| libc::CMSG_DATA(header).cast::<i32>().read_unaligned())
+    };
+    let reply = bytes.get(..count).and_then(Reply::decode);
+    if reply.is_none() {
+        if let Some(descriptor) = descriptor {
+            _ = raw::close(descriptor);
+        }
+        lose();
+    }
+    Some((reply?, descriptor))
+}
+
+/// Has no monitor any more. What was claimed stays in the kernel until it is claimed again.
+fn lose() {
+    let descriptor = DESCRIPTOR.swap(-1, Ordering::Relaxed);
+    if descriptor >= 0 {
+        _ = raw::close(descriptor);
+    }
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+    slabs::forget_names();
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How sockets begin and end, as far as the library has to do with them.
+
+use crate::connection::phase;
+use crate::connections::{self, Stream};
+use crate::slot::Slot;
+use crate::table::{self, What};
+use crate::{epoll, monitor, process, raw};
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::flag;
+
+/// The socket behind a descriptor; `None`: the kernel's alone.
+#[inline]
+pub fn stream(descriptor: i32) -> Option<Stream> {
+    match table::get(descriptor) {
+        Some(What::Stream(number)) => {
+            process::check();
+            connections::get(number)
+        }
+        _ => None,
+    }
+}
+
+/// Notes a new stream socket, as `socket` and `accept` give it.
+#[cold]
+pub fn note(descriptor: i32, nonblocking: bool) {
+    if descriptor < 0 || !process::begin() || process::is_guest() {
+        return;
+    }
+    // The number was used before, and closed behind our back.
+    if let Some(old) = table::clear(descriptor) {
+        forget(descriptor, old, false);
+    }
+    let Some(stream) = connections::add() else { return };
+    stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+    stream.local.descriptor.store(descriptor, Ordering::Relaxed);
+    if !table::set(descriptor, What::Stream(stream.number)) {
+        stream.shared.references.store(0, Ordering::Release);
+    }
+}
+
+/// Notes that another descriptor is the same as one that is known.
+pub fn note_same(old: i32, new: i32) {
+    if new < 0 || old == new || process::is_guest() {
+        return;
+    }
+    let what = table::get(old);
+    if let Some(replaced) = table::clear(new) {
+        forget(new, replaced, false);
+    }
+    if let Some(What::Stream(number)) = what {
+        let Some(stream) = connections::get(number) else { return };
+        stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        table::set(new, What::Stream(number));
+    }
+}
+
+/// Before a descriptor is closed, or replaced by another.
+#[inline]
+pub fn is_closing(descriptor: i32) {
+    if table::get(descriptor).is_some() && !process::is_guest() {
+        process::check();
+        if let Some(what) = table::clear(descriptor) {
+            forget(descriptor, what, true);
+        }
+    }
+}
+
+/// Before all descriptors of a range are closed.
+pub fn are_closing(first: u32, last: u32) {
+    table::each(|descriptor, _| {
+        if (first..=last).contains(&descriptor.cast_unsigned()) {
+            is_closing(descriptor);
+        }
+    });
+}
+
+/// Forgets what was behind a descriptor. `is_open`: it is not closed yet.
+#[cold]
+fn forget(descriptor: i32, what: What, is_open: bool) {
+    match what {
+        What::Set(number) => epoll::forget_set(number),
+        What::Stream(number) => {
+            let Some(stream) = connections::get(number) else { return };
+            if stream.shared.references.load(Ordering::Acquire) == 1 {
+                end(&stream, descriptor, is_open);
+            } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
+                stream.local.descriptor.store(another(number), Ordering::Relaxed);
+            }
+            stream.shared.references.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Another descriptor of the same socket in this process; -1: there is none.
+fn another(number: u32) -> i32 {
+    let mut found = -1;
+    table::each(|descriptor, what| {
+        if what == What::Stream(number) {
+            found = descriptor;
+        }
+    });
+    found
+}
+
+/// The last descriptor is closed: the peer gets what was sent, and then the end.
+fn end(stream: &Stream, descriptor: i32, is_open: bool) {
+    epoll::forget_stream(stream);
+    let shared = stream.shared;
+    if !shared.is(phase::ATTACHED) {
+        return;
+    }
+    let Some(slot) = stream.slot() else { return };
+    // What was not received is lost, and the peer is told so, as by the kernel.
+    if is_open && slot.next_header(stream) != 0 && shared.is(phase::RECEIVES) {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    }
+    slot.say(flag::CLOSED | flag::ENDED);
+    stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
+    let number = |word: &core::sync::atomic::AtomicU32| word.load(Ordering::Relaxed);
+    monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
+}
+
+/// Before a fork: the child will have what this process has.
+pub fn share_all() {
+    each_stream(|stream| {
+        stream.shared.forked.store(true, Ordering::Relaxed);
+        stream.shared.references.fetch_add(1, Ordering::AcqRel);
+    });
+}
+
+/// The fork has failed.
+pub fn unshare_all() {
+    each_stream(|stream| {
+        stream.shared.references.fetch_sub(1, Ordering::AcqRel);
+    });
+}
+
+fn each_stream(visit: impl Fn(Stream)) {
+    table::each(|_, what| {
+        if let What::Stream(number) = what {
+            if let Some(stream) = connections::get(number) {
+                visit(stream);
+            }
+        }
+    });
+}
+
+/// `shutdown`. `None`: the kernel does it.
+pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
+    stream.go_on(descriptor);
+    let shared = stream.shared;
+    let writes = how == libc::SHUT_WR || how == libc::SHUT_RDWR;
+    let slot = stream.slot().filter(|_| shared.is(phase::ATTACHED));
+    if slot.is_none() && writes {
+        shared.mark(phase::NEVER);
+    }
+    let slot = slot?;
+    let reads = how == libc::SHUT_RD || how == libc::SHUT_RDWR;
+    if writes && !shared.is(phase::SENDS) {
+        // It ends where it is, and stays there.
+        stream.stay_in_kernel(&slot);
+        return None;
+    }
+    if !(writes || reads) || shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
+        return None;
+    }
+    if writes {
+        // The kernel's end would be the end of doorbells as well, so it comes when it is closed.
+        shared.mark(phase::ENDED);
+        slot.say(flag::ENDED);
+        stream.ring_doorbell(descriptor, &slot);
+    }
+    if reads {
+        shared.mark(phase::READ_SHUT);
+    }
+    wake_own(stream, &slot, descriptor);
+    Some(())
+}
+
+/// Who sleeps on the socket in this process has to know that it was shut.
+fn wake_own(stream: &Stream, _slot: &Slot, descriptor: i32) {
+    if stream.shared.sleepers.load(Ordering::SeqCst) > 0 {
+        // The kernel wakes who sleeps there if its own reading is shut.
+        let how = libc::SHUT_RD as usize;
+        raw::shutdown(descriptor, how);
+        stream.shared.mark(phase::KERNEL_END);
+    }
+}

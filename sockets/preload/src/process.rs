@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the library knows of the process that it is in, and how it notices that this is another
+//! one now.
+//!
+//! A word in memory that the child of a fork finds zero tells parent from child, however the child
+//! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
+
+use crate::{monitor, raw};
+use core::ffi::c_char;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+
+/// A page that is zero after a fork; its first word is the number of the process.
+static MARK: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
+static NUMBER: AtomicI32 = AtomicI32::new(0);
+/// How many forks lie between this process and the one that loaded the library.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
+/// The C library's own word for having one thread; null if it has none.
+static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+const PAGE_BYTES: usize = 4096;
+
+/// Begins to know. False: there is no memory for that.
+#[cold]
+pub fn begin() -> bool {
+    if !MARK.load(Ordering::Acquire).is_null() {
+        return true;
+    }
+    let Ok(page) = raw::map(PAGE_BYTES, false, None) else { return false };
+    // SAFETY: just mapped. Where it is refused, the hook of fork has to do.
+    _ = unsafe { raw::wipe_on_fork(page, PAGE_BYTES) };
+    // SAFETY: names that end with zero.
+    let word = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    ONE_THREAD.store(word.cast(), Ordering::Relaxed);
+    let mark: *mut AtomicI32 = page.cast();
+    settle(mark);
+    MARK.store(mark, Ordering::Release);
+    true
+}
+
+fn settle(mark: *mut AtomicI32) {
+    let number = raw::process();
+    NUMBER.store(number, Ordering::Relaxed);
+    let register = libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
+    let can = raw::membarrier(register).is_ok() && pass_everywhere();
+    HAS_MEMBARRIER.store(can, Ordering::Relaxed);
+    // SAFETY: the page of `begin`.
+    unsafe { &*mark }.store(number, Ordering::Release);
+}
+
+/// Sees whether this is the process that it was before.
+#[inline]
+pub fn check() {
+    let mark = MARK.load(Ordering::Relaxed);
+    // SAFETY: the page of `begin`, which stays.
+    if !mark.is_null() && unsafe { &*mark }.load(Ordering::Relaxed) == 0 {
+        is_child(mark);
+    }
+}
+
+/// In the child of a fork, before it does anything else.
+#[cold]
+fn is_child(mark: *mut AtomicI32) {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    monitor::forget();
+    settle(mark);
+}
+
+/// The number of this process.
+#[inline]
+pub fn number() -> i32 {
+    NUMBER.load(Ordering::Relaxed)
+}
+
+/// Changes with each fork on the way to this process.
+#[inline]
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Whether this is the child of a `vfork`, in its parent's memory: it may touch nothing but
+/// descriptors.
+#[inline]
+pub fn is_guest() -> bool {
+    number() != 0 && raw::process() != number()
+}
+
+/// Whether the process has one thread, and has always had.
+#[inline]
+pub fn has_one_thread() -> bool {
+    let word = ONE_THREAD.load(Ordering::Relaxed);
+    // SAFETY: the C library's variable, which only it changes, before it makes a thread.
+    !word.is_null() && unsafe { word.read_volatile() } != 0
+}
+
+/// Whether it can make others pass a barrier, and be made to.
+pub fn has_membarrier() -> bool {
+    HAS_MEMBARRIER.load(Ordering::Relaxed)
+}
+
+/// Makes all processes with this library pass a barrier, wherever they are. False: refused.
+pub fn pass_everywhere() -> bool {
+    raw::membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED).is_ok()
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! System calls of the library itself. They go past the C library, whose functions are ours, touch
+//! no `errno`, and are no cancellation points.
+
+use core::arch::asm;
+use core::ptr;
+
+/// What a system call gives: a value, or an `errno` that is not zero.
+pub type Result<T = usize> = core::result::Result<T, i32>;
+
+/// Calls the system.
+///
+/// # Safety
+/// What the call does with its arguments is right.
+#[inline]
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result;
+    // SAFETY: as the caller says; the kernel changes no other registers.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            in("r8") e,
+            in("r9") f,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// Calls the system.
+///
+/// # Safety
+/// What the call does with its arguments is right.
+#[inline]
+#[cfg(target_arch = "aarch64")]
+pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result;
+    // SAFETY: as the caller says; the kernel changes no other registers.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a as isize => result,
+            in("x1") b,
+            in("x2") c,
+            in("x3") d,
+            in("x4") e,
+            in("x5") f,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// The value or the `errno` that a result of the kernel stands for.
+#[inline]
+pub fn checked(result: isize) -> Result {
+    if result < 0 { Err(-result as i32) } else { Ok(result.cast_unsigned()) }
+}
+
+#[inline]
+unsafe fn checked_call(number: libc::c_long, arguments: [usize; 6]) -> Result {
+    // SAFETY: as the caller says.
+    checked(unsafe { call(number, arguments) })
+}
+
+/// A number of the caller as an argument, with its sign.
+#[inline]
+const fn argument(number: i32) -> usize {
+    number as isize as usize
+}
+
+/// New memory: zero, of this process alone or shared with those it forks, or of a descriptor.
+pub fn map(bytes: usize, shared: bool, descriptor: Option<i32>) -> Result<*mut u8> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE } | libc::MAP_NORESERVE;
+    let kind = kind | if descriptor.is_none() { libc::MAP_ANONYMOUS } else { 0 };
+    let from = descriptor.unwrap_or(-1);
+    let arguments = [0, bytes, argument(access), argument(kind), argument(from), 0];
+    // SAFETY: a new mapping where the system finds room.
+    unsafe { checked_call(libc::SYS_mmap, arguments) }.map(|at| at as *mut u8)
+}
+
+/// Gives memory the child of a fork finds zero.
+///
+/// # Safety
+/// The memory is a mapping of this process that nobody else has.
+pub unsafe fn wipe_on_fork(start: *mut u8, bytes: usize) -> Result {
+    let arguments = [start as usize, bytes, argument(libc::MADV_WIPEONFORK), 0, 0, 0];
+    // SAFETY: as the caller says.
+    unsafe { checked_call(libc::SYS_madvise, arguments) }
+}
+
+/// Gives memory back that [`map`] gave.
+pub fn unmap(start: *mut u8, bytes: usize) {
+    // SAFETY: whoever mapped it uses it no more.
+    unsafe { call(libc::SYS_munmap, [start as usize, bytes, 0, 0, 0, 0]) };
+}
+
+/// Closes a descriptor.
+pub fn close(descriptor: i32) -> Result {
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_close, [argument(descriptor), 0, 0, 0, 0, 0]) }
+}
+
+/// The bytes of a file.
+pub fn size(descriptor: i32) -> Result<usize> {
+    let arguments = [argument(descriptor), 0, argument(libc::SEEK_END), 0, 0, 0];
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_lseek, arguments) }
+}
+
+/// A new socket.
+pub fn socket(family: i32, kind: i32) -> Result<i32> {
+    let arguments = [argument(family), argument(kind), 0, 0, 0, 0];
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_socket, arguments) }.map(|descriptor| descriptor as i32)
+}
+
+/// Connects a socket to an address of so many bytes.
+pub fn connect(descriptor: i32, address: &libc::sockaddr_un, bytes: usize) -> Result {
+    let address = ptr::from_ref(address) as usize;
+    // SAFETY: an address that lives as long as the call.
+    unsafe { checked_call(libc::SYS_connect, [argument(descriptor), address, bytes, 0, 0, 0]) }
+}
+
+/// Sends bytes.
+pub fn send(descriptor: i32, bytes: &[u8], flags: i32) -> Result {
+    let (at, count) = (bytes.as_ptr() as usize, bytes.len());
+    let arguments = [argument(descriptor), at, count, argument(flags), 0, 0];
+    // SAFETY: bytes that live as long as the call.
+    unsafe { checked_call(libc::SYS_sendto, arguments) }
+}
+
+/// Receives bytes.
+pub fn receive(descriptor: i32, bytes: &mut [u8], flags: i32) -> Result {
+    let (at, count) = (bytes.as_mut_ptr() as usize, bytes.len());
+    let arguments = [argument(descriptor), at, count, argument(flags), 0, 0];
+    // SAFETY: room that lives as long as the call.
+    unsafe { checked_call(libc::SYS_recvfrom, arguments) }
+}
+
+/// Reads from a descriptor.
+pub fn read(descriptor: i32, at: *mut u8, bytes: usize) -> Result {
+    // SAFETY: callers give room for so many.
+    unsafe { checked_call(libc::SYS_read, [argument(descriptor), at as usize, bytes, 0, 0, 0]) }
+}
+
+/// Reads from a place in a file.
+pub fn read_at(descriptor: i32, at: *mut u8, bytes: usize, offset: i64) -> Result {
+    let arguments = [argument(descriptor), at as usize, bytes, offset as usize, 0, 0];
+    // SAFETY: callers give room for so many.
+    unsafe { checked_call(libc::SYS_pread64, arguments) }
+}
+
+/// Writes to a descriptor.
+pub fn write(descriptor: i32, at: *const u8, bytes: usize) -> Result {
+    // SAFETY: callers give so many bytes.
+    unsafe { checked_call(libc::SYS_write, [argument(descriptor), at as usize, bytes, 0, 0, 0]) }
+}
+
+/// Sends bytes, as [`send`] does, from a place.
+pub fn send_from(descriptor: i32, at: *const u8, bytes: usize) -> Result {
+    let arguments = [argument(descriptor), at as usize, bytes, 0, 0, 0];
+    // SAFETY: callers give so many bytes.
+    unsafe { checked_call(libc::SYS_sendto, arguments) }
+}
+
+/// Moves the place in a file back, after more was read than was used.
+pub fn seek_back(descriptor: i32, bytes: usize) {
+    if bytes > 0 {
+        let back = (bytes as isize).wrapping_neg() as usize;
+        let arguments = [argument(descriptor), back, argument(libc::SEEK_CUR), 0, 0, 0];
+        // SAFETY: no memory is passed.
+        unsafe { call(libc::SYS_lseek, arguments) };
+    }
+}
+
+/// Waits until a descriptor can be written, or only looks.
+pub fn wait_writable(descriptor: i32, waits: bool) -> Result {
+    wait_for(descriptor, libc::POLLOUT, waits)
+}
+
+/// Waits until a descriptor can be read, or only looks.
+pub fn wait_readable(descriptor: i32, waits: bool) -> Result {
+    wait_for(descriptor, libc::POLLIN, waits)
+}
+
+fn wait_for(descriptor: i32, events: i16, waits: bool) -> Result {
+    let mut waited = libc::pollfd { fd: descriptor, events, revents: 0 };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let time = if waits { 0 } else { ptr::from_ref(&time) as usize };
+    let arguments = [ptr::from_mut(&mut waited) as usize, 1, time, 0, 0, 0];
+    // SAFETY: places that live as long as the call.
+    match unsafe { checked_call(libc::SYS_ppoll, arguments) } {
+        Ok(0) => Err(libc::EAGAIN),
+        other => other,
+    }
+}
+
+/// Sends a message.
+pub fn send_message(descriptor: i32, message: &libc::msghdr, flags: i32) -> Result {
+    let message = ptr::from_ref(message) as usize;
+    let arguments = [argument(descriptor), message, argument(flags), 0, 0, 0];
+    // SAFETY: a message that the caller made.
+    unsafe { checked_call(libc::SYS_sendmsg, arguments) }
+}
+
+/// Receives a message.
+pub fn receive_message(descriptor: i32, message: &mut libc::msghdr, flags: i32) -> Result {
+    let message = ptr::from_mut(message) as usize;
+    let arguments = [argument(descriptor), message, argument(flags), 0, 0, 0];
+    // SAFETY: a message that the caller made.
+    unsafe { checked_call(libc::SYS_recvmsg, arguments) }
+}
+
+/// Does something with a descriptor.
+pub fn fcntl(descriptor: i32, command: i32, value: i32) -> Result<i32> {
+    let arguments = [argument(descriptor), argument(command), argument(value), 0, 0, 0];
+    // SAFETY: the library uses no command that takes memory.
+    unsafe { checked_call(libc::SYS_fcntl, arguments) }.map(|value| value as i32)
+}
+
+/// A number that a device control gives.
+pub fn ioctl_number(descriptor: i32, request: libc::c_ulong) -> Result<i32> {
+    let mut number = 0;
+    let place = ptr::from_mut(&mut number) as usize;
+    let arguments = [argument(descriptor), request as usize, place, 0, 0, 0];
+    // SAFETY: the requests that the library uses write one number.
+    unsafe { checked_call(libc::SYS_ioctl, arguments) }.map(|_| number)
+}
+
+/// Reads an option; gives how many bytes of it there are.
+pub fn get_option<T>(descriptor: i32, level: i32, name: i32, value: &mut T) -> Result<usize> {
+    let mut bytes = size_of::<T>() as libc::socklen_t;
+    let (value, length) = (ptr::from_mut(value) as usize, ptr::from_mut(&mut bytes) as usize);
+    let arguments = [argument(descriptor), argument(level), argument(name), value, length, 0];
+    // SAFETY: no more is written than there is room for; callers give plain numbers.
+    unsafe { checked_call(libc::SYS_getsockopt, arguments) }.map(|_| bytes as usize)
+}
+
+/// Sets an option.
+pub fn set_option<T>(descriptor: i32, level: i32, name: i32, value: &T) -> Result {
+    let (value, bytes) = (ptr::from_ref(value) as usize, size_of::<T>());
+    let arguments = [argument(descriptor), argument(level), argument(name), value, bytes, 0];
+    // SAFETY: a value that lives as long as the call.
+    unsafe { checked_call(libc::SYS_setsockopt, arguments) }
+}
+
+/// Shuts one direction of a socket, or both.
+pub fn shutdown(descriptor: i32, how: usize) {
+    // SAFETY: no memory is passed.
+    unsafe { call(libc::SYS_shutdown, [argument(descriptor), how, 0, 0, 0, 0]) };
+}
+
+/// The address of a socket's own end or of its peer.
+pub fn address(descriptor: i32, of_peer: bool, into: &mut libc::sockaddr_storage) -> Result {
+    let number = if of_peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
+    let mut bytes = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    let (into, length) = (ptr::from_mut(into) as usize, ptr::from_mut(&mut bytes) as usize);
+    // SAFETY: no more is written than there is room for.
+    unsafe { checked_call(number, [argument(descriptor), into, length, 0, 0, 0]) }
+}
+
+/// Lets others have the processor.
+pub fn yield_now() {
+    // SAFETY: no memory is passed.
+    unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+}
+
+/// This process, as the kernel says it: right in the child of a `vfork` as well.
+pub fn process() -> i32 {
+    // SAFETY: no memory is passed.
+    unsafe { call(libc::SYS_getpid, [0; 6]) as i32 }
+}
+
+/// Whether a process is there.
+pub fn is_alive(process: i32) -> bool {
+    // SAFETY: no signal is sent.
+    let result = unsafe { call(libc::SYS_kill, [argument(process), 0, 0, 0, 0, 0]) };
+    checked(result) != Err(libc::ESRCH)
+}
+
+/// `membarrier(2)`.
+pub fn membarrier(command: i32) -> Result {
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_membarrier, [argument(command), 0, 0, 0, 0, 0]) }
+}
+
+/// Adds to, changes or removes from a set of descriptors.
+pub fn epoll_ctl(set: i32, operation: i32, descriptor: i32, event: libc::epoll_event) -> Result {
+    let event = ptr::from_ref(&event) as usize;
+    let arguments = [argument(set), argument(operation), argument(descriptor), event, 0, 0];
+    // SAFETY: an event that lives as long as the call.
+    unsafe { checked_call(libc::SYS_epoll_ctl, arguments) }
+}
+
+/// What is ready in a set of descriptors, without waiting.
+pub fn epoll_ready(set: i32, events: &mut [libc::epoll_event]) -> Result {
+    let (at, count) = (events.as_mut_ptr() as usize, events.len());
+    // SAFETY: room that lives as long as the call.
+    unsafe { checked_call(libc::SYS_epoll_pwait, [argument(set), at, count, 0, 0, 0]) }
+}
+
+/// Sends a signal to this thread.
+pub fn raise(signal: i32) {
+    // SAFETY: no memory is passed; what the signal does is the application's business.
+    unsafe {
+        let thread = call(libc::SYS_gettid, [0; 6]).cast_unsigned();
+        call(libc::SYS_tkill, [thread, argument(signal), 0, 0, 0, 0]);
+    }
+}
+
+/// A counter that runs at a steady pace of a few nanoseconds or less.
+#[inline]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads a register.
+    return unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks;
+        // SAFETY: reads a register.
+        unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        ticks
+    }
+}

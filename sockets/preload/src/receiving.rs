@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Receiving: through the kernel as long as there is something of the stream, then through the
+//! ring.
+
+use crate::connection::phase;
+use crate::connections::Stream;
+use crate::parts::Parts;
+use crate::slot::Slot;
+use crate::waiting::{ASK_TICKS, Wait};
+use crate::{errno, raw, sleep};
+use core::slice;
+use core::sync::atomic::Ordering;
+use freeport_ring::bytes::Read;
+use freeport_sockets_proto::slab::word;
+
+/// What came of an attempt to receive.
+enum Attempt {
+    /// So many bytes.
+    Received(usize),
+    /// There is nothing.
+    Nothing,
+    /// There will be nothing more.
+    End,
+    /// The peer has broken the protocol.
+    Broken,
+    /// The lock is held by the thread itself, below a signal handler.
+    Nested,
+}
+
+impl Stream {
+    /// Receives. `kernel` does it through the kernel, and gives what the C library's function does.
+    #[inline]
+    pub fn receive(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
+        self.go_on(descriptor);
+        let by_kernel = libc::MSG_OOB | libc::MSG_ERRQUEUE;
+        if self.shared.is(phase::RECEIVES) && flags & by_kernel == 0 {
+            if let Some(slot) = self.slot() {
+                return self.receive_by_ring(descriptor, &slot, parts, flags);
+            }
+        }
+        self.receive_by_kernel(descriptor, parts, flags, kernel)
+    }
+
+    fn receive_by_kernel(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
+        let shared = self.shared;
+        shared.kernel_receives.fetch_add(1, Ordering::SeqCst);
+        let received = kernel();
+        let data = match received {
+            1.. => self.without_doorbells(received as usize) as isize,
+            other => other,
+        };
+        let is_taken = flags & (libc::MSG_PEEK | libc::MSG_OOB) == 0;
+        if data > 0 && is_taken {
+            shared.kernel_received.fetch_add(data as u64, Ordering::Release);
+        }
+        shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
+        if received > 0 && data == 0 {
+            // Only doorbells: what they rang for is in the ring.
+            self.switch_receiving();
+            return self.receive(descriptor, parts, flags, kernel);
+        }
+        if data > 0 && is_taken {
+            self.has_moved(descriptor, data as u64);
+        }
+        data
+    }
+
+    /// How many of so many bytes that the kernel has given are the peer's: those behind the place
+    /// where it left the kernel are doorbells.
+    fn without_doorbells(&self, received: usize) -> usize {
+        let slot = self.slot().filter(|_| self.shared.is(phase::ATTACHED));
+        let Some(at) = slot.and_then(|slot| slot.peer_switched()) else { return received };
+        let before = self.shared.kernel_received.load(Ordering::Acquire);
+        let left = at.saturating_sub(before);
+        usize::try_from(left).map_or(received, |left| received.min(left))
+    }
+
+    fn receive_by_ring(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, flags: i32) -> isize {
+        let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
+        if wanted == 0 {
+            return 0;
+        }
+        if parts.has_null() {
+            return errno::fail(libc::EFAULT);
+        }
+        let peeks = flags & libc::MSG_PEEK != 0;
+        let blocks =
+            flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
+        let all = flags & libc::MSG_WAITALL != 0 && !peeks;
+        let (mut received, mut wait) = (0, Wait::new());
+        loop {
+            // Before the look at the ring: what was written before the end is there.
+            let has_end = self.has_read_end(slot);
+            let attempt = if peeks {
+                self.peek_ring(slot, parts)
+            } else {
+                self.take_from_ring(descriptor, slot, parts, received)
+            };
+            match attempt {
+                Attempt::Received(count) => {
+                    received += count;
+                    if received == wanted || !all || !blocks {
+                        break;
+                    }
+                    wait = Wait::new();
+                    continue;
+                }
+                Attempt::End | Attempt::Nothing if received == 0 && has_end => {
+                    return self.end_of_stream();
+                }
+                Attempt::End => return received as isize,
+                Attempt::Nothing if has_end => break,
+                Attempt::Broken if received == 0 => return errno::fail(libc::ECONNRESET),
+                Attempt::Nested if received == 0 => return errno::fail(libc::EAGAIN),
+                Attempt::Broken | Attempt::Nested => break,
+                Attempt::Nothing => {}
+            }
+            if !blocks {
+                if received > 0 {
+                    break;
+                }
+                if self.ask_kernel_at_times(descriptor) {
+                    continue;
+                }
+                return errno::fail(libc::EAGAIN);
+            }
+            if !wait.step(|| slot.shares_core()) {
+                match sleep::for_data(self, descriptor, slot) {
+                    Ok(()) => {}
+                    Err(_) if received > 0 => break,
+                    Err(error) => return errno::fail(error),
+                }
+            }
+        }
+        received as isize
+    }
+
+    /// What the last call gives: the error that the kernel has for it, once, or nothing.
+    fn end_of_stream(&self) -> isize {
+        match self.shared.error.swap(0, Ordering::Relaxed) {
+            0 => 0,
+            error => errno::fail(error),
+        }
+    }
+
+    #[inline]
+    fn take_from_ring(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> Attempt {
+        let shared = self.shared;
+        let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
+        let Some(mut receiver) = slot.receiver(self, &half) else { return Attempt::Broken };
+        let (mut wake, mut last) = (false, Attempt::Nothing);
+        // SAFETY: memory that the application gave to be filled.
+        let received = unsafe {
+            parts.each(skipped, |at, bytes, _| {
+                let into = slice::from_raw_parts_mut(at, bytes);
+                loop {
+                    match receiver.read(into) {
+                        Ok(done) => {
+                            wake |= done.wake;
+                            match done.outcome {
+                                Read::Bytes(count) => return count,
+                                Read::Nothing => last = Attempt::Nothing,
+                                Read::End => last = Attempt::End,
+                                Read::Moved { name, entry } => {
+                                    match slot.follow(self, &mut receiver, name, &entry) {
+                                        Some(also) => {
+                                            wake |= also;
+                                            continue;
+                                        }
+                                        None => last = Attempt::Broken,
+                                    }
+                                }
+                            }
+                        }
+                        Err(_) => last = Attempt::Broken,
+                    }
+                    return 0;
+                }
+            })
+        };
+        slot.keep_receiver(self, &mut half, &mut receiver);
+        drop(half);
+        if received > 0 {
+            slot.count(word::RECEIVED_BYTES, received as u64);
+            slot.count(word::RECEIVES, 1);
+        }
+        if wake {
+            self.ring_doorbell(descriptor, slot);
+        }
+        if received > 0 { Attempt::Received(received) } else { last }
+    }
+
+    fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
+        // More parts than one are filled from the first one's bytes only.
+        let shared = self.shared;
+        let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
+        let Some(mut receiver) = slot.receiver(self, &half) else { return Attempt::Broken };
+        let mut last = Attempt::Nothing;
+        // SAFETY: memory that the application gave to be filled.
+        let peeked = unsafe {
+            let mut is_first = true;
+            parts.each(0, |at, bytes, _| {
+                if !core::mem::take(&mut is_first) {
+                    return 0;
+                }
+                let into = slice::from_raw_parts_mut(at, bytes);
+                loop {
+                    match receiver.peek(into) {
+                        Ok(Read::Bytes(count)) => return count,
+                        Ok(Read::Nothing) => last = Attempt::Nothing,
+                        Ok(Read::End) => last = Attempt::End,
+                        Ok(Read::Moved { name, entry }) => {
+                            if slot.follow(self, &mut receiver, name, &entry).is_some() {
+                                continue;
+                            }
+                            last = Attempt::Broken;
+                        }
+                        Err(_) => last = Attempt::Broken,
+                    }
+                    return 0;
+                }
+            })
+        };
+        slot.keep_receiver(self, &mut half, &mut receiver);
+        if peeked > 0 { Attempt::Received(peeked) } else { last }
+    }
+
+    /// How many bytes can be read at once; `None`: the kernel knows.
+    pub fn readable_bytes(&self, descriptor: i32) -> Option<i32> {
+        self.go_on(descriptor);
+        let shared = self.shared;
+        let slot = self.slot().filter(|_| shared.is(phase::RECEIVES))?;
+        let mut half = shared.receive.take(shared.is_alone())?;
+        let mut receiver = slot.receiver(self, &half)?;
+        let bytes = receiver.available().ok()?;
+        slot.keep_receiver(self, &mut half, &mut receiver);
+        i32::try_from(bytes).ok()
+    }
+
+    /// Asks the kernel whether the peer is gone, if it was not asked just now; true: it knows
+    /// something new.
+    pub fn ask_kernel_at_times(&self, descriptor: i32) -> bool {
+        let (now, asked) = (raw::ticks(), self.local.asked.load(Ordering::Relaxed));
+        if now.wrapping_sub(asked) < ASK_TICKS {
+            return false;
+        }
+        self.local.asked.store(now, Ordering::Relaxed);
+        self.ask_kernel(descriptor)
+    }
+
+    /// Asks the kernel whether the peer is gone. True: it is, and that is new.
+    pub fn ask_kernel(&self, descriptor: i32) -> bool {
+        let mut byte = [0];
+        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+        self.kernel_said(raw::receive(descriptor, &mut byte, flags))
+    }
+
+    /// Takes note of what a look at the underlay gave. True: the stream has ended there.
+    pub fn kernel_said(&self, result: raw::Result) -> bool {
+        match result {
+            Ok(0) => {}
+            Ok(_) | Err(libc::EAGAIN | libc::EINTR) => return false,
+            Err(error) => self.shared.error.store(error, Ordering::Relaxed),
+        }
+        self.shared.mark(phase::KERNEL_END) & phase::KERNEL_END == 0
+    }
+}

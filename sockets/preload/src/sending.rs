@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sending: through the kernel as long as the stream is there, then through the ring.
+
+use crate::connection::phase;
+use crate::connections::Stream;
+use crate::parts::Parts;
+use crate::slot::Slot;
+use crate::waiting::Wait;
+use crate::{errno, raw, sleep};
+use core::slice;
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::{flag, word};
+
+/// What came of an attempt to send.
+enum Attempt {
+    /// So many bytes.
+    Sent(usize),
+    /// The kernel has to say what is wrong.
+    PeerGone,
+    /// The lock is held by the thread itself, below a signal handler.
+    Nested,
+}
+
+impl Stream {
+    /// Sends. `kernel` does it through the kernel, and gives what the C library's function does.
+    #[inline]
+    pub fn send(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
+        self.go_on(descriptor);
+        loop {
+            if self.sends_by_ring() && flags & libc::MSG_OOB == 0 {
+                if let Some(slot) = self.slot() {
+                    return self.send_by_ring(descriptor, &slot, parts, flags, kernel);
+                }
+            }
+            if let Some(result) = self.send_by_kernel(descriptor, flags, &kernel) {
+                return result;
+            }
+        }
+    }
+
+    #[inline]
+    fn sends_by_ring(&self) -> bool {
+        let phase = self.shared.phase.load(Ordering::SeqCst);
+        phase & (phase::SENDS | phase::PEER_GONE) == phase::SENDS
+    }
+
+    /// `None`: the stream has left the kernel meanwhile.
+    fn send_by_kernel(
+        &self,
+        descriptor: i32,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> Option<isize> {
+        let shared = self.shared;
+        shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
+        if self.sends_by_ring() && flags & libc::MSG_OOB == 0 {
+            shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+            return None;
+        }
+        let sent = kernel();
+        if sent > 0 {
+            shared.kernel_sent.fetch_add(sent as u64, Ordering::Release);
+        }
+        shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+        if sent > 0 {
+            self.has_moved(descriptor, sent as u64);
+        }
+        Some(sent)
+    }
+
+    fn send_by_ring(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
+        if self.shared.is(phase::ENDED) {
+            return broken_pipe(flags);
+        }
+        let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
+        if parts.has_null() {
+            return errno::fail(libc::EFAULT);
+        }
+        let blocks =
+            flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
+        let (mut sent, mut wait) = (0, Wait::new());
+        loop {
+            match self.attempt(descriptor, slot, parts, sent) {
+                Attempt::Sent(count) => {
+                    sent += count;
+                    if count > 0 {
+                        wait = Wait::new();
+                    }
+                }
+                Attempt::PeerGone if sent == 0 => {
+                    self.shared.mark(phase::PEER_GONE);
+                    return kernel();
+                }
+                Attempt::PeerGone => break,
+                Attempt::Nested if sent == 0 => return errno::fail(libc::EINTR),
+                Attempt::Nested => break,
+            }
+            if sent == wanted {
+                break;
+            }
+            if !blocks {
+                return if sent > 0 { sent as isize } else { errno::fail(libc::EAGAIN) };
+            }
+            if !wait.step(|| slot.shares_core()) {
+                match sleep::for_room(self, descriptor, slot) {
+                    Ok(()) => {}
+                    Err(_) if sent > 0 => break,
+                    Err(error) => return errno::fail(error),
+                }
+            }
+        }
+        sent as isize
+    }
+
+    /// Puts what there is room for into the ring.
+    #[inline]
+    fn attempt(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, skipped: usize) -> Attempt {
+        let shared = self.shared;
+        if slot.peer_said() & flag::CLOSED != 0 || shared.phase() & phase::KERNEL_END != 0 {
+            return Attempt::PeerGone;
+        }
+        let Some(mut half) = shared.send.take(shared.is_alone()) else { return Attempt::Nested };
+        let Some(mut sender) = slot.sender(self, &half) else { return Attempt::PeerGone };
+        let mut wake = false;
+        if shared.send.was_full.load(Ordering::Relaxed) {
+            wake |= slot.grow(self, &mut sender);
+        }
+        let (mut faulty, mut is_full) = (false, false);
+        // SAFETY: memory that the application gave to be sent.
+        let sent = unsafe {
+            parts.each(skipped, |at, bytes, is_last| {
+                let piece = slice::from_raw_parts(at, bytes);
+                let result = if is_last {
+                    sender.write(piece).map(|done| {
+                        wake |= done.wake;
+                        done.outcome
+                    })
+                } else {
+                    sender.put(piece)
+                };
+                faulty |= result.is_err();
+                let count = result.unwrap_or(0);
+                is_full |= count < bytes;
+                count
+            })
+        };
+        wake |= sender.ring().publish();
+        if is_full {
+            shared.send.was_full.store(true, Ordering::Relaxed);
+            shared.send.fulls.fetch_add(1, Ordering::Relaxed);
+        }
+        slot.keep_sender(&mut half, &mut sender);
+        drop(half);
+        if sent > 0 {
+            slot.count(word::SENT_BYTES, sent as u64);
+            slot.count(word::SENDS, 1);
+        }
+        if wake {
+            self.ring_doorbell(descriptor, slot);
+        }
+        if faulty && sent == 0 { Attempt::PeerGone } else { Attempt::Sent(sent) }
+    }
+
+    /// Wakes the peer, wherever it sleeps on this connection.
+    #[cold]
+    pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) {
+        slot.count(word::DOORBELLS, 1);
+        match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
+            // Where there is no room for another one, there are many that wake it.
+            Ok(_) | Err(libc::EAGAIN) => {}
+            Err(_) => {
+                self.shared.mark(phase::PEER_GONE);
+            }
+        }
+    }
+}
+
+/// What sending gives who has said that he sends nothing more.
+fn broken_pipe(flags: i32) -> isize {
+    if flags & libc::MSG_NOSIGNAL == 0 {
+        raw::raise(libc::SIGPIPE);
+    }
+    errno::fail(libc::EPIPE)
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How a stream leaves the kernel: see `freeport-sockets-proto`, whose steps these are.
+
+use crate::connection::phase;
+use crate::connections::{self, Stream};
+use crate::slot::Slot;
+use crate::{epoll, monitor, process, raw};
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
+use freeport_sockets_proto::slab::{self, Side, flag};
+
+/// Operations after which an end is claimed. Who does less gains nothing.
+const CLAIM_OPERATIONS: u64 = 8;
+/// Bytes that count as much as an operation.
+const OPERATION_BYTES: u64 = 4096;
+
+impl Stream {
+    /// Notes an operation through the kernel that has moved so many bytes, and claims the end if it
+    /// is time.
+    #[inline]
+    pub fn has_moved(&self, descriptor: i32, bytes: u64) {
+        let shared = self.shared;
+        let by = 1 + bytes / OPERATION_BYTES;
+        let operations = shared.operations.fetch_add(by, Ordering::Relaxed) + by;
+        let claim_at = shared.claim_at.load(Ordering::Relaxed).max(CLAIM_OPERATIONS);
+        let phase = shared.phase();
+        if operations >= claim_at && phase & (phase::CLAIMED | phase::NEVER) == 0 {
+            self.claim(descriptor);
+        }
+    }
+
+    #[cold]
+    fn claim(&self, descriptor: i32) {
+        let shared = self.shared;
+        // Where it does not come to anything: not again before as many operations.
+        let operations = shared.operations.load(Ordering::Relaxed);
+        shared.claim_at.store(2 * operations, Ordering::Relaxed);
+        if shared.references.load(Ordering::Acquire) != 1 || !shared.is_alone() {
+            return;
+        }
+        match is_peer_near(descriptor) {
+            Some(true) => {}
+            Some(false) => {
+                shared.mark(phase::NEVER);
+                return;
+            }
+            None => return,
+        }
+        match self.has_all_counted(descriptor) {
+            Some(true) => {}
+            Some(false) => {
+                shared.mark(phase::NEVER);
+                return;
+            }
+            None => {
+                shared.claim_at.store(operations + 1, Ordering::Relaxed);
+                return;
+            }
+        }
+        if shared.mark(phase::CLAIMED) & phase::CLAIMED != 0 {
+            return;
+        }
+        if !monitor::claim(self.token(), descriptor) {
+            shared.unmark(phase::CLAIMED);
+        }
+    }
+
+    /// Whether the kernel has moved as many bytes as were counted; `None`: others are just moving
+    /// some.
+    fn has_all_counted(&self, descriptor: i32) -> Option<bool> {
+        let shared = self.shared;
+        let (sent, received) = kernel_counts(descriptor)?;
+        if sent == shared.kernel_sent.load(Ordering::Acquire)
+            && received == shared.kernel_received.load(Ordering::Acquire)
+        {
+            return Some(true);
+        }
+        let others = [&shared.kernel_sends, &shared.kernel_receives];
+        let is_busy = others.iter().any(|calls| calls.load(Ordering::Acquire) > 0);
+        if is_busy { None } else { Some(false) }
+    }
+
+    fn token(&self) -> u64 {
+        u64::from(self.shared.generation.load(Ordering::Relaxed)) << 32 | u64::from(self.number)
+    }
+
+    /// Goes as far on the way out of the kernel as it can now. Called with each operation until
+    /// both streams are in rings.
+    #[inline]
+    pub fn go_on(&self, descriptor: i32) {
+        let phase = self.shared.phase();
+        if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
+            self.go_on_from(descriptor, phase);
+        }
+    }
+
+    #[cold]
+    fn go_on_from(&self, descriptor: i32, phase: u32) {
+        if phase & phase::ATTACHED == 0 {
+            monitor::read_mail();
+        }
+        let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) else { return };
+        let peer = slot.peer_said() & (flag::ATTACHED | flag::DECLINED);
+        if phase & (phase::SENDS | phase::NEVER) == 0 && peer == flag::ATTACHED {
+            self.switch_sending(descriptor);
+        }
+        self.switch_receiving();
+        // Who still waits in the kernel for bytes has to be woken there; the last one goes on.
+        let is_switched = self.shared.is(phase::SWITCHED);
+        if is_switched && self.shared.kernel_receives.load(Ordering::SeqCst) == 0 {
+            self.has_switched(&slot);
+        }
+    }
+
+    /// Does not send through the ring, although there is one.
+    pub fn stay_in_kernel(&self, slot: &Slot) {
+        self.shared.mark(phase::NEVER);
+        slot.say(flag::DECLINED);
+    }
+
+    /// Looks at the rings from now on, wherever it waits.
+    fn has_switched(&self, slot: &Slot) {
+        let before = self.shared.mark(phase::LOOKS);
+        if before & phase::LOOKS == 0 && epoll::has_switched(self, slot) {
+            self.announce_data_awake(slot);
+        }
+    }
+
+    /// Sends through the ring from now on, unless somebody is just sending through the kernel.
+    fn switch_sending(&self, descriptor: i32) {
+        let Some(slot) = self.slot() else { return };
+        let shared = self.shared;
+        let Some(_half) = shared.send.take(shared.is_alone()) else { return };
+        if shared.phase() & (phase::SENDS | phase::ENDED) != 0 {
+            return;
+        }
+        // Who sends through the kernel counts himself and then looks; here it is the other way.
+        shared.mark(phase::SENDS);
+        if shared.kernel_sends.load(Ordering::SeqCst) != 0 {
+            shared.unmark(phase::SENDS);
+            return;
+        }
+        // Doorbells would wait for each other.
+        let mut no_delay = 0_i32;
+        _ = raw::get_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &mut no_delay);
+        shared.no_delay.store(no_delay != 0, Ordering::Relaxed);
+        _ = raw::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32);
+        slot.say_switched(shared.kernel_sent.load(Ordering::Acquire));
+    }
+
+    /// Receives through the ring from now on, if the peer sends there and all that it sent through
+    /// the kernel is read.
+    pub fn switch_receiving(&self) {
+        let shared = self.shared;
+        if shared.is(phase::RECEIVES) || !shared.is(phase::ATTACHED) {
+            return;
+        }
+        let Some(at) = self.slot().and_then(|slot| slot.peer_switched()) else { return };
+        if shared.kernel_received.load(Ordering::Acquire) >= at {
+            shared.mark(phase::RECEIVES);
+        }
+    }
+}
+
+/// The monitor does not give a slot.
+pub fn is_refused(token: u64, reason: Reason) {
+    let Some(stream) = claimed(token) else { return };
+    let is_final = !matches!(reason, Reason::PeerPlain | Reason::Resources | Reason::NoMonitor);
+    if is_final {
+        stream.shared.mark(phase::NEVER);
+    }
+    let operations = stream.shared.operations.load(Ordering::Relaxed);
+    stream.shared.claim_at.store(2 * operations, Ordering::Relaxed);
+    stream.shared.unmark(phase::CLAIMED);
+}
+
+/// The monitor has given a slot of a slab that is mapped at `start`. False: it is not wanted.
+pub fn is_paired(
+    token: u64,
+    start: Option<*mut u8>,
+    slab: u32,
+    slot: u32,
+    side: Side,
+    fenced: bool,
+) -> bool {
+    let place = start.zip(slab::slot(slot));
+    let Some((stream, (start, at))) = claimed(token).zip(place) else { return false };
+    let shared = stream.shared;
+    if !fenced && !process::has_membarrier() {
+        return false;
+    }
+    shared.slab.store(slab, Ordering::Relaxed);
+    shared.slot.store(slot, Ordering::Relaxed);
+    shared.monitor.store(monitor::epoch(), Ordering::Relaxed);
+    shared.side.store(side as u32, Ordering::Relaxed);
+    shared.fenced.store(fenced, Ordering::Relaxed);
+    // SAFETY: the slot is inside the slab.
+    stream.local.slot.store(unsafe { start.add(at) }, Ordering::Release);
+    let Some(slot) = stream.slot() else { return false };
+    let Some(mut half) = shared.receive.take(false) else { return false };
+    let Some(mut receiver) = slot.receiver(&stream, &half) else { return false };
+    // Whoever waits for this socket now waits in the kernel.
+    shared.announced.store(1, Ordering::SeqCst);
+    _ = receiver.ring().announce_sleep();
+    slot.keep_receiver(&stream, &mut half, &mut receiver);
+    drop(half);
+    shared.mark(phase::ATTACHED);
+    slot.say(flag::ATTACHED);
+    true
+}
+
+/// The socket that has claimed with that token and waits for the answer.
+fn claimed(token: u64) -> Option<Stream> {
+    let stream = connections::get(token as u32)?;
+    let shared = stream.shared;
+    let is_same = shared.generation.load(Ordering::Relaxed) == (token >> 32) as u32;
+    let phase = shared.phase();
+    let is_waiting = phase & (phase::CLAIMED | phase::ATTACHED | phase::NEVER) == phase::CLAIMED;
+    let is_open = shared.references.load(Ordering::Acquire) > 0;
+    (is_same && is_waiting && is_open).then_some(stream)
+}
+
+/// Whether the peer of a TCP socket is on this machine; `None`: it is not connected.
+fn is_peer_near(descriptor: i32) -> Option<bool> {
+    // SAFETY: addresses of zeroes are valid.
+    let (mut own, mut peer): (libc::sockaddr_storage, libc::sockaddr_storage) =
+        unsafe { core::mem::zeroed() };
+    raw::address(descriptor, false, &mut own).ok()?;
+    raw::address(descriptor, true, &mut peer).ok()?;
+    Some(host(&own)? == host(&peer)?)
+}
+
+/// The host of an address, with all loopback addresses as one, and IPv4 in IPv6 as IPv4.
+fn host(address: &libc::sockaddr_storage) -> Option<[u8; 16]> {
+    const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let address: *const libc::sockaddr_storage = address;
+    // SAFETY: the family says what it is.
+    let host = unsafe {
+        match i32::from((*address).ss_family) {
+            libc::AF_INET => {
+                let [a, b, c, d] =
+                    (*address.cast::<libc::sockaddr_in>()).sin_addr.s_addr.to_ne_bytes();
+                [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, a, b, c, d]
+            }
+            libc::AF_INET6 => (*address.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr,
+            _ => return None,
+        }
+    };
+    let is_loopback = matches!(host, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 127, ..]);
+    Some(if is_loopback { LOOPBACK } else { host })
+}
+
+/// How many bytes a TCP socket has sent and received through its calls; `None`: they are just
+/// changing, or cannot be known.
+fn kernel_counts(descriptor: i32) -> Option<(u64, u64)> {
+    for _ in 0..4 {
+        let before = tcp_info(descriptor)?;
+        let unread = raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong).ok()?;
+        let after = tcp_info(descriptor)?;
+        if before.received == after.received {
+            let received = before.received.checked_sub(u64::try_from(unread).ok()?)?;
+            return Some((after.sent, received));
+        }
+    }
+    None
+}
+
+struct Counts {
+    sent: u64,
+    received: u64,
+}
+
+/// What of `struct tcp_info` counts bytes, at its offsets in `linux/tcp.h`.
+fn tcp_info(descriptor: i32) -> Option<Counts> {
+    const RECEIVED: usize = 128;
+    const NOT_SENT: usize = 144;
+    const SENT: usize = 200;
+    const SENT_AGAIN: usize = 208;
+    const BYTES: usize = 216;
+    #[repr(C, align(8))]
+    struct Info([u8; 256]);
+    let mut info = Info([0; 256]);
+    let bytes = raw::get_option(descriptor, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
+    if bytes < BYTES {
+        return None;
+    }
+    let word = |at: usize| info.0.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
+    let half = |at: usize| info.0.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+    let sent = word(SENT)?.checked_sub(word(SENT_AGAIN)?)? + u64::from(half(NOT_SENT)?);
+    Some(Counts { sent, received: word(RECEIVED)? })
+}
