@@ -47,7 +47,9 @@ pub struct Half<T> {
     pub area: AtomicU32,
     /// Sending: whether the ring was full. Unused otherwise.
     pub was_full: AtomicBool,
-    /// Sending: how often it was.
+    /// Sending: whether it was full since it moved to a larger area.
+    pub is_small: AtomicBool,
+    /// Sending: how often it was full.
     pub fulls: AtomicU32,
     /// Receiving: where in the slot the next header will be.
     pub next_header: AtomicU64,
@@ -203,6 +205,7 @@ impl<T: Copy + Default> Half<T> {
         }
         self.area.store(0, Ordering::Relaxed);
         self.was_full.store(false, Ordering::Relaxed);
+        self.is_small.store(false, Ordering::Relaxed);
         self.fulls.store(0, Ordering::Relaxed);
         self.next_header.store(0, Ordering::Relaxed);
     }

@@ -23,9 +23,10 @@ pub fn send(
     kernel: impl Fn() -> isize,
 ) -> isize {
     out.go_on(descriptor);
-    if !out.shared.is(phase::SENDS) {
-        let nothing = libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
-        return out.send(descriptor, Parts::one(&nothing), 0, kernel);
+    while !out.shared.is(phase::SENDS) {
+        if let Some(result) = out.send_by_kernel(descriptor, 0, &kernel) {
+            return result;
+        }
     }
     let mut buffer = [0_u8; BYTES];
     let mut done = 0;
@@ -81,18 +82,24 @@ pub fn splice(
             stream.go_on(descriptor);
         }
     }
-    if let Some(source) = source.filter(|source| source.shared.is(phase::RECEIVES)) {
-        return from_stream(&source, from, to, count, flags);
+    if let Some(source) = source {
+        if source.shared.is(phase::ATTACHED) {
+            return from_stream(&source, from, to, count, flags);
+        }
+        // Doorbells would go where it goes.
+        source.shared.mark(phase::NEVER);
     }
-    let nothing = libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
-    match (source, sink.filter(|sink| sink.shared.is(phase::SENDS))) {
-        (_, Some(sink)) => to_stream(&sink, from, to, count, flags),
-        (Some(source), None) => source.receive(from, Parts::one(&nothing), 0, kernel),
-        (None, None) => match sink {
-            Some(sink) => sink.send(to, Parts::one(&nothing), 0, kernel),
-            None => kernel(),
-        },
+    if let Some(sink) = sink {
+        loop {
+            if sink.shared.is(phase::SENDS) {
+                return to_stream(&sink, from, to, count, flags);
+            }
+            if let Some(result) = sink.send_by_kernel(to, 0, &kernel) {
+                return result;
+            }
+        }
     }
+    kernel()
 }
 
 /// To a pipe: no more than it takes, so that nothing is lost.
@@ -102,7 +109,10 @@ fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) ->
     let part = libc::iovec { iov_base: at.cast::<c_void>(), iov_len: count.min(BYTES) };
     let no_wait = if flags & libc::SPLICE_F_NONBLOCK != 0 { libc::MSG_DONTWAIT } else { 0 };
     let receive = |part: &libc::iovec, flags| {
-        source.receive(from, Parts::one(part), flags | no_wait, || errno::fail(libc::EAGAIN))
+        let flags = flags | no_wait;
+        source.receive(from, Parts::one(part), flags, || {
+            errno::from(raw::receive_at(from, part.iov_base.cast(), part.iov_len, flags))
+        })
     };
     if raw::wait_writable(to, no_wait == 0).is_err() {
         return errno::fail(libc::EAGAIN);
@@ -110,25 +120,13 @@ fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) ->
     // Seen first, and taken when the pipe has it.
     let seen = receive(&part, libc::MSG_PEEK);
     if seen <= 0 {
-        return if seen < 0 && errno::get() == libc::EAGAIN && no_wait == 0 {
-            wait_and_retry(source, from, to, count, flags)
-        } else {
-            seen
-        };
+        return seen;
     }
     let written = match raw::write(to, at, seen as usize) {
         Ok(written) => written,
         Err(error) => return errno::fail(error),
     };
     receive(&libc::iovec { iov_base: at.cast(), iov_len: written }, 0)
-}
-
-/// A socket that does not block does not for `splice` either.
-fn wait_and_retry(source: &Stream, from: i32, to: i32, count: usize, flags: u32) -> isize {
-    if source.shared.nonblocking.load(Ordering::Relaxed) {
-        return errno::fail(libc::EAGAIN);
-    }
-    from_stream(source, from, to, count, flags)
 }
 
 /// From a pipe.

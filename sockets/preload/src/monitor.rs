@@ -6,7 +6,7 @@ use crate::{process, raw, slabs, upgrade};
 use core::ffi::CStr;
 use core::mem;
 use core::ptr;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::message::{self, Reply, Request};
 use freeport_sockets_proto::{MONITOR_VARIABLE, VERSION};
 
@@ -25,9 +25,32 @@ const HIGH: i32 = 1000;
 
 const CONTROL_BYTES: usize = 64;
 
+/// The path of the monitor's socket, up to the first zero.
+static PATH: [AtomicU8; 108] = [const { AtomicU8::new(0) }; 108];
+
 /// Room for a descriptor that comes with a message.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
+
+/// Keeps where the monitor listens: programs may change their environment later.
+pub fn begin() {
+    let mut name = [0_u8; MONITOR_VARIABLE.len() + 1];
+    for (place, byte) in name.iter_mut().zip(MONITOR_VARIABLE.bytes()) {
+        *place = byte;
+    }
+    // SAFETY: a name that ends with zero.
+    let path = unsafe { libc::getenv(name.as_ptr().cast()) };
+    if path.is_null() {
+        return;
+    }
+    // SAFETY: a text of the environment.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if path.len() < PATH.len() {
+        for (place, byte) in PATH.iter().zip(path) {
+            place.store(*byte, Ordering::Relaxed);
+        }
+    }
+}
 
 /// Whether a descriptor is the library's own.
 #[inline]
@@ -133,23 +156,19 @@ fn connect() -> raw::Result<i32> {
     }
 }
 
-/// Where the monitor listens; `None` if the environment does not say.
+/// Where the monitor listens; `None` if the environment did not say.
 fn address() -> Option<(libc::sockaddr_un, usize)> {
-    let mut name = [0_u8; MONITOR_VARIABLE.len() + 1];
-    name.get_mut(..MONITOR_VARIABLE.len())?.copy_from_slice(MONITOR_VARIABLE.as_bytes());
-    // SAFETY: a name that ends with zero.
-    let path = unsafe { libc::getenv(name.as_ptr().cast()) };
-    if path.is_null() {
-        return None;
-    }
-    // SAFETY: a text of the environment.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes_with_nul();
     let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
-    let places = address.sun_path.get_mut(..path.len())?;
-    for (place, byte) in places.iter_mut().zip(path) {
-        *place = byte.cast_signed();
+    let mut length = 0;
+    for (place, byte) in address.sun_path.iter_mut().zip(&PATH) {
+        *place = byte.load(Ordering::Relaxed).cast_signed();
+        if *place == 0 {
+            break;
+        }
+        length += 1;
     }
-    Some((address, mem::offset_of!(libc::sockaddr_un, sun_path) + path.len()))
+    let bytes = mem::offset_of!(libc::sockaddr_un, sun_path) + length + 1;
+    (length > 0).then_some((address, bytes))
 }
 
 /// Sends a message, with a descriptor if there is one. False: it was not sent.

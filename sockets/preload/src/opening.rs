@@ -139,10 +139,10 @@ pub fn unshare_all() {
 
 fn each_stream(visit: impl Fn(Stream)) {
     table::each(|_, what| {
-        if let What::Stream(number) = what {
-            if let Some(stream) = connections::get(number) {
-                visit(stream);
-            }
+        if let What::Stream(number) = what
+            && let Some(stream) = connections::get(number)
+        {
+            visit(stream);
         }
     });
 }

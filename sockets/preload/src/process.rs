@@ -20,6 +20,15 @@ static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
 const PAGE_BYTES: usize = 4096;
 
+/// When the library is loaded.
+extern "C" fn constructor() {
+    monitor::begin();
+}
+
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
 /// Begins to know. False: there is no memory for that.
 #[cold]
 pub fn begin() -> bool {

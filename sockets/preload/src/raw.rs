@@ -150,6 +150,13 @@ pub fn receive(descriptor: i32, bytes: &mut [u8], flags: i32) -> Result {
     unsafe { checked_call(libc::SYS_recvfrom, arguments) }
 }
 
+/// Receives bytes, as [`receive`] does, at a place.
+pub fn receive_at(descriptor: i32, at: *mut u8, bytes: usize, flags: i32) -> Result {
+    let arguments = [argument(descriptor), at as usize, bytes, argument(flags), 0, 0];
+    // SAFETY: callers give room for so many.
+    unsafe { checked_call(libc::SYS_recvfrom, arguments) }
+}
+
 /// Reads from a descriptor.
 pub fn read(descriptor: i32, at: *mut u8, bytes: usize) -> Result {
     // SAFETY: callers give room for so many.

@@ -39,10 +39,11 @@ impl Stream {
     ) -> isize {
         self.go_on(descriptor);
         let by_kernel = libc::MSG_OOB | libc::MSG_ERRQUEUE;
-        if self.shared.is(phase::RECEIVES) && flags & by_kernel == 0 {
-            if let Some(slot) = self.slot() {
-                return self.receive_by_ring(descriptor, &slot, parts, flags);
-            }
+        if self.shared.is(phase::RECEIVES)
+            && flags & by_kernel == 0
+            && let Some(slot) = self.slot()
+        {
+            return self.receive_by_ring(descriptor, &slot, parts, flags);
         }
         self.receive_by_kernel(descriptor, parts, flags, kernel)
     }
@@ -131,7 +132,11 @@ impl Stream {
                 if received > 0 {
                     break;
                 }
-                if self.ask_kernel_at_times(descriptor) {
+                if self.waits_in_kernel() {
+                    if self.prepare_kernel_wait(descriptor, slot, false) {
+                        continue;
+                    }
+                } else if self.ask_kernel_at_times(descriptor) {
                     continue;
                 }
                 return errno::fail(libc::EAGAIN);

@@ -139,11 +139,12 @@ fn report(count: i32, sets: [*mut c_void; 3], wanted: &[Words; 3], found: &[libc
         };
         for one in found {
             let at = one.fd as usize;
-            if one.revents & reported != 0 && is_in(asked, at) {
-                if let Some(word) = result.get_mut(at / WORD_BITS) {
-                    *word |= 1 << (at % WORD_BITS);
-                    bits += 1;
-                }
+            if one.revents & reported != 0
+                && is_in(asked, at)
+                && let Some(word) = result.get_mut(at / WORD_BITS)
+            {
+                *word |= 1 << (at % WORD_BITS);
+                bits += 1;
             }
         }
         for (at, word) in result.iter().enumerate().take(words) {

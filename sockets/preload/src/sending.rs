@@ -33,10 +33,11 @@ impl Stream {
     ) -> isize {
         self.go_on(descriptor);
         loop {
-            if self.sends_by_ring() && flags & libc::MSG_OOB == 0 {
-                if let Some(slot) = self.slot() {
-                    return self.send_by_ring(descriptor, &slot, parts, flags, kernel);
-                }
+            if self.sends_by_ring()
+                && flags & libc::MSG_OOB == 0
+                && let Some(slot) = self.slot()
+            {
+                return self.send_by_ring(descriptor, &slot, parts, flags, kernel);
             }
             if let Some(result) = self.send_by_kernel(descriptor, flags, &kernel) {
                 return result;
@@ -51,7 +52,7 @@ impl Stream {
     }
 
     /// `None`: the stream has left the kernel meanwhile.
-    fn send_by_kernel(
+    pub fn send_by_kernel(
         &self,
         descriptor: i32,
         flags: i32,
@@ -112,6 +113,9 @@ impl Stream {
                 break;
             }
             if !blocks {
+                if self.waits_in_kernel() && self.prepare_kernel_wait(descriptor, slot, true) {
+                    continue;
+                }
                 return if sent > 0 { sent as isize } else { errno::fail(libc::EAGAIN) };
             }
             if !wait.step(|| slot.shares_core()) {
@@ -135,7 +139,7 @@ impl Stream {
         let Some(mut half) = shared.send.take(shared.is_alone()) else { return Attempt::Nested };
         let Some(mut sender) = slot.sender(self, &half) else { return Attempt::PeerGone };
         let mut wake = false;
-        if shared.send.was_full.load(Ordering::Relaxed) {
+        if shared.send.is_small.load(Ordering::Relaxed) {
             wake |= slot.grow(self, &mut sender);
         }
         let (mut faulty, mut is_full) = (false, false);
@@ -160,6 +164,7 @@ impl Stream {
         wake |= sender.ring().publish();
         if is_full {
             shared.send.was_full.store(true, Ordering::Relaxed);
+            shared.send.is_small.store(true, Ordering::Relaxed);
             shared.send.fulls.fetch_add(1, Ordering::Relaxed);
         }
         slot.keep_sender(&mut half, &mut sender);

@@ -6,6 +6,7 @@
 //! another reason is woken as well. Who wakes as the only one takes those that he has seen: what
 //! rings behind that may be for somebody who has gone to sleep since.
 
+use crate::connection::phase;
 use crate::connections::Stream;
 use crate::next::next;
 use crate::slot::Slot;
@@ -71,6 +72,29 @@ impl Stream {
             sender.ring().announce_awake();
         }
         slot.keep_sender(&mut half, &mut sender);
+    }
+
+    /// Whether who waits for this socket does so in the kernel alone, because it has not switched
+    /// altogether.
+    #[inline]
+    pub fn waits_in_kernel(&self) -> bool {
+        !self.shared.is(phase::LOOKS)
+    }
+
+    /// Before the application is told that it has to wait, while it does so in the kernel alone:
+    /// sees to it that a doorbell rings there. True: there is something now.
+    #[cold]
+    pub fn prepare_kernel_wait(&self, descriptor: i32, slot: &Slot, for_room: bool) -> bool {
+        self.look_at_underlay(descriptor, 0);
+        if for_room {
+            self.announce_room(slot, true);
+        } else {
+            self.announce_data_sleep(descriptor, slot);
+            // It was announced once for all who wait in the kernel.
+            self.shared.announced.fetch_sub(1, Ordering::SeqCst);
+        }
+        pass_barrier();
+        if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
     }
 
     /// Takes the doorbells that were seen, if nobody else sleeps on the socket.

@@ -109,7 +109,7 @@ impl Slot {
         match moved {
             Ok(wake) => {
                 send.area.store(area, Ordering::Relaxed);
-                send.was_full.store(false, Ordering::Relaxed);
+                send.is_small.store(false, Ordering::Relaxed);
                 wake
             }
             Err(Full::NoCredit | Full::TooLong | Full::Fault(_)) => false,

@@ -123,6 +123,7 @@ impl Stream {
         let before = self.shared.mark(phase::LOOKS);
         if before & phase::LOOKS == 0 && epoll::has_switched(self, slot) {
             self.announce_data_awake(slot);
+            self.announce_room(slot, false);
         }
     }
 
@@ -205,6 +206,7 @@ pub fn is_paired(
     slot.keep_receiver(&stream, &mut half, &mut receiver);
     drop(half);
     shared.mark(phase::ATTACHED);
+    epoll::has_attached(&stream);
     slot.say(flag::ATTACHED);
     true
 }

@@ -126,14 +126,14 @@ pub unsafe extern "C-unwind" fn ioctl(
         libc::FIONBIO | libc::FIONREAD => stream(fd),
         _ => None,
     };
-    if let Some(stream) = &stream {
-        if request == libc::FIONREAD && !argument.is_null() {
-            if let Some(bytes) = stream.readable_bytes(fd) {
-                // SAFETY: as of the function that this stands for.
-                unsafe { *argument = bytes };
-                return 0;
-            }
-        }
+    if let Some(stream) = &stream
+        && request == libc::FIONREAD
+        && !argument.is_null()
+        && let Some(bytes) = stream.readable_bytes(fd)
+    {
+        // SAFETY: as of the function that this stands for.
+        unsafe { *argument = bytes };
+        return 0;
     }
     let result = next!(ioctl(fd: c_int, request: libc::c_ulong, argument: *mut c_int) -> c_int);
     if let Some(stream) = stream.filter(|_| result == 0 && request == libc::FIONBIO) {

@@ -126,16 +126,17 @@ pub unsafe extern "C-unwind" fn getsockopt(
 ) -> c_int {
     let result = next!(getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
         length: *mut libc::socklen_t) -> c_int);
-    if let Some(stream) = stream(fd).filter(|_| result == 0) {
-        if stream.shared.is(phase::SENDS) && level == libc::IPPROTO_TCP && name == libc::TCP_NODELAY
-        {
-            let wanted = c_int::from(stream.shared.no_delay.load(Ordering::Relaxed));
-            // SAFETY: the kernel has written as many bytes there.
-            unsafe {
-                let bytes = (*length as usize).min(size_of::<c_int>());
-                let from = core::ptr::from_ref(&wanted).cast::<u8>();
-                core::ptr::copy_nonoverlapping(from, value.cast::<u8>(), bytes);
-            }
+    if let Some(stream) = stream(fd).filter(|_| result == 0)
+        && stream.shared.is(phase::SENDS)
+        && level == libc::IPPROTO_TCP
+        && name == libc::TCP_NODELAY
+    {
+        let wanted = c_int::from(stream.shared.no_delay.load(Ordering::Relaxed));
+        // SAFETY: the kernel has written as many bytes there.
+        unsafe {
+            let bytes = (*length as usize).min(size_of::<c_int>());
+            let from = core::ptr::from_ref(&wanted).cast::<u8>();
+            core::ptr::copy_nonoverlapping(from, value.cast::<u8>(), bytes);
         }
     }
     result

@@ -37,10 +37,10 @@ pub const fn of_token(data: u64) -> Option<u32> {
 
 /// Notes a new set.
 pub fn register_set(descriptor: i32) {
-    if let Some(number) = set::add(descriptor) {
-        if !table::set(descriptor, What::Set(number)) {
-            forget_set(number);
-        }
+    if let Some(number) = set::add(descriptor)
+        && !table::set(descriptor, What::Set(number))
+    {
+        forget_set(number);
     }
 }
 
@@ -86,8 +86,16 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
             if known.is(state::DELETED) {
                 return errno::fail(libc::ENOENT);
             }
-            if !known.is(state::SWITCHED) && kernel() != 0 {
-                return -1;
+            if !known.is(state::SWITCHED) {
+                let changed = if known.is(state::TOKENED) {
+                    let event = libc::epoll_event { u64: token(number), ..wanted };
+                    errno::from(raw::epoll_ctl(epoll, operation, descriptor, event))
+                } else {
+                    kernel()
+                };
+                if changed != 0 {
+                    return -1;
+                }
             }
             change(known, wanted);
             wake_up(set_of, number, known, &stream);
@@ -131,10 +139,10 @@ fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream)
             u64: token(number),
         };
         _ = raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
-    } else if let Some(slot) = stream.slot() {
-        if set_of.activate(number, known) {
-            set::unpark(known, stream, &slot);
-        }
+    } else if let Some(slot) = stream.slot()
+        && set_of.activate(number, known)
+    {
+        set::unpark(known, stream, &slot);
     }
 }
 
@@ -148,8 +156,13 @@ fn insert(
 ) -> isize {
     let is_switched = stream.shared.is(phase::LOOKS);
     let Some(number) = registration::add() else { return kernel() };
-    let added = if is_switched {
-        let event = ours(number);
+    let is_tokened = stream.shared.is(phase::ATTACHED);
+    let added = if is_tokened {
+        let event = if is_switched {
+            ours(number)
+        } else {
+            libc::epoll_event { u64: token(number), ..wanted }
+        };
         errno::from(raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_ADD, descriptor, event))
     } else {
         kernel()
@@ -164,14 +177,15 @@ fn insert(
     change(new, wanted);
     new.next = set_of.first.swap(number + 1, Ordering::Relaxed);
     new.next_of_stream = stream.local.registrations.swap(number + 1, Ordering::Relaxed);
+    new.state |= if is_tokened { state::TOKENED } else { 0 };
     if is_switched {
         new.state |= state::SWITCHED;
         set_of.switched.fetch_add(1, Ordering::Relaxed);
-        if let Some(slot) = stream.slot() {
-            if set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, new) {
-                set::park(new, stream, &slot);
-                wake_up(set_of, number, new, stream);
-            }
+        if let Some(slot) = stream.slot()
+            && (set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, new))
+        {
+            set::park(new, stream, &slot);
+            wake_up(set_of, number, new, stream);
         }
     }
     0
@@ -183,34 +197,63 @@ fn ours(number: u32) -> libc::epoll_event {
     libc::epoll_event { events, u64: token(number) }
 }
 
+/// A socket has a slot: its doorbells are not to be taken for bytes of the stream.
+pub fn has_attached(stream: &Stream) {
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            let event = libc::epoll_event { events: known.events, u64: token(number) };
+            let descriptor = known.descriptor;
+            let epoll = set_of.descriptor();
+            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_ok() {
+                known.state |= state::TOKENED;
+            }
+        });
+    });
+}
+
+/// Looks again, after what the kernel reported was not for the application.
+pub fn rearm(set_of: &Set, number: u32, known: &Registration) {
+    if known.events & libc::EPOLLONESHOT as u32 != 0 {
+        let event = libc::epoll_event { events: known.events, u64: token(number) };
+        _ = raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
+    }
+}
+
+/// Does something with a registration and its set, which is locked meanwhile. Lists are held.
+fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
+    // SAFETY: only its set is read, which does not change while it is in a list.
+    let set = unsafe { registration::get(number) }.map(|known| known.set);
+    let Some(set_of) = set.and_then(set::get) else { return };
+    let Some(_held) = set_of.lock.take(true) else { return };
+    // SAFETY: the lock is held now.
+    if let Some(known) = unsafe { registration::get(number) } {
+        visit(set_of, known);
+    }
+}
+
 /// In all sets of this process that have the socket: it is looked at from now on. True: and nobody
 /// sleeps who would not look.
 pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
     let Some(_lists) = LISTS.take(true) else { return false };
     let mut is_awake = true;
     each_of(stream, |number| {
-        // SAFETY: only its set is read, which does not change while it is in a list.
-        let set = unsafe { registration::get(number) }.map(|known| known.set);
-        let Some(set_of) = set.and_then(set::get) else { return };
-        let Some(_held) = set_of.lock.take(true) else { return };
-        // SAFETY: the lock is held now.
-        let Some(known) = (unsafe { registration::get(number) }) else { return };
-        if known.is(state::SWITCHED) {
-            return;
-        }
-        let event = ours(number);
-        let changed =
-            raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
-        if changed.is_err() {
-            is_awake = false;
-            return;
-        }
-        known.state |= state::SWITCHED | state::FRESH;
-        set_of.switched.fetch_add(1, Ordering::Relaxed);
-        if set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, known) {
-            // It is announced once for the kernel that waited so far, and once for this set.
-            set::park(known, stream, slot);
-        }
+        with_set(number, |set_of, known| {
+            if known.is(state::SWITCHED) {
+                return;
+            }
+            let (epoll, event) = (set_of.descriptor(), ours(number));
+            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event).is_err() {
+                is_awake = false;
+                return;
+            }
+            known.state |= state::SWITCHED | state::TOKENED | state::FRESH;
+            set_of.switched.fetch_add(1, Ordering::Relaxed);
+            if set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, known) {
+                // It is announced once for the kernel that waited so far, and once for this set.
+                set::park(known, stream, slot);
+            }
+        });
     });
     is_awake
 }
@@ -222,13 +265,7 @@ pub fn forget_stream(stream: &Stream) {
     }
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
-        // SAFETY: as in `has_switched`.
-        let set = unsafe { registration::get(number) }.map(|known| known.set);
-        let Some(set_of) = set.and_then(set::get) else { return };
-        let Some(_held) = set_of.lock.take(true) else { return };
-        // SAFETY: the lock is held now.
-        let Some(known) = (unsafe { registration::get(number) }) else { return };
-        unlink(number, known, set_of, stream);
+        with_set(number, |set_of, known| unlink(number, known, set_of, stream));
     });
 }
 

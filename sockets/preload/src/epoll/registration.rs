@@ -18,7 +18,7 @@ const COUNT: usize = 1 << 18;
 pub mod state {
     /// In use.
     pub const USED: u32 = 1;
-    /// Its readiness is that of rings; the kernel reports doorbells under a token.
+    /// Its readiness is that of rings; the kernel reports doorbells.
     pub const SWITCHED: u32 = 2;
     /// It is among those that are looked at.
     pub const ACTIVE: u32 = 4;
@@ -30,6 +30,8 @@ pub mod state {
     pub const FRESH: u32 = 32;
     /// Its sleep is announced, so that the kernel reports its doorbells.
     pub const PARKED: u32 = 128;
+    /// The kernel reports it under a token: its socket has a slot.
+    pub const TOKENED: u32 = 256;
     /// The end of the stream has been reported.
     pub const END_SEEN: u32 = 64;
 }
@@ -82,7 +84,6 @@ static PLACES: Places = Places {
 /// # Safety
 /// The lock of its set is held, and no other reference to it is used meanwhile.
 #[inline]
-#[expect(clippy::mut_from_ref, reason = "places are reached under a lock")]
 pub unsafe fn get(number: u32) -> Option<&'static mut Registration> {
     let memory = PLACES.memory.load(Ordering::Acquire);
     if memory.is_null() || number >= PLACES.used.load(Ordering::Acquire) {
@@ -157,12 +158,11 @@ impl Registration {
     fn is_news(&mut self, stream: &Stream, slot: &Slot) -> bool {
         let mut is_news = self.is(state::FRESH);
         self.state &= !state::FRESH;
-        if slot.next_header(stream) != 0 {
-            if let Some(half) = stream.shared.receive.take(stream.shared.is_alone()) {
-                if let Some(mut receiver) = slot.receiver(stream, &half) {
-                    is_news |= receiver.ring().has_news(&mut self.seen);
-                }
-            }
+        if slot.next_header(stream) != 0
+            && let Some(half) = stream.shared.receive.take(stream.shared.is_alone())
+            && let Some(mut receiver) = slot.receiver(stream, &half)
+        {
+            is_news |= receiver.ring().has_news(&mut self.seen);
         }
         if !self.is(state::END_SEEN) && stream.has_read_end(slot) {
             self.state |= state::END_SEEN;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for a set: `epoll_wait`.
 
-use super::control::of_token;
+use super::control;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use crate::connection::phase;
@@ -154,13 +154,13 @@ fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
             place = 0;
         }
         // SAFETY: the lock is held, and each reference is used before the next is made.
-        let Some((at, known)) = (unsafe { set.active(place) }) else { break };
+        let Some((_, known)) = (unsafe { set.active(place) }) else { break };
         if known.is(state::DELETED) || known.set != number {
             set.deactivate(place, known);
             continue;
         }
         let Some(event) = room.get_mut(found) else { break };
-        found += usize::from(report(at, known, event));
+        found += usize::from(report(known, event));
         place += 1;
     }
     if found > 0 {
@@ -171,7 +171,7 @@ fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
 
 /// Reports a registration if it is ready.
 #[inline]
-fn report(_number: u32, known: &mut Registration, event: &mut libc::epoll_event) -> bool {
+fn report(known: &mut Registration, event: &mut libc::epoll_event) -> bool {
     let Some(stream) = known.stream() else { return false };
     let Some(slot) = stream.slot() else { return false };
     let ready = known.ready(&stream, &slot);
@@ -273,9 +273,9 @@ fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usiz
     let mut kept = 0;
     for at in 0..count {
         let Some(event) = room.get(at).copied() else { break };
-        let result = match of_token(event.u64) {
+        let result = match control::of_token(event.u64) {
             None => Some(event),
-            Some(ours) => of_doorbell(set, number, ours, event.events),
+            Some(ours) => of_token(set, number, ours, event.events),
         };
         if let Some((place, event)) = room.get_mut(kept).zip(result) {
             *place = event;
@@ -285,15 +285,56 @@ fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usiz
     kept
 }
 
-/// The kernel has reported something of a socket whose streams are in rings.
-fn of_doorbell(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epoll_event> {
-    let _held = set.lock.take(true)?;
+/// The kernel has reported something of a socket that has a slot.
+fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epoll_event> {
+    let held = set.lock.take(true)?;
     // SAFETY: the lock is held.
     let known = unsafe { registration::get(ours) }?;
-    if !known.is(state::USED | state::SWITCHED) || known.set != number {
+    if !known.is(state::USED) || known.set != number {
         return None;
     }
     let stream = known.stream()?;
+    let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+    if known.is(state::SWITCHED) {
+        return of_doorbell(set, ours, known, &stream, events);
+    }
+    drop(held);
+    stream.go_on(descriptor);
+    let _held = set.lock.take(true)?;
+    // SAFETY: the lock is held again, and nothing is used from before.
+    let known = unsafe { registration::get(ours) }?;
+    let slot = stream.slot()?;
+    if known.is(state::SWITCHED) {
+        return of_doorbell(set, ours, known, &stream, 0);
+    }
+    // Halfway: what is in the ring already is known there, the rest in the kernel.
+    let mut events = events;
+    let phase = stream.shared.phase();
+    if phase & phase::RECEIVES != 0 && !stream.is_readable(&slot) {
+        events &= !(libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
+        stream.prepare_kernel_wait(descriptor, &slot, false);
+        if stream.is_readable(&slot) {
+            events |= libc::EPOLLIN as u32 & known.events;
+        }
+    }
+    if phase & phase::SENDS != 0 && !stream.is_writable(&slot) {
+        events &= !(libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+    }
+    if events == 0 {
+        control::rearm(set, ours, known);
+        return None;
+    }
+    Some(libc::epoll_event { events, u64: known.data })
+}
+
+/// A doorbell has rung, or the underlay has ended, of a socket whose streams are in rings.
+fn of_doorbell(
+    set: &Set,
+    ours: u32,
+    known: &mut Registration,
+    stream: &Stream,
+    events: u32,
+) -> Option<libc::epoll_event> {
     let slot = stream.slot()?;
     let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
     let mut flags = 0;
@@ -319,12 +360,12 @@ fn of_doorbell(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::e
     }
     set.activate(ours, known);
     if set.waiters.load(Ordering::SeqCst) > 0 {
-        set::park(known, &stream, &slot);
+        set::park(known, stream, &slot);
     } else {
-        set::unpark(known, &stream, &slot);
+        set::unpark(known, stream, &slot);
     }
     let mut event = libc::epoll_event { events: 0, u64: 0 };
-    report(ours, known, &mut event).then_some(event)
+    report(known, &mut event).then_some(event)
 }
 
 /// Whether a peer waited on this core.
