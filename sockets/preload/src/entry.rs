@@ -5,10 +5,12 @@
 //! behind it if not. Nothing that has to be dropped lives while that one runs: a thread that is
 //! cancelled in it unwinds through here.
 
-mod data;
-mod descriptors;
-mod events;
-mod processes;
-mod sockets;
+#![expect(clippy::missing_safety_doc, reason = "it is that of the functions they stand for")]
+
+pub mod data;
+pub mod descriptors;
+pub mod events;
+pub mod processes;
+pub mod sockets;
 
 pub use events::{as_time, until};

@@ -23,7 +23,7 @@
 
 mod connection;
 mod connections;
-mod entry;
+pub mod entry;
 mod epoll;
 mod errno;
 mod files;

@@ -60,7 +60,8 @@ pub fn pselect(
     mask: *const libc::sigset_t,
     kernel: impl Fn() -> i32,
 ) -> i32 {
-    match wanted(count, sets).zip(until(timeout)) {
+    // SAFETY: the application's time.
+    match wanted(count, sets).zip(unsafe { until(timeout) }) {
         Some((wanted, until)) => wait(count, sets, &wanted, until, mask),
         None => kernel(),
     }

@@ -243,7 +243,10 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut libc::off_t,
     count: usize,
 ) -> isize {
-    let kernel = || next!(sendfile(out: c_int, from: c_int, offset: *mut libc::off_t, count: usize) -> isize);
+    let kernel = || {
+        let (place, bytes) = (offset, count);
+        next!(sendfile(out: c_int, from: c_int, place: *mut libc::off_t, bytes: usize) -> isize)
+    };
     match stream(out) {
         Some(stream) => crate::files::send(&stream, out, from, offset, count, kernel),
         None => kernel(),
@@ -307,7 +310,8 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     if stream(fd).is_none() || messages.is_null() {
         return kernel();
     }
-    let deadline = match crate::entry::events::until(timeout) {
+    // SAFETY: as of the function that this stands for.
+    let deadline = match unsafe { crate::entry::until(timeout) } {
         Some(until) => crate::epoll::Deadline::new(until),
         None => return errno::fail(libc::EINVAL) as c_int,
     };

@@ -29,7 +29,10 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     if flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 {
         opening::are_closing(first, last);
     }
-    let close = |first: c_uint, last: c_uint| next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int);
+    let close = |first: c_uint, last: c_uint| {
+        let how = flags;
+        next!(close_range(first: c_uint, last: c_uint, how: c_int) -> c_int)
+    };
     match monitor::descriptor() {
         Some(ours) if (first..=last).contains(&ours) => {
             let below = if first < ours { close(first, ours - 1) } else { 0 };

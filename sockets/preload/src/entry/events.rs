@@ -9,11 +9,14 @@ use crate::table::{self, What};
 use core::ffi::{c_int, c_void};
 
 /// How long a time that may be null is; `None`: there is no such time.
-pub fn until(time: *const libc::timespec) -> Option<Until> {
+///
+/// # Safety
+/// If it is not null, it can be read.
+pub unsafe fn until(time: *const libc::timespec) -> Option<Until> {
     if time.is_null() {
         return Some(Until::Ready);
     }
-    // SAFETY: the application's time.
+    // SAFETY: as the caller says.
     let time = unsafe { time.read() };
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let rest = u64::try_from(time.tv_nsec).ok().filter(|rest| *rest < 1_000_000_000)?;
@@ -136,7 +139,8 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
         next!(epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, count: c_int,
             timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int)
     };
-    match set(epoll).zip(until(timeout)) {
+    // SAFETY: as of the function that this stands for.
+    match set(epoll).zip(unsafe { until(timeout) }) {
         Some((number, until)) => epoll::wait(number, events, count, until, kernel),
         None => direct(events, timeout),
     }
@@ -186,7 +190,8 @@ pub unsafe extern "C-unwind" fn ppoll(
         next!(ppoll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: *const libc::timespec,
             mask: *const libc::sigset_t) -> c_int)
     };
-    match until(timeout) {
+    // SAFETY: as of the function that this stands for.
+    match unsafe { until(timeout) } {
         Some(until) => polling::poll(fds, count, until, kernel),
         None => crate::errno::fail(libc::EINVAL) as c_int,
     }
