@@ -3,8 +3,9 @@
 //!
 //! A rule is a line: `allow` or `deny`, then what one end has to be, and perhaps `with` and what
 //! the other has to be: `allow user 33 with user 0`, `deny port 22`, `deny any`. An end that has
-//! several conditions has to fulfil all of them. Where no rule fits, two processes of one user may,
-//! and others not. Root is no exception: who gave up being root did so to be kept apart from it.
+//! several conditions has to fulfil all of them. Where no rule fits, the connection may: both ends have
+//! it already, and what their processes share is the memory of their connections, which neither
+//! believes. A server that gives up being root, and its clients, are what is to be accelerated.
 
 use crate::Error;
 use crate::process::Process;
@@ -101,8 +102,7 @@ impl Policy {
         match self.rules.iter().find(|rule| rule.fits(ends)).map(|rule| rule.decision) {
             Some(Decision::Allow) => Ok(()),
             Some(Decision::Deny) => Err(Reason::Policy),
-            None if ends[0].process.user == ends[1].process.user => Ok(()),
-            None => Err(Reason::OtherUser),
+            None => Ok(()),
         }
     }
 
@@ -293,33 +293,37 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rule_users_keep_to_themselves() {
+    fn without_a_rule_all_may() {
         let (one, other) = (process(33, ""), process(0, ""));
         let address = "127.0.0.1:1".parse().unwrap();
         let [one, other] = [&one, &other].map(|process| Party { process, address });
         assert_eq!(Policy::default().decide([one, one]), Ok(()));
-        assert_eq!(Policy::default().decide([one, other]), Err(Reason::OtherUser));
+        assert_eq!(Policy::default().decide([one, other]), Ok(()));
         let deny = Policy::parse("deny any").unwrap();
         assert_eq!(deny.decide([one, one]), Err(Reason::Policy));
     }
 
     #[test]
     fn the_first_rule_that_fits_decides() {
-        let (web, other) = ("10.0.0.1:80", Err(Reason::OtherUser));
+        let (web, other) = ("10.0.0.1:80", Err(Reason::Policy));
         assert_eq!(decided("allow any", web), Ok(()));
         assert_eq!(decided("deny port 80\nallow any", web), Err(Reason::Policy));
         assert_eq!(decided("deny port 80\nallow any", "10.0.0.1:81"), Ok(()));
         assert_eq!(decided("allow user 33 with user 0", web), Ok(()));
-        assert_eq!(decided("allow user 33 with user 1", web), other);
-        assert_eq!(decided("allow user 33 user 0", web), other, "no end has two users");
-        assert_eq!(decided("allow user 0 port 40000", web), other, "that is the other end");
+        assert_eq!(decided("allow user 33 with user 1\ndeny any", web), other);
+        assert_eq!(decided("allow user 33 user 0\ndeny any", web), other, "no end has two users");
+        assert_eq!(
+            decided("allow user 0 port 40000\ndeny any", web),
+            other,
+            "that is the other end"
+        );
         assert_eq!(decided("allow user 0 port 80-90", web), Ok(()));
         assert_eq!(decided("allow net 4026531840 with cgroup /web", web), Ok(()));
-        assert_eq!(decided("allow cgroup /we", web), other);
+        assert_eq!(decided("allow cgroup /we\ndeny any", web), other);
         assert_eq!(decided("allow address 10.1.0.0/16", web), Ok(()));
-        assert_eq!(decided("allow address 10.2.0.0/16", web), other);
+        assert_eq!(decided("allow address 10.2.0.0/16\ndeny any", web), other);
         assert_eq!(decided("# none\n\n allow address 0.0.0.0/0", web), Ok(()));
-        assert_eq!(decided("allow address ::/0", web), other);
+        assert_eq!(decided("allow address ::/0\ndeny any", web), other);
         assert_eq!(decided("allow address ::/0", "[fe80::1]:80"), Ok(()));
     }
 

@@ -33,13 +33,11 @@ pub enum Reason {
     NoMonitor = 13,
     /// Too few operations so far.
     Young = 14,
-    /// The two processes are of different users, and no policy allows it.
-    OtherUser = 15,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::PeerPlain,
         Self::PeerElsewhere,
         Self::SameProcess,
@@ -54,7 +52,6 @@ impl Reason {
         Self::NotConnected,
         Self::NoMonitor,
         Self::Young,
-        Self::OtherUser,
     ];
 
     /// The one with that number.
@@ -79,7 +76,6 @@ impl Reason {
             Self::NotConnected => "not connected",
             Self::NoMonitor => "no monitor answers",
             Self::Young => "too few operations so far",
-            Self::OtherUser => "the peer belongs to another user",
         }
     }
 }
@@ -94,6 +90,6 @@ mod tests {
             assert_eq!(Reason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Reason::from_number(0), None);
-        assert_eq!(Reason::from_number(16), None);
+        assert_eq!(Reason::from_number(15), None);
     }
 }
