@@ -3,9 +3,10 @@
 //!
 //! A rule is a line: `allow` or `deny`, then what one end has to be, and perhaps `with` and what
 //! the other has to be: `allow user 33 with user 0`, `deny port 22`, `deny any`. An end that has
-//! several conditions has to fulfil all of them. Where no rule fits, the connection may: both ends have
-//! it already, and what their processes share is the memory of their connections, which neither
-//! believes. A server that gives up being root, and its clients, are what is to be accelerated.
+//! several conditions has to fulfil all of them. Where no rule fits, the connection may: both ends
+//! have it already, and what their processes share is the memory of their connections, which
+//! neither believes. A server that gives up being root, and its clients, are what is to be
+//! accelerated.
 
 use crate::Error;
 use crate::process::Process;
