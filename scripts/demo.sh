@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Shows what works, in about two minutes once it is built: a ClickNP program as native code on a
 # real trace, its counters and variables, its drawing, how fast frames go through memory, two hosts
-# joined by the firewall and the load balancer, and bytes between processes. Everything lands in
-# out/demo.
+# joined by the firewall and the load balancer, bytes between processes, and unmodified programs with
+# accelerated sockets. Everything lands in out/demo.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,7 +11,7 @@ out=out/demo
 mkdir -p "$out"
 
 echo "building ..."
-cargo build --locked --release --quiet -p freeport-cli
+cargo build --locked --release --quiet -p freeport-cli -p freeport-preload
 freeport=target/release/freeport
 
 echo
@@ -120,3 +120,10 @@ echo "8. bytes between two processes: Freeport's rings in shared memory beside t
 echo "   and pipes ('freeport bench fabric' measures properly)"
 "$freeport" bench fabric --quick --out "$out/fabric" 2>"$out/fabric.notes"
 echo "$out/fabric/fabric-latency.svg, $out/fabric/fabric-throughput.svg"
+
+echo
+echo "9. unmodified programs, plain and with accelerated sockets in turn: redis, nginx, memcached and a"
+echo "   bulk transfer ('freeport bench sockets' measures properly)"
+"$freeport" bench sockets --quick --case redis --case nginx --case memcached --case bulk \
+    --out "$out/sockets" 2>"$out/sockets.notes"
+echo "$out/sockets/sockets-applications.svg"

@@ -15,7 +15,24 @@ needed=(
     "ca-certificates=/etc/ssl/certs/ca-certificates.crt"
     "pkg-config=pkg-config"
     "iproute2=ip"
+    "redis-server=redis-server"
+    "redis-tools=redis-benchmark"
+    "nginx-light=nginx"
+    "memcached=memcached"
+    "wrk=wrk"
+    "iperf3=iperf3"
 )
+# Of these, what begins a service when it is installed, with the service's name. Freeport measures
+# and tests the programs only: no service of theirs may begin, now or when the system starts.
+services=(
+    "redis-server=redis-server"
+    "nginx-light=nginx"
+    "memcached=memcached"
+    "iperf3=iperf3"
+)
+# Debian's packages ask this file whether a service may begin.
+policy=/usr/sbin/policy-rc.d
+policy_mark="Written for a while by scripts/install.sh of Freeport"
 oldest_cargo_minor=88
 
 is_there() {
@@ -48,8 +65,46 @@ install_packages() {
     fi
     echo "install.sh: installing ${missing[*]}" >&2
     as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    without_services "${missing[@]}"
+}
+
+# Installs packages, none of which may begin a service meanwhile. A subshell, so that what was there
+# before is put back however it ends.
+without_services() (
+    trap restore_policy EXIT
+    trap 'exit 1' INT TERM HUP
+    # One of ours is there if an installation before was killed.
+    if [ -e "$policy" ] && ! grep -q "$policy_mark" "$policy"; then
+        as_root mv "$policy" "$policy.before-freeport"
+    fi
+    printf '#!/bin/sh\n# %s\nexit 101\n' "$policy_mark" | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+    trap 'disable_services "$@"; restore_policy' EXIT
     as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null
+        apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+)
+
+restore_policy() {
+    as_root rm -f "$policy"
+    if [ -e "$policy.before-freeport" ]; then
+        as_root mv "$policy.before-freeport" "$policy"
+    fi
+}
+
+# Lets the services of packages that were just installed not begin with the system either.
+disable_services() {
+    local entry package service
+    for entry in "${services[@]}"; do
+        package=${entry%%=*}
+        service=${entry#*=}
+        [[ " $* " == *" $package "* ]] || continue
+        if command -v systemctl >/dev/null 2>&1; then
+            as_root systemctl --quiet disable "$service.service" >/dev/null 2>&1 || true
+        fi
+        if [ -e "/etc/init.d/$service" ]; then
+            as_root update-rc.d "$service" disable >/dev/null 2>&1 || true
+        fi
+    done
 }
 
 # Whether the cargo at $1 is new enough for the edition the workspace is written in.
