@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Shows what works, in about two minutes once it is built: a ClickNP program as native code on a
+# Shows what works, in about three minutes once it is built: a ClickNP program as native code on a
 # real trace, its counters and variables, its drawing, how fast frames go through memory, two hosts
-# joined by the firewall and the load balancer, bytes between processes, and unmodified programs with
-# accelerated sockets. Everything lands in out/demo.
+# joined by the firewall and the load balancer, bytes between processes, and unmodified programs
+# with accelerated sockets. Everything lands in out/demo.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -122,8 +122,8 @@ echo "   and pipes ('freeport bench fabric' measures properly)"
 echo "$out/fabric/fabric-latency.svg, $out/fabric/fabric-throughput.svg"
 
 echo
-echo "9. unmodified programs, plain and with accelerated sockets in turn: redis, nginx, memcached and a"
-echo "   bulk transfer ('freeport bench sockets' measures properly)"
+echo "9. unmodified programs, plain and with accelerated sockets in turn: redis, nginx, memcached"
+echo "   and a bulk transfer ('freeport bench sockets' measures properly)"
 "$freeport" bench sockets --quick --case redis --case nginx --case memcached --case bulk \
     --out "$out/sockets" 2>"$out/sockets.notes"
 echo "$out/sockets/sockets-applications.svg"

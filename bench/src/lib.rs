@@ -60,6 +60,8 @@ pub struct Output {
     pub text: String,
     /// For standard error: what people need to know of them, where the results are for programs.
     pub notes: String,
+    /// What could not be measured although it should; the rest was.
+    pub failures: Vec<String>,
 }
 
 /// Measures what the command line asks for; Freeport's elements are in the folders of the library.

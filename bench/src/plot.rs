@@ -2,6 +2,7 @@
 //! A bar plot of results as SVG: a group of bars for each case, a bar for each subject, its median
 //! as the length and its worst and best round as a line.
 
+use crate::harness::Measurement;
 use crate::machine::Machine;
 use crate::report::CaseResult;
 
@@ -15,32 +16,44 @@ const TOP: f64 = 58.0;
 const BOTTOM: f64 = 44.0;
 const COLOURS: [&str; 4] = ["#1c6dd0", "#d9822b", "#8a8f98", "#3f9e6e"];
 
-/// Draws the results.
+/// Bars that belong together.
+pub struct Group {
+    /// What is above them.
+    pub title: String,
+    /// From above to below.
+    pub bars: Vec<Measurement>,
+}
+
+/// Draws results of frames.
 pub fn svg(title: &str, results: &[CaseResult], machine: &Machine) -> String {
-    let measurements = || results.iter().flat_map(|result| &result.measurements);
+    let group = |it: &CaseResult| Group {
+        title: format!("{} {} {} B", it.bench, it.case, it.frame_bytes),
+        bars: it.measurements.clone(),
+    };
+    let groups: Vec<Group> = results.iter().map(group).collect();
+    bars(title, "million frames a second", &groups, machine)
+}
+
+/// Draws groups of bars, all with one scale.
+pub fn bars(title: &str, unit: &str, groups: &[Group], machine: &Machine) -> String {
+    let measurements = || groups.iter().flat_map(|group| group.bars.iter());
     let highest = measurements().flat_map(|it| &it.rates).fold(0.0, |most: f64, it| most.max(*it));
     let scale = (WIDTH - LEFT - RIGHT) / highest.max(f64::MIN_POSITIVE);
     let rows = measurements().count() as f64;
-    let height = TOP + rows * ROW + results.len() as f64 * GROUP_GAP + BOTTOM;
+    let height = TOP + rows * ROW + groups.len() as f64 * GROUP_GAP + BOTTOM;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
     );
     out += &text(16.0, 26.0, "start", "bold", title);
-    let axis = "million frames a second, measured: median, and worst to best round";
-    out += &text(16.0, 46.0, "start", "normal", axis);
+    let axis = format!("{unit}, measured: median, and worst to best round");
+    out += &text(16.0, 46.0, "start", "normal", &axis);
     let mut y = TOP;
-    for result in results {
+    for group in groups {
         y += GROUP_GAP;
-        out += &text(
-            16.0,
-            y - 10.0,
-            "start",
-            "bold",
-            &format!("{} {} {} B", result.bench, result.case, result.frame_bytes),
-        );
-        for (at, it) in result.measurements.iter().enumerate() {
+        out += &text(16.0, y - 10.0, "start", "bold", &group.title);
+        for (at, it) in group.bars.iter().enumerate() {
             let (median, colour) = (it.median(), COLOURS[at % COLOURS.len()]);
             let low = it.rates.iter().copied().fold(median, f64::min) * scale;
             let high = it.rates.iter().copied().fold(median, f64::max) * scale;

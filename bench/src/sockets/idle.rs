@@ -44,6 +44,7 @@ pub fn measure(
     silence: Duration,
     folder: &Path,
 ) -> Result<MetricResult> {
+    let accelerated = launcher.accelerated();
     let empty = |mode: Mode| Series { name: mode.name(), rounds: vec![] };
     let mut series: Vec<Series> = Mode::ALL.map(empty).into();
     for _ in 0..rounds {
@@ -65,7 +66,7 @@ pub fn measure(
         },
         metrics: &METRICS,
         series,
-        note: launcher.missing().map(|_| "no library: nothing is accelerated".into()),
+        note: launcher.doubt_since(accelerated),
     })
 }
 

@@ -4,16 +4,13 @@
 
 use super::programs::{Program, until};
 use anyhow::{Context, Result, ensure};
+use freeport_sockets_proto::MONITOR_VARIABLE;
+use serde_json::Value;
 use std::ffi::OsStr;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The library's file.
-const LIBRARY: &str = "libfreeport_preload.so";
-/// Where the library is, if not where it is looked for.
-const LIBRARY_VARIABLE: &str = "FREEPORT_PRELOAD";
 /// How long the monitor may take to begin.
 const BEGINNING: Duration = Duration::from_secs(10);
 
@@ -49,35 +46,27 @@ pub struct Launcher {
 enum Acceleration {
     /// A command that starts the command behind it.
     Prefix(Vec<String>),
-    Library {
-        library: PathBuf,
-        address: PathBuf,
-        monitor: Program,
-    },
+    /// `freeport exec`, with a monitor that listens there.
+    Exec { address: PathBuf, monitor: Program },
     /// There is none, for this reason.
     Missing(String),
 }
 
 impl Launcher {
-    /// One that accelerates by the words of `prefix`, or by the library if it is there. `folder`
-    /// is for its files.
+    /// One that accelerates by the words of `prefix`, or by `freeport exec` with the library.
+    /// `folder` is for its files.
     ///
     /// # Errors
     /// The monitor does not begin.
     pub fn new(prefix: Option<&str>, folder: &Path) -> Result<Self> {
         let itself = std::env::current_exe().context("the path of this program")?;
-        let acceleration = match (prefix, library(&itself)) {
-            (Some(prefix), _) => {
+        let acceleration = match prefix {
+            Some(prefix) => {
                 let words: Vec<String> = prefix.split_whitespace().map(str::to_owned).collect();
                 ensure!(!words.is_empty(), "an empty command accelerates nothing");
                 Acceleration::Prefix(words)
             }
-            (None, Some(library)) => with_monitor(&itself, library, folder)?,
-            (None, None) => Acceleration::Missing(format!(
-                "{LIBRARY} is neither beside {} nor where {LIBRARY_VARIABLE} says, so nothing is \
-                 accelerated: cargo build --release -p freeport-preload",
-                itself.display()
-            )),
+            None => with_monitor(&itself, folder)?,
         };
         Ok(Self { itself, acceleration })
     }
@@ -98,9 +87,25 @@ impl Launcher {
     /// The monitor's process, if there is one.
     pub fn monitor(&self) -> Option<&Program> {
         match &self.acceleration {
-            Acceleration::Library { monitor, .. } => Some(monitor),
+            Acceleration::Exec { monitor, .. } => Some(monitor),
             _ => None,
         }
+    }
+
+    /// How many connections the monitor has accelerated, if there is one.
+    pub fn accelerated(&self) -> Option<u64> {
+        let Acceleration::Exec { address, .. } = &self.acceleration else { return None };
+        paired(&self.itself, address)
+    }
+
+    /// What has to stand beside a measurement that accelerated nothing; `before` is what
+    /// [`accelerated`](Self::accelerated) gave before it.
+    pub fn doubt_since(&self, before: Option<u64>) -> Option<String> {
+        if self.missing().is_some() {
+            return Some("no library: nothing is accelerated".into());
+        }
+        let is_none = before.is_some() && self.accelerated() == before;
+        is_none.then(|| "no connection was accelerated".into())
     }
 
     /// A program, to which arguments can be added.
@@ -112,13 +117,13 @@ impl Launcher {
                 command.args(&words[1..]).arg(program);
                 command
             }
+            (Acceleration::Exec { address, .. }, Mode::Accelerated) => {
+                let mut command = exec(&self.itself, address);
+                command.arg(program);
+                command
+            }
             _ => Command::new(program),
         };
-        if let (Acceleration::Library { library, address, .. }, Mode::Accelerated) =
-            (&self.acceleration, mode)
-        {
-            command.env("LD_PRELOAD", library).env(MONITOR_VARIABLE, address);
-        }
         command.env("PATH", administrators);
         command
     }
@@ -131,21 +136,33 @@ impl Launcher {
     }
 }
 
-use freeport_sockets_proto::MONITOR_VARIABLE;
-
-/// The library, where it is put with this program.
-fn library(itself: &Path) -> Option<PathBuf> {
-    let beside = itself.parent().map(|folder| folder.join(LIBRARY));
-    let installed = itself.parent().map(|folder| folder.join("../lib/freeport").join(LIBRARY));
-    let told = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from);
-    [told, beside, installed].into_iter().flatten().find(|path| path.is_file())
+/// How many connections the monitor at that address has brought together, if it answers.
+fn paired(itself: &Path, address: &Path) -> Option<u64> {
+    let mut command = Command::new(itself);
+    command.args(["sockets", "stats", "--json"]).env(MONITOR_VARIABLE, address);
+    let told: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
+    told["paired"].as_u64()
 }
 
-fn with_monitor(itself: &Path, library: PathBuf, folder: &Path) -> Result<Acceleration> {
+/// `freeport exec`, to which a command can be added.
+fn exec(itself: &Path, address: &Path) -> Command {
+    let mut command = Command::new(itself);
+    command.args(["exec", "--"]).env(MONITOR_VARIABLE, address);
+    command
+}
+
+/// Begins a monitor, and tries whether a command can be accelerated: without the library none can.
+fn with_monitor(itself: &Path, folder: &Path) -> Result<Acceleration> {
     let address = folder.join("monitor.sock");
     let mut command = Command::new(itself);
     command.arg("node").env(MONITOR_VARIABLE, &address);
     let mut monitor = Program::start("the monitor", command, &[], &folder.join("monitor.log"))?;
-    until(BEGINNING, || Ok(UnixStream::connect(&address).is_ok()), &mut monitor)?;
-    Ok(Acceleration::Library { library, address, monitor })
+    until(BEGINNING, || Ok(paired(itself, &address).is_some()), &mut monitor)?;
+    let mut probe = exec(itself, &address);
+    let probe = probe.arg(itself).arg("--version").output().context("freeport exec")?;
+    if probe.status.success() {
+        return Ok(Acceleration::Exec { address, monitor });
+    }
+    let said = String::from_utf8_lossy(&probe.stderr);
+    Ok(Acceleration::Missing(format!("nothing is accelerated: {}", said.trim())))
 }

@@ -166,25 +166,25 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         cores: &cores,
         folder: temporary.path(),
     };
+    let mut failures = vec![];
     let results = Results {
         pairs: pairs(arguments, &with, progress)?,
-        applications: applications(arguments, &with, progress)?,
+        applications: applications(arguments, &with, progress, &mut failures),
         idle: idle(arguments, &with, progress)?,
     };
     if let Some(out) = &arguments.out {
         results.write(out, &machine)?;
     }
     let mut notes: Vec<String> = launcher.missing().map(str::to_owned).into_iter().collect();
+    if launcher.accelerated() == Some(0) {
+        notes.push("no connection was accelerated: see freeport sockets why".into());
+    }
     notes.extend(results.aims());
     notes.extend(results::crowd(&results.pairs, &cores));
     notes.extend(machine::disturbances(load));
-    report::tables_or_lines(
-        results.tables().into_iter(),
-        results.lines().into_iter(),
-        &notes,
-        &machine,
-        arguments.json,
-    )
+    let (tables, lines) = (results.tables().into_iter(), results.lines().into_iter());
+    let output = report::tables_or_lines(tables, lines, &notes, &machine, arguments.json)?;
+    Ok(Output { failures, ..output })
 }
 
 /// Between two programs of the bench.
@@ -232,15 +232,22 @@ fn applications(
     arguments: &Arguments,
     with: &Measuring<'_>,
     progress: &mut dyn FnMut(&str),
-) -> Result<Vec<(Cell, MetricResult)>> {
+    failures: &mut Vec<String>,
+) -> Vec<(Cell, MetricResult)> {
     let mut all = vec![];
     for case in chosen(&arguments.cases, &Case::ALL) {
         for cell in cells::of(*case, arguments.quick) {
             progress(&cell.title());
-            all.push((cell, cell.measure(with).with_context(|| cell.title())?));
+            // One that fails keeps none of the others from being measured.
+            let result = cell.measure(with).unwrap_or_else(|error| {
+                let title = cell.title();
+                failures.push(format!("{title}: {error:#}"));
+                MetricResult { note: Some("failed".into()), ..cell.nothing() }
+            });
+            all.push((cell, result));
         }
     }
-    Ok(all)
+    all
 }
 
 fn idle(
@@ -303,6 +310,10 @@ impl Results {
         }
         if has(results::Case::Throughput) {
             folder::save(out, "sockets-throughput.svg", plot::throughputs(&self.pairs, machine))?;
+        }
+        if !self.applications.is_empty() {
+            let drawing = table::drawing(&self.applications, machine);
+            folder::save(out, "sockets-applications.svg", drawing)?;
         }
         Ok(())
     }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The applications' table for people: a line for each, plain and accelerated beside each other.
+//! The applications for people: a line for each, plain and accelerated beside each other, and a
+//! drawing.
 
+use super::applications::Cell;
 use super::launcher::Mode;
+use crate::harness::Measurement;
+use crate::machine::Machine;
 use crate::metrics::{MetricResult, Series};
+use crate::plot::{self, Group};
 
 /// Of the first column.
 const TITLE: usize = 34;
@@ -62,6 +67,24 @@ pub fn of_bytes<'a>(rows: impl Iterator<Item = (String, &'a MetricResult)>) -> S
         );
     }
     text
+}
+
+/// Draws how many times the plain median each round reached.
+pub fn drawing(results: &[(Cell, MetricResult)], machine: &Machine) -> String {
+    let groups = results.iter().filter_map(|(cell, result)| {
+        let [plain, _] = both(result);
+        let unit = plain.median(0);
+        let bar = |it: &Series| Measurement {
+            name: it.name.into(),
+            rates: it.rounds.iter().map(|round| round[0] / unit).collect(),
+        };
+        let measured = result.series.iter().filter(|it| !it.rounds.is_empty());
+        let bars: Vec<Measurement> = measured.map(bar).collect();
+        (unit > 0.0).then(|| Group { title: cell.title(), bars })
+    });
+    let title = "Unmodified programs with accelerated sockets";
+    let unit = "requests or bytes a second, times the plain median";
+    plot::bars(title, unit, &groups.collect::<Vec<_>>(), machine)
 }
 
 fn both(result: &MetricResult) -> [&Series; 2] {

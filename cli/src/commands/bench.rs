@@ -32,5 +32,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     drop(progress);
     eprint!("{}", output.notes);
     print!("{}", output.text);
-    Ok(ExitCode::SUCCESS)
+    for failure in &output.failures {
+        eprintln!("freeport: {failure}");
+    }
+    let is_complete = output.failures.is_empty();
+    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -149,21 +149,26 @@ impl Cell {
         }
     }
 
-    /// Plain and accelerated in turn, round after round. What is not installed is said in the
-    /// result.
-    ///
-    /// # Errors
-    /// What is installed does not work.
-    pub fn measure(&self, with: &Measuring<'_>) -> Result<MetricResult> {
+    /// A result without figures.
+    pub fn nothing(&self) -> MetricResult {
         let empty = |mode: Mode| Series { name: mode.name(), rounds: vec![] };
-        let mut result = MetricResult {
+        MetricResult {
             bench: "sockets",
             case: self.application.name().into(),
             traffic: self.traffic(),
             metrics: self.application.metrics(),
             series: Mode::ALL.map(empty).into(),
             note: None,
-        };
+        }
+    }
+
+    /// Plain and accelerated in turn, round after round. What is not installed is said in the
+    /// result.
+    ///
+    /// # Errors
+    /// What is installed does not work.
+    pub fn measure(&self, with: &Measuring<'_>) -> Result<MetricResult> {
+        let mut result = self.nothing();
         let missing = |program: &&&str| !is_installed(program);
         if let Some(program) = self.application.programs().iter().find(missing) {
             result.note = Some(format!("{program} is not installed"));
@@ -173,6 +178,7 @@ impl Cell {
             result.note = Some("there is only one core".into());
             return Ok(result);
         }
+        let before = with.launcher.accelerated();
         let start = |mode: &Mode| Service::start(self, *mode, with);
         let mut services: Vec<Service> =
             with.launcher.modes().iter().map(start).collect::<Result<_>>()?;
@@ -183,7 +189,7 @@ impl Cell {
                 series.context("every mode has one")?.rounds.push(round);
             }
         }
-        result.note = with.launcher.missing().map(|_| "no library: nothing is accelerated".into());
+        result.note = with.launcher.doubt_since(before);
         Ok(result)
     }
 }
