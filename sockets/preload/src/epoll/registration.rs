@@ -55,6 +55,8 @@ pub struct Registration {
     pub seen: Place,
     /// How often the ring was full when it was reported as writable.
     pub fulls: u32,
+    /// The round of its set in which it was reported last.
+    pub round: u32,
     /// Doorbells that nobody has taken.
     pub doorbells: u32,
     /// The next one of the same socket, counted from 1.

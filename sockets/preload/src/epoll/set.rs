@@ -28,6 +28,8 @@ pub struct Set {
     /// The numbers of the registrations that are active.
     active: AtomicPtr<u32>,
     active_count: AtomicU32,
+    /// Counts looks: nothing is reported twice by one call.
+    pub round: AtomicU32,
     /// Where the next look begins, for fairness.
     pub turn: AtomicU32,
     /// When the kernel was asked last, in ticks.
@@ -43,6 +45,7 @@ static TABLE: [Set; SETS] = [const {
         waiters: AtomicU32::new(0),
         active: AtomicPtr::new(core::ptr::null_mut()),
         active_count: AtomicU32::new(0),
+        round: AtomicU32::new(0),
         turn: AtomicU32::new(0),
         asked: AtomicU64::new(0),
     }

@@ -142,6 +142,7 @@ pub fn wait(
 
 /// Looks at what is active, and reports what is ready.
 fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    let round = set.round.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let count = set.active_count();
     if count == 0 {
         return 0;
@@ -160,7 +161,10 @@ fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
             continue;
         }
         let Some(event) = room.get_mut(found) else { break };
-        found += usize::from(report(known, event));
+        if report(known, event) {
+            known.round = round;
+            found += 1;
+        }
         place += 1;
     }
     if found > 0 {
@@ -364,8 +368,9 @@ fn of_doorbell(
     } else {
         set::unpark(known, stream, &slot);
     }
+    let is_reported = known.round == set.round.load(Ordering::Relaxed);
     let mut event = libc::epoll_event { events: 0, u64: 0 };
-    report(known, &mut event).then_some(event)
+    (!is_reported && report(known, &mut event)).then_some(event)
 }
 
 /// Whether a peer waited on this core.
