@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// A case is a conversation of two processes over one TCP connection. What each of them does and
+// what it gets is its transcript. The harness runs every case plain and accelerated: the
+// transcripts have to be the same, so nothing is in them that changes from run to run.
+//
+// A program has several cases. `program --list` names them, with their flags, `program NAME` runs
+// one: it forks the server and the client, and prints both transcripts when both have ended.
+#ifndef CONFORMANCE_CASE_H
+#define CONFORMANCE_CASE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum side { SERVER, CLIENT };
+
+enum {
+    COLD = 0,        // The connection is handed to the case as it is.
+    WARM = 1,        // The connection is upgraded first, if anything upgrades it.
+    ACROSS = 2,      // It begins cold, and the case itself says by `prove` that it was upgraded.
+    V6 = 4,          // Also run over IPv6.
+    RACE = 8,        // Runs differ, transcripts do not: worth repeating.
+    MIXED = 16,      // Also run with only one of both sides accelerated.
+    BARE = 32,       // No connection: the server is given the listening socket, the client -1.
+};
+
+struct test_case {
+    const char *name;
+    unsigned flags;
+    void (*run)(enum side side, int fd);
+    struct test_case *next;
+};
+
+void add_case(struct test_case *added);
+
+// Defines a case; its body sees `side` and `fd`.
+#define CASE(name, flags)                                                                          \
+    static void name(enum side side, int fd);                                                      \
+    static struct test_case case_of_##name = {#name, (flags), name, NULL};                         \
+    __attribute__((constructor)) static void add_##name(void) { add_case(&case_of_##name); }       \
+    static void name(enum side side, int fd)
+
+// Adds a line to the transcript.
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Adds what a call returned, with the name of the error.
+void note_result(const char *call, long result);
+// Adds how many bytes there are and their checksum, and what they say if they are few letters.
+void note_bytes(const char *what, const void *bytes, size_t length);
+
+// Makes a call, and adds it to the transcript as it is written in the source. Gives the result.
+#define TRY(call)                                                                                  \
+    __extension__({                                                                                \
+        errno = 0;                                                                                 \
+        long outcome_ = (long)(call);                                                              \
+        note_result(#call, outcome_);                                                              \
+        outcome_;                                                                                  \
+    })
+// The same where only success or failure is of interest, such as with descriptors.
+#define TRY_OK(call)                                                                               \
+    __extension__({                                                                                \
+        errno = 0;                                                                                 \
+        long outcome_ = (long)(call);                                                              \
+        note_result(#call, outcome_ < 0 ? -1 : 0);                                                 \
+        outcome_;                                                                                  \
+    })
+
+// What a mask of poll or epoll says.
+const char *events_text(unsigned events);
+// Adds what poll says of a descriptor now, asked for everything.
+void note_poll(const char *what, int fd);
+// Ends the side with a line in the transcript if `condition` is false.
+void require(int condition, const char *what);
+
+// Brings a connection to where it is upgraded, by a dialogue that is not in the transcript. Both
+// sides have to call it. Without anything that upgrades, it ends after some rounds.
+void warm_up(int fd, enum side side);
+// Tells the harness if the connection is upgraded now.
+int prove(int fd, enum side side);
+// Goes on with a dialogue until `prove` or a deadline, for connections that begin cold.
+void prove_soon(int fd, enum side side);
+
+// Says that this side has come to a point, and waits until the other one has. Points are numbers
+// that rise. No descriptor is involved.
+void reach(enum side side, int point);
+void await_peer(enum side side, int point);
+// Both at once: after it, both sides have come here.
+void meet(enum side side, int point);
+
+// Waits until poll gives all of `events`, or 5 seconds.
+void await_events(int fd, short events);
+// Waits until so many bytes can be read, or 5 seconds.
+void await_bytes(int fd, int bytes);
+void sleep_ms(long milliseconds);
+int64_t now_ms(void);
+
+// Where the listening socket of a case is.
+const struct sockaddr *address(socklen_t *length);
+int family(void);
+// A new connection to it.
+int connect_there(void);
+// A socket that listens on a port of its own, of the family of the case; where, if asked.
+int listen_here(struct sockaddr_storage *where, socklen_t *length);
+
+// Bytes that depend on the seed and on their place.
+void fill(void *bytes, size_t length, uint64_t seed);
+uint64_t checksum(uint64_t so_far, const void *bytes, size_t length);
+#define CHECKSUM_BEGIN 14695981039346656037ULL
+// Sends or receives all of it, as a stream does it; gives how much it was.
+size_t send_all(int fd, const void *bytes, size_t length);
+size_t receive_all(int fd, void *bytes, size_t length);
+// Writes until nothing fits, without waiting; gives how much it was.
+size_t fill_up(int fd);
+// Reads until nothing is there, without waiting, and gives how much it was.
+size_t drain(int fd);
+void set_blocking(int fd, int blocking);
+
+// Adds how a process ended.
+void note_status(const char *what, int status);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Compiling the programs, once for each content.
+
+use crate::case::{Case, flag};
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What every program is compiled with.
+const FLAGS: [&str; 5] = ["-O1", "-Wall", "-Werror", "-pthread", "-g"];
+
+/// A compiled program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name, without an ending.
+    pub name: String,
+    /// The executable file.
+    pub executable: PathBuf,
+}
+
+/// Compiles every `.c` file of `folder`, each together with `case.c` of `shared`, to a file below
+/// `cache` that is named after what went into it.
+///
+/// # Errors
+/// A compiler that is not there, or what it says.
+pub fn compile(folder: &Path, shared: &Path, cache: &Path) -> io::Result<Vec<Program>> {
+    fs::create_dir_all(cache)?;
+    let mut sources: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    sources.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
+    sources.retain(|path| path.file_stem().is_some_and(|stem| stem != "case"));
+    sources.sort();
+    sources.iter().map(|source| compile_one(source, shared, cache)).collect()
+}
+
+fn compile_one(source: &Path, shared: &Path, cache: &Path) -> io::Result<Program> {
+    let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let together = shared.join("case.c");
+    let mut hasher = DefaultHasher::new();
+    FLAGS.hash(&mut hasher);
+    for input in [source, &together, &shared.join("case.h")] {
+        fs::read(input)?.hash(&mut hasher);
+    }
+    let executable = cache.join(format!("{name}-{:016x}", hasher.finish()));
+    if !executable.exists() {
+        // Written elsewhere first: other tests may be at the same file.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let unfinished = cache.join(format!("{name}-{}-{number}", std::process::id()));
+        let mut compiler = Command::new("cc");
+        compiler.args(FLAGS).arg("-I").arg(shared).arg(source).arg(&together);
+        let output = compiler.arg("-o").arg(&unfinished).output()?;
+        if !output.status.success() {
+            return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+        }
+        fs::rename(&unfinished, &executable)?;
+    }
+    Ok(Program { name, executable })
+}
+
+impl Program {
+    /// The cases that it says it has, those for both families twice.
+    ///
+    /// # Errors
+    /// It cannot be run, or lists something else.
+    pub fn cases(&self) -> io::Result<Vec<Case>> {
+        let output = Command::new(&self.executable).arg("--list").output()?;
+        let mut cases = vec![];
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let parsed = line
+                .split_once(' ')
+                .and_then(|(name, flags)| Some((name.to_owned(), flags.parse::<u32>().ok()?)));
+            let (name, flags) = parsed.ok_or_else(|| io::Error::other(line.to_owned()))?;
+            let case = Case {
+                name,
+                program: self.name.clone(),
+                executable: self.executable.clone(),
+                flags,
+            };
+            if case.has(flag::V6) {
+                cases.push(Case { name: format!("{}@v6", case.name), ..case.clone() });
+            }
+            cases.push(case);
+        }
+        Ok(cases)
+    }
+}

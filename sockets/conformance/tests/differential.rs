@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Every case behaves the same with accelerated sockets as without.
+//!
+//! `FREEPORT_CASES` runs only the cases whose title contains it, `FREEPORT_LONG` repeats each, and
+//! those that are races more often.
+
+use freeport_sockets_conformance::{
+    Case, Effort, How, Preload, compare, compile, exported, flag, rows,
+};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+
+/// Cases that run at the same time. Most of them wait most of the time.
+const WORKERS: usize = 4;
+
+#[test]
+fn cases_are_the_same_with_accelerated_sockets() {
+    let wanted = std::env::var("FREEPORT_CASES").unwrap_or_default();
+    let cases: Vec<&Case> = cases().iter().filter(|case| case.title().contains(&wanted)).collect();
+    assert!(!cases.is_empty(), "no case has `{wanted}` in its title");
+    let preload = preload();
+    let count = cases.len();
+    let left = Mutex::new(cases);
+    let failures = Mutex::new(vec![]);
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(case) = next(&left) {
+                    if let Err(failure) = compare(case, preload.as_ref(), effort(case)) {
+                        let report = format!("--- {}\n{failure}\n", case.title());
+                        failures.lock().unwrap().push(report);
+                    }
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().unwrap();
+    failures.sort();
+    let failed = failures.len();
+    assert!(failures.is_empty(), "{failed} of {count} cases fail:\n{}", failures.join("\n"));
+}
+
+fn next<'a>(left: &Mutex<Vec<&'a Case>>) -> Option<&'a Case> {
+    left.lock().unwrap().pop()
+}
+
+fn effort(case: &Case) -> Effort {
+    let repeats = match (std::env::var_os("FREEPORT_LONG").is_some(), case.has(flag::RACE)) {
+        (false, _) => 1,
+        (true, false) => 5,
+        (true, true) => 50,
+    };
+    Effort { repeats, seconds: 15 }
+}
+
+fn cases() -> &'static [Case] {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(compiled_cases)
+}
+
+fn compiled_cases() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    let programs = compile(&folder, &folder, &cache).unwrap();
+    programs.iter().flat_map(|program| program.cases().unwrap()).collect()
+}
+
+/// The library, beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.ancestors().nth(2).unwrap();
+    folder.join("libfreeport_preload.so")
+}
+
+/// What accelerates, if it was built. Otherwise cases are compared with themselves.
+fn preload() -> Option<Preload> {
+    let library = library();
+    let monitor = PathBuf::from(std::env::var_os("FREEPORT_MONITOR")?);
+    library.exists().then_some(Preload { library, monitor })
+}
+
+fn table() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(folder.join("../../docs/sockets-coverage.csv")).unwrap()
+}
+
+#[test]
+fn every_row_of_the_table_names_a_case() {
+    let cases: BTreeSet<String> = cases().iter().map(Case::title).collect();
+    let rows = rows(&table()).unwrap();
+    let unknown: Vec<_> = rows.iter().filter(|row| !cases.contains(&row.case)).collect();
+    assert!(unknown.is_empty(), "rows that name no case: {unknown:#?}");
+    assert!(rows.iter().any(|row| row.how == How::Accelerated));
+}
+
+#[test]
+fn every_replaced_call_is_in_the_table() {
+    let Ok(bytes) = fs::read(library()) else { return };
+    let known: BTreeSet<String> = rows(&table()).unwrap().into_iter().map(|row| row.call).collect();
+    let exported = exported(&bytes).expect("the library is an ELF file");
+    let own = |name: &String| name.starts_with("freeport_");
+    let unknown: Vec<_> =
+        exported.iter().filter(|name| !own(name) && !known.contains(*name)).collect();
+    assert!(unknown.is_empty(), "calls without a row: {unknown:?}");
+}
