@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -100,6 +101,24 @@ void note_poll(const char *what, int fd) {
     struct pollfd asked = {fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP, 0};
     int ready = poll(&asked, 1, 0);
     note("%s: poll gives %d, %s", what, ready, events_text(asked.revents));
+}
+
+static int compare_events(const void *one, const void *other) {
+    const struct epoll_event *first = one, *second = other;
+    return (first->data.u64 > second->data.u64) - (first->data.u64 < second->data.u64);
+}
+
+int note_events(const char *what, int epoll, int milliseconds) {
+    struct epoll_event events[40];
+    int ready = epoll_wait(epoll, events, 40, milliseconds);
+    note("%s: %d %s", what, ready, ready < 0 ? strerrorname_np(errno) : "");
+    if (ready > 0)
+        qsort(events, ready, sizeof *events, compare_events);
+    for (int i = 0; i < ready; i++) {
+        unsigned long long data = events[i].data.u64;
+        note("  %s, data %llx", events_text(events[i].events), data);
+    }
+    return ready;
 }
 
 void require(int condition, const char *what) {

@@ -87,6 +87,9 @@ void note_bytes(const char *what, const void *bytes, size_t length);
 const char *events_text(unsigned events);
 // Adds what poll says of a descriptor now, asked for everything.
 void note_poll(const char *what, int fd);
+// Adds what epoll says within so many milliseconds, sorted by the data of events: their order is
+// nobody's promise. Gives their number.
+int note_events(const char *what, int epoll, int milliseconds);
 // Ends the side with a line in the transcript if `condition` is false.
 void require(int condition, const char *what);
 

@@ -50,8 +50,8 @@ fn next<'a>(left: &Mutex<Vec<&'a Case>>) -> Option<&'a Case> {
 fn effort(case: &Case) -> Effort {
     let repeats = match (std::env::var_os("FREEPORT_LONG").is_some(), case.has(flag::RACE)) {
         (false, _) => 1,
-        (true, false) => 5,
-        (true, true) => 50,
+        (true, false) => 3,
+        (true, true) => 20,
     };
     Effort { repeats, seconds: 15 }
 }

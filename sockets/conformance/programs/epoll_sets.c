@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Sets of epoll with several members: connections and other descriptors, nested sets, several
+// waiters, few places for events, waiting and being woken.
+
+#include "case.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+static char in[200000];
+
+static int add(int epoll, int fd, unsigned events, uint64_t data) {
+    struct epoll_event event = {.events = events, .data.u64 = data};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+CASE(connections_and_other_descriptors, WARM | V6 | RACE | MIXED) {
+    if (side == CLIENT) {
+        await_peer(side, 1);
+        sleep_ms(5);
+        TRY(send(fd, "x", 1, 0));
+        meet(side, 3);
+        return;
+    }
+    int epoll = epoll_create1(0), event = eventfd(0, EFD_NONBLOCK), ends[2];
+    int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+    require(pipe(ends) == 0, "pipe");
+    add(epoll, fd, EPOLLIN, 1);
+    add(epoll, event, EPOLLIN, 2);
+    add(epoll, ends[0], EPOLLIN | EPOLLET, 3);
+    add(epoll, timer, EPOLLIN, 4);
+    note_events("idle", epoll, 0);
+    struct itimerspec soon = {{0, 0}, {0, 5000000}};
+    timerfd_settime(timer, 0, &soon, NULL);
+    note_events("the timer", epoll, 5000);
+    TRY(read(timer, in, 8));
+    TRY(write(ends[1], "x", 1));
+    note_events("the pipe", epoll, 5000);
+    note_events("the pipe, once", epoll, 0);
+    reach(side, 1);
+    note_events("the connection", epoll, 5000);
+    TRY(eventfd_write(event, 1));
+    note_events("connection and event", epoll, -1);
+    TRY(recv(fd, in, 10, 0));
+    note_events("the event", epoll, -1);
+    TRY(read(event, in, 8));
+    note_events("nothing", epoll, 10);
+    meet(side, 3);
+}
+
+CASE(twenty_connections_and_one_is_ready, BARE | WARM | RACE) {
+    int ends[20], epoll = epoll_create1(0);
+    for (int i = 0; i < 20; i++) {
+        ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        warm_up(ends[i], side);
+        add(epoll, ends[i], i % 2 ? EPOLLIN : EPOLLIN | EPOLLET, i);
+    }
+    for (int round = 0; round < 60; round++) {
+        int chosen = round * 7 % 20;
+        if (side == CLIENT) {
+            await_peer(side, round + 1);
+            require(send(ends[chosen], "x", 1, 0) == 1, "send");
+            continue;
+        }
+        reach(side, round + 1);
+        note_events("round", epoll, 5000);
+        require(recv(ends[chosen], in, 10, 0) == 1, "receive");
+    }
+    meet(side, 100);
+}
+
+CASE(one_place_for_events_is_fair, BARE | WARM) {
+    int ends[5], epoll = epoll_create1(0), seen[5] = {0};
+    for (int i = 0; i < 5; i++) {
+        ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        warm_up(ends[i], side);
+        add(epoll, ends[i], EPOLLIN, i);
+    }
+    for (int i = 0; side == CLIENT && i < 5; i++)
+        require(send(ends[i], "data", 4, 0) == 4, "send");
+    meet(side, 1);
+    for (int i = 0; side == SERVER && i < 5; i++)
+        await_bytes(ends[i], 4);
+    // Nobody reads; still every connection has its turn.
+    for (int i = 0; side == SERVER && i < 50; i++) {
+        struct epoll_event event;
+        require(epoll_wait(epoll, &event, 1, 5000) == 1, "epoll_wait");
+        seen[event.data.u64]++;
+    }
+    note("seen: %d %d %d %d %d", seen[0] > 0, seen[1] > 0, seen[2] > 0, seen[3] > 0, seen[4] > 0);
+    meet(side, 2);
+}
+
+CASE(sets_in_sets, WARM | RACE) {
+    if (side == CLIENT) {
+        for (int i = 1; i <= 2; i++) {
+            await_peer(side, i);
+            sleep_ms(5);
+            TRY(send(fd, "x", 1, 0));
+        }
+        meet(side, 3);
+        return;
+    }
+    int inner = epoll_create1(0), outer = epoll_create1(0);
+    TRY(add(inner, fd, EPOLLIN, 1));
+    TRY(add(outer, inner, EPOLLIN, 2));
+    note_events("idle", outer, 0);
+    reach(side, 1);
+    note_events("data", outer, 5000);
+    note_events("in the inner set", inner, 0);
+    TRY(recv(fd, in, 10, 0));
+    note_events("read", outer, 0);
+    struct pollfd asked = {inner, POLLIN, 0};
+    TRY(poll(&asked, 1, 0));
+    reach(side, 2);
+    TRY(poll(&asked, 1, 5000));
+    note("poll: %s", events_text(asked.revents));
+    meet(side, 3);
+}
+
+CASE(a_connection_in_two_sets, WARM | RACE) {
+    if (side == CLIENT) {
+        await_peer(side, 1);
+        sleep_ms(5);
+        TRY(send(fd, "x", 1, 0));
+        meet(side, 2);
+        return;
+    }
+    int one = epoll_create1(0), other = epoll_create1(0);
+    TRY(add(one, fd, EPOLLIN, 1));
+    TRY(add(other, fd, EPOLLIN | EPOLLOUT | EPOLLET, 2));
+    note_events("other", other, 0);
+    reach(side, 1);
+    note_events("one", one, 5000);
+    note_events("other", other, 5000);
+    note_events("other", other, 0);
+    note_events("one", one, 0);
+    TRY(recv(fd, in, 10, 0));
+    note_events("one", one, 0);
+    meet(side, 2);
+}
+
+struct waiter {
+    int epoll;
+    int result;
+    struct epoll_event event;
+};
+
+static void *wait_for_event(void *given) {
+    struct waiter *waiter = given;
+    waiter->result = epoll_wait(waiter->epoll, &waiter->event, 1, 5000);
+    return NULL;
+}
+
+CASE(a_thread_waits_while_another_registers, WARM | RACE) {
+    if (side == CLIENT) {
+        TRY(send(fd, "x", 1, 0));
+        meet(side, 1);
+        return;
+    }
+    await_bytes(fd, 1);
+    struct waiter waiter = {epoll_create1(0), 0, {0}};
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_for_event, &waiter);
+    sleep_ms(20);
+    TRY(add(waiter.epoll, fd, EPOLLIN, 5));
+    pthread_join(thread, NULL);
+    note("%d %s", waiter.result, events_text(waiter.event.events));
+    meet(side, 1);
+}
+
+CASE(a_thread_waits_while_another_modifies, WARM | RACE) {
+    if (side == CLIENT) {
+        TRY(send(fd, "x", 1, 0));
+        meet(side, 1);
+        return;
+    }
+    await_bytes(fd, 1);
+    struct waiter waiter = {epoll_create1(0), 0, {0}};
+    TRY(add(waiter.epoll, fd, 0, 5));
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_for_event, &waiter);
+    sleep_ms(20);
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 6};
+    TRY(epoll_ctl(waiter.epoll, EPOLL_CTL_MOD, fd, &event));
+    pthread_join(thread, NULL);
+    note("%d %s", waiter.result, events_text(waiter.event.events));
+    meet(side, 1);
+}
+
+CASE(two_waiters_and_one_exclusive_event, WARM | RACE) {
+    if (side == CLIENT) {
+        await_peer(side, 1);
+        sleep_ms(20);
+        TRY(send(fd, "x", 1, 0));
+        meet(side, 2);
+        return;
+    }
+    struct waiter waiters[2];
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        waiters[i] = (struct waiter){epoll_create1(0), 0, {0}};
+        TRY(add(waiters[i].epoll, fd, EPOLLIN | EPOLLEXCLUSIVE, 5));
+        pthread_create(&threads[i], NULL, wait_for_event, &waiters[i]);
+    }
+    reach(side, 1);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    // One at least is woken; the other may be.
+    note("woken: %d", waiters[0].result + waiters[1].result >= 1);
+    meet(side, 2);
+}
+
+CASE(times_that_run_out, WARM | V6) {
+    int epoll = epoll_create1(0);
+    TRY(add(epoll, fd, EPOLLIN, 1));
+    struct epoll_event event;
+    int64_t begin = now_ms();
+    TRY(epoll_wait(epoll, &event, 1, 30));
+    note("long enough: %d", now_ms() - begin >= 29);
+    begin = now_ms();
+    TRY(epoll_pwait(epoll, &event, 1, 30, NULL));
+    note("long enough: %d", now_ms() - begin >= 29);
+    begin = now_ms();
+    struct timespec time = {0, 30000000};
+    TRY(epoll_pwait2(epoll, &event, 1, &time, NULL));
+    note("long enough: %d", now_ms() - begin >= 29);
+    meet(side, 1);
+}
+
+static volatile sig_atomic_t alarms;
+static void count_alarm(int number) {
+    (void)number;
+    alarms++;
+}
+
+CASE(masks_while_waiting, WARM) {
+    int epoll = epoll_create1(0);
+    TRY(add(epoll, fd, EPOLLIN, 1));
+    struct epoll_event event;
+    signal(SIGUSR1, count_alarm);
+    sigset_t blocked, none;
+    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    raise(SIGUSR1);
+    TRY(epoll_wait(epoll, &event, 1, 10));
+    note("alarms: %d", alarms);
+    TRY(epoll_pwait(epoll, &event, 1, 5000, &none));
+    note("alarms: %d", alarms);
+    TRY(epoll_pwait(epoll, &event, 1, 10, &none));
+    raise(SIGUSR1);
+    struct pollfd asked = {fd, POLLIN, 0};
+    TRY(ppoll(&asked, 1, &(struct timespec){5, 0}, &none));
+    note("alarms: %d", alarms);
+    raise(SIGUSR1);
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(fd, &set);
+    TRY(pselect(fd + 1, &set, NULL, NULL, &(struct timespec){5, 0}, &none));
+    note("alarms: %d", alarms);
+    sigprocmask(SIG_SETMASK, NULL, &none);
+    note("blocked as before: %d", sigismember(&none, SIGUSR1));
+    meet(side, 1);
+}
+
+CASE(an_echo_server_of_ten_connections, BARE | WARM | V6 | MIXED) {
+    int ends[10];
+    for (int i = 0; i < 10; i++) {
+        ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        warm_up(ends[i], side);
+    }
+    if (side == CLIENT) {
+        uint64_t sum = CHECKSUM_BEGIN;
+        for (int i = 0; i < 500; i++) {
+            size_t length = 1 + i * 101 % 5000;
+            fill(in, length, i);
+            require(send_all(ends[i % 10], in, length) == length, "send");
+            require(receive_all(ends[i % 10], in, length) == length, "receive");
+            sum = checksum(sum, in, length);
+        }
+        note("received %016llx", (unsigned long long)sum);
+        for (int i = 0; i < 10; i++)
+            close(ends[i]);
+        return;
+    }
+    int epoll = epoll_create1(0);
+    for (int i = 0; i < 10; i++) {
+        set_blocking(ends[i], 0);
+        add(epoll, ends[i], EPOLLIN | EPOLLRDHUP | EPOLLET, ends[i]);
+    }
+    for (int open = 10; open > 0;) {
+        struct epoll_event events[4];
+        int ready = epoll_wait(epoll, events, 4, 5000);
+        require(ready > 0, "epoll_wait");
+        for (int i = 0; i < ready; i++) {
+            int end = (int)events[i].data.u64;
+            ssize_t got;
+            while ((got = recv(end, in, sizeof in, 0)) > 0)
+                require(send_all(end, in, got) == (size_t)got, "send");
+            if (got == 0) {
+                close(end);
+                open--;
+            }
+        }
+    }
+    note("all closed");
+}
