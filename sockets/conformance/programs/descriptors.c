@@ -191,6 +191,21 @@ CASE(close_range_closes_connections, WARM) {
     meet(side, 1);
 }
 
+CASE(closefrom_closes_connections, WARM) {
+    if (side == CLIENT) {
+        TRY(dup2(fd, 40));
+        TRY(send(40, "data", 4, 0));
+        closefrom(3);
+        TRY(send(40, "data", 4, 0));
+        TRY(send(fd, "data", 4, 0));
+        meet(side, 1);
+        return;
+    }
+    TRY(recv(fd, in, 4, MSG_WAITALL));
+    TRY(recv(fd, in, 4, 0));
+    meet(side, 1);
+}
+
 CASE(closing_everything_as_daemons_do, WARM) {
     if (side == CLIENT) {
         for (int i = 3; i < 1024; i++)
@@ -218,17 +233,17 @@ CASE(bytes_that_can_be_read, WARM | V6 | MIXED) {
     meet(side, 1);
     if (side == CLIENT) {
         TRY(send(fd, out, 1000, 0));
-        TRY(send(fd, out, 70000, 0));
+        TRY(send(fd, out, 40000, 0));
         meet(side, 2);
         return;
     }
-    await_bytes(fd, 71000);
+    await_bytes(fd, 41000);
     TRY(ioctl(fd, FIONREAD, &there));
     note("there: %d", there);
     TRY(recv(fd, in, 500, MSG_WAITALL));
     TRY(ioctl(fd, SIOCINQ, &there));
     note("there: %d", there);
-    TRY(recv(fd, in, 70500, MSG_WAITALL));
+    TRY(recv(fd, in, 40500, MSG_WAITALL));
     TRY(ioctl(fd, FIONREAD, &there));
     note("there: %d", there);
     meet(side, 2);

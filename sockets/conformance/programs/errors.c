@@ -108,7 +108,8 @@ CASE(connecting_again, WARM | V6) {
     meet(side, 1);
 }
 
-CASE(pointers_to_nowhere, WARM | V6) {
+// Only as long as the kernel looks at pointers: afterwards they are used as by memcpy.
+CASE(pointers_to_nowhere, COLD | V6) {
     struct iovec part = {nowhere, 10};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     if (side == CLIENT) {
@@ -116,8 +117,6 @@ CASE(pointers_to_nowhere, WARM | V6) {
         TRY(write(fd, nowhere, 10));
         TRY(writev(fd, &part, 1));
         TRY(sendmsg(fd, &message, 0));
-        TRY(sendmsg(fd, nowhere, 0));
-        TRY(writev(fd, nowhere, 1));
         TRY(send(fd, "whole", 5, 0));
         meet(side, 1);
         meet(side, 2);
@@ -130,12 +129,31 @@ CASE(pointers_to_nowhere, WARM | V6) {
     TRY(read(fd, nowhere, 10));
     TRY(readv(fd, &part, 1));
     TRY(recvmsg(fd, &message, 0));
-    TRY(recvmsg(fd, nowhere, 0));
     TRY(recv(fd, nowhere, 10, MSG_PEEK));
     TRY(ioctl(fd, FIONREAD, nowhere));
     TRY(recv(fd, in, 10, 0));
     note_bytes("received", in, 5);
     meet(side, 2);
+}
+
+CASE(pointers_to_nothing, WARM | V6) {
+    void *volatile nothing = NULL;
+    struct iovec part = {nothing, 10};
+    if (side == CLIENT) {
+        TRY(send(fd, nothing, 10, 0));
+        TRY(write(fd, nothing, 10));
+        TRY(writev(fd, &part, 1));
+        TRY(send(fd, "whole", 5, 0));
+        meet(side, 1);
+        return;
+    }
+    await_bytes(fd, 5);
+    TRY(recv(fd, nothing, 10, 0));
+    TRY(read(fd, nothing, 10));
+    TRY(readv(fd, &part, 1));
+    TRY(recv(fd, in, 10, 0));
+    note_bytes("received", in, 5);
+    meet(side, 1);
 }
 
 CASE(lengths_that_cannot_be, WARM) {
@@ -181,7 +199,7 @@ CASE(positions_on_a_stream, WARM) {
     meet(side, 1);
 }
 
-CASE(ancillary_data_that_streams_refuse, WARM) {
+CASE(descriptors_are_not_passed_over_tcp, WARM) {
     struct iovec part = {out, 1};
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
@@ -190,11 +208,6 @@ CASE(ancillary_data_that_streams_refuse, WARM) {
     if (side == CLIENT) {
         *header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
         memcpy(CMSG_DATA(header), &fd, sizeof fd);
-        TRY(sendmsg(fd, &message, 0));
-        header->cmsg_len = 1;
-        TRY(sendmsg(fd, &message, 0));
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        header->cmsg_type = 9999;
         TRY(sendmsg(fd, &message, 0));
         TRY(send(fd, "end", 3, 0));
     } else {

@@ -175,7 +175,7 @@ CASE(a_handler_sends_on_the_connection_that_waits, WARM | RACE) {
     interrupted_fd = fd;
     handle(SIGALRM, send_from_handler, SA_RESTART);
     INTERRUPT(recv(fd, in, 10, 0));
-    note("sent by the handler: %d", signals);
+    note("sent by the handler: %d", signals > 0);
     meet(side, 1);
 }
 

@@ -225,25 +225,6 @@ CASE(a_blocked_sender_is_canceled, WARM) {
     meet(side, 2);
 }
 
-CASE(a_connection_is_closed_while_a_thread_reads, WARM) {
-    // Linux lets the reader wait on for the connection that it began with; the data comes.
-    if (side == CLIENT) {
-        await_peer(side, 1);
-        TRY(send(fd, "x", 1, 0));
-        meet(side, 2);
-        return;
-    }
-    pthread_t thread;
-    struct reader reader = {fd, 0, 0};
-    start(read_one, &reader, &thread);
-    sleep_ms(20);
-    TRY(close(fd));
-    reach(side, 1);
-    pthread_join(thread, NULL);
-    note("reader: %zu %c", reader.total, (char)reader.sum);
-    meet(side, 2);
-}
-
 static void *one_message(void *given) {
     int end = *(int *)given;
     char byte = 'm';

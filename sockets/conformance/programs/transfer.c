@@ -282,6 +282,16 @@ static void exchange(int fd, enum side side, size_t length) {
 
 CASE(four_mebibytes_both_ways_at_once, WARM | V6 | MIXED) { exchange(fd, side, 4 << 20); }
 
+CASE(both_send_before_either_receives, WARM | V6) {
+    // Twice what the kernel holds at least for a connection on one machine.
+    size_t length = 200000;
+    fill(out, length, side);
+    TRY(send(fd, out, length, 0));
+    meet(side, 1);
+    TRY(recv(fd, in, length, MSG_WAITALL));
+    note_bytes("received", in, length);
+}
+
 CASE(many_small_messages_one_after_the_other, WARM | MIXED) {
     uint64_t sum = CHECKSUM_BEGIN;
     for (int i = 0; i < 3000; i++) {
@@ -314,4 +324,30 @@ CASE(request_and_answer_a_thousand_times, WARM | V6 | MIXED) {
         }
     }
     note("received %016llx", (unsigned long long)sum);
+}
+
+// What calls become when a program is compiled with checks of lengths.
+ssize_t __read_chk(int fd, void *into, size_t length, size_t room);
+ssize_t __recv_chk(int fd, void *into, size_t length, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *into, size_t length, size_t room, int flags,
+                       struct sockaddr *from, socklen_t *bytes);
+int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds, size_t room);
+int __ppoll_chk(struct pollfd *entries, nfds_t count, const struct timespec *time,
+                const sigset_t *mask, size_t room);
+
+CASE(fortified_calls, WARM | V6) {
+    if (side == CLIENT) {
+        TRY(send(fd, "onetwothree", 11, 0));
+        meet(side, 1);
+        return;
+    }
+    struct pollfd asked = {fd, POLLIN, 0};
+    await_bytes(fd, 11);
+    TRY(__poll_chk(&asked, 1, 5000, sizeof asked));
+    TRY(__ppoll_chk(&asked, 1, NULL, NULL, sizeof asked));
+    TRY(__read_chk(fd, in, 3, sizeof in));
+    TRY(__recv_chk(fd, in + 3, 3, sizeof in, MSG_WAITALL));
+    TRY(__recvfrom_chk(fd, in + 6, 5, sizeof in, MSG_WAITALL, NULL, NULL));
+    note_bytes("received", in, 11);
+    meet(side, 1);
 }

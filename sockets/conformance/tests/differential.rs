@@ -4,12 +4,15 @@
 //! `FREEPORT_CASES` runs only the cases whose title contains it, `FREEPORT_LONG` repeats each, and
 //! those that are races more often.
 
+use freeport_monitor::{Location, Options, Server};
 use freeport_sockets_conformance::{
     Case, Effort, How, Preload, compare, compile, exported, flag, rows,
 };
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
@@ -21,16 +24,23 @@ fn cases_are_the_same_with_accelerated_sockets() {
     let wanted = std::env::var("FREEPORT_CASES").unwrap_or_default();
     let cases: Vec<&Case> = cases().iter().filter(|case| case.title().contains(&wanted)).collect();
     assert!(!cases.is_empty(), "no case has `{wanted}` in its title");
-    let preload = preload();
+    let folder = tempfile::tempdir().unwrap();
+    let preload = Preload { library: library().to_owned(), monitor: monitor(folder.path()) };
     let count = cases.len();
     let left = Mutex::new(cases);
+    let known = known();
     let failures = Mutex::new(vec![]);
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(case) = next(&left) {
-                    if let Err(failure) = compare(case, preload.as_ref(), effort(case)) {
-                        let report = format!("--- {}\n{failure}\n", case.title());
+                    let Err(failure) = compare(case, Some(&preload), effort(case)) else {
+                        continue;
+                    };
+                    let report = format!("--- {}\n{failure}\n", case.title());
+                    if known.contains(case.title().trim_end_matches("@v6")) {
+                        println!("known: {report}");
+                    } else {
                         failures.lock().unwrap().push(report);
                     }
                 }
@@ -45,6 +55,12 @@ fn cases_are_the_same_with_accelerated_sockets() {
 
 fn next<'a>(left: &Mutex<Vec<&'a Case>>) -> Option<&'a Case> {
     left.lock().unwrap().pop()
+}
+
+/// Cases that are not yet as they should be, as `known-differences.txt` says.
+fn known() -> BTreeSet<&'static str> {
+    let lines = include_str!("../known-differences.txt").lines();
+    lines.filter_map(|line| line.split_once(" | ")).map(|(case, _)| case).collect()
 }
 
 fn effort(case: &Case) -> Effort {
@@ -68,18 +84,32 @@ fn compiled_cases() -> Vec<Case> {
     programs.iter().flat_map(|program| program.cases().unwrap()).collect()
 }
 
-/// The library, beside this test.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.ancestors().nth(2).unwrap();
-    folder.join("libfreeport_preload.so")
+/// The library, as it is now: cargo builds it for no test by itself.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let folder = test.ancestors().nth(2).unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "--package", "freeport-preload"]);
+        cargo.arg("--target-dir").arg(folder.parent().unwrap());
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().unwrap().success(), "the library cannot be built");
+        folder.join("libfreeport_preload.so")
+    })
 }
 
-/// What accelerates, if it was built. Otherwise cases are compared with themselves.
-fn preload() -> Option<Preload> {
-    let library = library();
-    let monitor = PathBuf::from(std::env::var_os("FREEPORT_MONITOR")?);
-    library.exists().then_some(Preload { library, monitor })
+/// Runs a monitor below `folder` until the tests end, and says where it listens.
+fn monitor(folder: &Path) -> PathBuf {
+    let path = folder.join("monitor.sock");
+    let server = Server::new(Location::at(&path).take().unwrap(), Options::default()).unwrap();
+    thread::spawn(move || {
+        let (stop, _never) = std::io::pipe().unwrap();
+        server.run(stop.as_fd(), &mut |_| ()).unwrap();
+    });
+    path
 }
 
 fn table() -> String {
@@ -97,8 +127,15 @@ fn every_row_of_the_table_names_a_case() {
 }
 
 #[test]
+fn every_known_difference_is_of_a_case() {
+    let cases: BTreeSet<String> = cases().iter().map(Case::title).collect();
+    let gone: Vec<_> = known().into_iter().filter(|case| !cases.contains(*case)).collect();
+    assert!(gone.is_empty(), "not cases: {gone:?}");
+}
+
+#[test]
 fn every_replaced_call_is_in_the_table() {
-    let Ok(bytes) = fs::read(library()) else { return };
+    let bytes = fs::read(library()).unwrap();
     let known: BTreeSet<String> = rows(&table()).unwrap().into_iter().map(|row| row.call).collect();
     let exported = exported(&bytes).expect("the library is an ELF file");
     let own = |name: &String| name.starts_with("freeport_");
