@@ -4,7 +4,7 @@
 use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
 use core::sync::atomic::Ordering;
-use freeport_ring::bytes::{ByteReceiver, ByteSender};
+use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
     Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
     Shared,
@@ -145,10 +145,10 @@ impl Slot {
         unsafe { self.at(at).load(0) }
     }
 
-    /// Whether such a word is that of a sender that has moved.
+    /// Whether such a word is that of bytes, and not of a sender that has wrapped or moved.
     #[inline]
-    pub fn is_move(header: u64) -> bool {
-        (header >> 32) as u8 == Kind::Move as u8
+    pub fn is_data(header: u64) -> bool {
+        (header >> 32) as u8 == Kind::Data as u8
     }
 
     #[inline]
@@ -222,7 +222,7 @@ impl Stream {
     pub fn is_readable(&self, slot: &Slot) -> bool {
         let header = slot.next_header(self);
         if header != 0 {
-            return !Slot::is_move(header) || self.follow_move(slot);
+            return Slot::is_data(header) || self.follow(slot);
         }
         self.has_read_end(slot)
     }
@@ -235,19 +235,24 @@ impl Stream {
             || self.shared.error.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes an entry that only says that the ring goes on elsewhere; gives whether there is
-    /// something behind it.
+    /// Takes entries that only say that the ring goes on elsewhere; gives whether something is
+    /// behind them.
     #[cold]
-    fn follow_move(&self, slot: &Slot) -> bool {
+    fn follow(&self, slot: &Slot) -> bool {
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return true };
         let Some(mut receiver) = slot.receiver(self, &half) else { return true };
-        let mut nothing = [0_u8; 1];
-        while let Ok(freeport_ring::bytes::Read::Moved { name, entry }) =
-            receiver.peek(&mut nothing)
-        {
-            let Some(_) = slot.follow(self, &mut receiver, name, &entry) else { return true };
+        let (mut nothing, mut wake) = ([0_u8; 1], false);
+        while let Ok(Read::Moved { name, entry }) = receiver.peek(&mut nothing) {
+            match slot.follow(self, &mut receiver, name, &entry) {
+                Some(also) => wake |= also,
+                None => return true,
+            }
         }
         slot.keep_receiver(self, &mut half, &mut receiver);
+        drop(half);
+        if wake {
+            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
+        }
         slot.next_header(self) != 0 || self.has_read_end(slot)
     }
 
