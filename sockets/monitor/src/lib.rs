@@ -11,16 +11,18 @@
 //! - [`Server`] listens, reads and writes, in one thread.
 //! - [`Location`] is where it listens, and who may be the monitor there.
 //! - [`background`] lets one live on without whoever began it.
-//! - [`Control`] asks a running one what it knows.
+//! - [`Control`] asks a running one what it knows; [`why`] looks further, from outside.
 
 pub mod background;
 mod control;
+mod disposal;
 mod end;
 mod error;
 mod ledger;
 mod location;
 mod member;
 mod monitor;
+mod outside;
 mod policy;
 mod process;
 mod server;
@@ -28,10 +30,12 @@ mod slab;
 pub mod socket;
 
 pub use control::{Control, Descriptor};
+pub use disposal::Shown;
 pub use error::Error;
 pub use location::{Location, Taken};
 pub use member::{Departure, MemberId, Outgoing};
 pub use monitor::{Limits, Monitor};
+pub use outside::why;
 pub use policy::{Decision, Policy, Rule};
 pub use process::Process;
 pub use server::{Event, Options, Server};

@@ -92,10 +92,10 @@ impl Member {
     }
 
     /// It has sent something of no use; whether that is still bearable.
-    pub fn bear(&mut self, now: Instant) -> bool {
+    pub fn bear(&mut self, weight: f64, now: Instant) -> bool {
         let seconds = now.saturating_duration_since(self.since).as_secs_f64();
         self.since = now;
-        self.patience = (self.patience + seconds * USELESS_A_SECOND).min(USELESS_AT_ONCE) - 1.0;
+        self.patience = (self.patience + seconds * USELESS_A_SECOND).min(USELESS_AT_ONCE) - weight;
         self.patience >= 0.0
     }
 }
@@ -110,10 +110,10 @@ mod tests {
     fn useless_messages_are_borne_for_a_while() {
         let start = Instant::now();
         let mut member = Member::new(Process::of(Peer { pid: 0, user: 0 }), start);
-        assert!((0..1000).all(|_| member.bear(start)));
-        assert!(!member.bear(start));
+        assert!((0..1000).all(|_| member.bear(1.0, start)));
+        assert!(!member.bear(1.0, start));
         let later = start + Duration::from_secs(1);
-        assert!((0..99).all(|_| member.bear(later)));
-        assert!(!member.bear(later));
+        assert!((0..99).all(|_| member.bear(1.0, later)));
+        assert!(!member.bear(1.0, later));
     }
 }

@@ -5,6 +5,7 @@
 //! it can be tested without a server, and without waiting.
 
 use crate::Error;
+use crate::disposal::Shown;
 use crate::end::{self, End, Key};
 use crate::ledger::{EndNote, Ledger};
 use crate::member::{Departure, Greeting, Member, MemberId, Outgoing};
@@ -15,8 +16,14 @@ use freeport_sockets_proto::message::{CLAIM_MILLISECONDS, CLAIMS_MAX, Reply, Req
 use freeport_sockets_proto::{Reason, VERSION};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+/// Numbers that slabs can have.
+const SLAB_NUMBERS: u32 = 1 << 31;
+
+/// How many useless messages a socket weighs that lingers.
+const LINGERING: f64 = 200.0;
 
 /// How much of everything there may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +69,7 @@ struct Waiting {
     member: MemberId,
     token: u64,
     note: EndNote,
-    socket: OwnedFd,
+    socket: Shown,
     end: End,
     /// Tells it from a later claim of the same key.
     number: u64,
@@ -118,7 +125,7 @@ impl Monitor {
             by_pair: HashMap::new(),
             accelerated: HashMap::new(),
             // Members may still have slabs of the monitor before, and talk of those.
-            next_slab: RandomState::new().hash_one(0) as u32,
+            next_slab: RandomState::new().hash_one(0) as u32 % SLAB_NUMBERS,
             ledger: Ledger::default(),
             begun: now,
             spoken: vec![],
@@ -177,7 +184,7 @@ impl Monitor {
         &mut self,
         id: MemberId,
         bytes: &[u8],
-        descriptors: Vec<OwnedFd>,
+        descriptors: Vec<Shown>,
         now: Instant,
     ) -> Result<(), Departure> {
         let Some(member) = self.members.get_mut(&id) else { return Ok(()) };
@@ -207,7 +214,7 @@ impl Monitor {
                 return;
             }
             self.deadlines.pop_front();
-            if is_waiting && let Some(claim) = self.stop_waiting(&key) {
+            if is_waiting && let Some(claim) = self.stop_waiting(&key, now) {
                 self.refuse(claim, Reason::PeerPlain, now);
             }
         }
@@ -238,24 +245,24 @@ impl Monitor {
         id: MemberId,
         token: u64,
         descriptor: i32,
-        mut descriptors: Vec<OwnedFd>,
+        mut descriptors: Vec<Shown>,
         now: Instant,
     ) -> Result<(), Departure> {
         self.ledger.claims += 1;
-        let Some(member) = self.members.get_mut(&id) else { return Ok(()) };
+        let Some(member) = self.members.get(&id) else { return Ok(()) };
         let mut claim = Claim { member: id, token, note: note(&member.process, descriptor) };
         if descriptors.len() > 1 {
             return Err(Departure::Malformed);
         }
         // If it sent one, this process has no room for more.
-        let found = descriptors.pop().ok_or(Reason::Resources);
-        let found = found.and_then(|socket| Ok((end::examine(socket.as_fd())?, socket)));
-        let (end, socket) = match found {
-            Ok(found) => found,
+        let Some(socket) = descriptors.pop() else {
+            return self.refuse_useless(claim, Reason::Resources, now);
+        };
+        let end = match end::examine(socket.as_fd()) {
+            Ok(end) => end,
             Err(reason) => {
-                let is_borne = member.bear(now);
-                self.refuse(claim, reason, now);
-                return if is_borne { Ok(()) } else { Err(Departure::Flood) };
+                self.close(id, socket, now);
+                return self.refuse_useless(claim, reason, now);
             }
         };
         claim.note.inode = end.inode;
@@ -263,18 +270,17 @@ impl Monitor {
         claim.note.remote = Some(end.key.remote.address);
         let is_again = self.waiting.get(&end.key).is_some_and(|it| it.end == end);
         if is_again || self.accelerated.contains_key(&end.inode) {
-            let is_borne = member.bear(now);
-            self.refuse(claim, Reason::Shared, now);
-            return if is_borne { Ok(()) } else { Err(Departure::Flood) };
+            self.close(id, socket, now);
+            return self.refuse_useless(claim, Reason::Shared, now);
         }
         self.decide(claim, end, socket, now);
         Ok(())
     }
 
     /// Pairs a claim, lets it wait, or refuses it.
-    fn decide(&mut self, claim: Claim, end: End, socket: OwnedFd, now: Instant) {
+    fn decide(&mut self, claim: Claim, end: End, socket: Shown, now: Instant) {
         // One of the same addresses that is another socket: it is no more what it was.
-        if let Some(before) = self.stop_waiting(&end.key) {
+        if let Some(before) = self.stop_waiting(&end.key, now) {
             self.refuse(before, Reason::NotConnected, now);
         }
         if end.key == end.key.reversed() {
@@ -282,8 +288,8 @@ impl Monitor {
         }
         if let Some(other) = self.waiting.get(&end.key.reversed()) {
             let is_as_before = end::examine(other.socket.as_fd()) == Ok(other.end);
-            let Some(other) = self.stop_waiting(&end.key.reversed()) else { return };
-            drop(socket);
+            let Some(other) = self.stop_waiting(&end.key.reversed(), now) else { return };
+            self.close(claim.member, socket, now);
             let ends = [other, claim];
             let is_there = if is_as_before { Ok(()) } else { Err(Reason::NotConnected) };
             return match is_there.and_then(|()| self.pair(&ends, now)) {
@@ -309,12 +315,22 @@ impl Monitor {
     }
 
     /// Takes a claim from those that wait; its descriptor is closed.
-    fn stop_waiting(&mut self, key: &Key) -> Option<Claim> {
-        let Waiting { member, token, note, .. } = self.waiting.remove(key)?;
+    fn stop_waiting(&mut self, key: &Key, now: Instant) -> Option<Claim> {
+        let Waiting { member, token, note, socket, .. } = self.waiting.remove(key)?;
         if let Some(member) = self.members.get_mut(&member) {
             member.waiting = member.waiting.saturating_sub(1);
         }
+        self.close(member, socket, now);
         Some(Claim { member, token, note })
+    }
+
+    /// Closes what a member has shown. To let that take long is not borne often.
+    fn close(&mut self, id: MemberId, socket: Shown, now: Instant) {
+        let has_lingered = socket.close();
+        let member = self.members.get_mut(&id).filter(|_| has_lingered);
+        if member.is_some_and(|member| !member.bear(LINGERING, now)) {
+            self.departing.push((id, Departure::Flood));
+        }
     }
 
     /// Gives both ends a slot, unless something is against it.
@@ -384,11 +400,12 @@ impl Monitor {
         }
         let mut slab = Slab::new([pair.0, pair.1]).map_err(|_| Reason::Resources)?;
         let slot = slab.hand_out(connection).map_err(|_| Reason::Resources)?;
+        let following = |number: u32| (number + 1) % SLAB_NUMBERS;
         while self.slabs.contains_key(&self.next_slab) {
-            self.next_slab = self.next_slab.wrapping_add(1);
+            self.next_slab = following(self.next_slab);
         }
         let number = self.next_slab;
-        self.next_slab = number.wrapping_add(1);
+        self.next_slab = following(number);
         self.slabs.insert(number, slab);
         self.by_pair.entry(pair).or_default().push(number);
         self.ledger.slabs += 1;
@@ -414,7 +431,7 @@ impl Monitor {
             // After the restart of a monitor that can be meant well.
             Released::NotHeld => {
                 let member = self.members.get_mut(&id);
-                if member.is_some_and(|member| !member.bear(now)) {
+                if member.is_some_and(|member| !member.bear(1.0, now)) {
                     return Err(Departure::Flood);
                 }
             }
@@ -450,6 +467,19 @@ impl Monitor {
             member.say(&Reply::Refused { token, reason }, None);
             self.has_spoken(id);
         }
+    }
+
+    /// Refuses what a member should not have claimed.
+    fn refuse_useless(
+        &mut self,
+        claim: Claim,
+        reason: Reason,
+        now: Instant,
+    ) -> Result<(), Departure> {
+        let member = self.members.get_mut(&claim.member);
+        let is_borne = member.is_some_and(|member| member.bear(1.0, now));
+        self.refuse(claim, reason, now);
+        if is_borne { Ok(()) } else { Err(Departure::Flood) }
     }
 
     fn has_spoken(&mut self, id: MemberId) {

@@ -5,6 +5,7 @@
 //! what it does not read stays in its outbox, which is bounded.
 
 use crate::control;
+use crate::disposal::{Shown, Waker};
 use crate::member::{Departure, MemberId};
 use crate::monitor::{Limits, Monitor};
 use crate::policy::Policy;
@@ -145,8 +146,11 @@ impl Server {
     /// The system refuses to wait.
     pub fn run(mut self, stop: BorrowedFd<'_>, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
         self.watch(stop, STOP, libc::EPOLLIN, true)?;
+        let waker = Waker::new()?;
         loop {
+            waker.stop();
             let ready = self.wait()?;
+            waker.wind_up();
             let now = Instant::now();
             for (token, events) in ready {
                 match token {
@@ -277,6 +281,7 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Ok(_) | Err(_) => return self.hang_up(id),
             };
+            let shown: Vec<Shown> = message.descriptors.into_iter().map(Shown::from).collect();
             let bytes = buffer.get(..message.length).filter(|_| !message.is_cut);
             if matches!(connection.role, Role::Stranger) && buffer[0] == control::MARK {
                 self.answer(id, bytes.unwrap_or_default(), now);
@@ -292,7 +297,7 @@ impl Server {
                 Role::Asker(_) => return self.hang_up(id),
             }
             let bytes = bytes.unwrap_or_default();
-            if let Err(why) = self.monitor.take(MemberId(id), bytes, message.descriptors, now) {
+            if let Err(why) = self.monitor.take(MemberId(id), bytes, shown, now) {
                 return self.drop_member(id, why, tell);
             }
         }

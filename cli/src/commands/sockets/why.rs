@@ -4,7 +4,7 @@
 use super::list;
 use anyhow::Context;
 use clap::Args;
-use freeport_monitor::{Control, Descriptor};
+use freeport_monitor::Control;
 use serde_json::Value;
 
 #[derive(Args)]
@@ -23,7 +23,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     let numbers = arguments.socket.split_once(':');
     let numbers = numbers.and_then(|(pid, number)| Some((pid.parse().ok()?, number.parse().ok()?)));
     let (pid, number) = numbers.context("a socket is named as PID:FD, such as 4711:8")?;
-    let told = control.why(Descriptor { pid, number, inode: None })?;
+    let told = freeport_monitor::why(control, pid, number);
     if arguments.json {
         println!("{told}");
     } else {
@@ -33,17 +33,14 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
 }
 
 fn shown(told: &Value) -> String {
+    let text = told["text"].as_str().unwrap_or("-");
     match told["state"].as_str() {
         Some("accelerated") => list::shown(&told["connection"]),
         Some("refused") => {
             let refusal = &told["refusal"];
-            format!(
-                "in the kernel: {} ({} times, {} s ago)",
-                refusal["text"].as_str().unwrap_or("-"),
-                refusal["times"],
-                refusal["seconds_ago"],
-            )
+            let (times, ago) = (&refusal["times"], &refusal["seconds_ago"]);
+            format!("in the kernel: {text} (refused {times} times, {ago} s ago)")
         }
-        _ => "in the kernel: the monitor knows nothing of it".to_owned(),
+        _ => format!("in the kernel: {text}"),
     }
 }

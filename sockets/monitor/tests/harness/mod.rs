@@ -11,7 +11,7 @@ use freeport_sockets_proto::message::{BYTES, Reply, Request};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -201,33 +201,41 @@ impl Member {
 
 /// What the child does.
 fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
-    // SAFETY: numbers only. The raw call, since the C library would ask all threads to join in.
-    unsafe {
+    let kept = 3;
+    // SAFETY: numbers only, and nothing that is closed is used again. What other tests have open
+    // would stay open here. The raw call, since the C library would ask all threads to join in.
+    let to = unsafe {
+        libc::dup2(to.as_raw_fd(), kept);
+        libc::close_range(4, u32::MAX, 0);
         if let Some(user) = user {
             libc::syscall(libc::SYS_setresuid, user, user, user);
         }
-    }
+        UnixStream::from_raw_fd(kept)
+    };
     if let Ok(connection) = socket::connect(path) {
         let _ = socket::send(to.as_fd(), b"!", &[connection.as_fd()]);
         drop(connection);
     }
     // Until the parent has gone, if it does not end this one.
     let _ = to.set_nonblocking(false);
-    let mut to = to;
-    let _ = to.read(&mut [0]);
+    let _ = (&to).read(&mut [0]);
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(0) }
 }
 
 pub fn await_readable(socket: BorrowedFd<'_>) {
-    let mut wanted = libc::pollfd {
-        fd: std::os::fd::AsRawFd::as_raw_fd(&socket),
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    wait_for(socket, libc::POLLIN);
+}
+
+pub fn await_room(socket: BorrowedFd<'_>) {
+    wait_for(socket, libc::POLLOUT);
+}
+
+fn wait_for(socket: BorrowedFd<'_>, events: libc::c_short) {
+    let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
     // SAFETY: one descriptor, and the structure lives as long as the call.
     let count = unsafe { libc::poll(&mut wanted, 1, PATIENCE.as_millis() as i32) };
-    assert_eq!(count, 1, "nothing came for long");
+    assert_eq!(count, 1, "nothing happened for long");
 }
 
 /// Asks again until something holds.

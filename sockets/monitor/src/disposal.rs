@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Closing what members have shown, however they made it.
+//!
+//! To close a descriptor can take as long as somebody else likes. A socket may be told to linger
+//! until its peer has read; the file system of a file may be a program that never answers. So a
+//! thread that closes is woken again and again by a signal, which ends the lingering; and what is
+//! no socket is closed by a thread that is needed for nothing else.
+
+use crate::Error;
+use std::mem::{ManuallyDrop, size_of, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a socket may linger.
+const PERIOD_NANOSECONDS: i64 = 5_000_000;
+
+/// What is long: less than that period, and more than it takes to close anything else.
+const LONG: Duration = Duration::from_millis(4);
+
+/// The signal that ends it. Whatever else it is used for in a process, only the thread that serves
+/// gets it from here.
+const SIGNAL: i32 = libc::SIGALRM;
+
+/// How many threads may be closing something at once.
+const CLOSING_MAX: usize = 16;
+
+static CLOSING: AtomicUsize = AtomicUsize::new(0);
+
+/// Wakes this thread from each call in which it waits, while it is wound up.
+pub struct Waker {
+    timer: libc::timer_t,
+}
+
+impl Waker {
+    /// One for the thread that calls.
+    ///
+    /// # Errors
+    /// The system has no timer left.
+    pub fn new() -> Result<Self, Error> {
+        extern "C" fn nothing(_: i32) {}
+        let mut timer = std::ptr::null_mut();
+        // SAFETY: all zero is a value of these structures, which live as long as the calls. The
+        // handler does nothing, and calls are not begun again behind it.
+        let result = unsafe {
+            let mut action: libc::sigaction = zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
+            libc::sigaction(SIGNAL, &action, std::ptr::null_mut());
+            let mut event: libc::sigevent = zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = SIGNAL;
+            event.sigev_notify_thread_id = libc::gettid();
+            libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer)
+        };
+        if result == 0 { Ok(Self { timer }) } else { Err(Error::system("timer_create")) }
+    }
+
+    /// Begins to wake.
+    pub fn wind_up(&self) {
+        self.set(PERIOD_NANOSECONDS);
+    }
+
+    /// Lets the thread wait.
+    pub fn stop(&self) {
+        self.set(0);
+    }
+
+    fn set(&self, nanoseconds: i64) {
+        let period = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+        let times = libc::itimerspec { it_interval: period, it_value: period };
+        // SAFETY: our timer, and the structure lives as long as the call.
+        unsafe { libc::timer_settime(self.timer, 0, &times, std::ptr::null_mut()) };
+    }
+}
+
+impl Drop for Waker {
+    fn drop(&mut self) {
+        // SAFETY: our timer, which is used no more.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}
+
+/// A descriptor that a member has shown.
+#[derive(Debug)]
+pub struct Shown(ManuallyDrop<OwnedFd>);
+
+impl Shown {
+    /// Closes it; whether that was made to take long.
+    pub fn close(self) -> bool {
+        let lingers = lingers(self.as_fd());
+        let before = Instant::now();
+        drop(self);
+        lingers && before.elapsed() >= LONG
+    }
+}
+
+impl From<OwnedFd> for Shown {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(ManuallyDrop::new(descriptor))
+    }
+}
+
+impl AsFd for Shown {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it after this.
+        close(unsafe { ManuallyDrop::take(&mut self.0) });
+    }
+}
+
+/// Closes it here, or where it does not matter how long that takes.
+fn close(descriptor: OwnedFd) {
+    if option::<i32>(descriptor.as_fd(), libc::SO_TYPE).is_some() {
+        return drop(descriptor);
+    }
+    if CLOSING.fetch_add(1, Ordering::Relaxed) < CLOSING_MAX {
+        let begun = thread::Builder::new().name("closing".into()).spawn(move || {
+            drop(descriptor);
+            CLOSING.fetch_sub(1, Ordering::Relaxed);
+        });
+        if begun.is_ok() {
+            return;
+        }
+    } else {
+        // As many are waited for already: this one stays open.
+        std::mem::forget(descriptor);
+    }
+    CLOSING.fetch_sub(1, Ordering::Relaxed);
+}
+
+fn lingers(socket: BorrowedFd<'_>) -> bool {
+    option::<libc::linger>(socket, libc::SO_LINGER)
+        .is_some_and(|it| it.l_onoff != 0 && it.l_linger != 0)
+}
+
+/// An option that every socket has, and nothing else; its type is made of numbers only.
+fn option<T: Copy>(socket: BorrowedFd<'_>, name: i32) -> Option<T> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: room for the answer, and its length; any bytes are a value of its type.
+    unsafe {
+        let mut value: T = zeroed();
+        let place = (&raw mut value).cast();
+        let number = socket.as_raw_fd();
+        let result = libc::getsockopt(number, libc::SOL_SOCKET, name, place, &mut length);
+        (result == 0).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn what_is_no_socket_is_closed_elsewhere() {
+        let mut ends = [0; 2];
+        // SAFETY: room for two descriptors, which are nobody else's.
+        let [mut from, to] = unsafe {
+            assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+            ends.map(|end| <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(end)).map(Some)
+        };
+        drop(to.map(Shown::from));
+        let mut from = std::fs::File::from(from.take().unwrap());
+        assert_eq!(from.read(&mut [0]).unwrap(), 0, "the other end is closed, now or soon");
+        let (here, there) = UnixStream::pair().unwrap();
+        assert!(!Shown::from(OwnedFd::from(there)).close());
+        assert_eq!((&here).read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_socket_that_lingers_is_closed_soon() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        fill_and_linger(&client);
+        let waker = Waker::new().unwrap();
+        waker.wind_up();
+        // Without the waker this takes a thousand seconds.
+        assert!(Shown::from(OwnedFd::from(client)).close());
+        waker.stop();
+    }
+
+    fn fill_and_linger(client: &TcpStream) {
+        client.set_nonblocking(true).unwrap();
+        while std::io::Write::write(&mut &*client, &[7; 65536]).is_ok() {}
+        let linger = libc::linger { l_onoff: 1, l_linger: 1000 };
+        // SAFETY: the structure lives as long as the call.
+        let result = unsafe {
+            let length = size_of::<libc::linger>() as libc::socklen_t;
+            let (level, name) = (libc::SOL_SOCKET, libc::SO_LINGER);
+            libc::setsockopt(client.as_raw_fd(), level, name, (&raw const linger).cast(), length)
+        };
+        assert_eq!(result, 0);
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Why a socket is not accelerated, found out without asking its process: from what the monitor
+//! knows, and else from what the kernel tells of processes and sockets.
+//!
+//! It runs with the rights of who asks, so that it tells nobody what is not theirs to know.
+
+mod program;
+mod table;
+
+use crate::control::{Control, Descriptor};
+use freeport_sockets_proto::Reason;
+use program::Preloaded;
+use serde_json::{Value, json};
+use std::io;
+use std::path::PathBuf;
+use table::{Found, Kind};
+
+/// Why a connection is not accelerated, or that it is: `state` is `accelerated`, `refused` or
+/// `kernel`. In the last two, `text` is the reason in words, and `reason` in one, where there is
+/// a word for it.
+pub fn why(control: &Control, pid: i32, number: i32) -> Value {
+    let inode = match socket(pid, number) {
+        Ok(inode) => inode,
+        Err(text) => return kernel(None, text),
+    };
+    let known = control.why(Descriptor { pid, number, inode: Some(inode) });
+    match known {
+        Ok(mut known) if known["state"] == "accelerated" || known["state"] == "refused" => {
+            let is_peer = known["refusal"]["reason"] == "PeerPlain";
+            known["text"] = known["refusal"]["text"].clone();
+            if is_peer && let Some(text) = peer_plain(pid, inode) {
+                known["text"] = text.into();
+            }
+            known
+        }
+        Ok(_) => from_outside(pid, inode),
+        Err(error) => match from_outside(pid, inode) {
+            found if found["reason"] == "Young" => {
+                kernel(Some(Reason::NoMonitor), error.to_string())
+            }
+            found => found,
+        },
+    }
+}
+
+fn kernel(reason: Option<Reason>, text: impl Into<String>) -> Value {
+    let reason = reason.map(|reason| format!("{reason:?}"));
+    json!({"state": "kernel", "reason": reason, "text": text.into()})
+}
+
+fn of(reason: Reason) -> Value {
+    kernel(Some(reason), reason.text())
+}
+
+/// The inode of the socket that a descriptor is.
+fn socket(pid: i32, number: i32) -> Result<u64, String> {
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    if !folder.exists() {
+        return Err(format!("there is no process {pid}"));
+    }
+    match std::fs::read_link(folder.join(format!("fd/{number}"))) {
+        Ok(target) => {
+            let target = target.to_string_lossy().into_owned();
+            let inode = target.strip_prefix("socket:[").and_then(|it| it.strip_suffix(']'));
+            let inode = inode.and_then(|it| it.parse().ok());
+            inode.ok_or_else(|| format!("descriptor {number} is no socket: it is {target}"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(format!("process {pid} is another user's: ask as that user, or as root"))
+        }
+        Err(_) => Err(format!("process {pid} has no descriptor {number}")),
+    }
+}
+
+/// Why a socket is in the kernel of which the monitor knows nothing.
+fn from_outside(pid: i32, inode: u64) -> Value {
+    let Some(Found { kind, established, .. }) = table::by_inode(pid, inode) else {
+        return kernel(
+            Some(Reason::Family),
+            "it is neither a TCP nor a UDP nor a Unix socket, or not connected and not bound, \
+             or in another namespace of the network than its process",
+        );
+    };
+    match kind {
+        Kind::Datagram => return of(Reason::NotStream),
+        Kind::Unix => {
+            return kernel(Some(Reason::Family), "a Unix socket: only TCP is accelerated so far");
+        }
+        Kind::Listening => {
+            let text = "it listens: what is accelerated are the connections that it accepts";
+            return kernel(Some(Reason::NotConnected), text);
+        }
+        Kind::Stream if !established => return of(Reason::NotConnected),
+        Kind::Stream => {}
+    }
+    if let Err(why) = program::preloaded(pid) {
+        return kernel(None, format!("process {pid} {}", why.text()));
+    }
+    if let Some(text) = peer_plain(pid, inode) {
+        let elsewhere = table::peer(pid, inode).is_none();
+        let reason = if elsewhere { Reason::PeerElsewhere } else { Reason::PeerPlain };
+        return kernel(Some(reason), text);
+    }
+    if let Some(other) = program::other_monitor(pid) {
+        let text = format!("process {pid} uses the monitor at {}", other.display());
+        return kernel(Some(Reason::NoMonitor), text);
+    }
+    kernel(Some(Reason::Young), "it has done fewer than 8 operations and moved less than 32 KiB")
+}
+
+/// What is wrong with the other end's process, if that can be seen.
+fn peer_plain(pid: i32, inode: u64) -> Option<String> {
+    let Some(peer) = table::peer(pid, inode) else {
+        return Some(
+            "the peer is on another machine, or in another namespace of the network".to_owned(),
+        );
+    };
+    let owner = program::owner(peer)?;
+    match program::preloaded(owner) {
+        Ok(Preloaded) => None,
+        Err(why) => Some(format!("the peer, process {owner}, {}", why.text())),
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Members that do what they should not: they are dropped and counted, and others notice nothing.
+
+mod harness;
+
+use freeport_monitor::{Departure, Event, Options, socket};
+use freeport_sockets_proto::message::{BYTES, CLAIMS_MAX, Reply, Request};
+use freeport_sockets_proto::{Reason, VERSION};
+use harness::{Member, Running, connection, eventually, patient};
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// Whether the monitor still does for two others what it should.
+fn serves(running: &Running) {
+    let (one, other) = (running.member(), running.member());
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    assert!(matches!(one.hear().reply, Reply::Paired { token: 1, .. }));
+    assert!(matches!(other.hear().reply, Reply::Paired { token: 2, .. }));
+}
+
+/// That a member was dropped, for that reason.
+fn is_dropped(running: &Running, member: &Member, why: Departure) {
+    member.hear_the_end();
+    let is_it = |event: &Event| {
+        matches!(event, Event::Dropped { pid, why: found, .. }
+        if *pid == member.pid && *found == why)
+    };
+    eventually("it is told", || running.events().iter().any(is_it));
+    let counted = &running.control().stats().unwrap()["members_dropped"][format!("{why:?}")];
+    assert!(counted.as_u64().is_some_and(|count| count > 0), "{counted}");
+}
+
+/// Sends as fast as the monitor reads, until that has hung up.
+fn send_until_it_fails(member: &Member, message: &[u8], descriptors: &[BorrowedFd<'_>]) {
+    loop {
+        match socket::send(member.socket.as_fd(), message, descriptors) {
+            Ok(()) => {}
+            // Also if too many descriptors are on their way.
+            Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                harness::await_room(member.socket.as_fd());
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+#[test]
+fn what_is_no_message_ends_that_member_only() {
+    let running = Running::new(patient());
+    let hello = Request::Hello { version: VERSION, membarrier: true }.encode();
+    let mut unknown = hello;
+    unknown[0] = 99;
+    let messages: [&[u8]; 5] = [b"x", &hello[..BYTES - 1], &[0; BYTES], &unknown, &[1; 5000]];
+    for message in messages {
+        let member = Member::silent(running.location.path(), None);
+        socket::send(member.socket.as_fd(), message, &[]).unwrap();
+        is_dropped(&running, &member, Departure::Malformed);
+        let member = running.member();
+        socket::send(member.socket.as_fd(), message, &[]).unwrap();
+        is_dropped(&running, &member, Departure::Malformed);
+    }
+    serves(&running);
+}
+
+#[test]
+fn the_order_of_messages_is_kept() {
+    let running = Running::new(patient());
+    let member = running.member();
+    member.say(&Request::Hello { version: VERSION, membarrier: true });
+    is_dropped(&running, &member, Departure::Malformed);
+    let member = Member::silent(running.location.path(), None);
+    member.say(&Request::Release { slab: 0, slot: 0 });
+    is_dropped(&running, &member, Departure::Malformed);
+    // Of another version: it is told which this is, and nothing else is done for it.
+    let member = Member::silent(running.location.path(), None);
+    member.say(&Request::Hello { version: VERSION + 1, membarrier: true });
+    assert_eq!(member.hear().reply, Reply::Welcome { version: VERSION });
+    member.say(&Request::Release { slab: 0, slot: 0 });
+    is_dropped(&running, &member, Departure::Malformed);
+    serves(&running);
+}
+
+#[test]
+fn descriptors_that_do_not_belong_to_a_message_are_closed() {
+    let running = Running::new(patient());
+    let member = running.member();
+    let (kept, shown) = std::os::unix::net::UnixStream::pair().unwrap();
+    let release = Request::Release { slab: 0, slot: 0 };
+    let many = [shown.as_fd(); 4];
+    socket::send(member.socket.as_fd(), &release.encode(), &many).unwrap();
+    let claim = Request::Claim { token: 1, descriptor: 0 };
+    socket::send(member.socket.as_fd(), &claim.encode(), &many[..2]).unwrap();
+    is_dropped(&running, &member, Departure::Malformed);
+    drop(shown);
+    harness::await_readable(kept.as_fd());
+    serves(&running);
+}
+
+#[test]
+fn who_releases_what_it_does_not_have_is_dropped_in_the_end() {
+    let running = Running::new(patient());
+    let member = running.member();
+    let release = Request::Release { slab: 7, slot: 3 }.encode();
+    send_until_it_fails(&member, &release, &[]);
+    is_dropped(&running, &member, Departure::Flood);
+    serves(&running);
+}
+
+#[test]
+fn nobody_releases_what_others_have() {
+    let running = Running::new(patient());
+    let (one, other, third) = (running.member(), running.member(), running.member());
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    let (slab, slot) = one.hear().place();
+    other.hear();
+    let release = Request::Release { slab, slot };
+    // Twice by one of them, and by a stranger: the other one still has it.
+    [&one, &one, &third].iter().for_each(|member| member.say(&release));
+    third.claim(3, third.socket.as_fd());
+    third.hear();
+    assert_eq!(running.control().stats().unwrap()["connections"], 1);
+    other.say(&release);
+    eventually("nobody has it", || running.control().stats().unwrap()["connections"] == 0);
+}
+
+#[test]
+fn who_does_not_read_is_dropped() {
+    let running = Running::new(Options::default());
+    let member = running.member();
+    // Each of these is answered, until there is no room for answers.
+    let ends = connection("127.0.0.1:0");
+    let claim = Request::Claim { token: 1, descriptor: 3 }.encode();
+    send_until_it_fails(&member, &claim, &[ends.0.as_fd()]);
+    let dropped = |why| {
+        let stats = running.control().stats().unwrap();
+        stats["members_dropped"][why].as_u64().unwrap_or_default()
+    };
+    // The claims are of no use either: which of the two comes first is open.
+    eventually("it is counted", || dropped("Unread") + dropped("Flood") == 1);
+}
+
+#[test]
+fn claims_that_wait_are_bounded() {
+    let running = Running::new(patient());
+    let member = running.member();
+    let mut kept = vec![];
+    // More than wait: the last is refused at once.
+    for token in 0..=CLAIMS_MAX as u64 {
+        let ends = connection("127.0.0.1:0");
+        eventually("it is sent", || {
+            let claim = Request::Claim { token, descriptor: 3 }.encode();
+            socket::send(member.socket.as_fd(), &claim, &[ends.0.as_fd()]).is_ok()
+        });
+        kept.push(ends);
+    }
+    let reply = member.hear().reply;
+    let token = CLAIMS_MAX as u64;
+    assert_eq!(reply, Reply::Refused { token, reason: Reason::Resources });
+}
+
+#[test]
+fn sockets_that_linger_hold_up_nobody() {
+    let running = Running::new(patient());
+    let member = running.member();
+    let mut kept = vec![];
+    for token in 0..20 {
+        let (client, server) = connection("127.0.0.1:0");
+        client.set_nonblocking(true).unwrap();
+        while (&client).write(&[7; 65536]).is_ok() {}
+        linger(&client);
+        // Not read, and nobody else's any more. Surplus, so that it is closed at once.
+        let claim = Request::Claim { token, descriptor: 3 }.encode();
+        let sent = socket::send(member.socket.as_fd(), &claim, &[client.as_fd()]);
+        kept.push(server);
+        if sent.is_err() {
+            break;
+        }
+    }
+    drop(member);
+    eventually("it is gone", || running.control().stats().unwrap()["members"] == 0);
+    serves(&running);
+}
+
+fn linger(client: &TcpStream) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 1000 };
+    // SAFETY: the structure lives as long as the call.
+    let result = unsafe {
+        let length = size_of::<libc::linger>() as libc::socklen_t;
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_LINGER);
+        libc::setsockopt(client.as_raw_fd(), level, name, (&raw const linger).cast(), length)
+    };
+    assert_eq!(result, 0);
+}
+
+#[test]
+fn strangers_that_say_nothing_leave_room_for_others() {
+    let running = Running::new(patient());
+    let silent: Vec<_> = (0..200).filter_map(|_| running.location.connect().ok()).collect();
+    assert!(silent.len() > 64);
+    eventually("some are turned away", || {
+        running.events().iter().any(|event| matches!(event, Event::TurnedAway { .. }))
+    });
+    drop(silent);
+    eventually("there is room again", || running.control().stats().is_ok());
+    serves(&running);
+}
+
+#[test]
+fn a_question_that_is_none_is_answered_with_what_is_wrong() {
+    let running = Running::new(patient());
+    for (question, wrong) in [
+        ("{", "is an object"),
+        (r#"{"do": "dance"}"#, "cannot do that"),
+        (r#"{"do": "put rule", "rule": 5}"#, "begins with `allow`"),
+        (r#"{"do": "put rule", "rule": "allow port 0x"}"#, "where a port"),
+        (r#"{"do": "remove rule", "place": -1}"#, "no rule at that place"),
+        (r#"{"do": "remove rule", "place": 18446744073709551615}"#, "no rule at that place"),
+    ] {
+        let connection = running.location.connect().unwrap();
+        socket::send(connection.as_fd(), question.as_bytes(), &[]).unwrap();
+        harness::await_readable(connection.as_fd());
+        let mut answer = [0; 4096];
+        let length = socket::receive(connection.as_fd(), &mut answer).unwrap().length;
+        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+        assert!(answer.contains(wrong), "{question}: {answer}");
+    }
+    serves(&running);
+}

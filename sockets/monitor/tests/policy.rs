@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who may be paired with whom, by users, rules and namespaces; and what people are told.
+
+mod harness;
+
+use freeport_monitor::{Control, Event, Options, Policy, socket, why};
+use freeport_sockets_proto::Reason;
+use freeport_sockets_proto::message::{Reply, Request};
+use freeport_sockets_proto::slab::{self, Side, flag, word};
+use harness::{Member, Running, connection, eventually, is_root, patient};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::Duration;
+
+/// A user that is not root.
+const NOBODY: u32 = 65_534;
+
+/// Has both ends of a new connection claimed, and gives why they are refused, if they are.
+fn outcome(one: &Member, other: &Member) -> Option<Reason> {
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    let reasons = [one.hear(), other.hear()].map(|heard| match heard.reply {
+        Reply::Refused { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(reasons[0], reasons[1]);
+    reasons[0]
+}
+
+#[test]
+fn users_keep_to_themselves_unless_a_rule_says_otherwise() {
+    if !is_root() {
+        return eprintln!("not root: no processes of two users");
+    }
+    let running = Running::new(patient());
+    let (root, nobody) = (running.member(), running.member_of(Some(NOBODY)));
+    let other = running.member_of(Some(NOBODY));
+    assert_eq!(outcome(&root, &nobody), Some(Reason::OtherUser));
+    assert_eq!(outcome(&other, &nobody), None);
+    let control = running.control();
+    control.put_rule("allow user 0 with user 65534").unwrap();
+    assert_eq!(outcome(&root, &nobody), None);
+    control.put_rule("deny address 127.0.0.0/8").unwrap();
+    assert_eq!(outcome(&root, &nobody), Some(Reason::Policy));
+    assert_eq!(outcome(&other, &nobody), Some(Reason::Policy));
+    let rules = control.remove_rule(1).unwrap();
+    assert_eq!(rules["rules"], serde_json::json!(["allow user 0 with user 65534"]));
+    assert_eq!(outcome(&root, &nobody), None);
+    assert!(control.remove_rule(2).is_err());
+}
+
+#[test]
+fn a_monitor_begins_with_rules() {
+    let policy = Policy::parse("# None may.\ndeny any\n").unwrap();
+    let running = Running::new(Options { policy, ..patient() });
+    assert_eq!(outcome(&running.member(), &running.member()), Some(Reason::Policy));
+    assert_eq!(running.control().rules().unwrap()["rules"][0], "deny any");
+}
+
+#[test]
+fn users_see_their_own_and_change_no_rules() {
+    if !is_root() {
+        return eprintln!("not root: no processes of two users");
+    }
+    let running = Running::new(patient());
+    let members = [running.member(), running.member()];
+    let ends = connection("127.0.0.1:0");
+    members[0].claim(1, ends.0.as_fd());
+    members[1].claim(2, ends.1.as_fd());
+    members.iter().for_each(|member| _ = member.hear().place());
+    let ask = |user, question: &str| {
+        let asker = Member::silent(running.location.path(), user);
+        socket::send(asker.socket.as_fd(), question.as_bytes(), &[]).unwrap();
+        harness::await_readable(asker.socket.as_fd());
+        let mut answer = [0; 65536];
+        let length = socket::receive(asker.socket.as_fd(), &mut answer).unwrap().length;
+        serde_json::from_slice::<serde_json::Value>(&answer[..length]).unwrap()
+    };
+    let list = |user| ask(user, r#"{"do": "list"}"#)["connections"].as_array().unwrap().len();
+    assert_eq!((list(None), list(Some(NOBODY))), (1, 0));
+    let told = ask(Some(NOBODY), r#"{"do": "put rule", "rule": "allow any"}"#);
+    assert!(told["error"].as_str().unwrap().contains("only root"), "{told}");
+}
+
+/// The same addresses in two namespaces of the network are two connections.
+#[test]
+fn namespaces_are_kept_apart() {
+    if !is_root() {
+        return eprintln!("not root: no namespaces");
+    }
+    let running = Running::new(Options::default());
+    let (one, other) = (running.member(), running.member());
+    let [here, there] = [(); 2].map(|()| in_a_namespace(|| fixed_connection(20_111, 20_112)));
+    assert_eq!(here.0.local_addr().unwrap(), there.0.local_addr().unwrap());
+    one.claim(1, here.0.as_fd());
+    other.claim(2, there.1.as_fd());
+    let plain = |token| Reply::Refused { token, reason: Reason::PeerPlain };
+    assert_eq!([one.hear().reply, other.hear().reply], [plain(1), plain(2)]);
+    // Within one they are paired, wherever the monitor is.
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    one.claim(3, there.0.as_fd());
+    other.claim(4, there.1.as_fd());
+    assert_eq!(one.hear().place(), other.hear().place());
+}
+
+/// What `make` makes in a namespace of its own.
+fn in_a_namespace<T: Send>(make: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            // SAFETY: of this thread only, which ends here.
+            assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+            bring_up_loopback();
+            make()
+        });
+        inside.join().unwrap()
+    })
+}
+
+fn bring_up_loopback() {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    // SAFETY: all zero is a value of it, and it lives as long as the call.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
+        request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+        assert_eq!(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request), 0);
+    }
+}
+
+/// A connection from one port to another.
+fn fixed_connection(from: u16, to: u16) -> (TcpStream, TcpStream) {
+    let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let listener = TcpListener::bind(address(to)).unwrap();
+    // SAFETY: a new socket that is nobody else's; the address lives as long as the calls.
+    let client = unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        let client: TcpStream = std::os::fd::FromRawFd::from_raw_fd(socket);
+        let named = |port: u16| libc::sockaddr_in {
+            sin_family: libc::AF_INET as libc::sa_family_t,
+            sin_port: port.to_be(),
+            sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) },
+            sin_zero: [0; 8],
+        };
+        let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        let (ours, theirs) = (named(from), named(to));
+        assert_eq!(libc::bind(socket, (&raw const ours).cast(), length), 0);
+        assert_eq!(libc::connect(socket, (&raw const theirs).cast(), length), 0);
+        client
+    };
+    (client, listener.accept().unwrap().0)
+}
+
+#[test]
+fn a_list_has_what_both_sides_say_in_their_slot() {
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    let heard = one.hear();
+    let Reply::Paired { slab: number, slot, side, .. } = heard.reply else { panic!("{heard:?}") };
+    let file = heard.slab.unwrap();
+    other.hear();
+    let at = slab::slot(slot).unwrap() + slab::state(side);
+    for (offset, value) in [(word::SENT_BYTES, 1 << 40), (word::FLAGS, flag::SWITCHED)] {
+        file.write_all_at(&u64::to_ne_bytes(value), (at + offset) as u64).unwrap();
+    }
+    let list = running.control().list().unwrap();
+    let told = &list["connections"][0];
+    assert_eq!((&told["slab"], &told["slot"]), (&number.into(), &slot.into()));
+    let end = &told["ends"][side as usize];
+    assert_eq!((&end["pid"], &end["descriptor"]), (&one.pid.into(), &7.into()));
+    assert_eq!(end["local"], ends.0.local_addr().unwrap().to_string());
+    assert_eq!((&end["sent_bytes"], &end["switched"]), (&(1_u64 << 40).into(), &true.into()));
+    let other_end = &told["ends"][side.other() as usize];
+    assert_eq!((&other_end["sent_bytes"], &other_end["switched"]), (&0.into(), &false.into()));
+    assert_ne!(side, Side::Second, "who joined first is first");
+    // It is counted when it ends.
+    one.say(&Request::Release { slab: number, slot });
+    other.say(&Request::Release { slab: number, slot });
+    let ended = || running.control().stats().unwrap()["ended"]["bytes"] == 1_u64 << 40;
+    eventually("it has ended", ended);
+}
+
+#[test]
+fn why_finds_the_reason_from_inside_or_outside() {
+    let running = Running::new(Options::default());
+    let (control, pid) = (running.control(), std::process::id() as i32);
+    let text = |pid, number| {
+        let told = why(&control, pid, number);
+        (told["state"].as_str().unwrap().to_owned(), told["text"].to_string())
+    };
+    let (state, told) = text(pid, 987_654);
+    assert!(state == "kernel" && told.contains("has no descriptor 987654"), "{told}");
+    assert!(text(0x7fff_fff0, 1).1.contains("there is no process"));
+    let file = std::fs::File::open("/dev/null").unwrap();
+    assert!(text(pid, file.as_raw_fd()).1.contains("no socket: it is /dev/null"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    assert!(text(pid, listener.as_raw_fd()).1.contains("it listens"));
+    let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    assert!(text(pid, datagrams.as_raw_fd()).1.contains("not a stream socket"));
+    let (local, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    assert!(text(pid, local.as_raw_fd()).1.contains("a Unix socket"));
+    let ends = connection("127.0.0.1:0");
+    assert!(text(pid, ends.0.as_raw_fd()).1.contains("is not preloaded: begin it with"));
+    // Refused by the monitor, whatever the number that the process called it.
+    let one = running.member();
+    one.claim(1, ends.0.as_fd());
+    one.hear();
+    let told = why(&control, pid, ends.0.as_raw_fd());
+    assert_eq!(
+        (&told["state"], &told["refusal"]["reason"]),
+        (&"refused".into(), &"PeerPlain".into())
+    );
+    assert_eq!(told["refusal"]["descriptor"], 7);
+    let inode = |stream: &TcpStream| {
+        let stream = stream.as_fd().try_clone_to_owned().unwrap();
+        std::fs::File::from(stream).metadata().unwrap().ino()
+    };
+    assert_eq!(told["refusal"]["inode"], inode(&ends.0));
+}
+
+#[test]
+fn why_knows_what_is_accelerated() {
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    one.hear();
+    other.hear();
+    let control = Control::at(running.location.clone());
+    for end in [&ends.0, &ends.1] {
+        let told = why(&control, std::process::id() as i32, end.as_raw_fd());
+        assert_eq!(told["state"], "accelerated", "{told}");
+        assert_eq!(told["connection"]["ends"][0]["pid"], one.pid);
+    }
+    // By the number that the member says, if the inode is not known.
+    let socket = freeport_monitor::Descriptor { pid: one.pid, number: 7, inode: None };
+    assert_eq!(control.why(socket).unwrap()["state"], "accelerated");
+    let socket = freeport_monitor::Descriptor { pid: one.pid, number: 8, inode: None };
+    let unknown = control.why(socket).unwrap();
+    assert_eq!((&unknown["state"], &unknown["member"]), (&"unknown".into(), &true.into()));
+}
+
+#[test]
+fn a_monitor_that_ended_is_followed_by_another() {
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    assert_eq!(outcome(&one, &other), None);
+    let running = running.restart();
+    one.hear_the_end();
+    let (one, other) = (running.member(), running.member());
+    assert_eq!(outcome(&one, &other), None);
+    assert!(running.control().stats().unwrap()["members"] == 2);
+}
+
+#[test]
+fn an_idle_monitor_ends_once_the_last_member_is_gone() {
+    let mut running = Running::new(Options { idle: Some(Duration::from_millis(50)), ..patient() });
+    drop(running.member());
+    running.wait();
+    assert_eq!(running.events(), [Event::Idle]);
+    assert!(!running.location.path().exists());
+}
