@@ -324,7 +324,7 @@ fn a_machine_is_examined() {
     let names: Vec<&str> =
         told["checks"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
     let expected = ["compiler", "cores", "AF_XDP", "BPF", "namespaces", "memlock", "capabilities"];
-    for name in expected.into_iter().chain(["shared memory", "descriptors"]) {
+    for name in expected.into_iter().chain(["shared memory", "descriptors", "sockets"]) {
         assert!(names.contains(&name), "{names:?}");
     }
 }

@@ -23,15 +23,17 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+mod monitor_messages;
 mod ring;
 
+pub use monitor_messages::monitor_messages;
 pub use ring::ring;
 
 /// A reader by its name, which its fuzz target has as well.
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 9] = [
+pub const READERS: [Reader; 10] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -41,6 +43,7 @@ pub const READERS: [Reader; 9] = [
     ("initial_values", initial_values),
     ("ring", ring),
     ("hello", hello),
+    ("monitor_messages", monitor_messages),
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.

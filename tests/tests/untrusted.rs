@@ -80,6 +80,7 @@ fn samples(reader: &str) -> Vec<Vec<u8>> {
         }
         "ring" => (0..30).map(behaviour).collect(),
         "hello" => [1, 0, 3].map(hello).into(),
+        "monitor_messages" => (0..30).map(members).collect(),
         other => panic!("{other} has no samples"),
     }
 }
@@ -129,6 +130,18 @@ fn behaviour(number: u64) -> Vec<u8> {
     // Zeros at the end would leave everything as it is.
     let steps = (0..600).map(|_| if random.bool() { random.u8(1..) } else { 6 });
     [(number / 3) as u8, number as u8].into_iter().chain(steps).collect()
+}
+
+/// What members of a monitor do: they say hello, and then whatever.
+fn members(number: u64) -> Vec<u8> {
+    let mut random = Rng::with_seed(number);
+    let hellos = (0..4).flat_map(|member| [1, member]);
+    let steps = (0..200).flat_map(|_| {
+        let kind = random.choice([2, 2, 2, 3, 4, 5]).unwrap_or(2);
+        [kind, random.u8(..), random.u8(..)]
+    });
+    let steps: Vec<u8> = steps.collect();
+    hellos.chain(steps).collect()
 }
 
 /// A small capture file.

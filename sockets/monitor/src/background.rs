@@ -6,6 +6,7 @@ use crate::Error;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The process that went on by itself, and how it tells that it has begun.
@@ -20,6 +21,9 @@ pub enum Side {
     /// The one in the background.
     Background(Begun),
 }
+
+/// What is longer is thrown away before more is written.
+const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// What is told if it has begun.
 const WELL: &[u8] = b"+";
@@ -47,7 +51,12 @@ impl Begun {
 /// No other thread has begun.
 pub unsafe fn detach(log: &Path) -> Result<Side, Error> {
     let failed = |source| Error::File { path: log.to_owned(), source };
-    let log = File::create(log).map_err(failed)?;
+    let mut options = File::options();
+    let log = options.append(true).create(true).custom_flags(libc::O_NOFOLLOW).open(log);
+    let log = log.map_err(failed)?;
+    if log.metadata().is_ok_and(|it| it.len() > LOG_BYTES_MAX) {
+        log.set_len(0).map_err(failed)?;
+    }
     let nothing = File::options().read(true).write(true).open("/dev/null").map_err(failed)?;
     let (mut from, to) = pipe()?;
     // SAFETY: there is one thread, so that the child may do anything.

@@ -5,6 +5,7 @@
 //! it can be tested without a server, and without waiting.
 
 use crate::Error;
+use crate::control;
 use crate::disposal::Shown;
 use crate::end::{self, End, Key};
 use crate::ledger::{EndNote, Ledger};
@@ -141,6 +142,11 @@ impl Monitor {
     /// How much there may be.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Answers a question of a user, in JSON.
+    pub fn answer(&mut self, question: &[u8], user: u32, now: Instant) -> String {
+        control::answer(self, question, user, now)
     }
 
     /// How many members there are.

@@ -46,9 +46,14 @@ pub struct Rule {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Condition {
     User(u32),
+    /// Of another user than the opposite end.
+    OtherUser,
     Net(u64),
     Cgroup(String),
-    Address { address: IpAddr, bits: u8 },
+    Address {
+        address: IpAddr,
+        bits: u8,
+    },
     Port(RangeInclusive<u16>),
 }
 
@@ -116,18 +121,19 @@ impl Policy {
 impl Rule {
     fn fits(&self, [one, other]: [Party<'_>; 2]) -> bool {
         let fits = |one, other| {
-            self.ends[0].iter().all(|it| it.holds(one))
-                && self.ends[1].iter().all(|it| it.holds(other))
+            self.ends[0].iter().all(|it| it.holds(one, other))
+                && self.ends[1].iter().all(|it| it.holds(other, one))
         };
         fits(one, other) || fits(other, one)
     }
 }
 
 impl Condition {
-    fn holds(&self, end: Party<'_>) -> bool {
+    fn holds(&self, end: Party<'_>, opposite: Party<'_>) -> bool {
         let process = end.process;
         match self {
             Self::User(user) => process.user == *user,
+            Self::OtherUser => process.user != opposite.process.user,
             Self::Net(net) => process.net == *net,
             Self::Cgroup(path) => {
                 let below = process.cgroup.strip_prefix(path.as_str());
@@ -142,7 +148,10 @@ impl Condition {
 
     /// The condition of that name, from the words behind it.
     fn parse(name: &str, words: &mut SplitWhitespace<'_>) -> Result<Self, String> {
-        const NAMES: &str = "`any`, `user`, `net`, `cgroup`, `address` or `port`";
+        const NAMES: &str = "`any`, `user`, `other-user`, `net`, `cgroup`, `address` or `port`";
+        if name == "other-user" {
+            return Ok(Self::OtherUser);
+        }
         if !["user", "net", "cgroup", "address", "port"].contains(&name) {
             return Err(format!("`{name}` where {NAMES} is expected"));
         }
@@ -261,6 +270,7 @@ impl fmt::Display for Shown<'_> {
         }
         self.0.iter().try_for_each(|condition| match condition {
             Condition::User(user) => write!(out, " user {user}"),
+            Condition::OtherUser => out.write_str(" other-user"),
             Condition::Net(net) => write!(out, " net {net}"),
             Condition::Cgroup(path) => write!(out, " cgroup {path}"),
             Condition::Address { address, bits } => write!(out, " address {address}/{bits}"),
@@ -302,6 +312,9 @@ mod tests {
         assert_eq!(Policy::default().decide([one, other]), Ok(()));
         let deny = Policy::parse("deny any").unwrap();
         assert_eq!(deny.decide([one, one]), Err(Reason::Policy));
+        let apart = Policy::parse("deny other-user").unwrap();
+        assert_eq!(apart.decide([one, one]), Ok(()));
+        assert_eq!(apart.decide([one, other]), Err(Reason::Policy));
     }
 
     #[test]
@@ -334,7 +347,7 @@ mod tests {
             "allow any",
             "deny any with user 12",
             "allow user 33 cgroup /web with net 7 address 10.0.0.0/8 port 1-9",
-            "deny port 22",
+            "deny port 22 other-user",
         ] {
             assert_eq!(rule.parse::<Rule>().unwrap().to_string(), rule);
         }

@@ -306,7 +306,7 @@ impl Server {
     /// Answers a question, and writes as much of the answer as there is room for.
     fn answer(&mut self, id: u64, question: &[u8], now: Instant) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let text = control::answer(&mut self.monitor, question, connection.peer.user, now);
+        let text = self.monitor.answer(question, connection.peer.user, now);
         let parts = text.as_bytes().chunks(PART_BYTES).map(<[u8]>::to_vec);
         connection.role = Role::Asker(parts.collect());
         connection.since = now;

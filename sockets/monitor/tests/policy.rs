@@ -30,25 +30,27 @@ fn outcome(one: &Member, other: &Member) -> Option<Reason> {
 }
 
 #[test]
-fn users_keep_to_themselves_unless_a_rule_says_otherwise() {
+fn rules_keep_users_apart() {
     if !is_root() {
         return eprintln!("not root: no processes of two users");
     }
     let running = Running::new(patient());
     let (root, nobody) = (running.member(), running.member_of(Some(NOBODY)));
     let other = running.member_of(Some(NOBODY));
-    assert_eq!(outcome(&root, &nobody), Some(Reason::OtherUser));
-    assert_eq!(outcome(&other, &nobody), None);
+    assert_eq!(outcome(&root, &nobody), None);
     let control = running.control();
+    control.put_rule("deny other-user").unwrap();
+    assert_eq!(outcome(&root, &nobody), Some(Reason::Policy));
+    assert_eq!(outcome(&other, &nobody), None);
     control.put_rule("allow user 0 with user 65534").unwrap();
     assert_eq!(outcome(&root, &nobody), None);
     control.put_rule("deny address 127.0.0.0/8").unwrap();
-    assert_eq!(outcome(&root, &nobody), Some(Reason::Policy));
     assert_eq!(outcome(&other, &nobody), Some(Reason::Policy));
     let rules = control.remove_rule(1).unwrap();
-    assert_eq!(rules["rules"], serde_json::json!(["allow user 0 with user 65534"]));
-    assert_eq!(outcome(&root, &nobody), None);
-    assert!(control.remove_rule(2).is_err());
+    let left = ["allow user 0 with user 65534", "deny other-user"];
+    assert_eq!(rules["rules"], serde_json::json!(left));
+    assert_eq!(outcome(&other, &nobody), None);
+    assert!(control.remove_rule(3).is_err());
 }
 
 #[test]

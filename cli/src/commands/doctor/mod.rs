@@ -3,6 +3,7 @@
 //! was found and what happens without it. It changes nothing.
 
 mod fabric;
+mod sockets;
 
 use clap::Args;
 use freeport_nic::namespace::Namespace;
@@ -54,6 +55,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         capabilities(),
         fabric::shared_memory(),
         fabric::descriptors(),
+        sockets::acceleration(),
     ];
     if arguments.json {
         print_json(&findings);

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets why 4711:8\n  \
-                  freeport sockets policy allow user www-data with user root")]
+                  freeport sockets policy deny user www-data with user root")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,

@@ -6,14 +6,12 @@ use freeport_monitor::{Control, Rule};
 use serde_json::Value;
 
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  freeport sockets policy allow user www-data with user root\n  \
+#[command(after_help = "Example:\n  freeport sockets policy deny user www-data with user root\n  \
                   freeport sockets policy deny port 22\n  \
                   freeport sockets policy show > /etc/freeport/sockets.policy\n\n\
                   A rule says what one end has to be, and with what other: `any`, or some of \
-                  `user NAME`, `net INODE`, `cgroup PATH`, `address ADDRESS/BITS` and \
-                  `port FIRST-LAST`. The first rule that fits decides. See docs/sockets.md."
-)]
+                  `user NAME`, `other-user`, `net INODE`, `cgroup PATH`, \
+                  `address ADDRESS/BITS` and `port FIRST-LAST`. The first rule that fits decides. See docs/sockets.md.")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -60,7 +58,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     for rule in rules["rules"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         println!("{rule}");
     }
-    println!("# Else: processes of one user may, others not.");
+    println!("# All others may be accelerated.");
     Ok(())
 }
 
