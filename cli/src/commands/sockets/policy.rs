@@ -11,7 +11,8 @@ use serde_json::Value;
                   freeport sockets policy show > /etc/freeport/sockets.policy\n\n\
                   A rule says what one end has to be, and with what other: `any`, or some of \
                   `user NAME`, `other-user`, `net INODE`, `cgroup PATH`, \
-                  `address ADDRESS/BITS` and `port FIRST-LAST`. The first rule that fits decides. See docs/sockets.md.")]
+                  `address ADDRESS/BITS` and `port FIRST-LAST`. \
+                  The first rule that fits decides. See docs/sockets.md.")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
