@@ -35,15 +35,6 @@ pub struct ReceiverCursor {
     sleeps: Sleeps,
 }
 
-impl ReceiverCursor {
-    /// Where in a ring of that capacity the header of the next entry will be: not zero when
-    /// something has come. For who looks at many rings and takes up none of them.
-    #[inline]
-    pub fn next_header(&self, capacity: usize) -> usize {
-        ((self.head - self.base) & (capacity as u64 - 1)) as usize
-    }
-}
-
 /// The receiving side of a ring: the ring and the sender's notes lie in memory `L` of its own, its
 /// notes in memory `R` of the other side.
 #[derive(Debug)]
@@ -201,6 +192,13 @@ impl<L: Local, R: Remote> Receiver<L, R> {
             }
             found = true;
         }
+    }
+
+    /// Where in the ring the header of the next entry will be, which is not zero when it has come:
+    /// for who looks at many rings and takes up none of them.
+    #[inline]
+    pub fn next_header(&self) -> usize {
+        self.offset(self.cursor.head)
     }
 
     /// Copies a part of an entry's payload, from byte `from` on, as much as there is and fits;

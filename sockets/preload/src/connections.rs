@@ -7,6 +7,7 @@
 //! in memory of each process.
 
 use crate::connection::Connection;
+use crate::ends::Ends;
 use crate::lock::Lock;
 use crate::{process, raw};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -21,6 +22,8 @@ const LOOKS: u32 = 64;
 /// What only this process knows of a socket. All zero at the start.
 #[derive(Debug)]
 pub struct Local {
+    /// The ends of its rings, while it is only this process's: else what is shared has them.
+    pub ends: Ends,
     /// Where its slot is mapped; null if it is not.
     pub slot: AtomicPtr<u8>,
     /// When the kernel was asked last, in [ticks](raw::ticks).
@@ -87,6 +90,7 @@ pub fn add() -> Option<Stream> {
                 if let Some(stream) = get(first + at).filter(|stream| stream.shared.occupy()) {
                     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
                     stream.local.descriptor.store(-1, Ordering::Relaxed);
+                    stream.local.ends.forget();
                     stream.local.registrations.store(0, Ordering::Relaxed);
                     return Some(stream);
                 }

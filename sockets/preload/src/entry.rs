@@ -10,7 +10,7 @@
 pub mod data;
 pub mod descriptors;
 pub mod events;
-pub mod processes;
+pub mod own;
 pub mod sockets;
 
 pub use events::{as_time, until};

@@ -11,7 +11,7 @@
 //! | [`entry`] | the functions that programs call |
 //! | [`table`], [`connections`], [`connection`] | what is behind a descriptor |
 //! | [`opening`] | how sockets begin and end |
-//! | [`upgrade`], [`monitor`], [`slabs`], [`slot`] | leaving the kernel |
+//! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
 //! | [`sending`], [`receiving`], [`files`] | data |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
 //! | [`waiting`], [`sleep`] | waiting for one |
@@ -23,6 +23,7 @@
 
 mod connection;
 mod connections;
+mod ends;
 pub mod entry;
 mod epoll;
 mod errno;

@@ -15,6 +15,9 @@ const PLACE_SHIFT: u32 = 6;
 /// Where in an owner the process begins: the rest is for 47 bits of address without those.
 const PROCESS_SHIFT: u32 = 41;
 
+/// The owner where there is only one thread.
+const ONLY: u64 = 1;
+
 /// Looks at a lock before others get the processor.
 const SPINS: u32 = 200;
 /// Times that others got it before somebody looks whether the owner lives.
@@ -44,14 +47,14 @@ impl Lock {
     /// `alone` says that no other process may want it.
     #[inline]
     pub fn take(&self, alone: bool) -> Option<Held<'_>> {
-        let this = owner();
         if alone && process::has_one_thread() {
             if self.owner.load(Ordering::Relaxed) != 0 {
                 return None;
             }
-            self.owner.store(this, Ordering::Relaxed);
+            self.owner.store(ONLY, Ordering::Relaxed);
             return Some(Held { lock: self });
         }
+        let this = owner();
         match self.owner.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Some(Held { lock: self }),
             Err(_) => self.wait(this),

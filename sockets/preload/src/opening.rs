@@ -125,15 +125,8 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
 /// Before a fork: the child will have what this process has.
 pub fn share_all() {
     each_stream(|stream| {
-        stream.shared.forked.store(true, Ordering::Relaxed);
+        stream.share_ends();
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
-    });
-}
-
-/// The fork has failed.
-pub fn unshare_all() {
-    each_stream(|stream| {
-        stream.shared.references.fetch_sub(1, Ordering::AcqRel);
     });
 }
 

@@ -5,7 +5,7 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
 
-use crate::{monitor, raw};
+use crate::{monitor, opening, raw, table};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -14,6 +14,8 @@ static MARK: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
 static NUMBER: AtomicI32 = AtomicI32::new(0);
 /// How many forks lie between this process and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// Whether a fork is under way that shares what it has to.
+static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
 /// The C library's own word for having one thread; null if it has none.
 static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
@@ -43,6 +45,8 @@ pub fn begin() -> bool {
     ONE_THREAD.store(word.cast(), Ordering::Relaxed);
     let mark: *mut AtomicI32 = page.cast();
     settle(mark);
+    // SAFETY: functions that stay, as the library does.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
     MARK.store(mark, Ordering::Release);
     true
 }
@@ -67,10 +71,29 @@ pub fn check() {
     }
 }
 
+/// Before all forks that the C library makes. What counts descriptors counts one more for each,
+/// even if the fork fails: then their sockets end with the process only, as far as rings go.
+extern "C" fn before_fork() {
+    check();
+    opening::share_all();
+    IS_PREPARED.store(true, Ordering::Relaxed);
+}
+
+/// Behind those, in parent and child.
+extern "C" fn after_fork() {
+    check();
+    IS_PREPARED.store(false, Ordering::Relaxed);
+}
+
 /// In the child of a fork, before it does anything else.
 #[cold]
 fn is_child(mark: *mut AtomicI32) {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    if !IS_PREPARED.load(Ordering::Relaxed) {
+        // Made by a system call of its own: its sockets are the parent's, and for the child the
+        // kernel's alone.
+        table::forget_all();
+    }
     monitor::forget();
     settle(mark);
 }

@@ -5,7 +5,7 @@
 use crate::connection::phase;
 use crate::connections::Stream;
 use crate::parts::Parts;
-use crate::slot::Slot;
+use crate::slot::{In, Slot};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::{errno, raw, sleep};
 use core::slice;
@@ -170,39 +170,11 @@ impl Stream {
     ) -> Attempt {
         let shared = self.shared;
         let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
-        let Some(mut receiver) = slot.receiver(self, &half) else { return Attempt::Broken };
-        let (mut wake, mut last) = (false, Attempt::Nothing);
-        // SAFETY: memory that the application gave to be filled.
-        let received = unsafe {
-            parts.each(skipped, |at, bytes, _| {
-                let into = slice::from_raw_parts_mut(at, bytes);
-                loop {
-                    match receiver.read(into) {
-                        Ok(done) => {
-                            wake |= done.wake;
-                            match done.outcome {
-                                Read::Bytes(count) => return count,
-                                Read::Nothing => last = Attempt::Nothing,
-                                Read::End => last = Attempt::End,
-                                Read::Moved { name, entry } => {
-                                    match slot.follow(self, &mut receiver, name, &entry) {
-                                        Some(also) => {
-                                            wake |= also;
-                                            continue;
-                                        }
-                                        None => last = Attempt::Broken,
-                                    }
-                                }
-                            }
-                        }
-                        Err(_) => last = Attempt::Broken,
-                    }
-                    return 0;
-                }
-            })
-        };
-        slot.keep_receiver(self, &mut half, &mut receiver);
+        let done = self.with_receiver(slot, &mut half, |receiver| {
+            self.read_parts(slot, receiver, parts, skipped)
+        });
         drop(half);
+        let Some((received, wake, last)) = done else { return Attempt::Broken };
         if received > 0 {
             slot.count(word::RECEIVED_BYTES, received as u64);
             slot.count(word::RECEIVES, 1);
@@ -217,11 +189,19 @@ impl Stream {
         // More parts than one are filled from the first one's bytes only.
         let shared = self.shared;
         let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
-        let Some(mut receiver) = slot.receiver(self, &half) else { return Attempt::Broken };
-        let mut last = Attempt::Nothing;
+        let peeked =
+            self.with_receiver(slot, &mut half, |receiver| self.peek_first(slot, receiver, parts));
+        match peeked {
+            Some((1.., _)) => Attempt::Received(peeked.map_or(0, |(count, _)| count)),
+            Some((_, last)) => last,
+            None => Attempt::Broken,
+        }
+    }
+
+    fn peek_first(&self, slot: &Slot, receiver: &mut In, parts: Parts<'_>) -> (usize, Attempt) {
+        let (mut is_first, mut last) = (true, Attempt::Nothing);
         // SAFETY: memory that the application gave to be filled.
         let peeked = unsafe {
-            let mut is_first = true;
             parts.each(0, |at, bytes, _| {
                 if !core::mem::take(&mut is_first) {
                     return 0;
@@ -233,7 +213,7 @@ impl Stream {
                         Ok(Read::Nothing) => last = Attempt::Nothing,
                         Ok(Read::End) => last = Attempt::End,
                         Ok(Read::Moved { name, entry }) => {
-                            if slot.follow(self, &mut receiver, name, &entry).is_some() {
+                            if slot.follow(self, receiver, name, &entry).is_some() {
                                 continue;
                             }
                             last = Attempt::Broken;
@@ -244,8 +224,71 @@ impl Stream {
                 }
             })
         };
-        slot.keep_receiver(self, &mut half, &mut receiver);
-        if peeked > 0 { Attempt::Received(peeked) } else { last }
+        (peeked, last)
+    }
+
+    /// Fills parts as far as there is something; gives how much, whether to wake, and what there
+    /// was instead.
+    fn read_parts(
+        &self,
+        slot: &Slot,
+        receiver: &mut In,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> (usize, bool, Attempt) {
+        let (mut wake, mut last) = (false, Attempt::Nothing);
+        // SAFETY: memory that the application gave to be filled.
+        let received = unsafe {
+            parts.each(skipped, |at, bytes, _| {
+                let into = slice::from_raw_parts_mut(at, bytes);
+                loop {
+                    let done = match receiver.read(into) {
+                        Ok(done) => done,
+                        Err(_) => {
+                            last = Attempt::Broken;
+                            return 0;
+                        }
+                    };
+                    wake |= done.wake;
+                    match done.outcome {
+                        Read::Bytes(count) => return count,
+                        Read::Nothing => last = Attempt::Nothing,
+                        Read::End => last = Attempt::End,
+                        Read::Moved { name, entry } => {
+                            if let Some(also) = slot.follow(self, receiver, name, &entry) {
+                                wake |= also;
+                                continue;
+                            }
+                            last = Attempt::Broken;
+                        }
+                    }
+                    return 0;
+                }
+            })
+        };
+        (received, wake, last)
+    }
+
+    /// Receives what is in the ring, if that is all there is to do. `None`: it is not, and nothing
+    /// has happened.
+    #[inline]
+    pub fn receive_at_once(&self, descriptor: i32, into: &mut [u8], flags: i32) -> Option<isize> {
+        let shared = self.shared;
+        if !shared.is(phase::LOOKS) || flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) != 0 {
+            return None;
+        }
+        let slot = self.slot().filter(|slot| slot.next_header(self) != 0)?;
+        let mut half = shared.receive.take(shared.is_alone())?;
+        let done = self.with_receiver(&slot, &mut half, |receiver| receiver.read(into))?.ok();
+        drop(half);
+        let done = done?;
+        if done.wake {
+            self.ring_doorbell(descriptor, &slot);
+        }
+        let Read::Bytes(count) = done.outcome else { return None };
+        slot.count(word::RECEIVED_BYTES, count as u64);
+        slot.count(word::RECEIVES, 1);
+        Some(count as isize)
     }
 
     /// How many bytes can be read at once; `None`: the kernel knows.
@@ -254,9 +297,7 @@ impl Stream {
         let shared = self.shared;
         let slot = self.slot().filter(|_| shared.is(phase::RECEIVES))?;
         let mut half = shared.receive.take(shared.is_alone())?;
-        let mut receiver = slot.receiver(self, &half)?;
-        let bytes = receiver.available().ok()?;
-        slot.keep_receiver(self, &mut half, &mut receiver);
+        let bytes = self.with_receiver(&slot, &mut half, |receiver| receiver.available())?.ok()?;
         i32::try_from(bytes).ok()
     }
 

@@ -4,12 +4,15 @@
 use crate::connection::phase;
 use crate::connections::Stream;
 use crate::parts::Parts;
-use crate::slot::Slot;
+use crate::slot::{Out, Slot};
 use crate::waiting::Wait;
 use crate::{errno, raw, sleep};
 use core::slice;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::{flag, word};
+
+/// The longest that [`Stream::send_at_once`] sends.
+const AT_ONCE: usize = 2048;
 
 /// What came of an attempt to send.
 enum Attempt {
@@ -137,11 +140,31 @@ impl Stream {
             return Attempt::PeerGone;
         }
         let Some(mut half) = shared.send.take(shared.is_alone()) else { return Attempt::Nested };
-        let Some(mut sender) = slot.sender(self, &half) else { return Attempt::PeerGone };
-        let mut wake = false;
-        if shared.send.is_small.load(Ordering::Relaxed) {
-            wake |= slot.grow(self, &mut sender);
+        let done = self
+            .with_sender(slot, &mut half, |sender| self.write_parts(slot, sender, parts, skipped));
+        drop(half);
+        let Some((sent, wake, faulty)) = done else { return Attempt::PeerGone };
+        if sent > 0 {
+            slot.count(word::SENT_BYTES, sent as u64);
+            slot.count(word::SENDS, 1);
         }
+        if wake {
+            self.ring_doorbell(descriptor, slot);
+        }
+        if faulty && sent == 0 { Attempt::PeerGone } else { Attempt::Sent(sent) }
+    }
+
+    /// Writes parts as far as there is room; gives how much, whether to wake, and whether the peer
+    /// has broken the protocol.
+    fn write_parts(
+        &self,
+        slot: &Slot,
+        sender: &mut Out,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> (usize, bool, bool) {
+        let send = &self.shared.send;
+        let mut wake = send.is_small.load(Ordering::Relaxed) && slot.grow(self, sender);
         let (mut faulty, mut is_full) = (false, false);
         // SAFETY: memory that the application gave to be sent.
         let sent = unsafe {
@@ -163,20 +186,41 @@ impl Stream {
         };
         wake |= sender.ring().publish();
         if is_full {
-            shared.send.was_full.store(true, Ordering::Relaxed);
-            shared.send.is_small.store(true, Ordering::Relaxed);
-            shared.send.fulls.fetch_add(1, Ordering::Relaxed);
+            send.was_full.store(true, Ordering::Relaxed);
+            send.is_small.store(true, Ordering::Relaxed);
+            send.fulls.fetch_add(1, Ordering::Relaxed);
         }
-        slot.keep_sender(&mut half, &mut sender);
+        (sent, wake, faulty)
+    }
+
+    /// Sends a few bytes through the ring, if that is all there is to do. `None`: it is not, and
+    /// nothing has happened.
+    #[inline]
+    pub fn send_at_once(&self, descriptor: i32, bytes: &[u8], flags: i32) -> Option<isize> {
+        let shared = self.shared;
+        let wrong = phase::PEER_GONE | phase::ENDED | phase::KERNEL_END;
+        let is_plain = shared.phase() & (phase::LOOKS | wrong) == phase::LOOKS
+            && flags & !(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_MORE) == 0;
+        if !is_plain || bytes.len() > AT_ONCE || bytes.is_empty() {
+            return None;
+        }
+        let slot = self.slot()?;
+        if slot.peer_said() & flag::CLOSED != 0 || shared.send.is_small.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut half = shared.send.take(shared.is_alone())?;
+        let done = self.with_sender(&slot, &mut half, |sender| {
+            let has_room = sender.ring().room(bytes.len()).is_ok_and(|room| room >= bytes.len());
+            if has_room { sender.write(bytes).ok() } else { None }
+        });
         drop(half);
-        if sent > 0 {
-            slot.count(word::SENT_BYTES, sent as u64);
-            slot.count(word::SENDS, 1);
+        let done = done??;
+        slot.count(word::SENT_BYTES, bytes.len() as u64);
+        slot.count(word::SENDS, 1);
+        if done.wake {
+            self.ring_doorbell(descriptor, &slot);
         }
-        if wake {
-            self.ring_doorbell(descriptor, slot);
-        }
-        if faulty && sent == 0 { Attempt::PeerGone } else { Attempt::Sent(sent) }
+        Some(bytes.len() as isize)
     }
 
     /// Wakes the peer, wherever it sleeps on this connection.

@@ -41,12 +41,10 @@ impl Stream {
     pub fn announce_data_sleep(&self, descriptor: i32, slot: &Slot) {
         self.shared.announced.fetch_add(1, Ordering::SeqCst);
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return };
-        let Some(mut receiver) = slot.receiver(self, &half) else { return };
-        let wake = receiver.ring().announce_sleep();
-        slot.keep_receiver(self, &mut half, &mut receiver);
+        let wake = self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_sleep());
         drop(half);
         slot.count(word::SLEEPS, 1);
-        if wake {
+        if wake == Some(true) {
             self.ring_doorbell(descriptor, slot);
         }
     }
@@ -57,21 +55,19 @@ impl Stream {
             return;
         }
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return };
-        let Some(mut receiver) = slot.receiver(self, &half) else { return };
-        receiver.ring().announce_awake();
-        slot.keep_receiver(self, &mut half, &mut receiver);
+        self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
     }
 
     /// Announces that somebody sleeps until there is room, or takes that back.
     pub fn announce_room(&self, slot: &Slot, sleeps: bool) {
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return };
-        let Some(mut sender) = slot.sender(self, &half) else { return };
-        if sleeps {
-            sender.ring().announce_sleep();
-        } else {
-            sender.ring().announce_awake();
-        }
-        slot.keep_sender(&mut half, &mut sender);
+        self.with_sender(slot, &mut half, |sender| {
+            if sleeps {
+                sender.ring().announce_sleep();
+            } else {
+                sender.ring().announce_awake();
+            }
+        });
     }
 
     /// Whether who waits for this socket does so in the kernel alone, because it has not switched

@@ -73,28 +73,15 @@ impl Slot {
         receiver.map(ByteReceiver::new)
     }
 
-    /// Keeps where the sending end is.
+    /// Notes where the next header will be.
     #[inline]
-    pub fn keep_sender(&self, half: &mut HeldHalf<'_, SenderCursor>, sender: &mut Out) {
-        half.set_cursor(sender.ring().cursor());
-    }
-
-    /// Keeps where the receiving end is.
-    #[inline]
-    pub fn keep_receiver(
-        &self,
-        stream: &Stream,
-        half: &mut HeldHalf<'_, ReceiverCursor>,
-        receiver: &mut In,
-    ) {
-        let cursor = receiver.ring().cursor();
-        let receive = &stream.shared.receive;
-        let area = receive.area.load(Ordering::Relaxed);
+    pub fn note_next_header(&self, stream: &Stream, receiver: &mut In) {
+        let ring = receiver.ring();
+        let area = stream.shared.receive.area.load(Ordering::Relaxed);
         if let Some(start) = Ring::to(self.side).area(area) {
-            let next = start + cursor.next_header(Ring::capacity(area));
-            receive.next_header.store(next as u64, Ordering::Relaxed);
+            let next = start + ring.next_header();
+            stream.shared.receive.next_header.store(next as u64, Ordering::Relaxed);
         }
-        half.set_cursor(cursor);
     }
 
     /// Moves the sending end to the next area, if there is one and credit for saying so. True: the
@@ -240,20 +227,22 @@ impl Stream {
     #[cold]
     fn follow(&self, slot: &Slot) -> bool {
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return true };
-        let Some(mut receiver) = slot.receiver(self, &half) else { return true };
-        let (mut nothing, mut wake) = ([0_u8; 1], false);
-        while let Ok(Read::Moved { name, entry }) = receiver.peek(&mut nothing) {
-            match slot.follow(self, &mut receiver, name, &entry) {
-                Some(also) => wake |= also,
-                None => return true,
+        let mut wake = false;
+        let followed = self.with_receiver(slot, &mut half, |receiver| {
+            let mut nothing = [0_u8; 1];
+            while let Ok(Read::Moved { name, entry }) = receiver.peek(&mut nothing) {
+                match slot.follow(self, receiver, name, &entry) {
+                    Some(also) => wake |= also,
+                    None => return false,
+                }
             }
-        }
-        slot.keep_receiver(self, &mut half, &mut receiver);
+            true
+        });
         drop(half);
         if wake {
             self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
         }
-        slot.next_header(self) != 0 || self.has_read_end(slot)
+        followed != Some(true) || slot.next_header(self) != 0 || self.has_read_end(slot)
     }
 
     /// Whether something can be sent, or an error be had for it.
@@ -266,12 +255,12 @@ impl Stream {
         {
             return true;
         }
-        let Some(half) = self.shared.send.take(self.shared.is_alone()) else { return false };
-        let Some(mut sender) = slot.sender(self, &half) else { return true };
-        let is_writable = sender.ring().room(1).is_ok_and(|room| room > 0);
+        let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
+        let room = self.with_sender(slot, &mut half, |sender| sender.ring().room(1));
+        let is_writable = matches!(room, Some(Ok(1..)));
         if is_writable {
             self.shared.send.was_full.store(false, Ordering::Relaxed);
         }
-        is_writable
+        is_writable || room.is_none()
     }
 }

@@ -55,6 +55,11 @@ pub fn clear(descriptor: i32) -> Option<What> {
     decode(place.swap(0, Ordering::AcqRel))
 }
 
+/// Forgets all.
+pub fn forget_all() {
+    TABLE.store(core::ptr::null_mut(), Ordering::Release);
+}
+
 /// Calls `visit` with all descriptors of which something is known.
 pub fn each(mut visit: impl FnMut(i32, What)) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

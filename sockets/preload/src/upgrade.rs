@@ -198,13 +198,14 @@ pub fn is_paired(
     // SAFETY: the slot is inside the slab.
     stream.local.slot.store(unsafe { start.add(at) }, Ordering::Release);
     let Some(slot) = stream.slot() else { return false };
-    let Some(mut half) = shared.receive.take(false) else { return false };
-    let Some(mut receiver) = slot.receiver(&stream, &half) else { return false };
+    let Some(mut receive) = shared.receive.take(false) else { return false };
+    let Some(send) = shared.send.take(false) else { return false };
+    stream.take_ends(&slot, &send, &receive);
     // Whoever waits for this socket now waits in the kernel.
     shared.announced.store(1, Ordering::SeqCst);
-    _ = receiver.ring().announce_sleep();
-    slot.keep_receiver(&stream, &mut half, &mut receiver);
-    drop(half);
+    // Nothing was read, so there is nobody to be woken.
+    _ = stream.with_receiver(&slot, &mut receive, |receiver| receiver.ring().announce_sleep());
+    drop((send, receive));
     shared.mark(phase::ATTACHED);
     epoll::has_attached(&stream);
     slot.say(flag::ATTACHED);

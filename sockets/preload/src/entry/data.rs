@@ -1,15 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending and receiving.
 
+use crate::connections::Stream;
 use crate::errno;
 use crate::next::next;
 use crate::opening::stream;
 use crate::parts::Parts;
 use core::ffi::{c_int, c_void};
+use core::slice;
 
 /// One buffer as the only part of a list.
 fn part(buffer: *const c_void, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: buffer.cast_mut(), iov_len: bytes }
+}
+
+/// Receives into one buffer.
+#[inline]
+fn receive(
+    stream: &Stream,
+    fd: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    if !buffer.is_null() && bytes <= isize::MAX as usize {
+        // SAFETY: the application's room for so many.
+        let into = unsafe { slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes) };
+        if let Some(received) = stream.receive_at_once(fd, into, flags) {
+            return received;
+        }
+    }
+    stream.receive(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
+}
+
+/// Sends one buffer.
+#[inline]
+fn send_from(
+    stream: &Stream,
+    fd: c_int,
+    buffer: *const c_void,
+    bytes: usize,
+    flags: c_int,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    if !buffer.is_null() && bytes <= isize::MAX as usize {
+        // SAFETY: the application's bytes.
+        let from = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), bytes) };
+        if let Some(sent) = stream.send_at_once(fd, from, flags) {
+            return sent;
+        }
+    }
+    stream.send(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
 }
 
 /// `read(2)`.
@@ -17,7 +59,7 @@ fn part(buffer: *const c_void, bytes: usize) -> libc::iovec {
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize {
     let kernel = || next!(read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize);
     match stream(fd) {
-        Some(stream) => stream.receive(fd, Parts::one(&part(buffer, bytes)), 0, kernel),
+        Some(stream) => receive(&stream, fd, buffer, bytes, 0, kernel),
         None => kernel(),
     }
 }
@@ -46,7 +88,7 @@ pub unsafe extern "C-unwind" fn recv(
     let kernel =
         || next!(recv(fd: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize);
     match stream(fd) {
-        Some(stream) => stream.receive(fd, Parts::one(&part(buffer, bytes)), flags, kernel),
+        Some(stream) => receive(&stream, fd, buffer, bytes, flags, kernel),
         None => kernel(),
     }
 }
@@ -66,7 +108,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
             address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> isize)
     };
     let Some(stream) = stream(fd) else { return kernel() };
-    let result = stream.receive(fd, Parts::one(&part(buffer, bytes)), flags, kernel);
+    let result = receive(&stream, fd, buffer, bytes, flags, kernel);
     if result >= 0 && !address.is_null() && !length.is_null() {
         // Streams have no addresses; the kernel says so by their length.
         // SAFETY: as of the function that this stands for.
@@ -104,7 +146,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
 pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize {
     let kernel = || next!(write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize);
     match stream(fd) {
-        Some(stream) if bytes > 0 => stream.send(fd, Parts::one(&part(buffer, bytes)), 0, kernel),
+        Some(stream) if bytes > 0 => send_from(&stream, fd, buffer, bytes, 0, kernel),
         _ => kernel(),
     }
 }
@@ -137,9 +179,7 @@ pub unsafe extern "C-unwind" fn send(
     let kernel =
         || next!(send(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize);
     match stream(fd) {
-        Some(stream) if bytes > 0 => {
-            stream.send(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
-        }
+        Some(stream) if bytes > 0 => send_from(&stream, fd, buffer, bytes, flags, kernel),
         _ => kernel(),
     }
 }
@@ -159,9 +199,7 @@ pub unsafe extern "C-unwind" fn sendto(
             address: *const libc::sockaddr, length: libc::socklen_t) -> isize)
     };
     match stream(fd) {
-        Some(stream) if bytes > 0 => {
-            stream.send(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
-        }
+        Some(stream) if bytes > 0 => send_from(&stream, fd, buffer, bytes, flags, kernel),
         _ => kernel(),
     }
 }

@@ -161,10 +161,12 @@ impl Registration {
         let mut is_news = self.is(state::FRESH);
         self.state &= !state::FRESH;
         if slot.next_header(stream) != 0
-            && let Some(half) = stream.shared.receive.take(stream.shared.is_alone())
-            && let Some(mut receiver) = slot.receiver(stream, &half)
+            && let Some(mut half) = stream.shared.receive.take(stream.shared.is_alone())
         {
-            is_news |= receiver.ring().has_news(&mut self.seen);
+            let seen = &mut self.seen;
+            let news =
+                stream.with_receiver(slot, &mut half, |receiver| receiver.ring().has_news(seen));
+            is_news |= news == Some(true);
         }
         if !self.is(state::END_SEEN) && stream.has_read_end(slot) {
             self.state |= state::END_SEEN;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The two ends of rings that a socket has, ready for use.
+//!
+//! While a socket is one process's alone, they are in memory of its own. What a fork shares has
+//! only their cursors, from which each process makes them anew for each operation.
+
+use crate::connection::HeldHalf;
+use crate::connections::Stream;
+use crate::slot::{In, Out, Slot};
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
+use freeport_ring::{ReceiverCursor, SenderCursor};
+
+/// The ends of a socket's rings. All zero is none.
+#[derive(Debug)]
+pub struct Ends {
+    are_here: AtomicBool,
+    sender: UnsafeCell<MaybeUninit<Out>>,
+    receiver: UnsafeCell<MaybeUninit<In>>,
+}
+
+// SAFETY: an end is only reached with the lock of its half held.
+unsafe impl Sync for Ends {}
+
+impl Ends {
+    /// Has none: for a new socket.
+    pub fn forget(&self) {
+        self.are_here.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Stream {
+    /// Keeps the ends in this process. Both halves are held.
+    pub fn take_ends(
+        &self,
+        slot: &Slot,
+        send: &HeldHalf<'_, SenderCursor>,
+        receive: &HeldHalf<'_, ReceiverCursor>,
+    ) {
+        let made = slot.sender(self, send).zip(slot.receiver(self, receive));
+        if let Some((sender, receiver)) = made.filter(|_| self.shared.is_alone()) {
+            let ends = &self.local.ends;
+            // SAFETY: both locks are held.
+            unsafe {
+                (*ends.sender.get()).write(sender);
+                (*ends.receiver.get()).write(receiver);
+            }
+            ends.are_here.store(true, Ordering::Release);
+        }
+    }
+
+    /// Before a fork: what is shared has the ends from now on.
+    pub fn share_ends(&self) {
+        let (send, receive) = (self.shared.send.take(false), self.shared.receive.take(false));
+        if let Some((mut send, mut receive)) = send.zip(receive) {
+            let ends = &self.local.ends;
+            if ends.are_here.swap(false, Ordering::Relaxed) {
+                // SAFETY: both locks are held, and the ends were here.
+                unsafe {
+                    send.set_cursor((*ends.sender.get()).assume_init_mut().ring().cursor());
+                    receive.set_cursor((*ends.receiver.get()).assume_init_mut().ring().cursor());
+                }
+            }
+        }
+        self.shared.forked.store(true, Ordering::Release);
+    }
+
+    /// Does something with the sending end. `None`: there is none.
+    #[inline]
+    pub fn with_sender<T>(
+        &self,
+        slot: &Slot,
+        half: &mut HeldHalf<'_, SenderCursor>,
+        act: impl FnOnce(&mut Out) -> T,
+    ) -> Option<T> {
+        let ends = &self.local.ends;
+        if ends.are_here.load(Ordering::Relaxed) {
+            // SAFETY: the lock is held, and the end is here.
+            return Some(act(unsafe { (*ends.sender.get()).assume_init_mut() }));
+        }
+        let mut sender = slot.sender(self, half)?;
+        let result = act(&mut sender);
+        half.set_cursor(sender.ring().cursor());
+        Some(result)
+    }
+
+    /// Does something with the receiving end. `None`: there is none.
+    #[inline]
+    pub fn with_receiver<T>(
+        &self,
+        slot: &Slot,
+        half: &mut HeldHalf<'_, ReceiverCursor>,
+        act: impl FnOnce(&mut In) -> T,
+    ) -> Option<T> {
+        let ends = &self.local.ends;
+        if ends.are_here.load(Ordering::Relaxed) {
+            // SAFETY: the lock is held, and the end is here.
+            let receiver = unsafe { (*ends.receiver.get()).assume_init_mut() };
+            let result = act(receiver);
+            slot.note_next_header(self, receiver);
+            return Some(result);
+        }
+        let mut receiver = slot.receiver(self, half)?;
+        let result = act(&mut receiver);
+        slot.note_next_header(self, &mut receiver);
+        half.set_cursor(receiver.ring().cursor());
+        Some(result)
+    }
+}
