@@ -111,15 +111,29 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
         return;
     }
     let Some(slot) = stream.slot() else { return };
-    // What was not received is lost, and the peer is told so, as by the kernel.
-    if is_open && slot.next_header(stream) != 0 && shared.is(phase::RECEIVES) {
-        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    if is_open && resets(stream, &slot, descriptor) {
+        slot.say(flag::RESET);
     }
     slot.say(flag::CLOSED | flag::ENDED);
+    if is_open {
+        // Doorbells that are left would make the kernel reset what has ended well.
+        stream.take_all_doorbells(descriptor);
+    }
     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
     let number = |word: &core::sync::atomic::AtomicU32| word.load(Ordering::Relaxed);
     monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
+}
+
+/// Whether closing resets the connection. What was not received is lost, and the peer is told so,
+/// as by the kernel.
+fn resets(stream: &Stream, slot: &Slot, descriptor: i32) -> bool {
+    let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
+    _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger);
+    if slot.next_header(stream) != 0 && stream.shared.is(phase::RECEIVES) {
+        linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    }
+    linger.l_onoff != 0 && linger.l_linger == 0
 }
 
 /// Before a fork: the child will have what this process has.

@@ -41,6 +41,18 @@ impl<'a> Parts<'a> {
         self.parts.iter().any(|part| part.iov_base.is_null() && part.iov_len > 0)
     }
 
+    /// What of the part that is behind the first `skipped` bytes is left; `None`: nothing.
+    pub fn behind(&self, mut skipped: usize) -> Option<(*mut libc::c_void, usize)> {
+        for part in self.parts {
+            if skipped < part.iov_len {
+                let at = part.iov_base.cast::<u8>().wrapping_add(skipped);
+                return Some((at.cast(), part.iov_len - skipped));
+            }
+            skipped -= part.iov_len;
+        }
+        None
+    }
+
     /// Calls `visit` with what is behind the first `skipped` bytes, piece by piece, until it does
     /// less than it was given; gives how much it did.
     ///

@@ -211,8 +211,12 @@ fn sleep(
         let all = copy.all();
         for (place, one) in all.iter_mut().zip(asked.iter()) {
             *place = *one;
-            if switched(one.fd).is_some() {
+            if let Some((stream, _)) = switched(one.fd) {
                 place.events = libc::POLLIN | libc::POLLRDHUP;
+                if stream.shared.is(phase::KERNEL_END) {
+                    // The kernel would say so again and again, and has nothing else to say.
+                    place.fd = -1;
+                }
             }
         }
         let before = errno::get();
@@ -232,16 +236,7 @@ fn after_sleep(asked: &[libc::pollfd], all: &[libc::pollfd]) {
     for (one, place) in asked.iter().zip(all) {
         let Some((stream, _)) = switched(one.fd).filter(|_| place.revents != 0) else { continue };
         stream.look_at_underlay(one.fd, 1);
-        let mut flags = 0;
-        if place.revents & (libc::POLLRDHUP | libc::POLLHUP) != 0 {
-            flags |= phase::KERNEL_END;
-        }
-        if place.revents & libc::POLLHUP != 0 {
-            flags |= phase::HUNG_UP;
-        }
-        if flags != 0 {
-            stream.shared.mark(flags);
-        }
+        stream.kernel_reported(u32::from(place.revents.cast_unsigned()));
     }
 }
 

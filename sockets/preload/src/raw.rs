@@ -203,6 +203,16 @@ pub fn wait_readable(descriptor: i32, waits: bool) -> Result {
     wait_for(descriptor, libc::POLLIN, waits)
 }
 
+/// Whether the kernel says of a descriptor that it hung up, or has an error, in the bits of `poll`.
+pub fn errors(descriptor: i32) -> u32 {
+    let mut asked = libc::pollfd { fd: descriptor, events: 0, revents: 0 };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let (at, time) = (ptr::from_mut(&mut asked) as usize, ptr::from_ref(&time) as usize);
+    // SAFETY: places that live as long as the call.
+    _ = unsafe { checked_call(libc::SYS_ppoll, [at, 1, time, 0, 0, 0]) };
+    u32::from(asked.revents.cast_unsigned()) & (libc::POLLHUP | libc::POLLERR) as u32
+}
+
 fn wait_for(descriptor: i32, events: i16, waits: bool) -> Result {
     let mut waited = libc::pollfd { fd: descriptor, events, revents: 0 };
     let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -4,6 +4,7 @@
 
 use crate::connection::phase;
 use crate::connections::Stream;
+use crate::next::next;
 use crate::parts::Parts;
 use crate::slot::{In, Slot};
 use crate::waiting::{ASK_TICKS, Wait};
@@ -11,7 +12,7 @@ use crate::{errno, raw, sleep};
 use core::slice;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
-use freeport_sockets_proto::slab::word;
+use freeport_sockets_proto::slab::{flag, word};
 
 /// What came of an attempt to receive.
 enum Attempt {
@@ -43,9 +44,43 @@ impl Stream {
             && flags & by_kernel == 0
             && let Some(slot) = self.slot()
         {
-            return self.receive_by_ring(descriptor, &slot, parts, flags);
+            return self.receive_by_ring(descriptor, &slot, parts, flags, 0);
+        }
+        let waits_for_all = flags & (libc::MSG_WAITALL | libc::MSG_PEEK) == libc::MSG_WAITALL;
+        if waits_for_all && flags & by_kernel == 0 && !self.shared.is(phase::NEVER) {
+            return self.receive_all(descriptor, parts, flags & !libc::MSG_WAITALL);
         }
         self.receive_by_kernel(descriptor, parts, flags, kernel)
+    }
+
+    /// Receives through the kernel until all is there, as `MSG_WAITALL` asks. The kernel itself
+    /// would wait on where the stream goes on in the ring.
+    fn receive_all(&self, descriptor: i32, parts: Parts<'_>, flags: i32) -> isize {
+        let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
+        let mut received = 0;
+        loop {
+            if self.shared.is(phase::RECEIVES)
+                && let Some(slot) = self.slot()
+            {
+                let flags = flags | libc::MSG_WAITALL;
+                return self.receive_by_ring(descriptor, &slot, parts, flags, received);
+            }
+            let Some((at, count)) = parts.behind(received) else { return received as isize };
+            let more = self.receive_once(descriptor, flags & libc::MSG_PEEK == 0, || {
+                next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32)
+                    -> isize)
+            });
+            match more {
+                None => {}
+                Some(1..) => received += more.unwrap_or(0) as usize,
+                Some(result) if received == 0 => return result,
+                Some(_) => return received as isize,
+            }
+            if received == wanted {
+                return received as isize;
+            }
+            self.go_on(descriptor);
+        }
     }
 
     fn receive_by_kernel(
@@ -55,6 +90,21 @@ impl Stream {
         flags: i32,
         kernel: impl Fn() -> isize,
     ) -> isize {
+        let is_taken = flags & (libc::MSG_PEEK | libc::MSG_OOB) == 0;
+        match self.receive_once(descriptor, is_taken, &kernel) {
+            Some(data) => data,
+            None => self.receive(descriptor, parts, flags, kernel),
+        }
+    }
+
+    /// What one call of the kernel gives of the stream. `None`: only doorbells. What they rang for
+    /// is in the ring.
+    fn receive_once(
+        &self,
+        descriptor: i32,
+        is_taken: bool,
+        kernel: impl Fn() -> isize,
+    ) -> Option<isize> {
         let shared = self.shared;
         shared.kernel_receives.fetch_add(1, Ordering::SeqCst);
         let received = kernel();
@@ -62,20 +112,18 @@ impl Stream {
             1.. => self.without_doorbells(received as usize) as isize,
             other => other,
         };
-        let is_taken = flags & (libc::MSG_PEEK | libc::MSG_OOB) == 0;
         if data > 0 && is_taken {
             shared.kernel_received.fetch_add(data as u64, Ordering::Release);
         }
         shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
         if received > 0 && data == 0 {
-            // Only doorbells: what they rang for is in the ring.
             self.switch_receiving();
-            return self.receive(descriptor, parts, flags, kernel);
+            return None;
         }
         if data > 0 && is_taken {
             self.has_moved(descriptor, data as u64);
         }
-        data
+        Some(data)
     }
 
     /// How many of so many bytes that the kernel has given are the peer's: those behind the place
@@ -88,10 +136,28 @@ impl Stream {
         usize::try_from(left).map_or(received, |left| received.min(left))
     }
 
-    fn receive_by_ring(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, flags: i32) -> isize {
+    /// Receives through the ring, behind so many bytes that are there already.
+    fn receive_by_ring(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        parts: Parts<'_>,
+        flags: i32,
+        before: usize,
+    ) -> isize {
         let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
         if wanted == 0 {
             return 0;
+        }
+        if flags & libc::MSG_TRUNC != 0 {
+            // The bytes go nowhere, as with TCP in the kernel.
+            let mut nowhere = [0_u8; 4096];
+            let part = libc::iovec {
+                iov_base: nowhere.as_mut_ptr().cast(),
+                iov_len: wanted.min(nowhere.len()),
+            };
+            let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL);
+            return self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0);
         }
         if parts.has_null() {
             return errno::fail(libc::EFAULT);
@@ -100,7 +166,7 @@ impl Stream {
         let blocks =
             flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
         let all = flags & libc::MSG_WAITALL != 0 && !peeks;
-        let (mut received, mut wait) = (0, Wait::new());
+        let (mut received, mut wait) = (before, Wait::new());
         loop {
             // Before the look at the ring: what was written before the end is there.
             let has_end = self.has_read_end(slot);
@@ -324,8 +390,26 @@ impl Stream {
         match result {
             Ok(0) => {}
             Ok(_) | Err(libc::EAGAIN | libc::EINTR) => return false,
+            Err(libc::ECONNRESET) if !self.is_reset() => {}
             Err(error) => self.shared.error.store(error, Ordering::Relaxed),
         }
         self.shared.mark(phase::KERNEL_END) & phase::KERNEL_END == 0
+    }
+
+    /// Takes note of what waiting for the underlay gave, in the events of `poll`.
+    pub fn kernel_reported(&self, events: u32) {
+        let (ended, hung_up) = (libc::EPOLLRDHUP | libc::EPOLLHUP, libc::EPOLLHUP);
+        if events & ended as u32 != 0 {
+            self.shared.mark(phase::KERNEL_END);
+        }
+        if events & hung_up as u32 != 0 && self.is_reset() {
+            self.shared.mark(phase::HUNG_UP);
+        }
+    }
+
+    /// Whether the peer has reset the connection. If it has not, a reset is what the kernel makes
+    /// of doorbells that nobody took: the end.
+    pub fn is_reset(&self) -> bool {
+        self.slot().is_none_or(|slot| slot.peer_said() & flag::RESET != 0)
     }
 }

@@ -105,6 +105,14 @@ impl Stream {
         }
     }
 
+    /// Takes what doorbells there are, before the socket is closed.
+    pub fn take_all_doorbells(&self, descriptor: i32) {
+        let mut bytes = [0; DOORBELLS];
+        while self.shared.is(phase::RECEIVES)
+            && raw::receive(descriptor, &mut bytes, libc::MSG_DONTWAIT) == Ok(DOORBELLS)
+        {}
+    }
+
     /// Looks at what the underlay has, and takes the doorbells if nobody else sleeps.
     pub fn look_at_underlay(&self, descriptor: i32, sleepers: u32) {
         let mut bytes = [0; DOORBELLS];

@@ -249,7 +249,7 @@ impl Stream {
     #[inline]
     pub fn is_writable(&self, slot: &Slot) -> bool {
         let phase = self.shared.phase();
-        if phase & (phase::PEER_GONE | phase::ENDED) != 0
+        if phase & (phase::PEER_GONE | phase::ENDED | phase::KERNEL_END) != 0
             || slot.peer_said() & flag::CLOSED != 0
             || !self.shared.send.was_full.load(Ordering::Relaxed)
         {

@@ -143,6 +143,9 @@ pub mod flag {
     pub const DECLINED: u64 = 8;
     /// It writes nothing more. What it wrote before it said so is there.
     pub const ENDED: u64 = 16;
+    /// It has closed its end as one that resets the connection: something was not read, or it was
+    /// to linger for no time. Any other reset is of doorbells that nobody took.
+    pub const RESET: u64 = 32;
 }
 
 #[cfg(test)]

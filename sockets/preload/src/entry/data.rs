@@ -135,7 +135,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
         unsafe {
             (*message).msg_namelen = 0;
             (*message).msg_controllen = 0;
-            (*message).msg_flags = 0;
+            (*message).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
         }
     }
     result

@@ -2,9 +2,11 @@
 //! Making sockets, connecting them, and their options.
 
 use crate::connection::phase;
+use crate::connections::Stream;
 use crate::next::next;
 use crate::opening::{self, stream};
 use core::ffi::{c_int, c_void};
+use core::slice;
 use core::sync::atomic::Ordering;
 
 /// Whether a socket is of a kind that may leave the kernel.
@@ -128,16 +130,34 @@ pub unsafe extern "C-unwind" fn getsockopt(
         length: *mut libc::socklen_t) -> c_int);
     if let Some(stream) = stream(fd).filter(|_| result == 0)
         && stream.shared.is(phase::SENDS)
-        && level == libc::IPPROTO_TCP
-        && name == libc::TCP_NODELAY
     {
-        let wanted = c_int::from(stream.shared.no_delay.load(Ordering::Relaxed));
-        // SAFETY: the kernel has written as many bytes there.
-        unsafe {
-            let bytes = (*length as usize).min(size_of::<c_int>());
-            let from = core::ptr::from_ref(&wanted).cast::<u8>();
-            core::ptr::copy_nonoverlapping(from, value.cast::<u8>(), bytes);
+        // SAFETY: the kernel has written so many bytes there.
+        let bytes = unsafe { slice::from_raw_parts_mut(value.cast::<u8>(), *length as usize) };
+        let known = match (level, name) {
+            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
+                Some(c_int::from(stream.shared.no_delay.load(Ordering::Relaxed)))
+            }
+            (libc::SOL_SOCKET, libc::SO_ERROR) => stream.error_besides(bytes),
+            _ => None,
+        };
+        if let Some(known) = known {
+            for (place, byte) in bytes.iter_mut().zip(known.to_ne_bytes()) {
+                *place = byte;
+            }
         }
     }
     result
+}
+
+impl Stream {
+    /// The error that the application has not had yet, besides that which the kernel has given as
+    /// these bytes. `None`: there is no other.
+    fn error_besides(&self, given: &[u8]) -> Option<c_int> {
+        let given = c_int::from_ne_bytes(given.try_into().ok()?);
+        match self.shared.error.swap(0, Ordering::Relaxed) {
+            0 if given == libc::ECONNRESET && !self.is_reset() => Some(0),
+            0 => None,
+            error => Some(error),
+        }
+    }
 }

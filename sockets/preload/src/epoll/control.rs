@@ -67,6 +67,9 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         // SAFETY: the application's event, which is not null.
         _ => unsafe { event.read_unaligned() },
     };
+    if !is_allowed(operation, wanted.events) {
+        return kernel();
+    }
     let found = find(&stream, set, descriptor);
     match (operation, found) {
         (libc::EPOLL_CTL_ADD, Some(number)) => {
@@ -118,6 +121,19 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         }
         _ => kernel(),
     }
+}
+
+/// Whether the kernel takes such events. Of those that are told exclusively it does not take all.
+fn is_allowed(operation: i32, events: u32) -> bool {
+    const EXCLUSIVE: i32 = libc::EPOLLIN
+        | libc::EPOLLOUT
+        | libc::EPOLLERR
+        | libc::EPOLLHUP
+        | libc::EPOLLWAKEUP
+        | libc::EPOLLET
+        | libc::EPOLLEXCLUSIVE;
+    events & libc::EPOLLEXCLUSIVE as u32 == 0
+        || operation == libc::EPOLL_CTL_ADD && events & !(EXCLUSIVE as u32) == 0
 }
 
 fn change(known: &mut Registration, wanted: libc::epoll_event) {

@@ -194,13 +194,16 @@ pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
     let phase = stream.shared.phase();
     if stream.has_read_end(slot) {
         ready |= libc::EPOLLRDHUP as u32;
-        let both = phase & phase::HUNG_UP != 0
-            || phase & phase::ENDED != 0 && slot.peer_said() & (flag::ENDED | flag::CLOSED) != 0;
-        if both {
+        if phase & phase::ENDED != 0 {
             ready |= libc::EPOLLHUP as u32;
         }
         if stream.shared.error.load(Ordering::Relaxed) != 0 {
             ready |= libc::EPOLLERR as u32;
+        }
+        if phase & phase::PEER_GONE != 0 || slot.peer_said() & flag::RESET != 0 {
+            // The kernel knows the rest.
+            let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+            ready |= raw::errors(descriptor);
         }
     }
     ready & (events | (libc::EPOLLHUP | libc::EPOLLERR) as u32)

@@ -341,19 +341,10 @@ fn of_doorbell(
 ) -> Option<libc::epoll_event> {
     let slot = stream.slot()?;
     let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
-    let mut flags = 0;
-    if events & (libc::EPOLLRDHUP | libc::EPOLLHUP) as u32 != 0 {
-        flags |= phase::KERNEL_END;
-    }
-    if events & libc::EPOLLHUP as u32 != 0 {
-        flags |= phase::HUNG_UP;
-    }
     if events & libc::EPOLLERR as u32 != 0 {
         stream.ask_kernel(descriptor);
     }
-    if flags != 0 {
-        stream.shared.mark(flags);
-    }
+    stream.kernel_reported(events);
     known.doorbells += 1;
     if known.doorbells >= DOORBELLS {
         known.doorbells = 0;
