@@ -32,9 +32,9 @@ impl Stream {
     #[cold]
     fn claim(&self, descriptor: i32) {
         let shared = self.shared;
-        // Where it does not come to anything: not again before as many operations.
+        // Where it does not come to anything: not again before about as many operations.
         let operations = shared.operations.load(Ordering::Relaxed);
-        shared.claim_at.store(2 * operations, Ordering::Relaxed);
+        shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
         if shared.references.load(Ordering::Acquire) != 1 || !shared.is_alone() {
             return;
         }
@@ -57,6 +57,7 @@ impl Stream {
                 return;
             }
         }
+        shared.monitor.store(monitor::epoch(), Ordering::Relaxed);
         if shared.mark(phase::CLAIMED) & phase::CLAIMED != 0 {
             return;
         }
@@ -98,6 +99,7 @@ impl Stream {
     fn go_on_from(&self, descriptor: i32, phase: u32) {
         if phase & phase::ATTACHED == 0 {
             monitor::read_mail();
+            self.forget_lost_claim();
         }
         let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) else { return };
         let peer = slot.peer_said() & (flag::ATTACHED | flag::DECLINED);
@@ -109,6 +111,15 @@ impl Stream {
         let is_switched = self.shared.is(phase::SWITCHED);
         if is_switched && self.shared.kernel_receives.load(Ordering::SeqCst) == 0 {
             self.has_switched(&slot);
+        }
+    }
+
+    /// The monitor that was asked is gone, and never answers: the next one will be asked.
+    fn forget_lost_claim(&self) {
+        let shared = self.shared;
+        let is_lost = shared.monitor.load(Ordering::Relaxed) != monitor::epoch();
+        if is_lost && shared.is_alone() && !shared.is(phase::ATTACHED) {
+            shared.unmark(phase::CLAIMED);
         }
     }
 
@@ -163,6 +174,12 @@ impl Stream {
     }
 }
 
+/// With how many operations an end is claimed again, after so many: the same for both ends, which
+/// have done about as many, so that they come to the monitor at about the same time.
+fn claim_behind(operations: u64) -> u64 {
+    (operations + 1).next_power_of_two()
+}
+
 /// The monitor does not give a slot.
 pub fn is_refused(token: u64, reason: Reason) {
     let Some(stream) = claimed(token) else { return };
@@ -171,7 +188,7 @@ pub fn is_refused(token: u64, reason: Reason) {
         stream.shared.mark(phase::NEVER);
     }
     let operations = stream.shared.operations.load(Ordering::Relaxed);
-    stream.shared.claim_at.store(2 * operations, Ordering::Relaxed);
+    stream.shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
     stream.shared.unmark(phase::CLAIMED);
 }
 
