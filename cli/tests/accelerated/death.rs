@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes that are killed, the monitor as well.
+
+use crate::harness::{Mode, Node, free_port, wait_until};
+use crate::resp::Client;
+use crate::roles;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// Against hanging only.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who is killed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Victim {
+    Client,
+    Server,
+}
+
+#[test]
+fn who_is_left_sees_the_end() {
+    for victim in [Victim::Client, Victim::Server] {
+        let (node, _monitor) = Node::new();
+        let port = free_port();
+        let ready = node.path().join("ready");
+        let listener = node.role(Mode::Accelerated, "listen", &port.to_string());
+        let argument = format!("{port} {}", ready.display());
+        let mut talker = node.role(Mode::Accelerated, "talk", &argument);
+        talker.wait_until("it has talked", || ready.exists());
+        let (killed, left) = match victim {
+            Victim::Client => (talker, listener),
+            Victim::Server => (listener, talker),
+        };
+        killed.signal(libc::SIGKILL);
+        // It looks itself whether what it sees is the end.
+        left.finish();
+        node.assert_moved(1, 4);
+    }
+}
+
+#[test]
+fn connections_go_on_without_the_monitor_and_new_ones_leave_with_the_next() {
+    let node = Node::without_monitor();
+    let port = free_port();
+    let redis = crate::harness::find("redis-server").expect("redis-server is installed");
+    let mut command = node.command(Mode::Accelerated, &redis);
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+    let _server = node.serve("redis-server", command, port);
+    let talk = || {
+        node.role(Mode::Accelerated, "redis survivor", &format!("{port} {}", node.path().display()))
+    };
+    let mut survivor = talk();
+    let settled = node.path().join("settled");
+    survivor.wait_until("it has settled", || settled.exists());
+    // Who was begun first has begun it.
+    let monitor = Monitor::of(&node);
+    monitor.kill();
+    fs::write(node.path().join("killed"), "").expect("it can be written");
+    let after = node.path().join("after");
+    survivor.wait_until("it has gone on", || after.exists());
+    // The next command begins another one, and even the server's new connections leave.
+    let next = node.role(Mode::Accelerated, "redis client", &port.to_string());
+    next.finish();
+    node.assert_moved(5, 1000);
+    fs::write(node.path().join("end"), "").expect("it can be written");
+    survivor.finish();
+    Monitor::of(&node).kill();
+}
+
+/// A monitor in the background.
+struct Monitor(i32);
+
+impl Monitor {
+    fn of(node: &Node) -> Self {
+        let pid = node.stats()["pid"].as_i64().expect("a process");
+        Self(i32::try_from(pid).expect("a process"))
+    }
+
+    fn kill(&self) {
+        // SAFETY: the process that has answered just now, which is of this test.
+        assert_eq!(unsafe { libc::kill(self.0, libc::SIGKILL) }, 0);
+        let path = format!("/proc/{}/exe", self.0);
+        wait_until("it is gone", || fs::read_link(&path).is_err());
+    }
+}
+
+/// Role: a connection that lives longer than the monitor.
+pub fn survivor(argument: &str) {
+    let (port, folder) = argument.split_once(' ').expect("two words");
+    let at = |name: &str| std::path::Path::new(folder).join(name);
+    let exists = |name: &str| at(name).exists();
+    let mut client = Client::settled(port.parse().expect("a port"));
+    fs::write(at("settled"), "").expect("it can be written");
+    wait_until("the monitor is killed", || exists("killed"));
+    let mut talk = |rounds| {
+        for _ in 0..rounds {
+            client.call(&["PING"]);
+        }
+        assert!(roles::is_accelerated(client.stream()));
+    };
+    talk(1000);
+    fs::write(at("after"), "").expect("it can be written");
+    while !exists("end") {
+        talk(100);
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Role: sends a word until it is past the kernel, and then waits for an answer that never comes.
+pub fn talk(argument: &str) {
+    let (port, ready) = argument.split_once(' ').expect("two words");
+    let port: u16 = port.parse().expect("a port");
+    let mut stream = None;
+    wait_until("somebody listens", || {
+        stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
+        stream.is_some()
+    });
+    let mut stream = stream.expect("it is connected");
+    let mut word = [0; 4];
+    wait_until("it leaves the kernel", || {
+        stream.write_all(b"ping").expect("it can be sent");
+        stream.read_exact(&mut word).expect("it is answered");
+        roles::is_accelerated(&stream)
+    });
+    fs::write(ready, "").expect("it can be written");
+    assert_end(&mut stream);
+}
+
+/// Role: gives back what it is sent, until the end.
+pub fn listen(port: &str) {
+    let port: u16 = port.parse().expect("a port");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
+    let (mut stream, _) = listener.accept().expect("somebody comes");
+    assert_end(&mut stream);
+}
+
+/// Gives back what comes, until there is the end.
+fn assert_end(stream: &mut TcpStream) {
+    stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
+    let mut bytes = [0; 64];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(count) => stream.write_all(&bytes[..count]).expect("it can be sent"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error:?}");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A monitor of a test's own, the programs that it begins, and what was moved past the kernel.
+
+use crate::roles::{ARGUMENT_VARIABLE, ROLE_VARIABLE};
+use serde_json::Value;
+use std::fs::{self, File, Permissions};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Against hanging only.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Whether there is time for more than the least that shows something.
+pub fn is_long() -> bool {
+    std::env::var_os("FREEPORT_LONG").is_some()
+}
+
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "it never came to this: {what}");
+        thread::sleep(PAUSE);
+    }
+}
+
+/// A port that nobody has, and that no outgoing connection is given.
+pub fn free_port() -> u16 {
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let mut tried = (0..1000).map(|_| fastrand::u16(20_000..32_000));
+    tried.find(is_free).expect("a port is free")
+}
+
+/// Where a program of this machine is.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/bin".into()]);
+    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Whether a program is begun by `freeport exec`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Plain,
+    Accelerated,
+}
+
+/// Bytes that programs find again: the same ones for the same seed.
+pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut content = vec![0; bytes];
+    random.fill(&mut content);
+    content
+}
+
+/// The library, as it is now: cargo builds it for no test by itself.
+fn build_library() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_freeport")).parent().expect("a folder");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "--package", "freeport-preload"]);
+        cargo.arg("--target-dir").arg(folder.parent().expect("the folder of all profiles"));
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().expect("cargo runs").success(), "the library cannot be built");
+    });
+}
+
+/// What has been moved past the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Moved {
+    /// Connections, those that have ended and those that are.
+    pub connections: u64,
+    /// Bytes of both directions.
+    pub bytes: u64,
+}
+
+/// A folder with a monitor, and what a test begins there.
+pub struct Node {
+    folder: tempfile::TempDir,
+}
+
+impl Node {
+    /// With a folder alone: who is begun first begins the monitor.
+    pub fn without_monitor() -> Self {
+        build_library();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // Programs that give up being root have to get there.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
+        let run = folder.path().join("run");
+        fs::create_dir(&run).expect("it can be made");
+        fs::set_permissions(run, Permissions::from_mode(0o755)).expect("it is ours");
+        Self { folder }
+    }
+
+    /// With a monitor that runs.
+    pub fn new() -> (Self, Program) {
+        let node = Self::without_monitor();
+        let monitor = node.monitor();
+        (node, monitor)
+    }
+
+    /// Begins a monitor.
+    pub fn monitor(&self) -> Program {
+        let mut monitor = self.start("monitor", self.freeport(&["node"]));
+        let path = self.monitor_path();
+        monitor.wait_until("the monitor listens", || {
+            std::os::unix::net::UnixStream::connect(&path).is_ok()
+                || self.ask(&["sockets", "stats", "--json"]).is_some()
+        });
+        // Redis and others may run as who they like here.
+        assert!(self.ask(&["sockets", "policy", "allow", "any", "--json"]).is_some());
+        monitor
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn monitor_path(&self) -> PathBuf {
+        self.path().join("run/monitor.sock")
+    }
+
+    /// The command itself.
+    pub fn freeport(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        command.args(arguments).stdin(Stdio::null());
+        command.env("FREEPORT_MONITOR", self.monitor_path()).current_dir(self.path());
+        command.env_remove("LD_PRELOAD").env_remove("FREEPORT_PRELOAD");
+        command
+    }
+
+    /// A program, accelerated or not.
+    pub fn command(&self, mode: Mode, program: &Path) -> Command {
+        match mode {
+            Mode::Accelerated => {
+                let mut command = self.freeport(&["exec", "--"]);
+                command.arg(program);
+                command
+            }
+            Mode::Plain => {
+                let mut command = Command::new(program);
+                command.env_remove("LD_PRELOAD").stdin(Stdio::null()).current_dir(self.path());
+                command
+            }
+        }
+    }
+
+    /// Begins one of the [roles](crate::roles).
+    pub fn role(&self, mode: Mode, role: &str, argument: &str) -> Program {
+        let test = std::env::current_exe().expect("this test");
+        let mut command = self.command(mode, &test);
+        command.args(["--exact", "roles::play", "--nocapture", "--test-threads=1"]);
+        command.env(ROLE_VARIABLE, role).env(ARGUMENT_VARIABLE, argument);
+        command.env_remove("RUST_TEST_THREADS");
+        self.start(role, command)
+    }
+
+    /// Begins a program, with what it prints in a file. What it begins ends with it.
+    pub fn start(&self, name: &str, mut command: Command) -> Program {
+        let log = self.path().join(format!("{name}-{}.log", fastrand::u32(..)));
+        let output = File::create(&log).expect("it can be made");
+        let errors = output.try_clone().expect("it can be opened twice");
+        command.stdout(output).stderr(errors).process_group(0);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
+        Program { name: name.to_owned(), child, log, status: None }
+    }
+
+    /// Begins a server, and waits until somebody answers on its port.
+    pub fn serve(&self, name: &str, command: Command, port: u16) -> Program {
+        let mut server = self.start(name, command);
+        let answers = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+        server.wait_until("it answers", answers);
+        server
+    }
+
+    /// What a command that answers in JSON says; `None`: it fails.
+    fn ask(&self, arguments: &[&str]) -> Option<Value> {
+        let output = self.freeport(arguments).output().expect("it can be begun");
+        if !output.status.success() {
+            return None;
+        }
+        Some(serde_json::from_slice(&output.stdout).expect("an answer in JSON"))
+    }
+
+    /// The monitor's counters.
+    pub fn stats(&self) -> Value {
+        self.ask(&["sockets", "stats", "--json"]).expect("the monitor answers")
+    }
+
+    /// The connections that are accelerated now.
+    pub fn connections(&self) -> Vec<Value> {
+        let list = self.ask(&["sockets", "list", "--json"]).expect("the monitor answers");
+        list["connections"].as_array().expect("a list").clone()
+    }
+
+    /// What has been moved past the kernel until now.
+    pub fn moved(&self) -> Moved {
+        let live = self.connections();
+        let sent = |end: &Value| end["sent_bytes"].as_u64().unwrap_or(0);
+        let live = live.iter().map(|it| it["ends"].as_array().into_iter().flatten().map(sent));
+        let live: Vec<u64> = live.map(Iterator::sum).filter(|bytes| *bytes > 0).collect();
+        let ended = &self.stats()["ended"];
+        let number = |name: &str| ended[name].as_u64().expect("a number");
+        Moved {
+            connections: number("connections") + live.len() as u64,
+            bytes: number("bytes") + live.iter().sum::<u64>(),
+        }
+    }
+
+    /// Sees to it that at least so much has been moved past the kernel.
+    pub fn assert_moved(&self, connections: u64, bytes: u64) {
+        let moved = self.moved();
+        let is_enough = moved.connections >= connections && moved.bytes >= bytes;
+        assert!(is_enough, "{moved:?}, {}", self.stats());
+    }
+}
+
+/// A program that was begun. It ends with this, and so does what it has begun.
+pub struct Program {
+    name: String,
+    child: Child,
+    log: PathBuf,
+    status: Option<ExitStatus>,
+}
+
+impl Program {
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a process")
+    }
+
+    /// What it has printed.
+    pub fn printed(&self) -> String {
+        let bytes = fs::read(&self.log).expect("its output can be read");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    pub fn signal(&self, signal: i32) {
+        assert_eq!(self.status, None, "{} has ended", self.name);
+        // SAFETY: its own child, which nobody has waited for.
+        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0, "{}", self.name);
+    }
+
+    /// Its end, if it has come to that.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().expect("it is our child");
+        }
+        self.status
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.ended() {
+                return status;
+            }
+            let is_late = begin.elapsed() > PATIENCE;
+            assert!(!is_late, "{} does not end:\n{}", self.name, self.printed());
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits for its end, which has to be good; gives what it printed.
+    pub fn finish(mut self) -> String {
+        let status = self.wait();
+        let printed = self.printed();
+        assert!(status.success(), "{}: {status}:\n{printed}", self.name);
+        printed
+    }
+
+    /// Waits until something is so; it must not end before.
+    pub fn wait_until(&mut self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            if let Some(status) = self.ended() {
+                panic!("{} ended before {what}: {status}:\n{}", self.name, self.printed());
+            }
+            let is_late = begin.elapsed() > PATIENCE;
+            assert!(!is_late, "{}: never {what}:\n{}", self.name, self.printed());
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: its own group; the number is nobody else's while the child is not waited for,
+        // and while others of the group live.
+        unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
+        if self.status.is_none() {
+            let _ = self.child.wait();
+        }
+        if thread::panicking() {
+            let printed = self.printed();
+            let end = printed.len().saturating_sub(3000);
+            let end = (end..).find(|at| printed.is_char_boundary(*at)).unwrap_or_default();
+            eprintln!("-- {} printed last:\n{}", self.name, &printed[end..]);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! As much of HTTP as the tests need, with connections that have left the kernel.
+
+use crate::roles;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// Nothing here takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection to a server.
+pub struct Connection {
+    reader: BufReader<TcpStream>,
+}
+
+/// What it answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+    /// Whether there can be another one.
+    pub goes_on: bool,
+}
+
+impl Connection {
+    pub fn open(port: u16) -> io::Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { reader: BufReader::new(stream) })
+    }
+
+    pub fn is_accelerated(&self) -> bool {
+        roles::is_accelerated(self.reader.get_ref())
+    }
+
+    /// Asks for a file.
+    pub fn get(&mut self, path: &str, goes_on: bool) -> io::Result<Answer> {
+        self.ask("GET", path, &[], goes_on)
+    }
+
+    /// Asks for something, with a body.
+    pub fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        goes_on: bool,
+    ) -> io::Result<Answer> {
+        let length = body.len();
+        let how = if goes_on { "keep-alive" } else { "close" };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {how}\r\n\
+             Content-Length: {length}\r\n\r\n"
+        );
+        self.reader.get_mut().write_all(head.as_bytes())?;
+        self.reader.get_mut().write_all(body)?;
+        let (first, length, goes_on) = read_head(&mut self.reader)?;
+        let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other(first))?;
+        let mut body = vec![0; length];
+        self.reader.read_exact(&mut body)?;
+        if !goes_on {
+            let mut behind = vec![];
+            self.reader.read_to_end(&mut behind)?;
+            assert_eq!(behind, b"", "behind the body is the end");
+        }
+        Ok(Answer { status, body, goes_on })
+    }
+}
+
+/// Reads a head: its first line, how long the body is, and whether the connection goes on.
+pub fn read_head(reader: &mut impl BufRead) -> io::Result<(String, usize, bool)> {
+    let (mut first, mut length, mut goes_on) = (None, 0, true);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        match line.split_once(": ") {
+            _ if first.is_none() => first = Some(line.to_owned()),
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.parse().map_err(io::Error::other)?;
+            }
+            Some((name, value)) if name.eq_ignore_ascii_case("connection") => {
+                goes_on = !value.eq_ignore_ascii_case("close");
+            }
+            _ => {}
+        }
+    }
+    Ok((first.unwrap_or_default(), length, goes_on))
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs as they come from the distribution, begun by `freeport exec`: they work as they do
+//! without, and their connections leave the kernel.
+
+mod death;
+mod harness;
+mod http;
+mod memcached;
+mod nginx;
+mod redis;
+mod resp;
+mod roles;

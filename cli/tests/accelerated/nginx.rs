@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! nginx: a master with workers of another user, files, uploads, and another nginx behind it.
+
+use crate::harness::{Mode, Node, Program, content, find, free_port, is_long};
+use crate::http::{Connection, read_head};
+use crate::roles;
+use std::fs;
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Bytes of the files that it serves.
+const SIZES: [usize; 8] = [0, 1, 64, 4096, 65_536, 100_000, 1 << 20, 8 << 20];
+
+/// A server, with what is behind it.
+struct Site {
+    program: Program,
+    port: u16,
+}
+
+/// What is different from test to test.
+struct Settings<'a> {
+    workers: usize,
+    has_sendfile: bool,
+    /// More blocks inside of `http`, and locations of the server.
+    blocks: &'a str,
+    locations: &'a str,
+}
+
+const PLAIN: Settings = Settings { workers: 1, has_sendfile: true, blocks: "", locations: "" };
+
+fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
+    let port = free_port();
+    let folder = node.path().join(name);
+    let files = folder.join("files");
+    fs::create_dir_all(&files).expect("they can be made");
+    // Workers are of another user if this is root.
+    for path in [&folder, &files] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    }
+    for size in SIZES {
+        fs::write(files.join(size.to_string()), content(1, size)).expect("it can be written");
+    }
+    let Settings { workers, has_sendfile, blocks, locations } = settings;
+    let sendfile = if *has_sendfile { "on" } else { "off" };
+    let at = folder.display();
+    let text = format!(
+        "daemon off; worker_processes {workers}; pid {at}/pid; error_log {at}/errors warn;
+         worker_shutdown_timeout 60s;
+         events {{ worker_connections 512; }}
+         http {{
+           access_log off; sendfile {sendfile}; keepalive_requests 1000000;
+           client_max_body_size 64m; client_body_temp_path {at}/body;
+           proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/f; uwsgi_temp_path {at}/u;
+           scgi_temp_path {at}/s;
+           {blocks}
+           server {{ listen 127.0.0.1:{port}; root {at}/files; {locations} }}
+         }}"
+    );
+    fs::write(folder.join("conf"), text).expect("it can be written");
+    let nginx = find("nginx").expect("nginx is installed: scripts/install.sh");
+    let mut command = node.command(Mode::Accelerated, &nginx);
+    command.arg("-c").arg(folder.join("conf"));
+    Site { program: node.serve(name, command, port), port }
+}
+
+impl Site {
+    /// Ends it as its users do: it answers what it was asked for.
+    fn quit(mut self, node: &Node, name: &str) {
+        self.program.signal(libc::SIGQUIT);
+        assert!(self.program.wait().success());
+        let errors = fs::read_to_string(node.path().join(name).join("errors"));
+        assert_eq!(errors.expect("there are errors to read"), "");
+    }
+}
+
+fn load_with_wrk(node: &Node, port: u16, path: &str) {
+    let wrk = find("wrk").expect("wrk is installed: scripts/install.sh");
+    let mut command = node.command(Mode::Accelerated, &wrk);
+    let seconds = if is_long() { "10s" } else { "1s" };
+    command.args(["-c", "20", "-t", "2", "-d", seconds]);
+    command.arg(format!("http://127.0.0.1:{port}/{path}"));
+    let printed = node.start("wrk", command).finish();
+    assert!(printed.contains(" requests in "), "{printed}");
+    for complaint in ["Socket errors", "Non-2xx"] {
+        assert!(!printed.contains(complaint), "{path}: {printed}");
+    }
+}
+
+#[test]
+fn files_come_as_they_are_from_one_worker_and_from_four() {
+    for (workers, has_sendfile) in [(1, true), (4, false)] {
+        let (node, _monitor) = Node::new();
+        let site = begin(&node, "nginx", &Settings { workers, has_sendfile, ..PLAIN });
+        node.role(Mode::Accelerated, "http client", &format!("{} files", site.port)).finish();
+        node.assert_moved(1, 20 << 20);
+        // What was begun plain has the same from it, through the kernel.
+        let before = node.moved();
+        node.role(Mode::Plain, "http client", &format!("{} files", site.port)).finish();
+        assert_eq!(node.moved(), before);
+        for size in ["64", "100000", "1048576"] {
+            load_with_wrk(&node, site.port, size);
+        }
+        node.assert_moved(before.connections + 3 * 20, before.bytes + (100 << 20));
+        site.quit(&node, "nginx");
+    }
+}
+
+#[test]
+fn new_workers_take_over_under_load() {
+    let (node, _monitor) = Node::new();
+    let site = begin(&node, "nginx", &Settings { workers: 2, ..PLAIN });
+    let stop = node.path().join("stop");
+    let argument = format!("{} {}", site.port, stop.display());
+    let mut clients = node.role(Mode::Accelerated, "http load", &argument);
+    for _ in 0..if is_long() { 20 } else { 3 } {
+        thread::sleep(std::time::Duration::from_millis(300));
+        site.program.signal(libc::SIGHUP);
+    }
+    thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(clients.ended(), None, "{}", clients.printed());
+    fs::write(stop, "").expect("it can be written");
+    clients.finish();
+    node.assert_moved(4, 1 << 20);
+    site.quit(&node, "nginx");
+}
+
+fn port_and_rest(argument: &str) -> (u16, &str) {
+    let (port, rest) = argument.split_once(' ').expect("two words");
+    (port.parse().expect("a port"), rest)
+}
+
+/// Role: gets and sends bodies, and looks at each byte.
+pub fn client(argument: &str) {
+    let (port, what) = port_and_rest(argument);
+    for goes_on in [true, false] {
+        let mut connection = Connection::open(port).expect("it can be connected");
+        for round in 0..if is_long() { 20 } else { 2 } {
+            for size in SIZES {
+                if !goes_on {
+                    connection = Connection::open(port).expect("it can be connected");
+                }
+                let sent = content(1, size);
+                let got = match what {
+                    "echo" => connection.ask("POST", "/echo", &sent, goes_on),
+                    "put/" => {
+                        let path = format!("/put/{round}-{size}-{goes_on}");
+                        let put = connection.ask("PUT", &path, &sent, true).expect("put");
+                        assert_eq!(put.status, 201);
+                        connection.get(&path, goes_on)
+                    }
+                    "files" => connection.get(&format!("/{size}"), goes_on),
+                    folder => connection.get(&format!("/{folder}{size}"), goes_on),
+                };
+                let got = got.expect("it is answered");
+                assert_eq!(got.status, 200);
+                assert!(got.body == sent, "{size} bytes have changed");
+            }
+        }
+        if goes_on {
+            assert_eq!(connection.is_accelerated(), roles::is_preloaded());
+        }
+    }
+}
+
+/// Role: asks from several connections, until there is a file; who is sent away comes again.
+pub fn load(argument: &str) {
+    let (port, stop) = port_and_rest(argument);
+    let stops = AtomicBool::new(false);
+    let sent = content(1, 4096);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stops.load(Ordering::Relaxed) {
+                    ask_until_the_end(port, &sent, &stops);
+                }
+            });
+        }
+        crate::harness::wait_until("it is told to stop", || fs::exists(stop).unwrap_or(false));
+        stops.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Asks over one connection until that ends, which it may between two answers only.
+fn ask_until_the_end(port: u16, sent: &[u8], stops: &AtomicBool) {
+    let mut connection = Connection::open(port).expect("it can be connected");
+    let mut answers = 0;
+    while !stops.load(Ordering::Relaxed) {
+        match connection.get("/4096", true) {
+            Ok(answer) => {
+                assert!((answer.status, &*answer.body) == (200, sent), "another answer");
+                answers += 1;
+                if !answer.goes_on {
+                    return;
+                }
+            }
+            // What is asked for as the server closes is not read any more.
+            Err(error) => {
+                let ends =
+                    [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+                assert!(answers > 0 && ends.contains(&error.kind()), "{error:?}");
+                return;
+            }
+        }
+    }
+}
+
+/// Role: a server that gives back what it is given.
+pub fn echo(port: &str) {
+    let port: u16 = port.parse().expect("a port");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
+    thread::scope(|scope| {
+        for stream in listener.incoming() {
+            let stream = stream.expect("somebody comes");
+            scope.spawn(move || {
+                let mut reader = BufReader::new(stream);
+                while let Ok((_, length, _)) = read_head(&mut reader) {
+                    let mut body = vec![0; length];
+                    reader.read_exact(&mut body).expect("the body comes");
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+                    reader.get_mut().write_all(head.as_bytes()).expect("it can be sent");
+                    reader.get_mut().write_all(&body).expect("it can be sent");
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Clients and servers of our own: this test begun again, by `freeport exec` or not, to do nothing
+//! but what a variable of the environment says.
+
+use crate::{death, memcached, nginx, redis};
+use std::env;
+use std::ffi::c_int;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+/// Says which role.
+pub const ROLE_VARIABLE: &str = "FREEPORT_TEST_ROLE";
+/// Says something to it.
+pub const ARGUMENT_VARIABLE: &str = "FREEPORT_TEST_ARGUMENT";
+
+/// Plays a role, if there is one; by itself, it is no test.
+#[test]
+fn play() {
+    let Ok(role) = env::var(ROLE_VARIABLE) else { return };
+    let argument = env::var(ARGUMENT_VARIABLE).unwrap_or_default();
+    match role.as_str() {
+        "redis client" => redis::client(&argument),
+        "redis plain client" => redis::plain_client(&argument),
+        "redis crowd" => redis::crowd(&argument),
+        "redis until shutdown" => redis::until_shutdown(&argument),
+        "http client" => nginx::client(&argument),
+        "http load" => nginx::load(&argument),
+        "http echo" => nginx::echo(&argument),
+        "memcached client" => memcached::client(&argument),
+        "redis survivor" => death::survivor(&argument),
+        "talk" => death::talk(&argument),
+        "listen" => death::listen(&argument),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Whether the library is in this process.
+pub fn is_preloaded() -> bool {
+    symbol().is_some()
+}
+
+/// Whether a connection is past the kernel.
+pub fn is_accelerated(stream: &TcpStream) -> bool {
+    symbol().is_some_and(|function| function(stream.as_raw_fd()) != 0)
+}
+
+fn symbol() -> Option<extern "C" fn(c_int) -> c_int> {
+    // SAFETY: a name that ends with zero.
+    let found =
+        unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"freeport_is_accelerated".as_ptr().cast()) };
+    // SAFETY: the library's function has this type.
+    (!found.is_null()).then(|| unsafe { std::mem::transmute(found) })
+}
