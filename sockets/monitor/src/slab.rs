@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// What a slab is sealed against: who touches a page that was cut off is killed.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// The words of a side's state.
-const WORDS: usize = 8;
+/// The words of a side, from its state to the last that it counts in.
+const WORDS: usize = slab::word::SLEEPS / 8 + 1;
 
 /// Shared memory of two members.
 pub struct Slab<T> {
@@ -35,8 +35,14 @@ struct Slot<T> {
 }
 
 /// What a side says in its slot, for people: nothing is decided by it.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Words([u64; WORDS]);
+
+impl Default for Words {
+    fn default() -> Self {
+        Self([0; WORDS])
+    }
+}
 
 impl Words {
     /// The one at an offset of [`slab::word`].

@@ -8,6 +8,7 @@
 //! | 0, 128 | notes of the sender and the receiver of the ring to the second side | each its own |
 //! | 512, 640 | the same of the ring to the first side | each its own |
 //! | 1024, 1152 | the [state](word) of the first and of the second side | each its own |
+//! | 1280, 1408 | what each has [counted](word::SENT_BYTES) | each its own |
 //! | 4096 | the areas of the ring to the second side, each twice the one before | first side |
 //! | behind | the areas of the ring to the first side | second side |
 //!
@@ -115,20 +116,21 @@ pub mod word {
     pub const FLAGS: usize = 0;
     /// How many bytes it has sent through the kernel, once it has switched.
     pub const SWITCHED_AT: usize = 8;
-    /// How many bytes it has put into the ring. For people; so are those behind.
-    pub const SENT_BYTES: usize = 16;
+    /// On which core it waited last, counted from 1.
+    pub const CORE: usize = 16;
+    /// How many bytes it has put into the ring. For people, as are those behind; far enough from
+    /// what the peer looks at that counting does not take that from its cache.
+    pub const SENT_BYTES: usize = 256;
     /// With how many operations.
-    pub const SENDS: usize = 24;
+    pub const SENDS: usize = 264;
     /// How many bytes it has taken from the ring.
-    pub const RECEIVED_BYTES: usize = 32;
+    pub const RECEIVED_BYTES: usize = 272;
     /// With how many operations.
-    pub const RECEIVES: usize = 40;
+    pub const RECEIVES: usize = 280;
     /// How many doorbells it has rung.
-    pub const DOORBELLS: usize = 48;
+    pub const DOORBELLS: usize = 288;
     /// How often it has slept.
-    pub const SLEEPS: usize = 56;
-    /// On which core it waited last, counted from 1. For its peer, beside the flags.
-    pub const CORE: usize = 64;
+    pub const SLEEPS: usize = 296;
 }
 
 /// What a side says of itself.
@@ -158,6 +160,7 @@ mod tests {
         let mut parts = Vec::new();
         for side in [Side::First, Side::Second] {
             parts.push((state(side), 128));
+            parts.push((state(side) + word::SENT_BYTES, 128));
             let ring = Ring::to(side);
             parts.push((ring.sender_notes(), NOTES_BYTES));
             parts.push((ring.receiver_notes(), NOTES_BYTES));
