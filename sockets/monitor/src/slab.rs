@@ -5,6 +5,7 @@ use crate::Error;
 use crate::member::MemberId;
 use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOT_BYTES, SLOTS, Side};
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
@@ -12,8 +13,12 @@ use std::sync::Arc;
 /// What a slab is sealed against: who touches a page that was cut off is killed.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// The words of a side, from its state to the last that it counts in.
-const WORDS: usize = slab::word::SLEEPS / 8 + 1;
+/// The words in which a side counts.
+const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::SLEEPS + 8;
+/// The words of its state before those.
+const STATE: Range<usize> = 0..slab::word::CORE;
+/// All of them.
+const WORDS: usize = (STATE.end + COUNTS.end - COUNTS.start) / 8;
 
 /// Shared memory of two members.
 pub struct Slab<T> {
@@ -35,19 +40,17 @@ struct Slot<T> {
 }
 
 /// What a side says in its slot, for people: nothing is decided by it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Words([u64; WORDS]);
-
-impl Default for Words {
-    fn default() -> Self {
-        Self([0; WORDS])
-    }
-}
 
 impl Words {
     /// The one at an offset of [`slab::word`].
     pub fn at(self, offset: usize) -> u64 {
-        self.0.get(offset / 8).copied().unwrap_or_default()
+        let at = match offset.checked_sub(COUNTS.start) {
+            Some(behind) => STATE.end + behind,
+            None => offset,
+        };
+        self.0.get(at / 8).copied().unwrap_or_default()
     }
 }
 
@@ -157,8 +160,10 @@ impl<T> Slab<T> {
         [Side::First, Side::Second].map(|side| {
             let mut bytes = [0; 8 * WORDS];
             let at = number as usize * SLOT_BYTES + slab::state(side);
+            let (state, counts) = bytes.split_at_mut(STATE.end);
             // What cannot be read is told as zero: it is for people.
-            let _ = self.file.read_exact_at(&mut bytes, at as u64);
+            let _ = self.file.read_exact_at(state, at as u64);
+            let _ = self.file.read_exact_at(counts, (at + COUNTS.start) as u64);
             let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
             Words(std::array::from_fn(word))
         })
