@@ -96,3 +96,66 @@ fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
 fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     Some(one?.min(other?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Case;
+    use super::super::cells;
+    use super::*;
+    use crate::between::results::{Series, Setting};
+
+    fn pair(
+        case: Case,
+        placement: Placement,
+        size: usize,
+        of: &[(&'static str, f64)],
+    ) -> PairResult {
+        let series = of.iter().map(|(name, value)| {
+            let mut own = Series::new(name);
+            own.rounds.rates = vec![*value];
+            own
+        });
+        let setting = Setting { case: case.of_pairs().expect("pairs"), placement, pairs: 1, size };
+        PairResult { bench: "sockets", setting, series: series.collect() }
+    }
+
+    #[test]
+    fn aims_are_told_of_what_was_measured() {
+        let (across, same) = (Placement::Across, Placement::Same);
+        let line = Subject::CacheLine.name();
+        let trips = [(OURS, 0.3), (TCP, 40.0), (line, 0.1)];
+        let results = [
+            pair(Case::Latency, across, 64, &trips),
+            pair(Case::Latency, same, 64, &[(OURS, 2.0), (TCP, 6.0), (line, 1.0)]),
+            pair(Case::Connect, same, 0, &[(OURS, 2.0), (TCP, 4.0)]),
+        ];
+        let lines = of_pairs(&results);
+        let begins = ["3.00 times a cache line", "20.00 times below TCP's best", "133.33 times"];
+        for (line, begin) in lines.iter().zip(begins) {
+            assert!(line.starts_with(begin), "{line}");
+        }
+        let words: Vec<&str> = lines.iter().filter_map(|line| line.split(": ").last()).collect();
+        assert_eq!(words, ["missed", "met", "met", "met", "missed"]);
+        let plain_only = pair(Case::Latency, across, 64, &[(TCP, 40.0), (line, 0.1)]);
+        assert_eq!(of_pairs(&[plain_only]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_slower_than_plain_is_told_where_there_is_no_aim() {
+        let rates = |case: Case, ours: f64| {
+            let cell = cells::of(case, true, 2)[0];
+            let mut result = cell.nothing();
+            result.series[0].rounds = vec![vec![ours]];
+            result.series[1].rounds = vec![vec![100.0]];
+            (cell, result)
+        };
+        let both = [rates(Case::Redis, 1_500.0), rates(Case::Memcached, 120.0)];
+        let lines = of_applications(&both);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0].starts_with("15.00 times plain, redis get") && lines[0].ends_with(": met")
+        );
+        let lines = of_applications(&[rates(Case::Memcached, 80.0)]);
+        assert!(lines[0].starts_with("0.80 times plain") && lines[0].ends_with(": missed"));
+    }
+}

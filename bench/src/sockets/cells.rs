@@ -21,16 +21,19 @@ const ONE: Cell = Cell {
 };
 const MANY: Cell = Cell { connections: 20, ..ONE };
 
-/// Those of a case; where it is quick, one.
-pub fn of(case: Case, is_quick: bool) -> Vec<Cell> {
+/// Those of a case; where it is quick, the first for which there are enough cores.
+pub fn of(case: Case, is_quick: bool, cores: usize) -> Vec<Cell> {
     let cells = match case {
         Case::Redis => redis(),
         Case::Nginx => nginx(),
         Case::Memcached => memcached(),
         Case::Bulk => bulk(),
-        Case::Latency | Case::Throughput | Case::Connect | Case::Idle => return vec![],
+        Case::Latency | Case::Throughput | Case::Connect | Case::Idle => vec![],
     };
-    cells.into_iter().take(if is_quick { 1 } else { usize::MAX }).collect()
+    if !is_quick {
+        return cells;
+    }
+    cells.into_iter().find(|cell| cell.spread.is_possible(cores)).into_iter().collect()
 }
 
 fn redis() -> Vec<Cell> {
@@ -55,4 +58,20 @@ fn memcached() -> Vec<Cell> {
 fn bulk() -> Vec<Cell> {
     let one = Cell { application: Application::Bulk, value_bytes: BLOCK, ..ONE };
     vec![one, Cell { spread: Spread::Same, ..one }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_look_has_one_cell_of_each_also_on_one_core() {
+        for case in [Case::Redis, Case::Nginx, Case::Memcached, Case::Bulk] {
+            let spread =
+                |cores| of(case, true, cores).iter().map(|it| it.spread).collect::<Vec<_>>();
+            assert_eq!((spread(2), spread(1)), (vec![Spread::Across], vec![Spread::Same]));
+            assert!(of(case, false, 1).len() > 1);
+        }
+        assert_eq!(of(Case::Idle, false, 2), []);
+    }
 }

@@ -166,9 +166,9 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         cores: &cores,
         folder: temporary.path(),
     };
-    let mut failures = vec![];
+    let (mut failures, mut doubts) = (vec![], vec![]);
     let results = Results {
-        pairs: pairs(arguments, &with, progress)?,
+        pairs: pairs(arguments, &with, progress, &mut doubts)?,
         applications: applications(arguments, &with, progress, &mut failures),
         idle: idle(arguments, &with, progress)?,
     };
@@ -176,8 +176,8 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         results.write(out, &machine)?;
     }
     let mut notes: Vec<String> = launcher.missing().map(str::to_owned).into_iter().collect();
-    if launcher.accelerated() == Some(0) {
-        notes.push("no connection was accelerated: see freeport sockets why".into());
+    if launcher.missing().is_none() {
+        notes.extend(doubts);
     }
     notes.extend(results.aims());
     notes.extend(results::crowd(&results.pairs, &cores));
@@ -192,6 +192,7 @@ fn pairs(
     arguments: &Arguments,
     with: &Measuring<'_>,
     progress: &mut dyn FnMut(&str),
+    doubts: &mut Vec<String>,
 ) -> Result<Vec<PairResult>> {
     let is_quick = arguments.quick;
     let window_ms = if is_quick { QUICK_WINDOW_MS } else { WINDOW_MS };
@@ -207,7 +208,8 @@ fn pairs(
     let tcp: Vec<Tcp<'_>> = tcp.collect();
     let mut all = vec![];
     for setting in rounds::settings(&cases, placements, pairs, sizes) {
-        let what = format!("{}, {} B, {}", setting.case.name(), setting.size, setting.pairs);
+        let results::Setting { case, placement, pairs, size } = setting;
+        let what = format!("{}, {size} B, {pairs} pairs, {}", case.name(), placement.name());
         progress(&what);
         let others: &[Subject] = match setting.case {
             results::Case::Latency => &[Subject::Unix, Subject::Pipe, Subject::CacheLine],
@@ -219,7 +221,16 @@ fn pairs(
             .map(|it| it as &dyn Carrier)
             .chain(others.iter().map(|it| it as &dyn Carrier))
             .collect();
-        let mut result = rounds.measure("sockets", setting, &subjects).context(what)?;
+        let before = with.launcher.accelerated();
+        let measured = rounds.measure("sockets", setting, &subjects);
+        let mut result = measured.with_context(|| what.clone())?;
+        let is_short = setting.case == results::Case::Connect;
+        doubts.extend(
+            with.launcher
+                .doubt_since(before)
+                .filter(|_| !is_short)
+                .map(|doubt| format!("{what}: {doubt}")),
+        );
         if with.launcher.missing().is_some() {
             result.series.insert(0, Series::new(carriers::OURS));
         }
@@ -236,7 +247,7 @@ fn applications(
 ) -> Vec<(Cell, MetricResult)> {
     let mut all = vec![];
     for case in chosen(&arguments.cases, &Case::ALL) {
-        for cell in cells::of(*case, arguments.quick) {
+        for cell in cells::of(*case, arguments.quick, with.cores.len()) {
             progress(&cell.title());
             // One that fails keeps none of the others from being measured.
             let result = cell.measure(with).unwrap_or_else(|error| {

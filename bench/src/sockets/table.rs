@@ -10,63 +10,60 @@ use crate::metrics::{MetricResult, Series};
 use crate::plot::{self, Group};
 
 /// Of the first column.
-const TITLE: usize = 34;
+const TITLE: usize = 36;
 
 /// Requests to servers.
 pub fn of_requests<'a>(rows: impl Iterator<Item = (String, &'a MetricResult)>) -> String {
-    let head = "   requests/s: plain  freeport   ratio   p50 us: plain, freeport   p99 us: plain, \
-                freeport   cpu us each: plain, freeport\n";
-    let mut text = format!("{:TITLE$}{head}", "");
+    let groups =
+        format!("{:>28}{:>18}{:>18}{:>18}", "requests/s", "p50 us", "p99 us", "cpu us each");
+    let pair = format!("{:>9}{:>9}", "plain", "freeport");
+    let rates = format!("{:>10}{:>10}{:>8}", "plain", "freeport", "ratio");
+    let mut text = format!("{:TITLE$}{groups}\n{:TITLE$}{rates}{pair}{pair}{pair}\n", "", "");
     for (title, result) in rows {
-        text += &format!("  {title:<32}");
         let [plain, ours] = both(result);
-        if let Some(reason) = result.note.as_ref().filter(|_| plain.rounds.is_empty()) {
-            text += &format!("   {reason}\n");
-            continue;
-        }
-        let pair = |metric| [plain.median(metric), ours.median(metric)].map(|it| shown(it, 1));
-        let rates = [plain, ours].map(|it| shown(it.median(0), 0));
-        let [p50, p99] = [1, 2].map(pair);
-        // Seconds for a million are microseconds for one.
-        let processor = [plain, ours].map(|it| shown(it.median(3) + it.median(4), 2));
-        text += &format!(
-            "{:>20}{:>10}{:>8}{:>16}{:>10}{:>16}{:>10}{:>20}{:>10}\n",
-            rates[0],
-            rates[1],
-            ratio(ours.median(0), plain.median(0)),
-            p50[0],
-            p50[1],
-            p99[0],
-            p99[1],
-            processor[0],
-            processor[1],
-        );
+        let pair =
+            |figure: &dyn Fn(&Series) -> String| format!("{:>9}{:>9}", figure(plain), figure(ours));
+        let figures = compared(plain, ours, 0)
+            + &pair(&|it| shown(it.median(1), 1))
+            + &pair(&|it| shown(it.median(2), 1))
+            // Seconds for a million are microseconds for one.
+            + &pair(&|it| shown(it.median(3) + it.median(4), 2));
+        text += &line(&title, result, &figures);
     }
     text
 }
 
 /// Bulk transfers.
 pub fn of_bytes<'a>(rows: impl Iterator<Item = (String, &'a MetricResult)>) -> String {
-    let head = "         GB/s: plain  freeport   ratio   cpu s each GB: plain, freeport\n";
-    let mut text = format!("{:TITLE$}{head}", "");
+    let groups = format!("{:>28}{:>18}", "GB/s", "cpu s each GB");
+    let rates = format!("{:>10}{:>10}{:>8}", "plain", "freeport", "ratio");
+    let pair = format!("{:>9}{:>9}", "plain", "freeport");
+    let mut text = format!("{:TITLE$}{groups}\n{:TITLE$}{rates}{pair}\n", "", "");
     for (title, result) in rows {
-        text += &format!("  {title:<32}");
         let [plain, ours] = both(result);
-        if let Some(reason) = result.note.as_ref().filter(|_| plain.rounds.is_empty()) {
-            text += &format!("   {reason}\n");
-            continue;
-        }
-        let processor = [plain, ours].map(|it| shown(it.median(1) + it.median(2), 3));
-        text += &format!(
-            "{:>20}{:>10}{:>8}{:>23}{:>10}\n",
-            shown(plain.median(0), 2),
-            shown(ours.median(0), 2),
-            ratio(ours.median(0), plain.median(0)),
-            processor[0],
-            processor[1],
-        );
+        let [plain_cpu, ours_cpu] = [plain, ours].map(|it| shown(it.median(1) + it.median(2), 3));
+        let figures = compared(plain, ours, 2) + &format!("{plain_cpu:>9}{ours_cpu:>9}");
+        text += &line(&title, result, &figures);
     }
     text
+}
+
+/// The first figure of both, and how many times the plain one ours is.
+fn compared(plain: &Series, ours: &Series, digits: usize) -> String {
+    let [plain, ours] = [plain, ours].map(|it| it.median(0));
+    let ratio = Some(ours / plain).filter(|it| it.is_finite());
+    let ratio = ratio.map_or("-".into(), |it| format!("{it:.2}x"));
+    format!("{:>10}{:>10}{ratio:>8}", shown(plain, digits), shown(ours, digits))
+}
+
+/// A row; why there are no figures, if there are none.
+fn line(title: &str, result: &MetricResult, figures: &str) -> String {
+    let is_empty = result.series.iter().all(|it| it.rounds.is_empty());
+    match &result.note {
+        Some(reason) if is_empty => format!("  {title:<34}   {reason}\n"),
+        Some(doubt) => format!("  {title:<34}{figures}   {doubt}\n"),
+        None => format!("  {title:<34}{figures}\n"),
+    }
 }
 
 /// Draws how many times the plain median each round reached.
@@ -97,9 +94,52 @@ fn shown(value: f64, digits: usize) -> String {
     if value.is_nan() { "-".into() } else { format!("{value:.digits$}") }
 }
 
-fn ratio(ours: f64, plain: f64) -> String {
-    match ours / plain {
-        ratio if ratio.is_finite() => format!("{ratio:.2}x"),
-        _ => "-".into(),
+#[cfg(test)]
+mod tests {
+    use super::super::Case;
+    use super::super::cells;
+    use super::*;
+    use crate::machine::Machine;
+
+    fn sample(plain: &[f64], ours: &[f64], note: Option<&str>) -> (Cell, MetricResult) {
+        let cell = cells::of(Case::Redis, true, 2)[0];
+        let mut result = cell.nothing();
+        let rounds =
+            |rates: &[f64]| rates.iter().map(|it| vec![*it, 20.0, 30.0, 1.5, 0.5]).collect();
+        (result.series[0].rounds, result.series[1].rounds) = (rounds(ours), rounds(plain));
+        result.note = note.map(str::to_owned);
+        (cell, result)
+    }
+
+    fn text(rows: &[(Cell, MetricResult)]) -> String {
+        of_requests(rows.iter().map(|(cell, result)| (cell.title(), result)))
+    }
+
+    #[test]
+    fn plain_and_ours_are_beside_each_other() {
+        let text = text(&[sample(&[100.0, 300.0, 200.0], &[500.0], None)]);
+        let row: Vec<&str> = text.lines().nth(2).unwrap_or_default().split_whitespace().collect();
+        let figures = ["200", "500", "2.50x", "20.0", "20.0", "30.0", "30.0", "2.00", "2.00"];
+        assert!(row.ends_with(&figures), "{text}");
+        let widths: Vec<usize> = text.lines().map(str::len).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let doubt = sample(&[100.0], &[], Some("nothing was accelerated"));
+        let text = text(&[sample(&[], &[], Some("it is not installed")), doubt]);
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert!(lines[0].ends_with("   it is not installed"), "{text}");
+        assert!(lines[1].contains(" 100 ") && lines[1].ends_with("nothing was accelerated"));
+        assert!(!text.contains("NaN"), "{text}");
+    }
+
+    #[test]
+    fn bars_are_times_the_plain_median() {
+        let machine = Machine { machine: "m".into(), commit: "c".into(), date: "d".into() };
+        let rows = [sample(&[100.0], &[250.0], None), sample(&[], &[], Some("missing"))];
+        let drawing = drawing(&rows, &machine);
+        assert_eq!((drawing.matches(">2.5<").count(), drawing.matches(">1.0<").count()), (1, 1));
     }
 }

@@ -174,7 +174,7 @@ impl Cell {
             result.note = Some(format!("{program} is not installed"));
             return Ok(result);
         }
-        if self.spread == Spread::Across && with.cores.len() < 2 {
+        if !self.spread.is_possible(with.cores.len()) {
             result.note = Some("there is only one core".into());
             return Ok(result);
         }
@@ -201,6 +201,11 @@ impl Spread {
             Self::Same => "same",
             Self::Anywhere => "anywhere",
         }
+    }
+
+    /// Whether there are enough cores.
+    pub fn is_possible(self, cores: usize) -> bool {
+        self != Self::Across || cores > 1
     }
 
     /// The cores of the server and of who asks.
