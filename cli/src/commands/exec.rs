@@ -4,7 +4,7 @@
 use crate::preload;
 use anyhow::{Context, bail};
 use clap::Args;
-use freeport_monitor::{Error, Location};
+use freeport_monitor::{Control, Error, Location};
 use freeport_sockets_proto::MONITOR_VARIABLE;
 use std::ffi::{CString, OsString};
 use std::io;
@@ -60,6 +60,8 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
         // A command is worth more than its speed.
         eprintln!("freeport exec: {error:#}; sockets stay in the kernel");
     }
+    // A shell may begin programs later. If that is refused, only then something is lost.
+    let _ = Control::at(location.clone()).stay();
     let words = arguments.command.iter().map(|word| CString::new(word.clone().into_vec()));
     let words = words.collect::<Result<Vec<_>, _>>().context("an argument with a zero byte")?;
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();

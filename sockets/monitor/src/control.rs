@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// What a question begins with, and no message of a member does.
 pub const MARK: u8 = b'{';
 
+/// The question of who wants the monitor to stay for as long as they live.
+pub const STAY: &str = r#"{"do":"stay"}"#;
+
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest part of an answer.
@@ -94,6 +97,14 @@ impl Control {
         self.ask(&json!({"do": "remove rule", "place": place}))
     }
 
+    /// Wants the monitor to stay for as long as this process lives, whatever becomes of it.
+    ///
+    /// # Errors
+    /// No monitor answers.
+    pub fn stay(&self) -> Result<Value, Error> {
+        self.ask(&json!({"do": "stay"}))
+    }
+
     fn ask(&self, question: &Value) -> Result<Value, Error> {
         let connection = self.location.connect()?;
         let failed = |source| Error::System { what: "asking the monitor", source };
@@ -144,6 +155,7 @@ pub fn answer(monitor: &mut Monitor, question: &[u8], user: u32, now: Instant) -
         Some("stats") => stats(monitor, now),
         Some("why") => why(monitor, &question, &sees, now),
         Some("rules") => rules(monitor),
+        Some("stay") => json!({}),
         Some("put rule" | "remove rule") if !is_trusted => {
             error("only root and the user of the monitor change its rules")
         }

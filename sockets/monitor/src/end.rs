@@ -64,6 +64,12 @@ pub fn examine(socket: BorrowedFd<'_>) -> Result<End, Reason> {
     if about.tcpi_state != ESTABLISHED {
         return Err(Reason::NotConnected);
     }
+    // Where the kernel encrypts, what is sent is not what is received.
+    let mut upper = [0_u8; 16];
+    let has_upper = option(socket, libc::IPPROTO_TCP, libc::TCP_ULP, &mut upper);
+    if has_upper.is_some() && upper != [0; 16] {
+        return Err(Reason::PastLibrary);
+    }
     let local = address(socket, libc::getsockname).ok_or(Reason::NotConnected)?;
     let remote = address(socket, libc::getpeername).ok_or(Reason::NotConnected)?;
     let net = namespace(socket).ok_or(Reason::Family)?;

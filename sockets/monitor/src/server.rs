@@ -13,7 +13,7 @@ use crate::process::Process;
 use crate::socket::{self, Peer};
 use crate::{Error, Taken};
 use freeport_sockets_proto::message::CLAIM_MILLISECONDS;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ const MESSAGES_A_TURN: usize = 32;
 const MESSAGE_BYTES_MAX: usize = 4096;
 /// How long a connection may stay without its first message, or without reading an answer.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How many may be connected without being members.
-const STRANGERS_MAX: usize = 64;
+/// How many may be connected without having said what for, or without having read an answer.
+const SILENT_MAX: usize = 64;
 /// How many bytes of an answer to people are sent at once.
 const PART_BYTES: usize = 32 << 10;
 /// Events of one look.
@@ -85,6 +85,12 @@ pub struct Server {
     idle: Option<Duration>,
     epoll: OwnedFd,
     connections: HashMap<u64, Connection>,
+    /// Those that may not stay silent, and since when they have been.
+    silent: BTreeMap<u64, Instant>,
+    /// How many connections each user has.
+    of_user: HashMap<u32, usize>,
+    /// How many processes are there for which it stays.
+    guests: usize,
     next: u64,
     /// Since when there has been no member.
     empty_since: Instant,
@@ -95,7 +101,6 @@ pub struct Server {
 struct Connection {
     socket: OwnedFd,
     peer: Peer,
-    since: Instant,
     role: Role,
     /// Whether the kernel tells when there is room to write.
     wants_room: bool,
@@ -107,6 +112,8 @@ enum Role {
     Member,
     /// Asked something, and gets the answer in parts.
     Asker(VecDeque<Vec<u8>>),
+    /// No connection, but a process that may begin members: readable when it is gone.
+    Guest,
 }
 
 impl Server {
@@ -132,6 +139,9 @@ impl Server {
             idle: options.idle,
             epoll,
             connections: HashMap::new(),
+            silent: BTreeMap::new(),
+            of_user: HashMap::new(),
+            guests: 0,
             next: 2,
             empty_since: now,
             accept_at: None,
@@ -169,7 +179,7 @@ impl Server {
                 self.accept_at = None;
                 self.watch(self.place.listener().as_fd(), LISTENER, libc::EPOLLIN, false)?;
             }
-            if self.monitor.members() > 0 {
+            if self.monitor.members() + self.guests > 0 {
                 self.empty_since = now;
             } else if self.idle.is_some_and(|idle| now - self.empty_since >= idle) {
                 tell(Event::Idle);
@@ -180,9 +190,8 @@ impl Server {
 
     /// Waits until something happens, or until something has to be done.
     fn wait(&self) -> Result<Vec<(u64, u32)>, Error> {
-        let strangers = self.connections.values().filter(|it| !it.is_member());
-        let silent = strangers.map(|it| it.since + SILENCE).min();
-        let idle = self.idle.filter(|_| self.monitor.members() == 0);
+        let silent = self.silent.values().min().map(|since| *since + SILENCE);
+        let idle = self.idle.filter(|_| self.monitor.members() + self.guests == 0);
         let idle = idle.map(|idle| self.empty_since + idle);
         let next = [self.monitor.deadline(), silent, idle, self.accept_at];
         let timeout = next.into_iter().flatten().min().map_or(-1, |at| {
@@ -243,24 +252,48 @@ impl Server {
             }
             // Whoever looks whether there is a monitor may be about to begin a program.
             self.empty_since = now;
-            let id = self.next;
-            self.next += 1;
-            let events = libc::EPOLLIN | libc::EPOLLRDHUP;
-            if self.watch(socket.as_fd(), id, events, true).is_ok() {
-                let role = Role::Stranger;
-                let connection = Connection { socket, peer, since: now, role, wants_room: false };
-                self.connections.insert(id, connection);
-            }
+            self.add(socket, peer, Role::Stranger, now);
         }
     }
 
     fn has_room(&self, user: u32) -> bool {
         let limits = self.monitor.limits();
-        let mine = self.connections.values().filter(|it| it.peer.user == user);
-        let strangers = self.connections.values().filter(|it| !it.is_member());
         self.connections.len() < limits.members
-            && mine.count() < limits.members_of_user
-            && strangers.count() < STRANGERS_MAX
+            && self.of_user.get(&user).is_none_or(|count| *count < limits.members_of_user)
+            && self.silent.len() < SILENT_MAX
+    }
+
+    /// Begins to look at a connection.
+    fn add(&mut self, socket: OwnedFd, peer: Peer, role: Role, now: Instant) {
+        let id = self.next;
+        self.next += 1;
+        let events = libc::EPOLLIN | libc::EPOLLRDHUP;
+        if self.watch(socket.as_fd(), id, events, true).is_err() {
+            return;
+        }
+        match role {
+            Role::Guest => self.guests += 1,
+            _ => _ = self.silent.insert(id, now),
+        }
+        *self.of_user.entry(peer.user).or_default() += 1;
+        self.connections.insert(id, Connection { socket, peer, role, wants_room: false });
+    }
+
+    /// A connection ends; if it is a member's, the member is gone.
+    fn hang_up(&mut self, id: u64) {
+        self.monitor.leave(MemberId(id));
+        self.silent.remove(&id);
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if matches!(connection.role, Role::Guest) {
+            self.guests -= 1;
+        }
+        let user = connection.peer.user;
+        if let Some(count) = self.of_user.get_mut(&user) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_user.remove(&user);
+            }
+        }
     }
 
     /// Something happened on a connection.
@@ -275,6 +308,9 @@ impl Server {
         let mut buffer = [0; MESSAGE_BYTES_MAX];
         for _ in 0..MESSAGES_A_TURN {
             let Some(connection) = self.connections.get_mut(&id) else { return };
+            if matches!(connection.role, Role::Guest) {
+                return self.hang_up(id);
+            }
             let message = match socket::receive(connection.socket.as_fd(), &mut buffer) {
                 Ok(message) if message.length > 0 => message,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -290,11 +326,12 @@ impl Server {
             match connection.role {
                 Role::Stranger => {
                     connection.role = Role::Member;
+                    self.silent.remove(&id);
                     let process = Process::of(connection.peer);
                     self.monitor.join(MemberId(id), process, now);
                 }
                 Role::Member => {}
-                Role::Asker(_) => return self.hang_up(id),
+                Role::Asker(_) | Role::Guest => return self.hang_up(id),
             }
             let bytes = bytes.unwrap_or_default();
             if let Err(why) = self.monitor.take(MemberId(id), bytes, shown, now) {
@@ -306,11 +343,32 @@ impl Server {
     /// Answers a question, and writes as much of the answer as there is room for.
     fn answer(&mut self, id: u64, question: &[u8], now: Instant) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        let peer = connection.peer;
+        if question == control::STAY.as_bytes() {
+            self.host(peer, now);
+        }
+        let Some(connection) = self.connections.get_mut(&id) else { return };
         let text = self.monitor.answer(question, connection.peer.user, now);
         let parts = text.as_bytes().chunks(PART_BYTES).map(<[u8]>::to_vec);
         connection.role = Role::Asker(parts.collect());
-        connection.since = now;
+        self.silent.insert(id, now);
         self.write(id);
+    }
+
+    /// Stays for as long as a process lives.
+    fn host(&mut self, peer: Peer, now: Instant) {
+        if peer.pid == 0 || !self.has_room(peer.user) {
+            return;
+        }
+        // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
+        let process = unsafe {
+            let descriptor = libc::syscall(libc::SYS_pidfd_open, peer.pid, 0);
+            match i32::try_from(descriptor) {
+                Ok(descriptor) if descriptor >= 0 => OwnedFd::from_raw_fd(descriptor),
+                _ => return,
+            }
+        };
+        self.add(process, peer, Role::Guest, now);
     }
 
     /// Sends to those for which there is something.
@@ -328,7 +386,7 @@ impl Server {
     fn write(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let written = match &mut connection.role {
-            Role::Stranger => return,
+            Role::Stranger | Role::Guest => return,
             Role::Member => {
                 let Some(outbox) = self.monitor.outbox(MemberId(id)) else { return };
                 write_all(connection.socket.as_fd(), outbox, |socket, message| {
@@ -363,24 +421,14 @@ impl Server {
         let (pid, command) = (member.process.pid, member.process.command.clone());
         tell(Event::Dropped { pid, command, why });
         self.monitor.drop_member(MemberId(id), why);
-        self.connections.remove(&id);
-    }
-
-    /// A connection ends; if it is a member's, the member is gone.
-    fn hang_up(&mut self, id: u64) {
-        self.monitor.leave(MemberId(id));
-        self.connections.remove(&id);
+        self.hang_up(id);
     }
 
     /// Ends the connections of those that neither say nor read anything.
     fn drop_silent(&mut self, now: Instant) {
-        self.connections.retain(|_, it| it.is_member() || now - it.since < SILENCE);
-    }
-}
-
-impl Connection {
-    fn is_member(&self) -> bool {
-        matches!(self.role, Role::Member)
+        let late = self.silent.iter().filter(|(_, since)| now - **since >= SILENCE);
+        let late: Vec<u64> = late.map(|(id, _)| *id).collect();
+        late.into_iter().for_each(|id| self.hang_up(id));
     }
 }
 

@@ -268,3 +268,16 @@ fn an_idle_monitor_ends_once_the_last_member_is_gone() {
     assert_eq!(running.events(), [Event::Idle]);
     assert!(!running.location.path().exists());
 }
+
+#[test]
+fn a_monitor_stays_for_who_wants_that() {
+    let mut running = Running::new(Options { idle: Some(Duration::from_millis(50)), ..patient() });
+    let guest = Member::silent(running.location.path(), None);
+    socket::send(guest.socket.as_fd(), br#"{"do":"stay"}"#, &[]).unwrap();
+    harness::await_readable(guest.socket.as_fd());
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(running.location.path().exists(), "the process lives, though its connection does not");
+    drop(guest);
+    running.wait();
+    assert_eq!(running.events(), [Event::Idle]);
+}
