@@ -3,6 +3,7 @@
 
 #include "case.h"
 
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 
@@ -194,6 +195,38 @@ CASE(formatted_output_to_a_connection, WARM) {
     }
     TRY(recv(fd, in, 10, MSG_WAITALL));
     note_bytes("received", in, 9);
+    meet(side, 1);
+}
+
+// What `dprintf` and `vdprintf` become when a program is compiled with checks.
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+int __vdprintf_chk(int fd, int flag, const char *format, va_list arguments);
+
+static int print(int fd, int checked, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int printed = checked ? __vdprintf_chk(fd, 1, format, arguments)
+                          : vdprintf(fd, format, arguments);
+    va_end(arguments);
+    return printed;
+}
+
+CASE(formatted_output_of_every_length, WARM | V6) {
+    static char word[6000];
+    memset(word, 'w', sizeof word - 1);
+    if (side == CLIENT) {
+        TRY(dprintf(fd, "%d %s %g %d %d %d %d %c|", 1, "two", 3.25, 4, 5, 6, 7, '8'));
+        TRY(__dprintf_chk(fd, 1, "%s %g %g %d|", "one", 2.5, 3.5, 4));
+        TRY(print(fd, 0, "%s %d|", word, 9));
+        TRY(print(fd, 1, "%s %d|", word, 10));
+        TRY(dprintf(fd, "%s", ""));
+        TRY(shutdown(fd, SHUT_WR));
+        meet(side, 1);
+        return;
+    }
+    ssize_t got = recv(fd, in, sizeof in, MSG_WAITALL);
+    note_bytes("received", in, got);
+    note("%.60s", in);
     meet(side, 1);
 }
 

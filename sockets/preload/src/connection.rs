@@ -116,6 +116,8 @@ pub struct Connection {
     pub sleepers: AtomicU32,
     /// How many have announced that they sleep until something comes.
     pub announced: AtomicU32,
+    /// `SO_RCVLOWAT`, if the application has set it since the stream left the kernel.
+    pub low_water: AtomicU32,
     /// The error that the kernel had for it, until the application has it.
     pub error: AtomicI32,
     /// Operations through the kernel, and with how many it will be claimed.
@@ -155,6 +157,7 @@ impl Connection {
         {
             word.store(0, Ordering::Relaxed);
         }
+        self.low_water.store(0, Ordering::Relaxed);
         for word in [&self.kernel_sends, &self.kernel_receives, &self.announced] {
             word.store(0, Ordering::Relaxed);
         }

@@ -12,5 +12,6 @@ pub mod descriptors;
 pub mod events;
 pub mod own;
 pub mod sockets;
+pub mod streams;
 
 pub use events::{as_time, until};

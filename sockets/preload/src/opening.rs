@@ -51,6 +51,10 @@ pub fn note_same(old: i32, new: i32) {
     if let Some(What::Stream(number)) = what {
         let Some(stream) = connections::get(number) else { return };
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        if new <= libc::STDERR_FILENO && !stream.shared.is(phase::ATTACHED) {
+            // The C library has streams on those, which go past this one.
+            stream.shared.mark(phase::NEVER);
+        }
         table::set(new, What::Stream(number));
     }
 }

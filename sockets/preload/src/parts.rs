@@ -30,6 +30,11 @@ impl<'a> Parts<'a> {
         Self { parts: slice::from_ref(part) }
     }
 
+    /// Whether there is one part only.
+    pub fn is_one(&self) -> bool {
+        self.parts.len() == 1
+    }
+
     /// All bytes; `None`: more than can be asked for.
     pub fn bytes(&self) -> Option<usize> {
         let sum = self.parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.iov_len));

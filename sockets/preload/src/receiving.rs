@@ -28,6 +28,9 @@ enum Attempt {
     Nested,
 }
 
+/// Bytes that are looked at together for several parts.
+const PEEKED_BYTES: usize = 1 << 20;
+
 impl Stream {
     /// Receives. `kernel` does it through the kernel, and gives what the C library's function does.
     #[inline]
@@ -163,6 +166,9 @@ impl Stream {
             return errno::fail(libc::EFAULT);
         }
         let peeks = flags & libc::MSG_PEEK != 0;
+        if peeks && !parts.is_one() {
+            return self.peek_scattered(descriptor, slot, parts, flags);
+        }
         let blocks =
             flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
         let all = flags & libc::MSG_WAITALL != 0 && !peeks;
@@ -251,8 +257,27 @@ impl Stream {
         if received > 0 { Attempt::Received(received) } else { last }
     }
 
+    /// Looks at what there is, in one piece, and fills parts with it.
+    fn peek_scattered(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, flags: i32) -> isize {
+        let bytes = parts.bytes().unwrap_or(0).min(PEEKED_BYTES);
+        let Ok(memory) = raw::map(bytes, false, None) else { return errno::fail(libc::ENOMEM) };
+        let part = libc::iovec { iov_base: memory.cast(), iov_len: bytes };
+        let peeked = self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0);
+        let (there, mut done) = (usize::try_from(peeked).unwrap_or(0), 0);
+        // SAFETY: memory that the application gave to be filled, and as much as was peeked.
+        unsafe {
+            parts.each(0, |at, room, _| {
+                let count = room.min(there - done);
+                core::ptr::copy_nonoverlapping(memory.add(done), at, count);
+                done += count;
+                count
+            });
+        }
+        raw::unmap(memory.cast(), bytes);
+        peeked
+    }
+
     fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
-        // More parts than one are filled from the first one's bytes only.
         let shared = self.shared;
         let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
         let peeked =

@@ -209,6 +209,12 @@ impl Stream {
     pub fn is_readable(&self, slot: &Slot) -> bool {
         let header = slot.next_header(self);
         if header != 0 {
+            let low_water = self.shared.low_water.load(Ordering::Relaxed);
+            if low_water > 1 {
+                let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+                let bytes = self.readable_bytes(descriptor).unwrap_or(i32::MAX);
+                return bytes.unsigned_abs() >= low_water || self.has_read_end(slot);
+            }
             return Slot::is_data(header) || self.follow(slot);
         }
         self.has_read_end(slot)

@@ -394,5 +394,9 @@ pub unsafe extern "C-unwind" fn splice(
     if stream(from).is_none() && stream(to).is_none() {
         return kernel();
     }
+    if !from_offset.is_null() || !to_offset.is_null() {
+        // There is a pipe, and none of both has a place: the kernel refuses.
+        return kernel();
+    }
     crate::files::splice(from, to, count, flags, kernel)
 }

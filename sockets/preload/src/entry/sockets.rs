@@ -112,6 +112,19 @@ pub unsafe extern "C-unwind" fn setsockopt(
             stream.shared.no_delay.store(wanted, Ordering::Relaxed);
             return 0;
         }
+        if level == libc::SOL_SOCKET && name == libc::SO_RCVLOWAT && has_value {
+            // SAFETY: see above.
+            let wanted = unsafe { value.cast::<c_int>().read_unaligned() };
+            if stream.shared.is(phase::ATTACHED) {
+                // The kernel would let doorbells lie below it.
+                let wanted = if wanted < 0 { i32::MAX } else { wanted.max(1) };
+                stream.shared.low_water.store(wanted.unsigned_abs(), Ordering::Relaxed);
+                return 0;
+            }
+            if wanted > 1 {
+                stream.shared.mark(phase::NEVER);
+            }
+        }
     }
     next!(setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
         length: libc::socklen_t) -> c_int)
@@ -136,6 +149,10 @@ pub unsafe extern "C-unwind" fn getsockopt(
         let known = match (level, name) {
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
                 Some(c_int::from(stream.shared.no_delay.load(Ordering::Relaxed)))
+            }
+            (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => {
+                let low_water = stream.shared.low_water.load(Ordering::Relaxed);
+                (low_water > 0).then_some(low_water.cast_signed())
             }
             (libc::SOL_SOCKET, libc::SO_ERROR) => stream.error_besides(bytes),
             _ => None,

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Streams of the C library on sockets. Those write and read past this library, by functions of
+//! their own: a socket that has one stays in the kernel, or if it has left that, its stream is made
+//! of our functions.
+
+use crate::connection::phase;
+use crate::next::next;
+use crate::opening::stream;
+use crate::raw;
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_int, c_void};
+
+/// What a stream is made of.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Functions {
+    read: unsafe extern "C-unwind" fn(*mut c_void, *mut c_char, usize) -> isize,
+    write: unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize) -> isize,
+    seek: *const c_void,
+    close: unsafe extern "C-unwind" fn(*mut c_void) -> c_int,
+}
+
+const FUNCTIONS: Functions = Functions {
+    read: read_stream,
+    write: write_stream,
+    seek: core::ptr::null(),
+    close: close_stream,
+};
+
+unsafe extern "C-unwind" fn read_stream(fd: *mut c_void, into: *mut c_char, bytes: usize) -> isize {
+    // SAFETY: the stream's buffer.
+    unsafe { super::data::read(fd.addr() as c_int, into.cast(), bytes) }
+}
+
+unsafe extern "C-unwind" fn write_stream(
+    fd: *mut c_void,
+    from: *const c_char,
+    bytes: usize,
+) -> isize {
+    // SAFETY: the stream's buffer. A stream takes 0 for a failure.
+    unsafe { write_all(fd.addr() as c_int, from.cast(), bytes).max(0) }
+}
+
+unsafe extern "C-unwind" fn close_stream(fd: *mut c_void) -> c_int {
+    // SAFETY: closes a descriptor.
+    unsafe { super::descriptors::close(fd.addr() as c_int) }
+}
+
+/// Writes all; gives how much it was, or -1 if it was nothing.
+unsafe fn write_all(fd: c_int, from: *const u8, bytes: usize) -> isize {
+    let mut done = 0;
+    while done < bytes {
+        // SAFETY: callers give as many bytes.
+        let written = unsafe { super::data::write(fd, from.add(done).cast(), bytes - done) };
+        if written <= 0 {
+            return if done > 0 { done as isize } else { -1 };
+        }
+        done += written as usize;
+    }
+    done as isize
+}
+
+/// `fdopen(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
+    let has_left = stream(fd).is_some_and(|stream| {
+        stream.go_on(fd);
+        if !stream.shared.is(phase::ATTACHED) {
+            stream.shared.mark(phase::NEVER);
+        }
+        stream.shared.is(phase::ATTACHED)
+    });
+    if !has_left {
+        return next!(fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE);
+    }
+    let (cookie, functions) = (core::ptr::without_provenance_mut::<c_void>(fd as usize), FUNCTIONS);
+    next!(fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions)
+        -> *mut libc::FILE)
+}
+
+/// A list of arguments, as functions that take one are given it.
+type Arguments = *mut [u64; 3];
+
+/// Bytes of formatted output for which no memory is mapped.
+const SHORT: usize = 2048;
+
+/// `vdprintf(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn vdprintf(
+    fd: c_int,
+    format: *const c_char,
+    arguments: Arguments,
+) -> c_int {
+    if stream(fd).is_none() {
+        return next!(vdprintf(fd: c_int, format: *const c_char, arguments: Arguments) -> c_int);
+    }
+    // SAFETY: as of the function that this stands for; what is used up is a copy.
+    let mut again = unsafe { *arguments };
+    let mut short = [0_u8; SHORT];
+    let print = |at: *mut u8, room: usize, arguments: Arguments| {
+        next!(vsnprintf(at: *mut u8, room: usize, format: *const c_char, arguments: Arguments)
+            -> c_int)
+    };
+    let length = print(short.as_mut_ptr(), SHORT, arguments);
+    let Ok(bytes) = usize::try_from(length) else { return length };
+    if bytes < SHORT {
+        // SAFETY: so many were printed.
+        return unsafe { write_all(fd, short.as_ptr(), bytes) as c_int };
+    }
+    let Ok(long) = raw::map(bytes + 1, false, None) else {
+        return crate::errno::fail(libc::ENOMEM) as c_int;
+    };
+    print(long.cast(), bytes + 1, &raw mut again);
+    // SAFETY: see above.
+    let written = unsafe { write_all(fd, long.cast(), bytes) };
+    raw::unmap(long.cast(), bytes + 1);
+    written as c_int
+}
+
+/// `__vdprintf_chk`: `vdprintf` that looks at the format.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn __vdprintf_chk(
+    fd: c_int,
+    flag: c_int,
+    format: *const c_char,
+    arguments: Arguments,
+) -> c_int {
+    if stream(fd).is_none() {
+        return next!(__vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char,
+            arguments: Arguments) -> c_int);
+    }
+    // SAFETY: as of the function that this stands for.
+    unsafe { vdprintf(fd, format, arguments) }
+}
+
+// Functions that take any number of arguments: their registers become a list of arguments, as the
+// System V ABI has it, and go to the function that takes one.
+macro_rules! variadic {
+    ($(#[$about:meta])* $name:ident, $list:literal, $named:literal, $to:ident) => {
+        $(#[$about])*
+        #[cfg(target_arch = "x86_64")]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C-unwind" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 216",
+                ".cfi_adjust_cfa_offset 216",
+                "mov [rsp + 32], rdi",
+                "mov [rsp + 40], rsi",
+                "mov [rsp + 48], rdx",
+                "mov [rsp + 56], rcx",
+                "mov [rsp + 64], r8",
+                "mov [rsp + 72], r9",
+                "test al, al",
+                "je 2f",
+                "movaps [rsp + 80], xmm0",
+                "movaps [rsp + 96], xmm1",
+                "movaps [rsp + 112], xmm2",
+                "movaps [rsp + 128], xmm3",
+                "movaps [rsp + 144], xmm4",
+                "movaps [rsp + 160], xmm5",
+                "movaps [rsp + 176], xmm6",
+                "movaps [rsp + 192], xmm7",
+                "2:",
+                concat!("mov dword ptr [rsp], ", $named),
+                "mov dword ptr [rsp + 4], 48",
+                "lea rax, [rsp + 224]",
+                "mov [rsp + 8], rax",
+                "lea rax, [rsp + 32]",
+                "mov [rsp + 16], rax",
+                concat!("mov ", $list, ", rsp"),
+                "call {to}",
+                "add rsp, 216",
+                ".cfi_adjust_cfa_offset -216",
+                "ret",
+                ".cfi_endproc",
+                to = sym $to,
+            )
+        }
+    };
+}
+
+variadic!(
+    /// `dprintf(3)`.
+    dprintf, "rdx", "16", vdprintf
+);
+variadic!(
+    /// `__dprintf_chk`: `dprintf` that looks at the format.
+    __dprintf_chk, "rcx", "24", __vdprintf_chk
+);
