@@ -102,6 +102,13 @@ pub fn add() -> Option<Stream> {
     }
 }
 
+/// The place of that number is free again: the next one takes it, while it is in the cache.
+pub fn is_free(number: u32) {
+    if number / PER_ARENA + 1 == COUNT.load(Ordering::Relaxed) {
+        NEXT.store(number % PER_ARENA, Ordering::Relaxed);
+    }
+}
+
 /// Makes another arena, if there are still so many. False: no memory.
 #[cold]
 fn grow(count: u32) -> bool {

@@ -22,9 +22,12 @@ pub fn stream(descriptor: i32) -> Option<Stream> {
 }
 
 /// Notes a new stream socket, as `socket` and `accept` give it.
+///
+/// Who makes one as the guest of its parent, below `vfork`, leaves a mark there that means nothing:
+/// the number is not open, and whoever opens it says anew what it is.
 #[cold]
 pub fn note(descriptor: i32, nonblocking: bool) {
-    if descriptor < 0 || !process::begin() || process::is_guest() {
+    if descriptor < 0 || !process::begin() {
         return;
     }
     // The number was used before, and closed behind our back.
@@ -91,7 +94,9 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
             } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
                 stream.local.descriptor.store(another(number), Ordering::Relaxed);
             }
-            stream.shared.references.fetch_sub(1, Ordering::AcqRel);
+            if stream.shared.references.fetch_sub(1, Ordering::AcqRel) == 1 {
+                connections::is_free(number);
+            }
         }
     }
 }
