@@ -142,6 +142,19 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(piece.min(credits.saturating_sub(kept)).saturating_sub(HEADER_BYTES))
     }
 
+    /// The bytes that entries may take now with their headers, in several pieces; asks for news of
+    /// credits only if that is less than `wanted`.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol.
+    #[inline]
+    pub fn free(&mut self, wanted: usize) -> Result<usize, Fault> {
+        if self.credits() < wanted {
+            self.take_credits()?;
+        }
+        Ok(self.credits())
+    }
+
     /// Puts an entry behind the last one, in one piece, without making it seen: what is staged is
     /// seen at once, when it is [published](Self::publish).
     ///

@@ -47,8 +47,6 @@ pub struct Half<T> {
     pub area: AtomicU32,
     /// Sending: whether the ring was full. Unused otherwise.
     pub was_full: AtomicBool,
-    /// Sending: whether it was full since it moved to a larger area.
-    pub is_small: AtomicBool,
     /// Sending: how often it was full.
     pub fulls: AtomicU32,
     /// Receiving: where in the slot the next header will be.
@@ -208,7 +206,6 @@ impl<T: Copy + Default> Half<T> {
         }
         self.area.store(0, Ordering::Relaxed);
         self.was_full.store(false, Ordering::Relaxed);
-        self.is_small.store(false, Ordering::Relaxed);
         self.fulls.store(0, Ordering::Relaxed);
         self.next_header.store(0, Ordering::Relaxed);
     }

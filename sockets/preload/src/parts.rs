@@ -25,6 +25,11 @@ impl<'a> Parts<'a> {
         Some(Self { parts: unsafe { slice::from_raw_parts(parts, count) } })
     }
 
+    /// Nothing.
+    pub fn none() -> Self {
+        Self { parts: &[] }
+    }
+
     /// The only part.
     pub fn one(part: &'a libc::iovec) -> Self {
         Self { parts: slice::from_ref(part) }

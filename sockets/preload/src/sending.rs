@@ -24,6 +24,11 @@ enum Attempt {
     Nested,
 }
 
+/// What of a ring is kept free for headers, and for saying that it goes on elsewhere.
+pub const KEPT: usize = 128;
+/// The longest message that is sent as a whole or not at all.
+pub const WHOLE: usize = 4096;
+
 impl Stream {
     /// Sends. `kernel` does it through the kernel, and gives what the C library's function does.
     #[inline]
@@ -164,8 +169,23 @@ impl Stream {
         skipped: usize,
     ) -> (usize, bool, bool) {
         let send = &self.shared.send;
-        let mut wake = send.is_small.load(Ordering::Relaxed) && slot.grow(self, sender);
-        let (mut faulty, mut is_full) = (false, false);
+        let left = parts.bytes().unwrap_or(0).saturating_sub(skipped);
+        let wanted = left.saturating_add(KEPT);
+        let (mut wake, mut faulty, mut is_full) = (false, false, false);
+        let fits = loop {
+            match sender.ring().free(wanted) {
+                Ok(free) if free >= wanted => break true,
+                Ok(_) => {}
+                Err(_) => faulty = true,
+            }
+            match slot.grow(self, sender) {
+                Some(also) => wake |= also,
+                None => break false,
+            }
+        };
+        // What is short is not cut, so that several may send without coming between each other.
+        is_full |= !fits && skipped == 0 && left <= WHOLE;
+        let parts = if is_full { Parts::none() } else { parts };
         // SAFETY: memory that the application gave to be sent.
         let sent = unsafe {
             parts.each(skipped, |at, bytes, is_last| {
@@ -187,7 +207,6 @@ impl Stream {
         wake |= sender.ring().publish();
         if is_full {
             send.was_full.store(true, Ordering::Relaxed);
-            send.is_small.store(true, Ordering::Relaxed);
             send.fulls.fetch_add(1, Ordering::Relaxed);
         }
         (sent, wake, faulty)
@@ -205,13 +224,14 @@ impl Stream {
             return None;
         }
         let slot = self.slot()?;
-        if slot.peer_said() & flag::CLOSED != 0 || shared.send.is_small.load(Ordering::Relaxed) {
+        if slot.peer_said() & flag::CLOSED != 0 {
             return None;
         }
         let mut half = shared.send.take(shared.is_alone())?;
         let done = self.with_sender(&slot, &mut half, |sender| {
-            let has_room = sender.ring().room(bytes.len()).is_ok_and(|room| room >= bytes.len());
-            if has_room { sender.write(bytes).ok() } else { None }
+            let wanted = bytes.len() + KEPT;
+            let fits = sender.ring().free(wanted).is_ok_and(|free| free >= wanted);
+            if fits { sender.write(bytes).ok() } else { None }
         });
         drop(half);
         let done = done??;

@@ -3,6 +3,7 @@
 
 use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
+use crate::sending;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
@@ -84,22 +85,20 @@ impl Slot {
         }
     }
 
-    /// Moves the sending end to the next area, if there is one and credit for saying so. True: the
-    /// receiver has to be woken.
-    pub fn grow(&self, stream: &Stream, sender: &mut Out) -> bool {
+    /// Moves the sending end to the next area, and gives whether the receiver has to be woken.
+    /// `None`: there is none, or no credit for saying so.
+    pub fn grow(&self, stream: &Stream, sender: &mut Out) -> Option<bool> {
         let send = &stream.shared.send;
         let area = send.area.load(Ordering::Relaxed) + 1;
-        let Some(at) = Ring::to(self.side.other()).area(area) else { return false };
-        let memory = self.at(at);
+        let memory = self.at(Ring::to(self.side.other()).area(area)?);
         // SAFETY: as large as that; an area is used once, and zero when the slot was handed out.
         let moved = unsafe { sender.ring().move_to(memory, Ring::capacity(area), u64::from(area)) };
         match moved {
             Ok(wake) => {
                 send.area.store(area, Ordering::Relaxed);
-                send.is_small.store(false, Ordering::Relaxed);
-                wake
+                Some(wake)
             }
-            Err(Full::NoCredit | Full::TooLong | Full::Fault(_)) => false,
+            Err(Full::NoCredit | Full::TooLong | Full::Fault(_)) => None,
         }
     }
 
@@ -262,11 +261,12 @@ impl Stream {
             return true;
         }
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
-        let room = self.with_sender(slot, &mut half, |sender| sender.ring().room(1));
-        let is_writable = matches!(room, Some(Ok(1..)));
+        let wanted = sending::WHOLE + sending::KEPT;
+        let free = self.with_sender(slot, &mut half, |sender| sender.ring().free(wanted));
+        let is_writable = matches!(free, Some(Ok(free)) if free >= wanted);
         if is_writable {
             self.shared.send.was_full.store(false, Ordering::Relaxed);
         }
-        is_writable || room.is_none()
+        is_writable || free.is_none()
     }
 }
