@@ -13,6 +13,8 @@ mod registration;
 mod set;
 mod wait;
 
-pub use control::{control, forget_set, forget_stream, has_attached, has_switched, register_set};
+pub use control::{
+    control, forget_set, forget_stream, has_attached, has_switched, look_again, register_set,
+};
 pub use registration::events_of;
 pub use wait::{Deadline, Until, wait};

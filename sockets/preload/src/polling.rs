@@ -3,7 +3,7 @@
 
 use crate::connection::phase;
 use crate::connections::{self, Stream};
-use crate::epoll::{Deadline, Until, events_of};
+use crate::epoll::{Deadline, Until, events_of, look_again};
 use crate::sleep::pass_barrier;
 use crate::slot::Slot;
 use crate::table::{self, What};
@@ -237,6 +237,7 @@ fn after_sleep(asked: &[libc::pollfd], all: &[libc::pollfd]) {
         let Some((stream, _)) = switched(one.fd).filter(|_| place.revents != 0) else { continue };
         stream.look_at_underlay(one.fd, 1);
         stream.kernel_reported(u32::from(place.revents.cast_unsigned()));
+        look_again(&stream, libc::EPOLLIN | libc::EPOLLOUT);
     }
 }
 

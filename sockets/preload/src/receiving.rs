@@ -280,19 +280,31 @@ impl Stream {
     fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
         let shared = self.shared;
         let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
-        let peeked =
-            self.with_receiver(slot, &mut half, |receiver| self.peek_first(slot, receiver, parts));
+        let (mut last, mut wake) = (Attempt::Nothing, false);
+        let peeked = self.with_receiver(slot, &mut half, |receiver| {
+            self.peek_first(slot, receiver, parts, (&mut last, &mut wake))
+        });
+        drop(half);
+        if wake {
+            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
+        }
         match peeked {
-            Some((1.., _)) => Attempt::Received(peeked.map_or(0, |(count, _)| count)),
-            Some((_, last)) => last,
+            Some(0) => last,
+            Some(count) => Attempt::Received(count),
             None => Attempt::Broken,
         }
     }
 
-    fn peek_first(&self, slot: &Slot, receiver: &mut In, parts: Parts<'_>) -> (usize, Attempt) {
-        let (mut is_first, mut last) = (true, Attempt::Nothing);
+    fn peek_first(
+        &self,
+        slot: &Slot,
+        receiver: &mut In,
+        parts: Parts<'_>,
+        (last, wake): (&mut Attempt, &mut bool),
+    ) -> usize {
+        let mut is_first = true;
         // SAFETY: memory that the application gave to be filled.
-        let peeked = unsafe {
+        unsafe {
             parts.each(0, |at, bytes, _| {
                 if !core::mem::take(&mut is_first) {
                     return 0;
@@ -301,21 +313,21 @@ impl Stream {
                 loop {
                     match receiver.peek(into) {
                         Ok(Read::Bytes(count)) => return count,
-                        Ok(Read::Nothing) => last = Attempt::Nothing,
-                        Ok(Read::End) => last = Attempt::End,
+                        Ok(Read::Nothing) => *last = Attempt::Nothing,
+                        Ok(Read::End) => *last = Attempt::End,
                         Ok(Read::Moved { name, entry }) => {
-                            if slot.follow(self, receiver, name, &entry).is_some() {
+                            if let Some(also) = slot.follow(self, receiver, name, &entry) {
+                                *wake |= also;
                                 continue;
                             }
-                            last = Attempt::Broken;
+                            *last = Attempt::Broken;
                         }
-                        Err(_) => last = Attempt::Broken,
+                        Err(_) => *last = Attempt::Broken,
                     }
                     return 0;
                 }
             })
-        };
-        (peeked, last)
+        }
     }
 
     /// Fills parts as far as there is something; gives how much, whether to wake, and what there

@@ -6,7 +6,7 @@ use crate::connections::Stream;
 use crate::parts::Parts;
 use crate::slot::{Out, Slot};
 use crate::waiting::Wait;
-use crate::{errno, raw, sleep};
+use crate::{epoll, errno, raw, sleep};
 use core::slice;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::{flag, word};
@@ -124,6 +124,7 @@ impl Stream {
                 if self.waits_in_kernel() && self.prepare_kernel_wait(descriptor, slot, true) {
                     continue;
                 }
+                epoll::look_again(self, libc::EPOLLOUT);
                 return if sent > 0 { sent as isize } else { errno::fail(libc::EAGAIN) };
             }
             if !wait.step(|| slot.shares_core()) {

@@ -10,7 +10,7 @@ use crate::connection::phase;
 use crate::connections::Stream;
 use crate::next::next;
 use crate::slot::Slot;
-use crate::{errno, process, raw};
+use crate::{epoll, errno, process, raw};
 use core::sync::atomic::{AtomicU32, Ordering};
 use freeport_sockets_proto::slab::word;
 
@@ -182,6 +182,8 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<(), i32> {
     if seen >= 0 {
         stream.kernel_said(Ok(seen as usize));
         stream.take_doorbells(descriptor, seen as usize, 1);
+        // It may have rung for a set as well, which is not told any more.
+        epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
         return Ok(());
     }
     let error = errno::get();
@@ -205,6 +207,7 @@ fn for_some_time(stream: &Stream, descriptor: i32, milliseconds: i32) -> Result<
         0 => Err(libc::EAGAIN),
         1.. => {
             stream.look_at_underlay(descriptor, 1);
+            epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
             Ok(())
         }
         _ => Err(error),

@@ -162,6 +162,23 @@ fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream)
     }
 }
 
+/// A socket that is parked may wait for something else than it did when it was: sets that want one
+/// of these events look at it again before they sleep.
+#[cold]
+pub fn look_again(stream: &Stream, events: i32) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if known.events & events as u32 != 0 && !known.is(state::DELETED) {
+                wake_up(set_of, number, known, stream);
+            }
+        });
+    });
+}
+
 fn insert(
     set: u32,
     set_of: &Set,

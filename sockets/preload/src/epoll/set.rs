@@ -28,6 +28,8 @@ pub struct Set {
     /// The numbers of the registrations that are active.
     active: AtomicPtr<u32>,
     active_count: AtomicU32,
+    /// How many have become active until now.
+    pub activations: AtomicU32,
     /// Counts looks: nothing is reported twice by one call.
     pub round: AtomicU32,
     /// Where the next look begins, for fairness.
@@ -45,6 +47,7 @@ static TABLE: [Set; SETS] = [const {
         waiters: AtomicU32::new(0),
         active: AtomicPtr::new(core::ptr::null_mut()),
         active_count: AtomicU32::new(0),
+        activations: AtomicU32::new(0),
         round: AtomicU32::new(0),
         turn: AtomicU32::new(0),
         asked: AtomicU64::new(0),
@@ -119,6 +122,7 @@ impl Set {
         // SAFETY: inside the list; the lock is held.
         unsafe { *self.active.load(Ordering::Relaxed).add(count) = number };
         self.active_count.store(count as u32 + 1, Ordering::Relaxed);
+        self.activations.fetch_add(1, Ordering::Relaxed);
         registration.state |= state::ACTIVE;
         true
     }

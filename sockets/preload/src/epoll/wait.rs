@@ -219,8 +219,10 @@ fn sleep(
 ) -> Slept {
     let waiter = Waiter::new(set);
     if set.active_count() > 0 {
+        let mut activations = 0;
         if let Some(_held) = set.lock.take(true) {
             for_each_active(set, set::park);
+            activations = set.activations.load(Ordering::Relaxed);
         }
         pass_barrier();
         let found = look(set, number, room);
@@ -230,6 +232,10 @@ fn sleep(
             return Slept::Found(found);
         }
         if let Some(_held) = set.lock.take(true) {
+            if set.activations.load(Ordering::Relaxed) != activations {
+                // Another thread has made some active, which were not parked before the barrier.
+                return Slept::Nothing;
+            }
             // SAFETY: the lock is held.
             while let Some((_, known)) = unsafe { set.active(0) } {
                 set.deactivate(0, known);
