@@ -47,7 +47,7 @@ fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
     let sendfile = if *has_sendfile { "on" } else { "off" };
     let at = folder.display();
     let text = format!(
-        "daemon off; worker_processes {workers}; pid {at}/pid; error_log {at}/errors warn;
+        "daemon off; worker_processes {workers}; pid {at}/pid; error_log {at}/errors error;
          worker_shutdown_timeout 60s;
          events {{ worker_connections 512; }}
          http {{
@@ -106,6 +106,35 @@ fn files_come_as_they_are_from_one_worker_and_from_four() {
         node.assert_moved(before.connections + 3 * 20, before.bytes + (100 << 20));
         site.quit(&node, "nginx");
     }
+}
+
+#[test]
+fn bodies_reach_what_is_behind_a_proxy() {
+    let (node, _monitor) = Node::new();
+    let behind = begin(&node, "behind", &Settings { workers: 2, ..PLAIN });
+    let (echo_port, to_files) = (free_port(), behind.port);
+    let echo = node.role(Mode::Accelerated, "http echo", &echo_port.to_string());
+    let blocks = format!(
+        "upstream files {{ server 127.0.0.1:{to_files}; keepalive 8; }}
+         upstream echo {{ server 127.0.0.1:{echo_port}; keepalive 8; }}
+         proxy_http_version 1.1; proxy_set_header Connection '';"
+    );
+    let locations = "location /files/ { proxy_pass http://files/; }
+         location /echo { proxy_pass http://echo; }
+         location /put/ { root PUT; dav_methods PUT DELETE; create_full_put_path on; }";
+    let locations = locations.replace("PUT;", &format!("{}/before;", node.path().display()));
+    let settings = Settings { blocks: &blocks, locations: &locations, ..PLAIN };
+    let site = begin(&node, "before", &settings);
+    for what in ["files/", "echo", "put/"] {
+        let argument = format!("{} {what}", site.port);
+        node.role(Mode::Accelerated, "http client", &argument).finish();
+    }
+    // Between the client and the proxy, and between that and both that are behind it.
+    node.assert_moved(5, 60 << 20);
+    load_with_wrk(&node, site.port, "files/4096");
+    site.quit(&node, "before");
+    behind.quit(&node, "behind");
+    drop(echo);
 }
 
 #[test]
