@@ -97,12 +97,15 @@ impl Control {
         self.ask(&json!({"do": "remove rule", "place": place}))
     }
 
-    /// Wants the monitor to stay for as long as this process lives, whatever becomes of it.
+    /// Wants the monitor to stay for as long as this process lives, whatever becomes of it. Does
+    /// not wait for the answer.
     ///
     /// # Errors
-    /// No monitor answers.
-    pub fn stay(&self) -> Result<Value, Error> {
-        self.ask(&json!({"do": "stay"}))
+    /// No monitor listens.
+    pub fn stay(&self) -> Result<(), Error> {
+        let connection = self.location.connect()?;
+        let sent = socket::send(connection.as_fd(), STAY.as_bytes(), &[]);
+        sent.map_err(|source| Error::System { what: "asking the monitor", source })
     }
 
     fn ask(&self, question: &Value) -> Result<Value, Error> {

@@ -4,6 +4,7 @@
 //!
 //! It runs with the rights of who asks, so that it tells nobody what is not theirs to know.
 
+mod moved;
 mod program;
 mod table;
 
@@ -33,7 +34,10 @@ pub fn why(control: &Control, pid: i32, number: i32) -> Value {
             }
             known
         }
-        Ok(_) => from_outside(pid, inode),
+        Ok(known) => match from_outside(pid, inode) {
+            found if found["reason"] == "Young" => unclaimed(pid, number, known["member"] == true),
+            found => found,
+        },
         Err(error) => match from_outside(pid, inode) {
             found if found["reason"] == "Young" => {
                 kernel(Some(Reason::NoMonitor), error.to_string())
@@ -96,6 +100,12 @@ fn from_outside(pid: i32, inode: u64) -> Value {
     if let Err(why) = program::preloaded(pid) {
         return kernel(None, format!("process {pid} {}", why.text()));
     }
+    let owners = program::owners(inode);
+    if owners.len() > 1 {
+        let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
+        let text = format!("several processes have it: {}", owners.join(", "));
+        return kernel(Some(Reason::Shared), text);
+    }
     if let Some(text) = peer_plain(pid, inode) {
         let elsewhere = table::peer(pid, inode).is_none();
         let reason = if elsewhere { Reason::PeerElsewhere } else { Reason::PeerPlain };
@@ -105,7 +115,27 @@ fn from_outside(pid: i32, inode: u64) -> Value {
         let text = format!("process {pid} uses the monitor at {}", other.display());
         return kernel(Some(Reason::NoMonitor), text);
     }
-    kernel(Some(Reason::Young), "it has done fewer than 8 operations and moved less than 32 KiB")
+    of(Reason::Young)
+}
+
+/// Why a process has not claimed a socket, if nothing is against it that can be seen.
+fn unclaimed(pid: i32, number: i32, is_member: bool) -> Value {
+    if !moved::is_much(pid, number).unwrap_or(false) {
+        return kernel(
+            Some(Reason::Young),
+            "it has done fewer than 8 operations and moved less than 32 KiB",
+        );
+    }
+    if is_member {
+        let text = "the library keeps it in the kernel: bytes went past the library, urgent data \
+                    was used, or several processes had it";
+        return kernel(Some(Reason::PastLibrary), text);
+    }
+    let text = format!(
+        "process {pid} has claimed nothing: it cannot reach the monitor, or the library keeps its \
+         sockets in the kernel, because bytes went past it"
+    );
+    kernel(Some(Reason::NoMonitor), text)
 }
 
 /// What is wrong with the other end's process, if that can be seen.
@@ -115,7 +145,7 @@ fn peer_plain(pid: i32, inode: u64) -> Option<String> {
             "the peer is on another machine, or in another namespace of the network".to_owned(),
         );
     };
-    let owner = program::owner(peer)?;
+    let owner = program::owners(peer).first().copied()?;
     match program::preloaded(owner) {
         Ok(Preloaded) => None,
         Err(why) => Some(format!("the peer, process {owner}, {}", why.text())),

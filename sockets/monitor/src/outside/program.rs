@@ -55,16 +55,17 @@ pub fn preloaded(pid: i32) -> Result<Preloaded, Without> {
     Err(if is_privileged { Without::Privileged } else { Without::Plain })
 }
 
-/// The process that has a socket; the first that is found.
-pub fn owner(inode: u64) -> Option<i32> {
+/// The processes that have a socket, as far as they may be looked at.
+pub fn owners(inode: u64) -> Vec<i32> {
     let name = PathBuf::from(format!("socket:[{inode}]"));
-    let folders = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
-    let mut pids = folders.filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
-    pids.find(|pid| {
+    let folders = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let pids = folders.filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
+    let has_it = |pid: &i32| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
         let mut targets = descriptors.filter_map(|it| fs::read_link(it.ok()?.path()).ok());
         targets.any(|target| target == name)
-    })
+    };
+    pids.filter(has_it).collect()
 }
 
 /// The monitor that a process was told of, if it is not the one that is asked here.
@@ -127,9 +128,9 @@ mod tests {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let file = File::from(socket.as_fd().try_clone_to_owned().unwrap());
         let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
-        assert_eq!(owner(inode), Some(pid));
+        assert!(owners(inode).contains(&pid));
         drop((file, socket));
-        assert_eq!(owner(inode), None);
+        assert!(!owners(inode).contains(&pid));
     }
 
     #[test]

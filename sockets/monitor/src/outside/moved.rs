@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whether a connection of another process has been used so much that it would be claimed.
+
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// What is claimed.
+const BYTES: u64 = 32 << 10;
+/// Surely more than eight operations: some of them may share a packet, but few send several.
+const PACKETS: u32 = 64;
+
+/// Whether it has; `None` if it may not be looked at.
+pub fn is_much(pid: i32, number: i32) -> Option<bool> {
+    let process = opened(libc::SYS_pidfd_open, pid, 0)?;
+    let socket = opened(libc::SYS_pidfd_getfd, process.as_raw_fd(), number)?;
+    // SAFETY: all zero is a value of it, and there is room for the answer.
+    let about = unsafe {
+        let mut about: libc::tcp_info = zeroed();
+        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+        let value = (&raw mut about).cast();
+        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+        if libc::getsockopt(socket.as_raw_fd(), level, name, value, &mut length) != 0 {
+            return None;
+        }
+        about
+    };
+    let bytes = about.tcpi_bytes_acked.saturating_add(about.tcpi_bytes_received);
+    let packets = about.tcpi_data_segs_in.saturating_add(about.tcpi_data_segs_out);
+    Some(bytes >= BYTES || packets >= PACKETS)
+}
+
+/// A new descriptor from a call with two numbers and no flags.
+fn opened(call: libc::c_long, first: i32, second: i32) -> Option<OwnedFd> {
+    // SAFETY: numbers only; a descriptor that it gives is nobody else's.
+    unsafe {
+        let descriptor = i32::try_from(libc::syscall(call, first, second, 0)).ok()?;
+        (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn much_is_many_bytes_or_packets() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let pair = || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (client, listener.accept().unwrap().0)
+        };
+        let (mut client, mut server) = pair();
+        client.write_all(&[7; 1000]).unwrap();
+        server.read_exact(&mut [0; 1000]).unwrap();
+        let look = |end: &TcpStream| is_much(pid, end.as_raw_fd());
+        if look(&server).is_none() {
+            return eprintln!("descriptors of processes may not be looked at here");
+        }
+        assert_eq!([look(&client), look(&server)], [Some(false); 2]);
+        client.write_all(&[7; BYTES as usize]).unwrap();
+        server.read_exact(&mut [0; BYTES as usize]).unwrap();
+        assert_eq!(look(&server), Some(true));
+        let (mut client, mut server) = pair();
+        for _ in 0..PACKETS {
+            client.write_all(b"?").unwrap();
+            server.read_exact(&mut [0]).unwrap();
+            server.write_all(b"!").unwrap();
+            client.read_exact(&mut [0]).unwrap();
+        }
+        assert_eq!(look(&server), Some(true));
+        assert_eq!(is_much(pid, 987_654), None);
+    }
+}
