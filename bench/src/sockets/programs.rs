@@ -83,6 +83,23 @@ impl Program {
         family(self.id).into_iter().map(processor_time).sum()
     }
 
+    /// How it has ended by itself, if it has.
+    pub fn end(&self) -> Option<String> {
+        // SAFETY: a plain structure, for which zero is a value.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let id = libc::id_t::try_from(self.id).ok()?;
+        // SAFETY: writes to the place given; the child can be waited for again.
+        let found = unsafe { libc::waitid(libc::P_PID, id, &mut info, options) };
+        // SAFETY: filled for a child, or zero if it runs.
+        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        if found != 0 || pid == 0 {
+            return None;
+        }
+        let how = if info.si_code == libc::CLD_EXITED { "status" } else { "signal" };
+        Some(format!("{} has ended with {how} {status}: {}", self.name, last_lines(&self.said())))
+    }
+
     /// Whether it ends within a time.
     fn has_ended(&self, within: Duration) -> bool {
         let mut handle =
@@ -143,11 +160,12 @@ pub fn until(
 ) -> Result<()> {
     let deadline = Instant::now() + within;
     while !is_so()? {
-        let said = |program: &Program| last_lines(&program.said());
-        if program.has_ended(LOOKING) {
-            bail!("{} has ended: {}", program.name, said(program));
+        program.has_ended(LOOKING);
+        if let Some(end) = program.end() {
+            bail!(end);
         }
-        ensure!(Instant::now() < deadline, "{} does not begin: {}", program.name, said(program));
+        let said = || last_lines(&program.said());
+        ensure!(Instant::now() < deadline, "{} does not begin: {}", program.name, said());
     }
     Ok(())
 }
@@ -255,6 +273,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut program = shell("echo no luck", folder.path());
         let error = until(Duration::from_secs(600), || Ok(false), &mut program);
-        assert!(error.expect_err("it has ended").to_string().contains("no luck"));
+        let error = error.expect_err("it has ended").to_string();
+        assert!(error.contains("status 0") && error.contains("no luck"), "{error}");
+        let mut killed = shell("echo almost; kill -9 $$", folder.path());
+        let error = until(Duration::from_secs(600), || Ok(false), &mut killed);
+        let error = error.expect_err("it has ended").to_string();
+        assert!(error.contains("signal 9") && error.contains("almost"), "{error}");
     }
 }

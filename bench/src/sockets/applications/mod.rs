@@ -11,7 +11,7 @@ use super::launcher::{Launcher, Mode};
 use super::programs::{Program, is_installed, until};
 use crate::metrics::{Metric, MetricResult, Round, Series, cost, rate};
 use crate::report::Traffic;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
@@ -81,6 +81,8 @@ pub const OF_BYTES: [Metric; 3] = [
 
 /// How long a server may take to begin.
 const BEGINNING: Duration = Duration::from_secs(20);
+/// How often a server is begun that does not begin.
+const ATTEMPTS: usize = 3;
 /// How long who asks may take beyond the time that was asked for.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Requests a second at first, where a number of them has to be said.
@@ -184,7 +186,9 @@ impl Cell {
             with.launcher.modes().iter().map(start).collect::<Result<_>>()?;
         for _ in 0..with.rounds {
             for service in &mut services {
-                let round = service.round(self, with).context(service.mode.name())?;
+                let round = service.round(self, with);
+                let round = round.map_err(|error| service.blame(error));
+                let round = round.context(service.mode.name())?;
                 let series = result.series.iter_mut().find(|it| it.name == service.mode.name());
                 series.context("every mode has one")?.rounds.push(round);
             }
@@ -235,6 +239,17 @@ pub struct Site<'a> {
 
 impl Service {
     fn start(cell: &Cell, mode: Mode, with: &Measuring<'_>) -> Result<Self> {
+        let mut begun = Self::try_start(cell, mode, with);
+        for _ in 1..ATTEMPTS {
+            // Somebody may have taken the port before the server could.
+            if begun.is_err() {
+                begun = Self::try_start(cell, mode, with);
+            }
+        }
+        begun
+    }
+
+    fn try_start(cell: &Cell, mode: Mode, with: &Measuring<'_>) -> Result<Self> {
         let folder = with.folder.join(format!("{}-{}", cell.application.name(), mode.name()));
         std::fs::create_dir_all(&folder).context("a folder for a server")?;
         let site = Site { folder: &folder, port: free_port()? };
@@ -259,6 +274,14 @@ impl Service {
             service.rate = redis::first_rate(&service, cell, with)?;
         }
         Ok(service)
+    }
+
+    /// The error of who asked, or of the server if that has ended.
+    fn blame(&self, error: Error) -> Error {
+        match self.program.end() {
+            Some(end) => error.context(end),
+            None => error,
+        }
     }
 
     /// One round; gives a figure for each metric.

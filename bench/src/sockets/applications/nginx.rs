@@ -44,6 +44,8 @@ pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figur
         format!("-c{}", cell.connections),
         format!("-d{}s", with.seconds),
         "--latency".into(),
+        // On a slow machine an answer may take longer than wrk usually waits.
+        "--timeout=30s".into(),
         format!("http://127.0.0.1:{}/{PATH}", service.port),
     ];
     let (said, processor_time) = service.client(cell, with, PROGRAMS[1], &arguments)?;
