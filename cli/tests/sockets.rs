@@ -126,10 +126,38 @@ fn failures_have_the_statuses_of_shells() {
 #[test]
 fn a_command_runs_even_if_no_monitor_can() {
     let place = Place::new();
-    let mut command = place.command(&["exec", "sh", "-c", "exit 5"]);
+    let mut command = place.command(&["exec", "sh", "-c", "echo \"<$LD_PRELOAD>\"; exit 5"]);
     let output = command.env("FREEPORT_MONITOR", "/proc/none/monitor.sock").output().unwrap();
     assert_eq!(output.status.code(), Some(5));
     assert!(text(&output.stderr).contains("stay in the kernel"), "{output:?}");
+    assert_eq!(text(&output.stdout), "<>\n", "it is not preloaded");
+}
+
+/// Sockets are shown to a monitor of one's own or of root's only.
+#[test]
+fn a_command_is_told_of_no_stranger() {
+    // SAFETY: the call takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("not root: no processes of two users");
+    }
+    let place = Place::new();
+    fs::set_permissions(place.0.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .unwrap();
+    let folder = place.0.path().join("theirs");
+    let socket = folder.join("monitor.sock");
+    let mut command = place.command(&["node"]);
+    command.env("FREEPORT_MONITOR", &socket).stderr(Stdio::null());
+    std::os::unix::process::CommandExt::uid(&mut command, 65_534);
+    let Ok(mut stranger) = command.spawn() else {
+        return eprintln!("another user cannot reach the command here");
+    };
+    eventually("it listens", || socket.exists());
+    let mut command = place.command(&["exec", "sh", "-c", "echo \"<$LD_PRELOAD>\""]);
+    let output = command.env("FREEPORT_MONITOR", &socket).output().unwrap();
+    end(stranger.id() as i32);
+    stranger.wait().unwrap();
+    assert_eq!(text(&output.stdout), "<>\n");
+    assert!(text(&output.stderr).contains("neither you nor root"), "{output:?}");
 }
 
 #[test]

@@ -56,12 +56,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     let library = preload::library()?;
     let location = Location::of_environment();
-    if let Err(error) = ensure_monitor(&location) {
-        // A command is worth more than its speed.
+    let begun = ensure_monitor(&location);
+    if let Err(error) = &begun {
+        // A command is worth more than its speed. It is told of no monitor: who listens there may
+        // be somebody to whom sockets should not be shown.
         eprintln!("freeport exec: {error:#}; sockets stay in the kernel");
     }
     // A shell may begin programs later. If that is refused, only then something is lost.
-    let _ = Control::at(location.clone()).stay();
+    let _ = begun.is_ok().then(|| Control::at(location.clone()).stay());
     let words = arguments.command.iter().map(|word| CString::new(word.clone().into_vec()));
     let words = words.collect::<Result<Vec<_>, _>>().context("an argument with a zero byte")?;
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
@@ -70,8 +72,10 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     // SAFETY: there is one thread; the words live as long as the call, and null ends them. The
     // broken pipe is the only signal whose meaning Rust has changed.
     unsafe {
-        std::env::set_var(loader, value);
-        std::env::set_var(MONITOR_VARIABLE, location.path());
+        if begun.is_ok() {
+            std::env::set_var(loader, value);
+            std::env::set_var(MONITOR_VARIABLE, location.path());
+        }
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::execvp(pointers[0], pointers.as_ptr());
     }

@@ -47,6 +47,10 @@ impl Waker {
             let mut action: libc::sigaction = zeroed();
             action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
             libc::sigaction(SIGNAL, &action, std::ptr::null_mut());
+            // Whoever began this process may have blocked it.
+            let mut signals: libc::sigset_t = zeroed();
+            libc::sigaddset(&mut signals, SIGNAL);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &signals, std::ptr::null_mut());
             let mut event: libc::sigevent = zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_signo = SIGNAL;
