@@ -162,6 +162,10 @@ CASE(shutdown_wakes_a_reader_of_the_same_process, WARM | RACE) {
         pthread_create(&thread, NULL, shut_down_soon, &fd);
         TRY(recv(fd, in, 10, 0));
         pthread_join(thread, NULL);
+        TRY(send(fd, "still sent", 10, 0));
+    } else {
+        TRY(recv(fd, in, 10, MSG_WAITALL));
+        note_bytes("received", in, 10);
     }
     meet(side, 1);
 }

@@ -2,7 +2,7 @@
 //! Every case behaves the same with accelerated sockets as without.
 //!
 //! `FREEPORT_CASES` runs only the cases whose title contains it, `FREEPORT_LONG` repeats each, and
-//! those that are races more often.
+//! those that are races more often; `FREEPORT_PRELOAD` is another library.
 
 use freeport_monitor::{Location, Options, Server};
 use freeport_sockets_conformance::{
@@ -88,6 +88,9 @@ fn compiled_cases() -> Vec<Case> {
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
+        if let Some(given) = std::env::var_os("FREEPORT_PRELOAD") {
+            return given.into();
+        }
         let test = std::env::current_exe().unwrap();
         let folder = test.ancestors().nth(2).unwrap();
         let mut cargo = Command::new(env!("CARGO"));

@@ -245,12 +245,12 @@ impl Stream {
         let done = self.with_receiver(slot, &mut half, |receiver| {
             self.read_parts(slot, receiver, parts, skipped)
         });
-        drop(half);
         let Some((received, wake, last)) = done else { return Attempt::Broken };
         if received > 0 {
             slot.count(word::RECEIVED_BYTES, received as u64);
             slot.count(word::RECEIVES, 1);
         }
+        drop(half);
         if wake {
             self.ring_doorbell(descriptor, slot);
         }
@@ -383,15 +383,20 @@ impl Stream {
         let slot = self.slot().filter(|slot| slot.next_header(self) != 0)?;
         let mut half = shared.receive.take(shared.is_alone())?;
         let done = self.with_receiver(&slot, &mut half, |receiver| receiver.read(into))?.ok();
-        drop(half);
         let done = done?;
+        let count = match done.outcome {
+            Read::Bytes(count) => Some(count),
+            _ => None,
+        };
+        if let Some(count) = count {
+            slot.count(word::RECEIVED_BYTES, count as u64);
+            slot.count(word::RECEIVES, 1);
+        }
+        drop(half);
         if done.wake {
             self.ring_doorbell(descriptor, &slot);
         }
-        let Read::Bytes(count) = done.outcome else { return None };
-        slot.count(word::RECEIVED_BYTES, count as u64);
-        slot.count(word::RECEIVES, 1);
-        Some(count as isize)
+        count.map(usize::cast_signed)
     }
 
     /// How many bytes can be read at once; `None`: the kernel knows.

@@ -142,18 +142,20 @@ impl Stream {
     #[inline]
     fn attempt(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, skipped: usize) -> Attempt {
         let shared = self.shared;
-        if slot.peer_said() & flag::CLOSED != 0 || shared.phase() & phase::KERNEL_END != 0 {
+        // Where this side itself has shut the kernel's reading, its end says nothing of the peer.
+        let is_end = shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
+        if slot.peer_said() & flag::CLOSED != 0 || is_end {
             return Attempt::PeerGone;
         }
         let Some(mut half) = shared.send.take(shared.is_alone()) else { return Attempt::Nested };
         let done = self
             .with_sender(slot, &mut half, |sender| self.write_parts(slot, sender, parts, skipped));
-        drop(half);
         let Some((sent, wake, faulty)) = done else { return Attempt::PeerGone };
         if sent > 0 {
             slot.count(word::SENT_BYTES, sent as u64);
             slot.count(word::SENDS, 1);
         }
+        drop(half);
         if wake {
             self.ring_doorbell(descriptor, slot);
         }
@@ -234,14 +236,21 @@ impl Stream {
             let fits = sender.ring().free(wanted).is_ok_and(|free| free >= wanted);
             if fits { sender.write(bytes).ok() } else { None }
         });
-        drop(half);
         let done = done??;
         slot.count(word::SENT_BYTES, bytes.len() as u64);
         slot.count(word::SENDS, 1);
+        drop(half);
         if done.wake {
             self.ring_doorbell(descriptor, &slot);
         }
         Some(bytes.len() as isize)
+    }
+
+    /// How many bytes the peer has not received yet; `None`: the kernel knows.
+    pub fn unreceived_bytes(&self) -> Option<i32> {
+        let slot = self.slot().filter(|_| self.shared.is(phase::SENDS))?;
+        let _half = self.shared.send.take(self.shared.is_alone())?;
+        i32::try_from(slot.unreceived_bytes()).ok()
     }
 
     /// Wakes the peer, wherever it sleeps on this connection.

@@ -193,11 +193,21 @@ impl Slot {
         }
     }
 
-    /// Adds to one of the numbers for people.
+    /// How many of the bytes that this side has put into its ring the peer has not taken.
+    pub fn unreceived_bytes(&self) -> u64 {
+        // SAFETY: words of the slot.
+        let (sent, received) = unsafe {
+            let peer = self.state(self.side.other()).load(word::RECEIVED_BYTES);
+            (self.state(self.side).load(word::SENT_BYTES), peer)
+        };
+        sent.saturating_sub(received)
+    }
+
+    /// Adds to one of the numbers, with the lock of its direction held if it is to be exact.
     #[inline]
     pub fn count(&self, word: usize, by: u64) {
         let mut state = self.state(self.side);
-        // SAFETY: as above. Two threads may lose a count to each other; it is for people.
+        // SAFETY: as above.
         unsafe { state.set(word, state.load(word) + by) };
     }
 }

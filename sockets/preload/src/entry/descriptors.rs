@@ -126,14 +126,15 @@ pub unsafe extern "C-unwind" fn ioctl(
     argument: *mut c_int,
 ) -> c_int {
     let stream = match request as libc::c_ulong {
-        libc::FIONBIO | libc::FIONREAD => stream(fd),
+        libc::FIONBIO | libc::FIONREAD | libc::TIOCOUTQ => stream(fd),
         _ => None,
     };
-    if let Some(stream) = &stream
-        && request == libc::FIONREAD
-        && !argument.is_null()
-        && let Some(bytes) = stream.readable_bytes(fd)
-    {
+    let bytes = stream.as_ref().filter(|_| !argument.is_null()).and_then(|stream| match request {
+        libc::FIONREAD => stream.readable_bytes(fd),
+        libc::TIOCOUTQ => stream.unreceived_bytes(),
+        _ => None,
+    });
+    if let Some(bytes) = bytes {
         // SAFETY: as of the function that this stands for.
         unsafe { *argument = bytes };
         return 0;
