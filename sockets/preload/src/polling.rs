@@ -14,6 +14,8 @@ use core::sync::atomic::Ordering;
 
 /// Descriptors of a call for which there is room on the stack.
 const FEW: usize = 128;
+/// How long the kernel waits alone for a socket that is halfway.
+const HALFWAY_NANOSECONDS: u64 = 1_000_000;
 
 /// A copy of what the application asks for, which the kernel may write to.
 struct Copy {
@@ -65,6 +67,39 @@ fn switched(descriptor: i32) -> Option<(Stream, Slot)> {
     stream.slot().map(|slot| (stream, slot))
 }
 
+/// The socket behind a descriptor one of whose streams is in a ring, or is about to be.
+#[inline]
+fn halfway(descriptor: i32) -> Option<(Stream, Slot)> {
+    let stream = stream_of(descriptor)?;
+    let phase = stream.shared.phase();
+    if phase & phase::SWITCHED == 0 || phase & phase::LOOKS != 0 {
+        return None;
+    }
+    stream.slot().map(|slot| (stream, slot))
+}
+
+/// What the kernel does not know of a socket that is halfway: a stream that is in a ring is looked
+/// at there. Gives what of these events the kernel may report.
+fn without_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
+    let (mut events, phase) = (events, stream.shared.phase());
+    if phase & phase::RECEIVES != 0 && !stream.is_readable(slot) {
+        events &= !(libc::POLLIN | libc::POLLRDNORM);
+    }
+    if phase & phase::SENDS != 0 && !stream.is_writable(slot) {
+        events &= !(libc::POLLOUT | libc::POLLWRNORM);
+    }
+    events
+}
+
+/// What is to be reported of the stream that is in a ring.
+fn of_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
+    let (mut ready, phase) = (0, stream.shared.phase());
+    if phase & phase::RECEIVES != 0 && stream.is_readable(slot) {
+        ready |= events & (libc::POLLIN | libc::POLLRDNORM);
+    }
+    ready
+}
+
 /// `poll`: `kernel` is the call of the C library that the application has made.
 pub fn poll(
     descriptors: *mut libc::pollfd,
@@ -83,7 +118,7 @@ pub fn poll(
             stream.go_on(one.fd);
         }
     }
-    if !asked.iter().any(|one| switched(one.fd).is_some()) {
+    if !asked.iter().any(|one| switched(one.fd).is_some() || halfway(one.fd).is_some()) {
         return in_kernel(asked, || kernel(descriptors, count, until));
     }
     let Some(mut copy) = Copy::new(asked.len()) else { return errno::fail(libc::ENOMEM) as i32 };
@@ -118,6 +153,11 @@ fn poll_mixed(
         let is_time = now.wrapping_sub(kernel_asked) >= ASK_TICKS;
         if is_time || deadline.is_over() {
             kernel_asked = now;
+            for one in asked.iter() {
+                if let Some((stream, _)) = halfway(one.fd) {
+                    stream.go_on(one.fd);
+                }
+            }
             if has_others {
                 found += ask_for_others(asked, copy, &kernel);
             }
@@ -176,18 +216,27 @@ fn ask_for_others(
         *place = *one;
         if switched(one.fd).is_some() {
             place.fd = -1;
+        } else if let Some(halfway) = halfway(one.fd) {
+            place.events = without_rings(one.events, &halfway) | libc::POLLRDHUP;
         }
     }
     let ready = kernel(all.as_mut_ptr(), all.len() as libc::nfds_t, Until::Nanoseconds(0));
-    if ready <= 0 {
-        return 0;
-    }
+    let mut found = 0;
     for (place, one) in all.iter().zip(asked) {
         if place.fd >= 0 {
-            one.revents = place.revents;
+            one.revents = if ready > 0 { place.revents } else { 0 };
+            if let Some(halfway) = halfway(one.fd) {
+                if halfway.0.shared.is(phase::RECEIVES) {
+                    halfway.0.kernel_reported(u32::from(one.revents.cast_unsigned()));
+                }
+                let always = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
+                one.revents &= one.events | always;
+                one.revents |= of_rings(one.events, &halfway);
+            }
+            found += usize::from(one.revents != 0);
         }
     }
-    ready as usize
+    found
 }
 
 fn shares_core(asked: &[libc::pollfd]) -> bool {
@@ -200,7 +249,7 @@ fn shares_core(asked: &[libc::pollfd]) -> bool {
 fn sleep(
     asked: &mut [libc::pollfd],
     copy: &mut Copy,
-    left: Until,
+    mut left: Until,
     kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
 ) -> i32 {
     announce(asked, true);
@@ -217,10 +266,15 @@ fn sleep(
                     // The kernel would say so again and again, and has nothing else to say.
                     place.fd = -1;
                 }
+            } else if let Some(halfway) = halfway(one.fd) {
+                // It will not be for long, and nobody can be relied on to ring for it.
+                left = left.at_most(HALFWAY_NANOSECONDS);
+                place.events = without_rings(one.events, &halfway);
             }
         }
         let before = errno::get();
-        let ready = kernel(all.as_mut_ptr(), all.len() as libc::nfds_t, left);
+        let (at, count) = (all.as_mut_ptr(), all.len() as libc::nfds_t);
+        let ready = in_kernel(asked, || kernel(at, count, left));
         if ready > 0 {
             errno::set(before);
             after_sleep(asked, all);

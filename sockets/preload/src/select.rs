@@ -81,7 +81,7 @@ fn wanted(count: i32, sets: [*mut c_void; 3]) -> Option<[Words; 3]> {
         has(&wanted, descriptor)
             && stream(descriptor as i32).is_some_and(|stream| {
                 stream.go_on(descriptor as i32);
-                stream.shared.is(phase::LOOKS)
+                stream.shared.phase() & (phase::LOOKS | phase::SWITCHED) != 0
             })
     };
     (0..number).any(is_ours).then_some(wanted)

@@ -33,6 +33,14 @@ impl Until {
         }
     }
 
+    /// The same, and not longer than so many nanoseconds.
+    pub fn at_most(self, nanoseconds: u64) -> Self {
+        match self {
+            Self::Ready => Self::Nanoseconds(nanoseconds),
+            Self::Nanoseconds(time) => Self::Nanoseconds(time.min(nanoseconds)),
+        }
+    }
+
     /// In milliseconds, not less than it is.
     pub fn as_milliseconds(self) -> i32 {
         match self {
