@@ -130,6 +130,8 @@ pub struct Connection {
     pub kernel_receives: AtomicU32,
     /// Bytes received through the kernel.
     pub kernel_received: AtomicU64,
+    /// Whether the peer has to be woken, as soon as it takes what wakes it for a doorbell.
+    pub owes_doorbell: AtomicBool,
     /// `TCP_NODELAY` as the application set it.
     pub no_delay: AtomicBool,
     /// What it sends.
@@ -162,6 +164,7 @@ impl Connection {
         for word in [&self.operations, &self.claim_at, &self.kernel_sent, &self.kernel_received] {
             word.store(0, Ordering::Relaxed);
         }
+        self.owes_doorbell.store(false, Ordering::Relaxed);
         for flag in [&self.nonblocking, &self.forked, &self.fenced, &self.no_delay] {
             flag.store(false, Ordering::Relaxed);
         }

@@ -8,7 +8,7 @@ use crate::slot::{Out, Slot};
 use crate::waiting::Wait;
 use crate::{epoll, errno, raw, sleep};
 use core::slice;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 use freeport_sockets_proto::slab::{flag, word};
 
 /// The longest that [`Stream::send_at_once`] sends.
@@ -79,6 +79,10 @@ impl Stream {
         shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
         if sent > 0 {
             self.has_moved(descriptor, sent as u64);
+        }
+        if shared.owes_doorbell.load(Ordering::SeqCst) {
+            // Nobody could leave the kernel during this call.
+            self.go_on(descriptor);
         }
         Some(sent)
     }
@@ -256,6 +260,15 @@ impl Stream {
     /// Wakes the peer, wherever it sleeps on this connection.
     #[cold]
     pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) {
+        if slot.said() & flag::SWITCHED == 0 {
+            // It would be taken for a byte of the stream: it rings when that has left the kernel.
+            self.shared.owes_doorbell.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            if slot.said() & flag::SWITCHED == 0 {
+                return;
+            }
+        }
+        self.shared.owes_doorbell.store(false, Ordering::SeqCst);
         slot.count(word::DOORBELLS, 1);
         match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
             // Where there is no room for another one, there are many that wake it.

@@ -93,9 +93,13 @@ impl Stream {
         if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
     }
 
-    /// Takes the doorbells that were seen, if nobody else sleeps on the socket.
+    /// Takes the doorbells that were seen, if nobody else sleeps on the socket. As long as the
+    /// stream comes through the kernel, they are bytes of it.
     pub fn take_doorbells(&self, descriptor: i32, seen: usize, sleepers: u32) {
-        if seen == 0 || self.shared.sleepers.load(Ordering::SeqCst) > sleepers {
+        if seen == 0
+            || !self.shared.is(phase::RECEIVES)
+            || self.shared.sleepers.load(Ordering::SeqCst) > sleepers
+        {
             return;
         }
         let mut bytes = [0; DOORBELLS];

@@ -5,7 +5,7 @@ use crate::connection::phase;
 use crate::connections::{self, Stream};
 use crate::slot::Slot;
 use crate::{epoll, monitor, process, raw};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Side, flag};
 
@@ -142,7 +142,7 @@ impl Stream {
     fn switch_sending(&self, descriptor: i32) {
         let Some(slot) = self.slot() else { return };
         let shared = self.shared;
-        let Some(_half) = shared.send.take(shared.is_alone()) else { return };
+        let Some(half) = shared.send.take(shared.is_alone()) else { return };
         if shared.phase() & (phase::SENDS | phase::ENDED) != 0 {
             return;
         }
@@ -158,6 +158,11 @@ impl Stream {
         shared.no_delay.store(no_delay != 0, Ordering::Relaxed);
         _ = raw::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32);
         slot.say_switched(shared.kernel_sent.load(Ordering::Acquire));
+        drop(half);
+        fence(Ordering::SeqCst);
+        if shared.owes_doorbell.load(Ordering::SeqCst) {
+            self.ring_doorbell(descriptor, &slot);
+        }
     }
 
     /// Receives through the ring from now on, if the peer sends there and all that it sent through
