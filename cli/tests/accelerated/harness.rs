@@ -45,6 +45,15 @@ pub fn find(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
+/// The same for one that a test can do without: it says so, then.
+pub fn find_or_say(name: &str) -> Option<PathBuf> {
+    let found = find(name);
+    if found.is_none() {
+        eprintln!("{name} is not installed: nothing is tested here");
+    }
+    found
+}
+
 /// Whether a program is begun by `freeport exec`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -128,6 +137,13 @@ impl Node {
 
     fn monitor_path(&self) -> PathBuf {
         self.path().join("run/monitor.sock")
+    }
+
+    /// Writes a file that anybody can read.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        fs::write(&path, content).expect("it can be written");
+        path
     }
 
     /// The command itself.

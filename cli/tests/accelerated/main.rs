@@ -5,6 +5,7 @@
 mod death;
 mod harness;
 mod http;
+mod languages;
 mod memcached;
 mod nginx;
 mod redis;
