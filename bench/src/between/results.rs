@@ -77,9 +77,10 @@ impl Series {
         Self { name, waiting: rounds.clone(), rounds, trips: Histogram::default() }
     }
 
-    /// Microseconds that a part of the round trips took no longer than.
+    /// Microseconds that a part of the round trips took no longer than; not a number, if there are
+    /// none.
     pub fn trip_us(&self, part: f64) -> f64 {
-        self.trips.quantile(part) / 1e3
+        if self.trips.is_empty() { f64::NAN } else { self.trips.quantile(part) / 1e3 }
     }
 
     /// The figure: the median round trip in microseconds, or millions of messages or connections a
@@ -129,15 +130,15 @@ impl PairResult {
         let ours = self.series.first().map_or(0.0, Series::value);
         let mut text = format!("{:<24}", "");
         text += "      p50       p99     p99.9    spread   this/ours\n";
-        for it in &self.series {
+        for it in self.measured() {
             text += &format!(
-                "  {:<22}{:>9.3} {:>9.3} {:>9.3} {:>8.1}% {:>10.2}x\n",
+                "  {:<22}{:>9.3} {:>9.3} {:>9.3} {:>8.1}% {:>11}\n",
                 it.name,
                 it.value(),
                 it.trip_us(0.99),
                 it.trip_us(0.999),
                 it.rounds.spread() * 100.0,
-                it.value() / ours.max(f64::MIN_POSITIVE),
+                times(it.value() / ours),
             );
         }
         text
@@ -147,13 +148,13 @@ impl PairResult {
         let ours = self.series.first().map_or(0.0, Series::value);
         let mut text = format!("{:<24}", "");
         text += "      p50       p99   this/ours   processor while waiting\n";
-        for it in &self.series {
+        for it in self.measured() {
             text += &format!(
-                "  {:<22}{:>9.3} {:>9.3} {:>10.2}x {:>21.3} %\n",
+                "  {:<22}{:>9.3} {:>9.3} {:>11} {:>21.3} %\n",
                 it.name,
                 it.value(),
                 it.trip_us(0.99),
-                it.value() / ours.max(f64::MIN_POSITIVE),
+                times(it.value() / ours),
                 it.waiting.median() * 100.0,
             );
         }
@@ -164,15 +165,15 @@ impl PairResult {
         let ours = self.series.first().map_or(0.0, Series::value);
         let mut text = format!("{:<24}", "");
         text += "   median       p99    spread      GB/s   ours/this\n";
-        for it in &self.series {
+        for it in self.measured() {
             text += &format!(
-                "  {:<22}{:>9.3} {:>9.3} {:>8.1}% {:>9.3} {:>10.2}x\n",
+                "  {:<22}{:>9.3} {:>9.3} {:>8.1}% {:>9.3} {:>11}\n",
                 it.name,
                 it.value(),
                 it.rounds.reached_by_99_percent(),
                 it.rounds.spread() * 100.0,
                 it.value() * self.setting.size as f64 / 1e3,
-                ours / it.value().max(f64::MIN_POSITIVE),
+                times(ours / it.value()),
             );
         }
         text
@@ -181,17 +182,22 @@ impl PairResult {
     fn connections_text(&self) -> String {
         let ours = self.series.first().map_or(0.0, Series::value);
         let mut text = format!("{:<24}   median       p99    spread   ours/this\n", "");
-        for it in &self.series {
+        for it in self.measured() {
             text += &format!(
-                "  {:<22}{:>9.0} {:>9.0} {:>8.1}% {:>10.2}x\n",
+                "  {:<22}{:>9.0} {:>9.0} {:>8.1}% {:>11}\n",
                 it.name,
                 it.value() * 1e6,
                 it.rounds.reached_by_99_percent() * 1e6,
                 it.rounds.spread() * 100.0,
-                ours / it.value().max(f64::MIN_POSITIVE),
+                times(ours / it.value()),
             );
         }
         text
+    }
+
+    /// Those that were measured.
+    fn measured(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|it| !it.rounds.rates.is_empty())
     }
 
     /// Lines for each peer.
@@ -206,6 +212,7 @@ impl PairResult {
 
     fn figures(&self, it: &Series) -> Vec<Figure> {
         let (p50, p99) = match self.setting.case {
+            _ if it.rounds.rates.is_empty() => (f64::NAN, f64::NAN),
             Case::Latency | Case::Idle => (it.value(), it.trip_us(0.99)),
             Case::Throughput | Case::Connect => (it.value(), it.rounds.reached_by_99_percent()),
         };
@@ -252,9 +259,9 @@ impl PairResult {
             p99: rounded(ours.p99),
             peer: Some(peer.into()),
             peer_value: Some(rounded(theirs.value)),
-            ratio: (less > 0.0).then(|| rounded(more / less)),
+            ratio: (less > 0.0 && !more.is_nan()).then(|| rounded(more / less)),
             published: self.published(ours.metric),
-            note: None,
+            note: ours.value.is_nan().then(|| "not measured".into()),
         }
     }
 
@@ -277,6 +284,11 @@ struct Figure {
     value: f64,
     p50: f64,
     p99: f64,
+}
+
+/// How many times something is something else, if both were measured.
+fn times(ratio: f64) -> String {
+    if ratio.is_finite() { format!("{ratio:.2}x") } else { "-".into() }
 }
 
 /// A note, if more processes were measured at once than there are cores.
@@ -383,6 +395,21 @@ mod tests {
              \"placement\":\"same\",\"pairs\":2,\"metric\":\"throughput\",\"unit\":\"GB/s\",\
              \"kind\":\"measured\",\"value\":20.0,\"p50\":20.0,\"p99\":10.0,\"peer\":\"TCP\",\
              \"peer_value\":2.0,\"ratio\":10.0}"
+        );
+    }
+
+    #[test]
+    fn without_ours_there_is_no_figure_and_no_ratio() {
+        let mut result = latency();
+        result.series[0] = Series::new("freeport");
+        let text = result.text();
+        assert!(text.lines().count() == 3 && text.ends_with("          -\n"), "{text}");
+        let json = serde_json::to_string(&result.lines()[0]).expect("plain data");
+        let ends = "\"peer\":\"TCP\",\"peer_value\":1.0195,\"ratio\":null,\"published\":0.3,\
+                    \"note\":\"not measured\"}";
+        assert!(
+            json.contains("\"value\":null,\"p50\":null,\"p99\":null") && json.ends_with(ends),
+            "{json}"
         );
     }
 
