@@ -315,7 +315,7 @@ size_t fill_up(int fd) {
     static char block[64 << 10];
     size_t total = 0;
     // The kernel takes more once what is under way has arrived.
-    for (int quiet = 0; quiet < 5;) {
+    for (int quiet = 0; quiet < 8;) {
         ssize_t sent = send(fd, block, sizeof block, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno != EAGAIN)
             break;

@@ -100,6 +100,7 @@ CASE(sending_is_interrupted, WARM | V6) {
         fill_up(fd);
         handle(SIGALRM, count_signal, 0);
         INTERRUPT(send(fd, in, 10, 0));
+        fill_up(fd);
         INTERRUPT(write(fd, in, 10));
         reach(side, 1);
         await_peer(side, 1);

@@ -128,6 +128,7 @@ CASE(receiving_times_out, WARM | V6 | MIXED) {
     struct iovec part = {in, 10};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     TRY(recvmsg(fd, &message, 0));
+    set_time(fd, SO_RCVTIMEO, 1500);
     reach(side, 1);
     // What is there when the time is over is given.
     TRY(recv(fd, in, 10, MSG_WAITALL));
