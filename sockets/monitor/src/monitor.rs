@@ -90,6 +90,8 @@ pub struct Monitor {
     net: u64,
     pub(crate) members: BTreeMap<MemberId, Member>,
     waiting: HashMap<Key, Waiting>,
+    /// Where those are, by who claimed and what he calls it.
+    by_token: HashMap<(MemberId, u64), Key>,
     /// When which claim has waited enough, the next first.
     deadlines: VecDeque<(Instant, Key, u64)>,
     numbers: u64,
@@ -119,6 +121,7 @@ impl Monitor {
             net: end::namespace(probe.as_fd()).ok_or(Error::Kernel)?,
             members: BTreeMap::new(),
             waiting: HashMap::new(),
+            by_token: HashMap::new(),
             deadlines: VecDeque::new(),
             numbers: 0,
             slabs: BTreeMap::new(),
@@ -163,6 +166,7 @@ impl Monitor {
     pub fn leave(&mut self, id: MemberId) {
         let Some(member) = self.members.remove(&id) else { return };
         self.waiting.retain(|_, waiting| waiting.member != id);
+        self.by_token.retain(|(member, _), _| *member != id);
         for number in member.slabs {
             let Some(slab) = self.slabs.get_mut(&number) else { continue };
             let Some(side) = slab.side(id) else { continue };
@@ -205,6 +209,14 @@ impl Monitor {
             }
             (Greeting::Done, Request::Claim { token, descriptor }) => {
                 self.claim(id, token, descriptor, descriptors, now)
+            }
+            (Greeting::Done, Request::Withdraw { token }) => {
+                if let Some(key) = self.by_token.get(&(id, token)).copied()
+                    && let Some(claim) = self.stop_waiting(&key, now)
+                {
+                    self.refuse(claim, Reason::NotConnected, now);
+                }
+                Ok(())
             }
             (Greeting::Done, Request::Release { slab, slot }) => self.release(id, slab, slot, now),
             _ => Err(Departure::Malformed),

@@ -7,13 +7,17 @@ use core::ffi::CStr;
 use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use freeport_sockets_proto::message::{self, Reply, Request};
+use freeport_sockets_proto::message::{self, CLAIMS_MAX, Reply, Request};
 use freeport_sockets_proto::{MONITOR_VARIABLE, VERSION};
 
 /// The descriptor; -1: there is none.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 /// When it was tried last to have one, in ticks.
 static TRIED: AtomicU64 = AtomicU64::new(0);
+/// Claims that have no answer yet, and how many there may be: no more than the monitor has room for
+/// answers that nobody reads.
+static OUTSTANDING: AtomicU32 = AtomicU32::new(0);
+const OUTSTANDING_MAX: u32 = CLAIMS_MAX as u32 / 4;
 /// How many monitors there have been: names of slabs are those of one of them.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 static LOCK: Lock = Lock::new();
@@ -71,9 +75,27 @@ pub fn forget() {
 
 /// Asks the monitor for a slot. False: it cannot be asked now.
 pub fn claim(token: u64, descriptor: i32) -> bool {
+    if OUTSTANDING.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
+        read_mail();
+    }
     let Some(_held) = LOCK.take(false) else { return false };
+    if OUTSTANDING.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
+        return false;
+    }
     let Some(monitor) = reach() else { return false };
-    send(monitor, &Request::Claim { token, descriptor }, Some(descriptor))
+    let is_sent = send(monitor, &Request::Claim { token, descriptor }, Some(descriptor));
+    OUTSTANDING.fetch_add(u32::from(is_sent), Ordering::Relaxed);
+    is_sent
+}
+
+/// Takes a claim back whose answer has not come, because the socket is closed: its peer shall know
+/// at once.
+pub fn withdraw(token: u64) {
+    let Some(_held) = LOCK.take(false) else { return };
+    let monitor = DESCRIPTOR.load(Ordering::Relaxed);
+    if monitor >= 0 {
+        send(monitor, &Request::Withdraw { token }, None);
+    }
 }
 
 /// Which of the monitors this is.
@@ -99,6 +121,10 @@ pub fn read_mail() {
             return;
         }
         let Some((reply, memory)) = receive(monitor) else { return };
+        if !matches!(reply, Reply::Welcome { .. }) {
+            let left = OUTSTANDING.load(Ordering::Relaxed).saturating_sub(1);
+            OUTSTANDING.store(left, Ordering::Relaxed);
+        }
         match reply {
             Reply::Welcome { version } if version != VERSION => lose(),
             Reply::Welcome { .. } => {}
@@ -247,6 +273,7 @@ fn lose() {
     if descriptor >= 0 {
         _ = raw::close(descriptor);
     }
+    OUTSTANDING.store(0, Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::Relaxed);
     slabs::forget_names();
 }

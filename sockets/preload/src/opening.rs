@@ -116,6 +116,9 @@ fn another(number: u32) -> i32 {
 fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     epoll::forget_stream(stream);
     let shared = stream.shared;
+    if shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
+        monitor::withdraw(stream.token());
+    }
     if !shared.is(phase::ATTACHED) {
         return;
     }

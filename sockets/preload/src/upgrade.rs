@@ -62,6 +62,7 @@ impl Stream {
             return;
         }
         if !monitor::claim(self.token(), descriptor) {
+            shared.claim_at.store(operations + 1, Ordering::Relaxed);
             shared.unmark(phase::CLAIMED);
         }
     }
@@ -81,7 +82,8 @@ impl Stream {
         if is_busy { None } else { Some(false) }
     }
 
-    fn token(&self) -> u64 {
+    /// What the monitor knows it by.
+    pub fn token(&self) -> u64 {
         u64::from(self.shared.generation.load(Ordering::Relaxed)) << 32 | u64::from(self.number)
     }
 

@@ -14,8 +14,9 @@ use crate::slab::{SLOTS, Side};
 pub const BYTES: usize = 48;
 
 /// How long the monitor waits for the other end to be claimed, in milliseconds, while it has the
-/// socket: so long the kernel does not tell the peer that a process has died.
-pub const CLAIM_MILLISECONDS: u64 = 20;
+/// socket. The kernel closes a socket only when the monitor does so as well: when the process is
+/// gone, or [withdraws](Request::Withdraw) its claim.
+pub const CLAIM_MILLISECONDS: u64 = 500;
 
 /// How many claims of a process may wait for an answer, and how many answers may wait to be read:
 /// twice as many. What is beyond is refused, and who reads too little is dropped.
@@ -40,6 +41,11 @@ pub enum Request {
         token: u64,
         /// The number of the descriptor, for people.
         descriptor: i32,
+    },
+    /// Is about to close what it has claimed, and has no answer yet. Answered by a refusal.
+    Withdraw {
+        /// From the claim.
+        token: u64,
     },
     /// Has no more to do with a slot.
     Release {
@@ -95,6 +101,7 @@ impl Request {
                 bytes.kind(2).u64(8, token).u32(16, descriptor.cast_unsigned())
             }
             Self::Release { slab, slot } => bytes.kind(3).u32(16, slab).u32(20, slot),
+            Self::Withdraw { token } => bytes.kind(4).u64(8, token),
         };
         bytes.0
     }
@@ -106,6 +113,7 @@ impl Request {
             1 => Self::Hello { version: bytes.u32(16)?, membarrier: bytes.flag(20)? },
             2 => Self::Claim { token: bytes.u64(8)?, descriptor: bytes.u32(16)?.cast_signed() },
             3 => Self::Release { slab: bytes.u32(16)?, slot: bytes.slot(20)? },
+            4 => Self::Withdraw { token: bytes.u64(8)? },
             _ => return None,
         })
     }
@@ -213,10 +221,11 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    const REQUESTS: [Request; 3] = [
+    const REQUESTS: [Request; 4] = [
         Request::Hello { version: 7, membarrier: true },
         Request::Claim { token: u64::MAX - 1, descriptor: -3 },
         Request::Release { slab: 9, slot: 63 },
+        Request::Withdraw { token: 3 },
     ];
 
     fn replies() -> [Reply; 3] {
@@ -244,7 +253,7 @@ mod tests {
             assert_eq!(Request::decode(&bytes[1..]), None);
             assert_eq!(Reply::decode(&bytes[..BYTES - 1]), None);
         }
-        for kind in [0, 4, u64::MAX] {
+        for kind in [0, 5, u64::MAX] {
             let bytes = Writer::default().kind(kind).0;
             assert_eq!((Request::decode(&bytes), Reply::decode(&bytes)), (None, None));
         }

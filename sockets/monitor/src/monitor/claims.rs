@@ -89,12 +89,14 @@ impl Monitor {
         self.deadlines.push_back((until, end.key, self.numbers));
         let Claim { member, token, note } = claim;
         let waiting = Waiting { member, token, note, socket, end, number: self.numbers };
+        self.by_token.insert((member, token), end.key);
         self.waiting.insert(end.key, waiting);
     }
 
     /// Takes a claim from those that wait; its descriptor is closed.
     pub(super) fn stop_waiting(&mut self, key: &Key, now: Instant) -> Option<Claim> {
         let Waiting { member, token, note, socket, .. } = self.waiting.remove(key)?;
+        self.by_token.remove(&(member, token));
         if let Some(member) = self.members.get_mut(&member) {
             member.waiting = member.waiting.saturating_sub(1);
         }
