@@ -8,6 +8,7 @@ mod http;
 mod languages;
 mod memcached;
 mod nginx;
+mod others;
 mod redis;
 mod resp;
 mod roles;
