@@ -455,3 +455,53 @@ CASE(addresses_after_the_peer_has_closed, WARM | V6) {
     TRY(getpeername(fd, (struct sockaddr *)&name, &length));
     TRY(getsockname(fd, (struct sockaddr *)&name, &length));
 }
+
+static char much[1000000];
+
+CASE(a_mebibyte_then_exit_before_anybody_reads, WARM | V6 | MIXED) {
+    fill(much, sizeof much, 5);
+    if (side == CLIENT) {
+        TRY(send(fd, much, sizeof much, 0));
+        reach(side, 1);
+        exit(4);
+    }
+    await_peer(side, 1);
+    sleep_ms(30);
+    uint64_t sum = checksum(CHECKSUM_BEGIN, much, sizeof much);
+    memset(much, 0, sizeof much);
+    TRY(recv(fd, much, sizeof much, MSG_WAITALL));
+    note("as sent: %d", checksum(CHECKSUM_BEGIN, much, sizeof much) == sum);
+    TRY(recv(fd, in, 1, 0));
+}
+
+CASE(a_mebibyte_then_killed_before_anybody_reads, WARM | RACE) {
+    fill(much, sizeof much, 6);
+    if (side == CLIENT) {
+        TRY(send(fd, much, sizeof much, 0));
+        reach(side, 1);
+        kill(getpid(), SIGKILL);
+    }
+    await_peer(side, 1);
+    sleep_ms(30);
+    uint64_t sum = checksum(CHECKSUM_BEGIN, much, sizeof much);
+    memset(much, 0, sizeof much);
+    TRY(receive_all(fd, much, sizeof much));
+    note("as sent: %d", checksum(CHECKSUM_BEGIN, much, sizeof much) == sum);
+    note_end_or_reset(fd);
+}
+
+CASE(a_peer_that_closes_wakes_who_polls_for_room, WARM | RACE | V6) {
+    if (side == CLIENT) {
+        fill_up(fd);
+        reach(side, 1);
+        struct pollfd asked = {fd, POLLOUT, 0};
+        TRY(poll(&asked, 1, 5000));
+        note("not only a time-out: %d", asked.revents != 0);
+        meet(side, 2);
+        return;
+    }
+    await_peer(side, 1);
+    sleep_ms(20);
+    TRY(close(fd));
+    meet(side, 2);
+}

@@ -310,3 +310,32 @@ CASE(an_echo_server_of_ten_connections, BARE | WARM | V6 | MIXED) {
     }
     note("all closed");
 }
+
+CASE(two_sets_and_two_copies, WARM | RACE) {
+    if (side == CLIENT) {
+        for (int i = 1; i <= 3; i++) {
+            await_peer(side, i);
+            TRY(send(fd, "x", 1, 0));
+        }
+        meet(side, 4);
+        return;
+    }
+    int one = epoll_create1(0), other = epoll_create1(0), copy = dup(fd);
+    TRY(add(one, fd, EPOLLIN, 1));
+    TRY(add(other, copy, EPOLLIN | EPOLLET, 2));
+    reach(side, 1);
+    note_events("one", one, 5000);
+    note_events("other", other, 5000);
+    TRY(close(copy));
+    TRY(recv(fd, in, 10, 0));
+    reach(side, 2);
+    note_events("one", one, 5000);
+    // The description is open still, so the kernel reports for the closed copy as well.
+    note_events("other", other, 5000);
+    TRY(recv(fd, in, 10, 0));
+    TRY(close(other));
+    reach(side, 3);
+    note_events("one", one, 5000);
+    TRY(recv(fd, in, 10, 0));
+    meet(side, 4);
+}

@@ -5,6 +5,7 @@
 #include "case.h"
 
 #include <spawn.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 
 static char in[100000];
@@ -331,4 +332,28 @@ CASE(daemons_go_on, WARM | RACE) {
     }
     close(fd);
     await_peer(side, 4);
+}
+
+CASE(a_set_that_a_child_inherits, WARM | RACE) {
+    if (side == CLIENT) {
+        for (int i = 0; i < 20; i++) {
+            require(send(fd, "ping", 4, 0) == 4, "send");
+            require(recv(fd, in, 4, MSG_WAITALL) == 4, "receive");
+        }
+        TRY(close(fd));
+        return;
+    }
+    int epoll = epoll_create1(0), count = 0;
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 77};
+    TRY(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+    pid_t child = fork();
+    if (child == 0) {
+        while (epoll_wait(epoll, &event, 1, 5000) == 1 && recv(fd, in, 4, 0) == 4) {
+            require(event.data.u64 == 77 && send(fd, "pong", 4, 0) == 4, "send");
+            count++;
+        }
+        note("messages: %d", count);
+        _exit(0);
+    }
+    note_end("child", child);
 }

@@ -240,3 +240,40 @@ CASE(no_urgent_data_without_a_sender, WARM) {
     note("at the mark: %d", mark);
     meet(side, 1);
 }
+
+CASE(peek_with_waitall, WARM | V6) {
+    if (side == CLIENT) {
+        TRY(send(fd, "01234", 5, 0));
+        sleep_ms(20);
+        TRY(send(fd, "56789", 5, 0));
+        sleep_ms(20);
+        TRY(send(fd, "ab", 2, 0));
+        TRY(shutdown(fd, SHUT_WR));
+        meet(side, 1);
+        return;
+    }
+    TRY(recv(fd, in, 10, MSG_PEEK | MSG_WAITALL));
+    note_bytes("peeked", in, 10);
+    TRY(recv(fd, in, 3, MSG_PEEK | MSG_WAITALL));
+    TRY(recv(fd, in, 10, MSG_WAITALL));
+    note_bytes("received", in, 10);
+    TRY(recv(fd, in, 10, MSG_PEEK | MSG_WAITALL));
+    TRY(recv(fd, in, 10, MSG_WAITALL));
+    note_bytes("received", in, 2);
+    meet(side, 1);
+}
+
+CASE(nothing_asked_for_at_the_end, WARM) {
+    struct msghdr empty = {0};
+    if (side == CLIENT) {
+        TRY(shutdown(fd, SHUT_WR));
+    } else {
+        await_events(fd, POLLRDHUP);
+        TRY(recv(fd, in, 0, 0));
+        TRY(read(fd, in, 0));
+        TRY(recvmsg(fd, &empty, 0));
+        TRY(recv(fd, in, 0, MSG_DONTWAIT));
+        TRY(recv(fd, in, 1, 0));
+    }
+    meet(side, 1);
+}

@@ -49,8 +49,13 @@ impl Stream {
         {
             return self.receive_by_ring(descriptor, &slot, parts, flags, 0);
         }
-        let waits_for_all = flags & (libc::MSG_WAITALL | libc::MSG_PEEK) == libc::MSG_WAITALL;
-        if waits_for_all && flags & by_kernel == 0 && !self.shared.is(phase::NEVER) {
+        // Who only looks may go on doing so in the kernel, unless it is about to leave that.
+        let phase = self.shared.phase();
+        let may_leave = match flags & libc::MSG_PEEK {
+            0 => phase & phase::NEVER == 0,
+            _ => phase & (phase::NEVER | phase::CLAIMED) == phase::CLAIMED,
+        };
+        if flags & libc::MSG_WAITALL != 0 && flags & by_kernel == 0 && may_leave {
             return self.receive_all(descriptor, parts, flags & !libc::MSG_WAITALL);
         }
         self.receive_by_kernel(descriptor, parts, flags, kernel)
@@ -79,7 +84,7 @@ impl Stream {
                 Some(result) if received == 0 => return result,
                 Some(_) => return received as isize,
             }
-            if received == wanted {
+            if received == wanted || received > 0 && flags & libc::MSG_PEEK != 0 {
                 return received as isize;
             }
             self.go_on(descriptor);
