@@ -292,7 +292,7 @@ impl Monitor {
         self.ledger.end(words);
     }
 
-    /// Drops a slab that nobody will use again.
+    /// Drops a slab that nobody will use again, and tells who still has it.
     fn drop_if_over(&mut self, number: u32) {
         if self.slabs.get(&number).is_none_or(|slab| !slab.is_over()) {
             return;
@@ -301,6 +301,8 @@ impl Monitor {
         for id in slab.into_iter().flat_map(|slab| slab.members()) {
             if let Some(member) = self.members.get_mut(&id) {
                 member.slabs.remove(&number);
+                member.say(&Reply::Over { slab: number }, None);
+                self.has_spoken(id);
             }
         }
     }

@@ -67,7 +67,15 @@ pub fn descriptor() -> Option<u32> {
     u32::try_from(DESCRIPTOR.load(Ordering::Relaxed)).ok()
 }
 
-/// In the child of a fork, and when the descriptor is taken away: the connection is its parent's.
+/// In the child of a fork: the connection is its parent's. It stays open, since what the parent has
+/// is the child's as well, and the monitor takes it back when nobody has the connection any more.
+pub fn leave_to_parent() {
+    TRIED.store(0, Ordering::Relaxed);
+    DESCRIPTOR.store(-1, Ordering::Relaxed);
+    lose();
+}
+
+/// When the descriptor is taken away: the connection is its parent's.
 pub fn forget() {
     TRIED.store(0, Ordering::Relaxed);
     lose();
@@ -121,7 +129,7 @@ pub fn read_mail() {
             return;
         }
         let Some((reply, memory)) = receive(monitor) else { return };
-        if !matches!(reply, Reply::Welcome { .. }) {
+        if matches!(reply, Reply::Paired { .. } | Reply::Refused { .. }) {
             let left = OUTSTANDING.load(Ordering::Relaxed).saturating_sub(1);
             OUTSTANDING.store(left, Ordering::Relaxed);
         }
@@ -129,6 +137,7 @@ pub fn read_mail() {
             Reply::Welcome { version } if version != VERSION => lose(),
             Reply::Welcome { .. } => {}
             Reply::Refused { token, reason } => upgrade::is_refused(token, reason),
+            Reply::Over { slab } => slabs::remove(slab),
             Reply::Paired { token, slab, slot, side, fenced, .. } => {
                 let start = slabs::find(slab, memory);
                 if !upgrade::is_paired(token, start, slab, slot, side, fenced) {
@@ -159,11 +168,19 @@ fn reach() -> Option<i32> {
     send(descriptor, &hello, None).then_some(descriptor)
 }
 
+/// Whether who listens there is of this process's user, or root.
+fn is_trusted(descriptor: i32) -> bool {
+    let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: 0 };
+    let known = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut who);
+    known.is_ok() && (who.uid == 0 || who.uid == raw::user())
+}
+
 fn connect() -> raw::Result<i32> {
     let (address, bytes) = address().ok_or(libc::ENOENT)?;
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     let descriptor = raw::socket(libc::AF_UNIX, kind)?;
-    let connected = raw::connect(descriptor, &address, bytes);
+    let connected = raw::connect(descriptor, &address, bytes)
+        .and_then(|_| if is_trusted(descriptor) { Ok(()) } else { Err(libc::EPERM) });
     // Not among the numbers that a program expects.
     let high = raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH);
     match (connected, high) {

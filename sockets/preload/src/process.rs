@@ -94,7 +94,7 @@ fn is_child(mark: *mut AtomicI32) {
         // kernel's alone.
         table::forget_all();
     }
-    monitor::forget();
+    monitor::leave_to_parent();
     settle(mark);
 }
 

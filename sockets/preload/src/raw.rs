@@ -301,6 +301,12 @@ pub fn process() -> i32 {
     unsafe { call(libc::SYS_getpid, [0; 6]) as i32 }
 }
 
+/// The user whose rights this process has.
+pub fn user() -> u32 {
+    // SAFETY: no memory is passed.
+    unsafe { call(libc::SYS_geteuid, [0; 6]) as u32 }
+}
+
 /// Whether a process is there.
 pub fn is_alive(process: i32) -> bool {
     // SAFETY: no signal is sent.

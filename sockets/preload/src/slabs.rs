@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The slabs that this process has mapped. They stay: a connection may be in each.
+//! The slabs that this process has mapped. They stay until the monitor says that they are over; those
+//! of a monitor that is gone stay for good, since connections may be in them.
 
 use crate::raw;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use freeport_sockets_proto::slab::SLAB_BYTES;
 
-/// Slabs that a process can have.
+/// Slabs that a process can have at once.
 const SLABS: usize = 4096;
 
 struct Slab {
@@ -32,12 +33,24 @@ pub fn find(name: u32, memory: Option<i32>) -> Option<*mut u8> {
     if !is_slab(memory) {
         return None;
     }
-    let place = TABLE.get(count)?;
+    let is_free = |slab: &Slab| slab.start.load(Ordering::Relaxed).is_null();
+    let at = TABLE.iter().position(is_free)?;
+    let place = TABLE.get(at)?;
     let start = raw::map(SLAB_BYTES, true, Some(memory)).ok()?;
     place.start.store(start, Ordering::Relaxed);
     place.name.store(key, Ordering::Relaxed);
-    COUNT.store(count as u32 + 1, Ordering::Relaxed);
+    COUNT.fetch_max(at as u32 + 1, Ordering::Relaxed);
     Some(start)
+}
+
+/// Nobody will use a slab again.
+pub fn remove(name: u32) {
+    let Some(key) = name.checked_add(1) else { return };
+    let mut all = TABLE.iter();
+    if let Some(slab) = all.find(|slab| slab.name.load(Ordering::Relaxed) == key) {
+        slab.name.store(0, Ordering::Relaxed);
+        raw::unmap(slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed), SLAB_BYTES);
+    }
 }
 
 /// Whether memory is sealed and as large as a slab: who touches what was cut is killed.

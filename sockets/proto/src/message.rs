@@ -80,6 +80,11 @@ pub enum Reply {
         /// The other process, for people.
         peer: u32,
     },
+    /// The other process of a slab is gone, and no slot of it is used any more: nobody will.
+    Over {
+        /// The slab.
+        slab: u32,
+    },
     /// It stays in the kernel, for now.
     Refused {
         /// From the claim.
@@ -132,6 +137,7 @@ impl Reply {
             Self::Refused { token, reason } => {
                 bytes.kind(3).u64(8, token).u32(16, u32::from(reason as u16))
             }
+            Self::Over { slab } => bytes.kind(4).u32(16, slab),
         };
         bytes.0
     }
@@ -153,6 +159,7 @@ impl Reply {
                 let number = u16::try_from(bytes.u32(16)?).ok()?;
                 Self::Refused { token: bytes.u64(8)?, reason: Reason::from_number(number)? }
             }
+            4 => Self::Over { slab: bytes.u32(16)? },
             _ => return None,
         })
     }
@@ -228,12 +235,13 @@ mod tests {
         Request::Withdraw { token: 3 },
     ];
 
-    fn replies() -> [Reply; 3] {
+    fn replies() -> [Reply; 4] {
         let (side, reason) = (Side::Second, Reason::SameProcess);
         [
             Reply::Welcome { version: 8 },
             Reply::Paired { token: 5, slab: 6, slot: 7, side, fenced: true, peer: 11 },
             Reply::Refused { token: 12, reason },
+            Reply::Over { slab: 13 },
         ]
     }
 

@@ -90,7 +90,7 @@ impl<'a> World<'a> {
     fn run(mut self, bytes: &[u8]) {
         let mut script = Script(bytes);
         while !script.0.is_empty() {
-            let (kind, member) = (script.byte() % 8, usize::from(script.byte()) % MEMBERS);
+            let (kind, member) = (script.byte() % 9, usize::from(script.byte()) % MEMBERS);
             match kind {
                 0 => {
                     let message = script.take(BYTES);
@@ -104,6 +104,7 @@ impl<'a> World<'a> {
                 2 => self.claim(member, usize::from(script.byte())),
                 3 => self.release(member, usize::from(script.byte())),
                 4 => self.pass(u64::from(script.byte())),
+                8 => self.withdraw(member, usize::from(script.byte())),
                 5 if script.byte() % 8 == 0 => {
                     self.monitor.leave(MemberId(self.members[member].id));
                     self.join(member);
@@ -185,6 +186,14 @@ impl<'a> World<'a> {
         self.say(member, &Request::Release { slab, slot }.encode(), 0, 0);
     }
 
+    /// A claim that waits, or none.
+    fn withdraw(&mut self, member: usize, which: usize) {
+        let tokens = &self.members[member].tokens;
+        let waiting = tokens.keys().nth(which % tokens.len().max(1)).copied();
+        let token = waiting.unwrap_or(which as u64);
+        self.say(member, &Request::Withdraw { token }.encode(), 0, 0);
+    }
+
     fn pass(&mut self, milliseconds: u64) {
         self.now += Duration::from_millis(milliseconds);
         self.monitor.expire(self.now);
@@ -200,6 +209,12 @@ impl<'a> World<'a> {
                 match Reply::decode(&outgoing.bytes).expect("replies are messages") {
                     Reply::Welcome { version } => assert_eq!(version, VERSION),
                     Reply::Refused { token, .. } => member.is_answered(token),
+                    Reply::Over { slab } => {
+                        assert!(member.files.remove(&slab).is_some(), "it has no such slab");
+                        let has_slots = member.slots.iter().any(|slot| slot.0 == slab);
+                        assert!(!has_slots, "it still has a slot of it");
+                        self.slabs.remove(&slab);
+                    }
                     Reply::Paired { token, slab, slot, .. } => {
                         member.is_answered(token);
                         assert!(member.slots.insert((slab, slot)), "it has that already");
