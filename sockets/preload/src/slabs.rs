@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The slabs that this process has mapped. They stay until the monitor says that they are over; those
-//! of a monitor that is gone stay for good, since connections may be in them.
+//! The slabs that this process has mapped. They stay until the monitor says that they are over;
+//! those of a monitor that is gone stay for good, since connections may be in them.
 
 use crate::raw;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
