@@ -9,6 +9,7 @@
 //! the sockets that are busy, not with those that there are.
 
 mod control;
+pub mod nested;
 mod registration;
 mod set;
 mod wait;

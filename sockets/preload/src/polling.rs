@@ -3,7 +3,7 @@
 
 use crate::connection::phase;
 use crate::connections::{self, Stream};
-use crate::epoll::{Deadline, Until, events_of, look_again};
+use crate::epoll::{Deadline, Until, events_of, look_again, nested};
 use crate::sleep::pass_barrier;
 use crate::slot::Slot;
 use crate::table::{self, What};
@@ -118,11 +118,16 @@ pub fn poll(
             stream.go_on(one.fd);
         }
     }
-    if !asked.iter().any(|one| switched(one.fd).is_some() || halfway(one.fd).is_some()) {
+    let is_known =
+        |fd: i32| switched(fd).is_some() || halfway(fd).is_some() || nested::of(fd).is_some();
+    if !asked.iter().any(|one| is_known(one.fd)) {
         return in_kernel(asked, || kernel(descriptors, count, until));
     }
     let Some(mut copy) = Copy::new(asked.len()) else { return errno::fail(libc::ENOMEM) as i32 };
-    poll_mixed(asked, &mut copy, until, kernel)
+    asked.iter().filter_map(|one| nested::of(one.fd)).for_each(nested::enter);
+    let result = poll_mixed(asked, &mut copy, until, kernel);
+    asked.iter().filter_map(|one| nested::of(one.fd)).for_each(nested::leave);
+    result
 }
 
 /// Lets the kernel wait alone. Who switches meanwhile goes on ringing doorbells.
@@ -194,6 +199,7 @@ fn look(asked: &mut [libc::pollfd]) -> usize {
                 let events = u32::from(one.events.cast_unsigned());
                 (events_of(&stream, &slot, events) as u16).cast_signed()
             }
+            None if nested::of(one.fd).is_some_and(nested::is_ready) => one.events & libc::POLLIN,
             None => 0,
         };
         found += usize::from(one.revents != 0);
@@ -224,7 +230,8 @@ fn ask_for_others(
     let mut found = 0;
     for (place, one) in all.iter().zip(asked) {
         if place.fd >= 0 {
-            one.revents = if ready > 0 { place.revents } else { 0 };
+            let of_set = if nested::of(one.fd).is_some() { one.revents } else { 0 };
+            one.revents = if ready > 0 { place.revents } else { 0 } | of_set;
             if let Some(halfway) = halfway(one.fd) {
                 if halfway.0.shared.is(phase::RECEIVES) {
                     halfway.0.kernel_reported(u32::from(one.revents.cast_unsigned()));

@@ -4,7 +4,7 @@
 
 use crate::connection::phase;
 use crate::entry::{as_time, until};
-use crate::epoll::{Deadline, Until};
+use crate::epoll::{Deadline, Until, nested};
 use crate::next::next;
 use crate::opening::stream;
 use crate::{errno, polling};
@@ -78,11 +78,14 @@ fn wanted(count: i32, sets: [*mut c_void; 3]) -> Option<[Words; 3]> {
         }
     }
     let is_ours = |descriptor: usize| {
-        has(&wanted, descriptor)
-            && stream(descriptor as i32).is_some_and(|stream| {
-                stream.go_on(descriptor as i32);
-                stream.shared.phase() & (phase::LOOKS | phase::SWITCHED) != 0
-            })
+        let is_known = || {
+            nested::of(descriptor as i32).is_some()
+                || stream(descriptor as i32).is_some_and(|stream| {
+                    stream.go_on(descriptor as i32);
+                    stream.shared.phase() & (phase::LOOKS | phase::SWITCHED) != 0
+                })
+        };
+        has(&wanted, descriptor) && is_known()
     };
     (0..number).any(is_ours).then_some(wanted)
 }

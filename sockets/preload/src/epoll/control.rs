@@ -2,6 +2,7 @@
 //! What is in a set: `epoll_ctl`, and what changes in sets when a socket leaves the kernel or is
 //! closed.
 
+use super::nested;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use crate::connection::phase;
@@ -54,7 +55,14 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
     };
     let stream = match table::get(descriptor) {
         Some(What::Stream(number)) => connections::get(number),
-        _ => None,
+        Some(What::Set(inner)) => {
+            let result = kernel();
+            if result == 0 {
+                nested::has_changed(set, operation, inner, descriptor, wanted(operation, event));
+            }
+            return result;
+        }
+        None => None,
     };
     let Some(stream) = stream else { return kernel() };
     if event.is_null() && operation != libc::EPOLL_CTL_DEL {
@@ -62,11 +70,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
     }
     let Some(_lists) = LISTS.take(true) else { return kernel() };
     let Some(_held) = set_of.lock.take(true) else { return kernel() };
-    let wanted = match operation {
-        libc::EPOLL_CTL_DEL => libc::epoll_event { events: 0, u64: 0 },
-        // SAFETY: the application's event, which is not null.
-        _ => unsafe { event.read_unaligned() },
-    };
+    let wanted = wanted(operation, event);
     if !is_allowed(operation, wanted.events) {
         return kernel();
     }
@@ -121,6 +125,15 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         }
         _ => kernel(),
     }
+}
+
+/// What the application wants to know.
+fn wanted(operation: i32, event: *mut libc::epoll_event) -> libc::epoll_event {
+    if operation == libc::EPOLL_CTL_DEL || event.is_null() {
+        return libc::epoll_event { events: 0, u64: 0 };
+    }
+    // SAFETY: the application's event, which is not null.
+    unsafe { event.read_unaligned() }
 }
 
 /// Whether the kernel takes such events. Of those that are told exclusively it does not take all.
@@ -306,7 +319,9 @@ pub fn forget_stream(stream: &Stream) {
 pub fn forget_set(number: u32) {
     let Some(set_of) = set::get(number) else { return };
     let Some(_lists) = LISTS.take(true) else { return };
+    nested::forget_everywhere(number);
     let Some(_held) = set_of.lock.take(true) else { return };
+    nested::forget(set_of, |_| true);
     let mut next = set_of.first.load(Ordering::Relaxed);
     while let Some(number) = next.checked_sub(1) {
         // SAFETY: the lock is held.

@@ -43,7 +43,7 @@ pub struct Registration {
     pub state: u32,
     /// The number of its set.
     pub set: u32,
-    /// The number of its socket.
+    /// The number of its socket; of a set that is in another one, the number of that.
     pub stream: u32,
     /// The descriptor under which the kernel has it.
     pub descriptor: i32,
@@ -154,6 +154,14 @@ impl Registration {
             self.state |= state::FIRED;
         }
         ready
+    }
+
+    /// Whether something is to be reported now, without reporting it.
+    pub fn would_be_ready(&mut self, stream: &Stream, slot: &Slot) -> bool {
+        let (state, seen, fulls) = (self.state, self.seen, self.fulls);
+        let ready = self.ready(stream, slot);
+        (self.state, self.seen, self.fulls) = (state, seen, fulls);
+        ready != 0
     }
 
     /// Edge-triggered: whether something has come, or room, since it was reported last.

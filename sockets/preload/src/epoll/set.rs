@@ -21,6 +21,8 @@ pub struct Set {
     descriptor: AtomicI32,
     /// The first registration in it, counted from 1.
     pub first: AtomicU32,
+    /// The first set in it, counted from 1.
+    pub nested: AtomicU32,
     /// How many registrations are switched.
     pub switched: AtomicU32,
     /// Threads that sleep in the kernel on it.
@@ -43,6 +45,7 @@ static TABLE: [Set; SETS] = [const {
         lock: Lock::new(),
         descriptor: AtomicI32::new(0),
         first: AtomicU32::new(0),
+        nested: AtomicU32::new(0),
         switched: AtomicU32::new(0),
         waiters: AtomicU32::new(0),
         active: AtomicPtr::new(core::ptr::null_mut()),
@@ -60,6 +63,11 @@ pub fn get(number: u32) -> Option<&'static Set> {
     TABLE.get(number as usize)
 }
 
+/// All places of sets.
+pub fn all() -> impl Iterator<Item = &'static Set> {
+    TABLE.iter()
+}
+
 /// A free place for a set with that descriptor.
 pub fn add(descriptor: i32) -> Option<u32> {
     let taken = TABLE.iter().position(|set| {
@@ -75,6 +83,7 @@ impl Set {
     pub fn clear(&self) {
         self.first.store(0, Ordering::Relaxed);
         self.switched.store(0, Ordering::Relaxed);
+        self.waiters.store(0, Ordering::Relaxed);
         self.active_count.store(0, Ordering::Relaxed);
         self.descriptor.store(0, Ordering::Release);
     }
@@ -136,6 +145,18 @@ impl Set {
         // SAFETY: both are inside the list.
         unsafe { *list.add(at) = *list.add(last) };
         self.active_count.store(last as u32, Ordering::Relaxed);
+    }
+
+    /// Visits what is active. The lock is held.
+    pub fn each_active(&self, mut visit: impl FnMut(&mut Registration, &Stream, &Slot)) {
+        for place in 0..self.active_count() {
+            // SAFETY: callers hold the lock.
+            let Some((_, known)) = (unsafe { self.active(place) }) else { return };
+            let Some(stream) = known.stream() else { continue };
+            if let Some(slot) = stream.slot() {
+                visit(known, &stream, &slot);
+            }
+        }
     }
 
     /// Where in the list a registration is.

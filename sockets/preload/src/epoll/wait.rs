@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for a set: `epoll_wait`.
 
-use super::control;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
+use super::{control, nested};
 use crate::connection::phase;
 use crate::connections::Stream;
 use crate::sleep::pass_barrier;
@@ -150,6 +150,11 @@ pub fn wait(
 
 /// Looks at what is active, and reports what is ready.
 fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    let found = look_at_rings(set, number, room);
+    found + nested::look(set, room.get_mut(found..).unwrap_or_default())
+}
+
+fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     let round = set.round.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let count = set.active_count();
     if count == 0 {
@@ -226,10 +231,10 @@ fn sleep(
     kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
 ) -> Slept {
     let waiter = Waiter::new(set);
-    if set.active_count() > 0 {
+    if set.active_count() > 0 || set.nested.load(Ordering::Relaxed) != 0 {
         let mut activations = 0;
         if let Some(_held) = set.lock.take(true) {
-            for_each_active(set, set::park);
+            set.each_active(set::park);
             activations = set.activations.load(Ordering::Relaxed);
         }
         pass_barrier();
@@ -262,27 +267,13 @@ fn sleep(
     }
 }
 
-fn for_each_active(
-    set: &Set,
-    mut visit: impl FnMut(&mut Registration, &Stream, &crate::slot::Slot),
-) {
-    for place in 0..set.active_count() {
-        // SAFETY: callers hold the lock.
-        let Some((_, known)) = (unsafe { set.active(place) }) else { return };
-        let Some(stream) = known.stream() else { continue };
-        if let Some(slot) = stream.slot() {
-            visit(known, &stream, &slot);
-        }
-    }
-}
-
 /// Looks at what is active without announcing sleep, unless others sleep.
 fn unpark_active(set: &Set) {
     if set.waiters.load(Ordering::SeqCst) > 0 {
         return;
     }
     if let Some(_held) = set.lock.take(true) {
-        for_each_active(set, set::unpark);
+        set.each_active(set::unpark);
     }
 }
 
@@ -382,6 +373,6 @@ fn of_doorbell(
 fn shares_core(set: &Set) -> bool {
     let Some(_held) = set.lock.take(true) else { return false };
     let mut shares = false;
-    for_each_active(set, |_, _, slot| shares |= slot.shares_core());
+    set.each_active(|_, _, slot| shares |= slot.shares_core());
     shares
 }
