@@ -24,6 +24,10 @@ static LOCK: Lock = Lock::new();
 
 /// Ticks between two attempts to reach the monitor: about a second.
 const AGAIN_TICKS: u64 = 2_000_000_000;
+/// When its mail was read last, in ticks, and how many have to be between two times: about 20
+/// microseconds.
+static READ: AtomicU64 = AtomicU64::new(0);
+const READ_TICKS: u64 = 50_000;
 /// Our descriptor is moved to at least this number where it can be, so that it is in nobody's way.
 const HIGH: i32 = 1000;
 
@@ -117,6 +121,15 @@ pub fn release(from: u32, slab: u32, slot: u32) {
     let monitor = DESCRIPTOR.load(Ordering::Relaxed);
     if monitor >= 0 && from == epoch() {
         send(monitor, &Request::Release { slab, slot }, None);
+    }
+}
+
+/// [`read_mail`], if there can be any and it was not read just now.
+pub fn read_mail_at_times() {
+    let (now, read) = (raw::ticks(), READ.load(Ordering::Relaxed));
+    if OUTSTANDING.load(Ordering::Relaxed) > 0 && now.wrapping_sub(read) >= READ_TICKS {
+        READ.store(now, Ordering::Relaxed);
+        read_mail();
     }
 }
 

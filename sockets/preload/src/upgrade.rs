@@ -100,7 +100,7 @@ impl Stream {
     #[cold]
     fn go_on_from(&self, descriptor: i32, phase: u32) {
         if phase & phase::ATTACHED == 0 {
-            monitor::read_mail();
+            monitor::read_mail_at_times();
             self.forget_lost_claim();
         }
         let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) else { return };
