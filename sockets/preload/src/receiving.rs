@@ -128,6 +128,10 @@ impl Stream {
             self.switch_receiving();
             return None;
         }
+        if received > data {
+            // A doorbell came with the last bytes, and will not ring for the ring again.
+            self.go_on(descriptor);
+        }
         if data > 0 && is_taken {
             self.has_moved(descriptor, data as u64);
         }

@@ -80,7 +80,7 @@ impl Stream {
         if sent > 0 {
             self.has_moved(descriptor, sent as u64);
         }
-        if shared.owes_doorbell.load(Ordering::SeqCst) {
+        if shared.phase() & (phase::ATTACHED | phase::SENDS) == phase::ATTACHED {
             // Nobody could leave the kernel during this call.
             self.go_on(descriptor);
         }

@@ -162,12 +162,8 @@ fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream)
         return;
     }
     if set_of.waiters.load(Ordering::SeqCst) > 0 {
-        // The kernel looks anew at what is registered, and reports that it can be written.
-        let event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32,
-            u64: token(number),
-        };
-        _ = raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
+        let (epoll, event) = (set_of.descriptor(), at_once(number));
+        _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event);
     } else if let Some(slot) = stream.slot()
         && set_of.activate(number, known)
     {
@@ -243,6 +239,13 @@ fn ours(number: u32) -> libc::epoll_event {
     libc::epoll_event { events, u64: token(number) }
 }
 
+/// The same, so that the kernel reports it at once: it looks anew at what is registered, and finds
+/// that it can be written.
+fn at_once(number: u32) -> libc::epoll_event {
+    let event = ours(number);
+    libc::epoll_event { events: event.events | libc::EPOLLOUT as u32, ..event }
+}
+
 /// A socket has a slot: its doorbells are not to be taken for bytes of the stream.
 pub fn has_attached(stream: &Stream) {
     let Some(_lists) = LISTS.take(true) else { return };
@@ -288,14 +291,17 @@ pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
             if known.is(state::SWITCHED) {
                 return;
             }
-            let (epoll, event) = (set_of.descriptor(), ours(number));
+            // Who sleeps on the set has to look: nobody rings for what is in the ring already.
+            let has_waiters = set_of.waiters.load(Ordering::SeqCst) > 0;
+            let event = if has_waiters { at_once(number) } else { ours(number) };
+            let epoll = set_of.descriptor();
             if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event).is_err() {
                 is_awake = false;
                 return;
             }
             known.state |= state::SWITCHED | state::TOKENED | state::FRESH;
             set_of.switched.fetch_add(1, Ordering::Relaxed);
-            if set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, known) {
+            if has_waiters || !set_of.activate(number, known) {
                 // It is announced once for the kernel that waited so far, and once for this set.
                 set::park(known, stream, slot);
             }

@@ -231,7 +231,9 @@ fn sleep(
     kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
 ) -> Slept {
     let waiter = Waiter::new(set);
-    if set.active_count() > 0 || set.nested.load(Ordering::Relaxed) != 0 {
+    // With the lock: who makes one active has either seen the waiter, or has done so.
+    let has_active = set.lock.take(true).is_some_and(|_held| set.active_count() > 0);
+    if has_active || set.nested.load(Ordering::Relaxed) != 0 {
         let mut activations = 0;
         if let Some(_held) = set.lock.take(true) {
             set.each_active(set::park);
