@@ -85,19 +85,34 @@ pub fn forget() {
     lose();
 }
 
-/// Asks the monitor for a slot. False: it cannot be asked now.
-pub fn claim(token: u64, descriptor: i32) -> bool {
+/// What comes of asking the monitor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// It will answer.
+    Yes,
+    /// It has too much to answer now.
+    Busy,
+    /// There is none that can be asked.
+    No,
+}
+
+/// Whether so much waits for answers that nothing more can be asked.
+pub fn is_busy() -> bool {
     if OUTSTANDING.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
-        read_mail();
+        read_mail_at_times();
     }
-    let Some(_held) = LOCK.take(false) else { return false };
-    if OUTSTANDING.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
-        return false;
+    OUTSTANDING.load(Ordering::Relaxed) >= OUTSTANDING_MAX
+}
+
+/// Asks the monitor for a slot.
+pub fn claim(token: u64, descriptor: i32) -> Asked {
+    let Some(_held) = LOCK.take(false) else { return Asked::Busy };
+    let Some(monitor) = reach() else { return Asked::No };
+    if !send(monitor, &Request::Claim { token, descriptor }, Some(descriptor)) {
+        return Asked::No;
     }
-    let Some(monitor) = reach() else { return false };
-    let is_sent = send(monitor, &Request::Claim { token, descriptor }, Some(descriptor));
-    OUTSTANDING.fetch_add(u32::from(is_sent), Ordering::Relaxed);
-    is_sent
+    OUTSTANDING.fetch_add(1, Ordering::Relaxed);
+    Asked::Yes
 }
 
 /// Takes a claim back whose answer has not come, because the socket is closed: its peer shall know

@@ -3,6 +3,7 @@
 
 use crate::connection::phase;
 use crate::connections::{self, Stream};
+use crate::monitor::Asked;
 use crate::slot::Slot;
 use crate::{epoll, monitor, process, raw};
 use core::sync::atomic::{Ordering, fence};
@@ -38,6 +39,10 @@ impl Stream {
         if shared.references.load(Ordering::Acquire) != 1 || !shared.is_alone() {
             return;
         }
+        if monitor::is_busy() {
+            shared.claim_at.store(operations + 1, Ordering::Relaxed);
+            return;
+        }
         match is_peer_near(descriptor) {
             Some(true) => {}
             Some(false) => {
@@ -61,9 +66,12 @@ impl Stream {
         if shared.mark(phase::CLAIMED) & phase::CLAIMED != 0 {
             return;
         }
-        if !monitor::claim(self.token(), descriptor) {
-            shared.claim_at.store(operations + 1, Ordering::Relaxed);
+        let asked = monitor::claim(self.token(), descriptor);
+        if asked != Asked::Yes {
             shared.unmark(phase::CLAIMED);
+        }
+        if asked == Asked::Busy {
+            shared.claim_at.store(operations + 1, Ordering::Relaxed);
         }
     }
 
