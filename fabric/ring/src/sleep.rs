@@ -34,9 +34,10 @@ impl Sleeps {
         Self(self.0 + (self.0 & 1))
     }
 
-    /// Announces a sleep.
+    /// Announces a sleep, another one than the last even if that has not ended: who was woken from
+    /// that one, for somebody else perhaps, is not woken from it again.
     pub(crate) fn announce_sleep(&mut self, notes: &mut impl Remote) {
-        self.0 |= 1;
+        self.0 = (self.0 + 1) | 1;
         self.note(notes);
     }
 
