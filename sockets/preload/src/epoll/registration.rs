@@ -146,8 +146,15 @@ impl Registration {
         if self.state & (state::DELETED | state::FIRED) != 0 {
             return 0;
         }
-        let ready = events_of(stream, slot, self.events);
-        if ready == 0 || self.events & libc::EPOLLET as u32 != 0 && !self.is_news(stream, slot) {
+        let mut ready = events_of(stream, slot, self.events);
+        if ready != 0 && self.events & libc::EPOLLET as u32 != 0 {
+            if !self.is_news(stream, slot) {
+                return 0;
+            }
+            // What came meanwhile counts as reported, so it has to be.
+            ready = events_of(stream, slot, self.events);
+        }
+        if ready == 0 {
             return 0;
         }
         if self.events & libc::EPOLLONESHOT as u32 != 0 {
