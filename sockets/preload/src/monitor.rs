@@ -30,6 +30,9 @@ static READ: AtomicU64 = AtomicU64::new(0);
 const READ_TICKS: u64 = 50_000;
 /// Our descriptor is moved to at least this number where it can be, so that it is in nobody's way.
 const HIGH: i32 = 1000;
+/// The same where there are several threads: the first number behind the 64 that each process has
+/// room for makes the kernel wait until no thread uses the old table, 20 milliseconds and more.
+const HIGH_BESIDE_THREADS: i32 = 48;
 
 const CONTROL_BYTES: usize = 64;
 
@@ -210,7 +213,8 @@ fn connect() -> raw::Result<i32> {
     let connected = raw::connect(descriptor, &address, bytes)
         .and_then(|_| if is_trusted(descriptor) { Ok(()) } else { Err(libc::EPERM) });
     // Not among the numbers that a program expects.
-    let high = raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH);
+    let least = if process::has_one_thread() { HIGH } else { HIGH_BESIDE_THREADS };
+    let high = raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least);
     match (connected, high) {
         (Ok(_), Ok(high)) => {
             _ = raw::close(descriptor);
