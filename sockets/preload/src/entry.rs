@@ -11,7 +11,10 @@ pub mod data;
 pub mod descriptors;
 pub mod events;
 pub mod own;
+pub mod programs;
 pub mod sockets;
+pub mod spawning;
 pub mod streams;
+mod variadic;
 
 pub use events::{as_time, until};

@@ -13,6 +13,7 @@
 //! | [`opening`] | how sockets begin and end |
 //! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
 //! | [`sending`], [`receiving`], [`files`] | data |
+//! | [`handing`], [`control`], [`file_actions`], [`inherited`] | going to and coming from others |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
 //! | [`waiting`], [`sleep`] | waiting for one |
 //! | [`process`], [`lock`] | threads, forks |
@@ -23,11 +24,15 @@
 
 mod connection;
 mod connections;
+mod control;
 mod ends;
 pub mod entry;
 mod epoll;
 mod errno;
+mod file_actions;
 mod files;
+mod handing;
+mod inherited;
 mod lock;
 mod monitor;
 mod next;

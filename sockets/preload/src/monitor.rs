@@ -43,8 +43,8 @@ static PATH: [AtomicU8; 108] = [const { AtomicU8::new(0) }; 108];
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// Keeps where the monitor listens: programs may change their environment later.
-pub fn begin() {
+/// Keeps where the monitor listens: programs may change their environment later. False: nowhere.
+pub fn begin() -> bool {
     let mut name = [0_u8; MONITOR_VARIABLE.len() + 1];
     for (place, byte) in name.iter_mut().zip(MONITOR_VARIABLE.bytes()) {
         *place = byte;
@@ -52,7 +52,7 @@ pub fn begin() {
     // SAFETY: a name that ends with zero.
     let path = unsafe { libc::getenv(name.as_ptr().cast()) };
     if path.is_null() {
-        return;
+        return false;
     }
     // SAFETY: a text of the environment.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
@@ -61,6 +61,7 @@ pub fn begin() {
             place.store(*byte, Ordering::Relaxed);
         }
     }
+    !path.is_empty()
 }
 
 /// Whether a descriptor is the library's own.

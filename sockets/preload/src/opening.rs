@@ -5,7 +5,7 @@ use crate::connection::phase;
 use crate::connections::{self, Stream};
 use crate::slot::Slot;
 use crate::table::{self, What};
-use crate::{epoll, monitor, process, raw};
+use crate::{epoll, handing, monitor, process, raw};
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
@@ -30,10 +30,7 @@ pub fn note(descriptor: i32, nonblocking: bool) {
     if descriptor < 0 || !process::begin() {
         return;
     }
-    // The number was used before, and closed behind our back.
-    if let Some(old) = table::clear(descriptor) {
-        forget(descriptor, old, false);
-    }
+    is_new(descriptor);
     let Some(stream) = connections::add() else { return };
     stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
     stream.local.descriptor.store(descriptor, Ordering::Relaxed);
@@ -42,15 +39,27 @@ pub fn note(descriptor: i32, nonblocking: bool) {
     }
 }
 
+/// A descriptor is new. What is known of its number is of one that was closed behind our back.
+pub fn is_new(descriptor: i32) {
+    if let Some(old) = table::clear(descriptor) {
+        forget(descriptor, old, false);
+    }
+}
+
 /// Notes that another descriptor is the same as one that is known.
 pub fn note_same(old: i32, new: i32) {
-    if new < 0 || old == new || process::is_guest() {
+    if new < 0 || old == new {
+        return;
+    }
+    if process::is_guest() {
+        // The program that this becomes has it under the other number.
+        if matches!(table::get(old), Some(What::Stream(_))) && process::has(old) {
+            handing::is_passed(old);
+        }
         return;
     }
     let what = table::get(old);
-    if let Some(replaced) = table::clear(new) {
-        forget(new, replaced, false);
-    }
+    is_new(new);
     if let Some(What::Stream(number)) = what {
         let Some(stream) = connections::get(number) else { return };
         stream.shared.references.fetch_add(1, Ordering::AcqRel);

@@ -5,7 +5,7 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
 
-use crate::{monitor, opening, raw, table};
+use crate::{inherited, monitor, opening, raw, table};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -24,7 +24,9 @@ const PAGE_BYTES: usize = 4096;
 
 /// When the library is loaded.
 extern "C" fn constructor() {
-    monitor::begin();
+    if monitor::begin() {
+        inherited::adopt_all();
+    }
 }
 
 #[used]
@@ -115,6 +117,25 @@ pub fn generation() -> u32 {
 #[inline]
 pub fn is_guest() -> bool {
     number() != 0 && raw::process() != number()
+}
+
+/// Whether a descriptor is what this process knows of it. The child of a `vfork` has descriptors of
+/// its own, and may have put something else there.
+pub fn has(descriptor: i32) -> bool {
+    if !is_guest() {
+        return true;
+    }
+    match raw::is_same(number(), raw::process(), descriptor) {
+        Ok(same) => same,
+        // The kernel does not tell; then it is another one only if it is no connection at all.
+        Err(_) => raw::is_connected(descriptor),
+    }
+}
+
+/// Whether a program that is begun now has a descriptor of which this process knows something.
+pub fn hands_on(descriptor: i32) -> bool {
+    let flags = raw::fcntl(descriptor, libc::F_GETFD, 0);
+    flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0) && has(descriptor)
 }
 
 /// Whether the process has one thread, and has always had.

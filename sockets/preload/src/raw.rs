@@ -3,6 +3,7 @@
 //! no `errno`, and are no cancellation points.
 
 use core::arch::asm;
+use core::ffi::CStr;
 use core::ptr;
 
 /// What a system call gives: a value, or an `errno` that is not zero.
@@ -113,6 +114,30 @@ pub fn close(descriptor: i32) -> Result {
     unsafe { checked_call(libc::SYS_close, [argument(descriptor), 0, 0, 0, 0, 0]) }
 }
 
+/// Opens a folder for reading.
+pub fn open_folder(path: &CStr) -> Result<i32> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let arguments = [argument(libc::AT_FDCWD), path.as_ptr() as usize, argument(flags), 0, 0, 0];
+    // SAFETY: a path that lives as long as the call.
+    unsafe { checked_call(libc::SYS_openat, arguments) }.map(|descriptor| descriptor as i32)
+}
+
+/// Reads entries of a folder, as `getdents64` gives them; gives how many bytes they are.
+pub fn entries(folder: i32, into: &mut [u8]) -> Result {
+    let (at, count) = (into.as_mut_ptr() as usize, into.len());
+    // SAFETY: room that lives as long as the call.
+    unsafe { checked_call(libc::SYS_getdents64, [argument(folder), at, count, 0, 0, 0]) }
+}
+
+/// Whether a descriptor is the same in two processes.
+pub fn is_same(process: i32, other: i32, descriptor: i32) -> Result<bool> {
+    const FILE: usize = 0;
+    let number = argument(descriptor);
+    let arguments = [argument(process), argument(other), FILE, number, number, 0];
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_kcmp, arguments) }.map(|order| order == 0)
+}
+
 /// The bytes of a file.
 pub fn size(descriptor: i32) -> Result<usize> {
     let arguments = [argument(descriptor), 0, argument(libc::SEEK_END), 0, 0, 0];
@@ -213,6 +238,14 @@ pub fn errors(descriptor: i32) -> u32 {
     u32::from(asked.revents.cast_unsigned()) & (libc::POLLHUP | libc::POLLERR) as u32
 }
 
+/// Looks at several descriptors, without waiting; gives on how many there is something.
+pub fn poll_at_once(asked: &mut [libc::pollfd]) -> Result {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let (at, count) = (asked.as_mut_ptr() as usize, asked.len());
+    // SAFETY: places that live as long as the call.
+    unsafe { checked_call(libc::SYS_ppoll, [at, count, ptr::from_ref(&time) as usize, 0, 0, 0]) }
+}
+
 fn wait_for(descriptor: i32, events: i16, waits: bool) -> Result {
     let mut waited = libc::pollfd { fd: descriptor, events, revents: 0 };
     let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -289,6 +322,13 @@ pub fn address(descriptor: i32, of_peer: bool, into: &mut libc::sockaddr_storage
     unsafe { checked_call(number, [argument(descriptor), into, length, 0, 0, 0]) }
 }
 
+/// Whether a descriptor is a socket that has a peer.
+pub fn is_connected(descriptor: i32) -> bool {
+    // SAFETY: an address of zeroes is valid.
+    let mut peer = unsafe { core::mem::zeroed() };
+    address(descriptor, true, &mut peer).is_ok()
+}
+
 /// Lets others have the processor.
 pub fn yield_now() {
     // SAFETY: no memory is passed.
@@ -299,6 +339,13 @@ pub fn yield_now() {
 pub fn process() -> i32 {
     // SAFETY: no memory is passed.
     unsafe { call(libc::SYS_getpid, [0; 6]) as i32 }
+}
+
+/// A descriptor of a child.
+pub fn process_descriptor(process: i32) -> Result<i32> {
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_pidfd_open, [argument(process), 0, 0, 0, 0, 0]) }
+        .map(|descriptor| descriptor as i32)
 }
 
 /// The user whose rights this process has.

@@ -5,7 +5,7 @@
 //! a child of a fork has its own.
 
 use crate::raw;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
 /// Descriptors from this number on are the kernel's alone.
 const DESCRIPTORS: usize = 1 << 20;
@@ -20,6 +20,8 @@ pub enum What {
 }
 
 static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+/// The highest descriptor of which something was ever known.
+static HIGHEST: AtomicI32 = AtomicI32::new(-1);
 
 const STREAM: u64 = 1 << 32;
 const SET: u64 = 2 << 32;
@@ -41,6 +43,7 @@ pub fn set(descriptor: i32, what: What) -> bool {
         What::Set(number) => SET | u64::from(number),
     };
     let Some(place) = place(descriptor) else { return false };
+    HIGHEST.fetch_max(descriptor, Ordering::Relaxed);
     place.store(word, Ordering::Release);
     true
 }
@@ -62,11 +65,7 @@ pub fn forget_all() {
 
 /// Calls `visit` with all descriptors of which something is known.
 pub fn each(mut visit: impl FnMut(i32, What)) {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: room for the limits.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    let count = limit.rlim_max.min(DESCRIPTORS as u64) as i32;
-    for descriptor in 0..count {
+    for descriptor in 0..=HIGHEST.load(Ordering::Relaxed) {
         if let Some(what) = get(descriptor) {
             visit(descriptor, what);
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The functions of other libraries that may be called.
-const ALLOWED: [&str; 14] = [
+const ALLOWED: [&str; 13] = [
     "__errno_location",
     "__register_atfork",
     "_Unwind_Resume",
@@ -17,7 +17,6 @@ const ALLOWED: [&str; 14] = [
     "clock_gettime",
     "dlsym",
     "getenv",
-    "getrlimit",
     "memcpy",
     "memmove",
     "memset",

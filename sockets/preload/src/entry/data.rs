@@ -2,10 +2,11 @@
 //! Sending and receiving.
 
 use crate::connections::Stream;
-use crate::errno;
 use crate::next::next;
 use crate::opening::stream;
 use crate::parts::Parts;
+use crate::{control, errno};
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::slice;
 
@@ -124,13 +125,22 @@ pub unsafe extern "C-unwind" fn recvmsg(
     message: *mut libc::msghdr,
     flags: c_int,
 ) -> isize {
-    let kernel = || next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
+    let is_of_kernel = Cell::new(false);
+    let kernel = || {
+        is_of_kernel.set(true);
+        let received = next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
+        if received >= 0 {
+            // SAFETY: as of the function that this stands for.
+            unsafe { control::has_come(message, flags) };
+        }
+        received
+    };
     let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
     // SAFETY: as of the function that this stands for; so it is below.
     let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
     let Some(parts) = parts else { return kernel() };
     let result = stream.receive(fd, parts, flags, kernel);
-    if result >= 0 {
+    if result >= 0 && !is_of_kernel.get() {
         // SAFETY: see above.
         unsafe {
             (*message).msg_namelen = 0;
@@ -212,6 +222,8 @@ pub unsafe extern "C-unwind" fn sendmsg(
     flags: c_int,
 ) -> isize {
     let kernel = || next!(sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize);
+    // SAFETY: as of the function that this stands for.
+    unsafe { control::is_sent(message) };
     let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
     // SAFETY: as of the function that this stands for.
     let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
@@ -303,6 +315,9 @@ pub unsafe extern "C-unwind" fn sendfile64(
     unsafe { sendfile(out, from, offset, count) }
 }
 
+/// The most messages that the kernel takes at once.
+const MESSAGES: libc::c_uint = 1024;
+
 /// `sendmmsg(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sendmmsg(
@@ -312,6 +327,10 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     flags: c_int,
 ) -> c_int {
     if stream(fd).is_none() || messages.is_null() {
+        for number in 0..if messages.is_null() { 0 } else { count.min(MESSAGES) } {
+            // SAFETY: as of the function that this stands for.
+            unsafe { control::is_sent(&raw const (*messages.add(number as usize)).msg_hdr) };
+        }
         return next!(sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, count: libc::c_uint,
             flags: c_int) -> c_int);
     }
@@ -342,8 +361,13 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     timeout: *mut libc::timespec,
 ) -> c_int {
     let kernel = || {
-        next!(recvmmsg(fd: c_int, messages: *mut libc::mmsghdr, count: libc::c_uint,
-            flags: c_int, timeout: *mut libc::timespec) -> c_int)
+        let received = next!(recvmmsg(fd: c_int, messages: *mut libc::mmsghdr,
+            count: libc::c_uint, flags: c_int, timeout: *mut libc::timespec) -> c_int);
+        for number in 0..received.max(0) as usize {
+            // SAFETY: the kernel has filled so many.
+            unsafe { control::has_come(&raw const (*messages.add(number)).msg_hdr, flags) };
+        }
+        received
     };
     if stream(fd).is_none() || messages.is_null() {
         return kernel();

@@ -3,7 +3,7 @@
 
 use crate::next::next;
 use crate::opening::{self, stream};
-use crate::{monitor, raw};
+use crate::{monitor, process, raw};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -58,12 +58,18 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     new
 }
 
+/// Before a descriptor gets a number. If that is the library's own, it goes without; the child of a
+/// `vfork` takes it from itself only.
+fn takes_number(to: c_int) {
+    if monitor::is_ours(to) && !process::is_guest() {
+        monitor::forget();
+    }
+}
+
 /// `dup2(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
-    if monitor::is_ours(to) {
-        monitor::forget();
-    }
+    takes_number(to);
     let ready = fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
     if ready {
         opening::is_closing(to);
@@ -76,9 +82,7 @@ pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
 /// `dup3(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
-    if monitor::is_ours(to) {
-        monitor::forget();
-    }
+    takes_number(to);
     let is_valid = flags & !libc::O_CLOEXEC == 0;
     let ready = fd != to && is_valid && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
     if ready {

@@ -3,11 +3,11 @@
 //! their own: a socket that has one stays in the kernel, or if it has left that, its stream is made
 //! of our functions.
 
+use super::variadic::{Arguments, variadic};
 use crate::connection::phase;
 use crate::next::next;
 use crate::opening::stream;
 use crate::raw;
-use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
 /// What a stream is made of.
@@ -78,9 +78,6 @@ pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut l
         -> *mut libc::FILE)
 }
 
-/// A list of arguments, as functions that take one are given it.
-type Arguments = *mut [u64; 3];
-
 /// Bytes of formatted output for which no memory is mapped.
 const SHORT: usize = 2048;
 
@@ -131,54 +128,6 @@ pub unsafe extern "C-unwind" fn __vdprintf_chk(
     }
     // SAFETY: as of the function that this stands for.
     unsafe { vdprintf(fd, format, arguments) }
-}
-
-// Functions that take any number of arguments: their registers become a list of arguments, as the
-// System V ABI has it, and go to the function that takes one.
-macro_rules! variadic {
-    ($(#[$about:meta])* $name:ident, $list:literal, $named:literal, $to:ident) => {
-        $(#[$about])*
-        #[cfg(target_arch = "x86_64")]
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[unsafe(naked)]
-        pub unsafe extern "C-unwind" fn $name() {
-            naked_asm!(
-                ".cfi_startproc",
-                "sub rsp, 216",
-                ".cfi_adjust_cfa_offset 216",
-                "mov [rsp + 32], rdi",
-                "mov [rsp + 40], rsi",
-                "mov [rsp + 48], rdx",
-                "mov [rsp + 56], rcx",
-                "mov [rsp + 64], r8",
-                "mov [rsp + 72], r9",
-                "test al, al",
-                "je 2f",
-                "movaps [rsp + 80], xmm0",
-                "movaps [rsp + 96], xmm1",
-                "movaps [rsp + 112], xmm2",
-                "movaps [rsp + 128], xmm3",
-                "movaps [rsp + 144], xmm4",
-                "movaps [rsp + 160], xmm5",
-                "movaps [rsp + 176], xmm6",
-                "movaps [rsp + 192], xmm7",
-                "2:",
-                concat!("mov dword ptr [rsp], ", $named),
-                "mov dword ptr [rsp + 4], 48",
-                "lea rax, [rsp + 224]",
-                "mov [rsp + 8], rax",
-                "lea rax, [rsp + 32]",
-                "mov [rsp + 16], rax",
-                concat!("mov ", $list, ", rsp"),
-                "call {to}",
-                "add rsp, 216",
-                ".cfi_adjust_cfa_offset -216",
-                "ret",
-                ".cfi_endproc",
-                to = sym $to,
-            )
-        }
-    };
 }
 
 variadic!(

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Becoming another program. What that program has of this one's sockets it finds in the kernel,
+//! whatever it is: it may well be one without this library.
+
+use super::variadic::{Arguments, variadic};
+use crate::next::next;
+use crate::{errno, handing, process, raw};
+use core::ffi::{c_char, c_int};
+use core::ptr;
+
+/// Texts, up to a null.
+type Texts = *const *const c_char;
+
+/// Before this process is another program. The child of a `vfork` becomes one beside the process
+/// whose memory it is in: for that one, others inherit what it has.
+fn becomes_another() {
+    process::check();
+    if process::is_guest() {
+        handing::is_inherited();
+    } else {
+        handing::becomes_another();
+    }
+}
+
+/// `execve(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn execve(
+    path: *const c_char,
+    arguments: Texts,
+    environment: Texts,
+) -> c_int {
+    becomes_another();
+    next!(execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int)
+}
+
+/// `execv(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Texts) -> c_int {
+    becomes_another();
+    next!(execv(path: *const c_char, arguments: Texts) -> c_int)
+}
+
+/// `execvp(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn execvp(file: *const c_char, arguments: Texts) -> c_int {
+    becomes_another();
+    next!(execvp(file: *const c_char, arguments: Texts) -> c_int)
+}
+
+/// `execvpe(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn execvpe(
+    file: *const c_char,
+    arguments: Texts,
+    environment: Texts,
+) -> c_int {
+    becomes_another();
+    next!(execvpe(file: *const c_char, arguments: Texts, environment: Texts) -> c_int)
+}
+
+/// `fexecve(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int {
+    becomes_another();
+    next!(fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int)
+}
+
+/// `execveat(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn execveat(
+    folder: c_int,
+    path: *const c_char,
+    arguments: Texts,
+    environment: Texts,
+    flags: c_int,
+) -> c_int {
+    becomes_another();
+    next!(execveat(folder: c_int, path: *const c_char, arguments: Texts, environment: Texts,
+        flags: c_int) -> c_int)
+}
+
+/// Arguments for which no memory is mapped, with the null behind them. In the child of a `vfork`
+/// the memory would stay its parent's.
+const SHORT: usize = 256;
+
+/// Calls `run` with the arguments of a list as an array, up to their null, and with the rest of the
+/// list.
+///
+/// # Safety
+/// It is a list of texts with a null behind them.
+unsafe fn with_array(list: Arguments, run: impl FnOnce(Texts, Arguments) -> c_int) -> c_int {
+    // SAFETY: as the caller says; what is used up first is a copy.
+    unsafe {
+        let (mut copy, mut count) = (*list, 1);
+        while !copy.next::<c_char>().is_null() {
+            count += 1;
+        }
+        let mut short: [*const c_char; SHORT] = [ptr::null(); SHORT];
+        let bytes = count * size_of::<*const c_char>();
+        let is_short = count <= SHORT;
+        let array = if is_short {
+            short.as_mut_ptr()
+        } else {
+            match raw::map(bytes, false, None) {
+                Ok(memory) => memory.cast(),
+                Err(error) => return errno::fail(error) as c_int,
+            }
+        };
+        for place in 0..count {
+            array.add(place).write((*list).next());
+        }
+        let result = run(array.cast_const(), list);
+        if !is_short {
+            raw::unmap(array.cast(), bytes);
+        }
+        result
+    }
+}
+
+unsafe extern "C-unwind" fn execl_list(path: *const c_char, list: Arguments) -> c_int {
+    // SAFETY: as of the function that this stands for; so it is below.
+    unsafe { with_array(list, |arguments, _| execv(path, arguments)) }
+}
+
+unsafe extern "C-unwind" fn execlp_list(file: *const c_char, list: Arguments) -> c_int {
+    // SAFETY: see above.
+    unsafe { with_array(list, |arguments, _| execvp(file, arguments)) }
+}
+
+unsafe extern "C-unwind" fn execle_list(path: *const c_char, list: Arguments) -> c_int {
+    // SAFETY: see above. The environment is behind the null.
+    unsafe { with_array(list, |arguments, rest| execve(path, arguments, (*rest).next())) }
+}
+
+variadic!(
+    /// `execl(3)`.
+    execl, "rsi", "8", execl_list
+);
+variadic!(
+    /// `execlp(3)`.
+    execlp, "rsi", "8", execlp_list
+);
+variadic!(
+    /// `execle(3)`.
+    execle, "rsi", "8", execle_list
+);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Beginning other programs, as children. The C library makes these by functions of its own, which
+//! nobody sees: what they inherit is in the kernel before they are made.
+
+use crate::next::next;
+use crate::table::{self, What};
+use crate::{file_actions, handing, process, raw};
+use core::ffi::{c_char, c_int, c_void};
+
+/// Texts, up to a null.
+type Texts = *const *const c_char;
+
+/// Before a program is begun that has what is not closed by that, and besides what the actions
+/// give it.
+fn begins(actions: *const c_void) {
+    process::check();
+    handing::is_inherited();
+    file_actions::each_copied(actions, |descriptor| {
+        if matches!(table::get(descriptor), Some(What::Stream(_))) {
+            handing::is_passed(descriptor);
+        }
+    });
+}
+
+/// `posix_spawn(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawn(
+    child: *mut libc::pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Texts,
+    environment: Texts,
+) -> c_int {
+    begins(actions);
+    next!(posix_spawn(child: *mut libc::pid_t, path: *const c_char, actions: *const c_void,
+        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
+}
+
+/// `posix_spawnp(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawnp(
+    child: *mut libc::pid_t,
+    file: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Texts,
+    environment: Texts,
+) -> c_int {
+    begins(actions);
+    next!(posix_spawnp(child: *mut libc::pid_t, file: *const c_char, actions: *const c_void,
+        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
+}
+
+/// `pidfd_spawn(3)`, which newer C libraries have.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn pidfd_spawn(
+    child: *mut c_int,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Texts,
+    environment: Texts,
+) -> c_int {
+    begins(actions);
+    let result = next!(pidfd_spawn(child: *mut c_int, path: *const c_char, actions: *const c_void,
+        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int);
+    if result >= 0 {
+        return result;
+    }
+    let spawn = |child: *mut libc::pid_t| {
+        next!(posix_spawn(child: *mut libc::pid_t, path: *const c_char, actions: *const c_void,
+            attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
+    };
+    // SAFETY: as of the function that this stands for.
+    unsafe { without_pidfd(child, spawn) }
+}
+
+/// `pidfd_spawnp(3)`, which newer C libraries have.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn pidfd_spawnp(
+    child: *mut c_int,
+    file: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Texts,
+    environment: Texts,
+) -> c_int {
+    begins(actions);
+    let result = next!(pidfd_spawnp(child: *mut c_int, file: *const c_char, actions: *const c_void,
+        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int);
+    if result >= 0 {
+        return result;
+    }
+    let spawn = |child: *mut libc::pid_t| {
+        next!(posix_spawnp(child: *mut libc::pid_t, file: *const c_char, actions: *const c_void,
+            attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
+    };
+    // SAFETY: as of the function that this stands for.
+    unsafe { without_pidfd(child, spawn) }
+}
+
+/// What the C library does in the two above, where it is older: programs that ask whether it has
+/// them find ours.
+unsafe fn without_pidfd(child: *mut c_int, spawn: impl FnOnce(*mut libc::pid_t) -> c_int) -> c_int {
+    let mut number = 0;
+    let result = spawn(&mut number);
+    if result != 0 {
+        return result;
+    }
+    match raw::process_descriptor(number) {
+        Ok(descriptor) => {
+            // SAFETY: as the caller says.
+            unsafe { child.write(descriptor) };
+            0
+        }
+        Err(error) => error,
+    }
+}
+
+/// `posix_spawn_file_actions_init(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_init(actions: *mut c_void) -> c_int {
+    file_actions::forget(actions);
+    next!(posix_spawn_file_actions_init(actions: *mut c_void) -> c_int)
+}
+
+/// `posix_spawn_file_actions_destroy(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int {
+    file_actions::forget(actions);
+    next!(posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int)
+}
+
+/// `posix_spawn_file_actions_adddup2(3)`. The program has the descriptor under the other number
+/// even if it is closed on exec.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
+    actions: *mut c_void,
+    fd: c_int,
+    to: c_int,
+) -> c_int {
+    let result = next!(posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, to: c_int)
+        -> c_int);
+    if result == 0 && !file_actions::note_copied(actions, fd) {
+        handing::is_passed(fd);
+    }
+    result
+}
+
+/// `system(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
+    if !command.is_null() {
+        begins(core::ptr::null());
+    }
+    next!(system(command: *const c_char) -> c_int)
+}
+
+/// `popen(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn popen(
+    command: *const c_char,
+    mode: *const c_char,
+) -> *mut libc::FILE {
+    begins(core::ptr::null());
+    next!(popen(command: *const c_char, mode: *const c_char) -> *mut libc::FILE)
+}

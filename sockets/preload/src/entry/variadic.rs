@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Functions that take any number of arguments, which the language has only for those who call
+//! them.
+
+use core::ptr;
+
+/// A list of arguments, as functions that take one are given it (`va_list` of the System V ABI).
+pub type Arguments = *mut List;
+
+/// What such a list consists of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    /// Where among the saved registers the next word is.
+    in_registers: u32,
+    _in_vector_registers: u32,
+    /// The next word that is not in a register.
+    behind: *const *const libc::c_void,
+    /// Where the registers were saved.
+    registers: *const u8,
+}
+
+/// Bytes of the saved registers that take words.
+const WORD_REGISTERS: u32 = 48;
+
+impl List {
+    /// The next argument, which is a pointer.
+    ///
+    /// # Safety
+    /// There is one more, and it is one.
+    pub unsafe fn next<T>(&mut self) -> *const T {
+        // SAFETY: as the caller says; registers were saved up to that number.
+        unsafe {
+            if self.in_registers < WORD_REGISTERS {
+                let at = self.registers.add(self.in_registers as usize);
+                self.in_registers += size_of::<*const T>() as u32;
+                return at.cast::<*const T>().read();
+            }
+            let word = ptr::read(self.behind);
+            self.behind = self.behind.add(1);
+            word.cast()
+        }
+    }
+}
+
+// Functions that take any number of arguments: their registers become a list of arguments, as the
+// System V ABI has it, and go to the function that takes one.
+macro_rules! variadic {
+    ($(#[$about:meta])* $name:ident, $list:literal, $named:literal, $to:ident) => {
+        $(#[$about])*
+        #[cfg(target_arch = "x86_64")]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C-unwind" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 216",
+                ".cfi_adjust_cfa_offset 216",
+                "mov [rsp + 32], rdi",
+                "mov [rsp + 40], rsi",
+                "mov [rsp + 48], rdx",
+                "mov [rsp + 56], rcx",
+                "mov [rsp + 64], r8",
+                "mov [rsp + 72], r9",
+                "test al, al",
+                "je 2f",
+                "movaps [rsp + 80], xmm0",
+                "movaps [rsp + 96], xmm1",
+                "movaps [rsp + 112], xmm2",
+                "movaps [rsp + 128], xmm3",
+                "movaps [rsp + 144], xmm4",
+                "movaps [rsp + 160], xmm5",
+                "movaps [rsp + 176], xmm6",
+                "movaps [rsp + 192], xmm7",
+                "2:",
+                concat!("mov dword ptr [rsp], ", $named),
+                "mov dword ptr [rsp + 4], 48",
+                "lea rax, [rsp + 224]",
+                "mov [rsp + 8], rax",
+                "lea rax, [rsp + 32]",
+                "mov [rsp + 16], rax",
+                concat!("mov ", $list, ", rsp"),
+                "call {to}",
+                "add rsp, 216",
+                ".cfi_adjust_cfa_offset -216",
+                "ret",
+                ".cfi_endproc",
+                to = sym $to,
+            )
+        }
+    };
+}
+pub(super) use variadic;
