@@ -18,6 +18,7 @@
 #define SHARED_DESCRIPTOR 900
 
 struct shared {
+    pid_t process;
     struct sockaddr_storage address;
     socklen_t address_length;
     int family;
@@ -55,6 +56,26 @@ void note(const char *format, ...) {
     if (at + length <= TRANSCRIPT_BYTES)
         memcpy(shared->transcript[this_side] + at, line, length);
     errno = saved;
+}
+
+const char *case_object(void) {
+    static char path[40];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", shared->process, SHARED_DESCRIPTOR);
+    return path;
+}
+
+static void map_shared(int fd) {
+    int protection = PROT_READ | PROT_WRITE;
+    shared = mmap(NULL, sizeof *shared, protection, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED)
+        _exit(97);
+}
+
+void join_case(enum side side, const char *object) {
+    int fd = open(object, O_RDWR);
+    map_shared(fd);
+    close(fd);
+    this_side = side;
 }
 
 void note_result(const char *call, long result) {
@@ -192,6 +213,18 @@ void warm_up(int fd, enum side side) {
 }
 
 void prove_soon(int fd, enum side side) { dialogue(fd, side, 0); }
+
+void upgrade_again(int fd, enum side side) {
+    dialogue(fd, side, 0);
+    int both = getenv("CONFORMANCE_PRELOADED") && !getenv("CONFORMANCE_ACCELERATED_SIDE");
+    if (both && !prove(fd, side))
+        note("not upgraded again");
+}
+
+void check_returned(int fd) {
+    if (freeport_is_accelerated && freeport_is_accelerated(fd) == 1)
+        note("still upgraded");
+}
 
 void reach(enum side side, int point) { atomic_store(&shared->reached[side], point); }
 
@@ -397,13 +430,6 @@ static pid_t start_side(const struct test_case *chosen, enum side side, int list
     return 0;
 }
 
-static void map_shared(int fd) {
-    int protection = PROT_READ | PROT_WRITE;
-    shared = mmap(NULL, sizeof *shared, protection, MAP_SHARED, fd, 0);
-    if (shared == MAP_FAILED)
-        _exit(97);
-}
-
 static void print_side(enum side side, int status, int ended) {
     printf("-- %s\n%.*s", side_name(side), TRANSCRIPT_BYTES, shared->transcript[side]);
     if (!ended)
@@ -421,6 +447,7 @@ static int run_case(const struct test_case *chosen, int v6) {
         return 97;
     close(object);
     map_shared(SHARED_DESCRIPTOR);
+    shared->process = getpid();
     shared->family = v6 ? AF_INET6 : AF_INET;
     int listening = listen_here(&shared->address, &shared->address_length);
     pid_t sides[2] = {start_side(chosen, SERVER, listening), start_side(chosen, CLIENT, listening)};
@@ -463,6 +490,8 @@ int main(int count, char **arguments) {
         enum side side = strcmp(arguments[2], "server") == 0 ? SERVER : CLIENT;
         run_side(find(arguments[3], strlen(arguments[3])), side, atoi(arguments[4]));
     }
+    if (count >= 6 && strcmp(arguments[1], "--program") == 0)
+        run_program(arguments);
     if (count != 2) {
         fprintf(stderr, "give a case, or --list\n");
         return 96;

@@ -90,6 +90,10 @@ void note_poll(const char *what, int fd);
 // Adds what epoll says within so many milliseconds, sorted by the data of events: their order is
 // nobody's promise. Gives their number.
 int note_events(const char *what, int epoll, int milliseconds);
+// Adds to the transcript of that side, in a process that was begun by it.
+void join_case(enum side side, const char *object);
+// Where such a process finds the transcripts.
+const char *case_object(void);
 // Ends the side with a line in the transcript if `condition` is false.
 void require(int condition, const char *what);
 
@@ -138,5 +142,36 @@ void set_blocking(int fd, int blocking);
 
 // Adds how a process ended.
 void note_status(const char *what, int status);
+// Waits for a child, and adds how it ended.
+void note_end(const char *what, pid_t child);
+
+// Defines a program that a case begins or becomes: this executable with other arguments. Its body
+// sees `side` and `fd`, and notes in the transcript of that side.
+#define PROGRAM(name)                                                                              \
+    static void program_##name(enum side side, int fd);                                            \
+    static struct test_case that_##name = {#name, 0, program_##name, NULL};                        \
+    __attribute__((constructor)) static void add_##name(void) { add_program(&that_##name); }       \
+    static void program_##name(enum side side, int fd)
+
+void add_program(struct test_case *added);
+// The path of this executable.
+char *own_path(void);
+// The same linked statically, where that can be had, else this executable.
+char *static_path(void);
+// The arguments with which it is that program, which has the connection under that number.
+char **as_program(const char *name, enum side side, int fd);
+// Runs the program that such arguments name, and ends.
+void run_program(char **arguments);
+
+// Brings a connection that has come back to where it is upgraded once more, by a dialogue as of
+// `warm_up`; adds a line if it is not.
+void upgrade_again(int fd, enum side side);
+// Adds a line if the connection is upgraded although it cannot be.
+void check_returned(int fd);
+
+// Sends descriptors over a Unix socket, with one byte. Gives what `sendmsg` gives.
+ssize_t pass(int over, const int *fds, int count);
+// Receives so many at most; gives how many came, or -1.
+int take(int over, int *fds, int room);
 
 #endif

@@ -11,12 +11,6 @@
 static char in[100000];
 extern char **environ;
 
-static void note_end(const char *what, pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    note_status(what, status);
-}
-
 CASE(a_child_reads_what_its_parent_left, WARM | V6 | RACE) {
     if (side == CLIENT) {
         TRY(send(fd, "for the parent, for the child", 29, 0));

@@ -3,6 +3,7 @@
 
 use crate::case::{Case, flag};
 use std::collections::hash_map::DefaultHasher;
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -22,8 +23,12 @@ pub struct Program {
     pub executable: PathBuf,
 }
 
-/// Compiles every `.c` file of `folder`, each together with `case.c` of `shared`, to a file below
-/// `cache` that is named after what went into it.
+/// What every program has in common.
+const SHARED: [&str; 2] = ["case", "other"];
+
+/// Compiles every `.c` file of `folder`, each together with those of `shared`, to a file below
+/// `cache` that is named after what went into it. Beside one that asks for it (`static_path`) lies
+/// the same linked statically, if the C library can be had for that.
 ///
 /// # Errors
 /// A compiler that is not there, or what it says.
@@ -32,34 +37,49 @@ pub fn compile(folder: &Path, shared: &Path, cache: &Path) -> io::Result<Vec<Pro
     let mut sources: Vec<PathBuf> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     sources.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
-    sources.retain(|path| path.file_stem().is_some_and(|stem| stem != "case"));
+    let is_shared = |stem: &OsStr| SHARED.iter().any(|shared| stem == *shared);
+    sources.retain(|path| path.file_stem().is_some_and(|stem| !is_shared(stem)));
     sources.sort();
     sources.iter().map(|source| compile_one(source, shared, cache)).collect()
 }
 
 fn compile_one(source: &Path, shared: &Path, cache: &Path) -> io::Result<Program> {
     let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let together = shared.join("case.c");
+    let together = SHARED.map(|name| shared.join(name).with_extension("c"));
     let mut hasher = DefaultHasher::new();
     FLAGS.hash(&mut hasher);
-    for input in [source, &together, &shared.join("case.h")] {
+    let header = shared.join("case.h");
+    let inputs = [source, &header].into_iter().chain(together.iter().map(PathBuf::as_path));
+    for input in inputs {
         fs::read(input)?.hash(&mut hasher);
     }
     let executable = cache.join(format!("{name}-{:016x}", hasher.finish()));
-    if !executable.exists() {
-        // Written elsewhere first: other tests may be at the same file.
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let unfinished = cache.join(format!("{name}-{}-{number}", std::process::id()));
+    let compiler = || {
         let mut compiler = Command::new("cc");
-        compiler.args(FLAGS).arg("-I").arg(shared).arg(source).arg(&together);
-        let output = compiler.arg("-o").arg(&unfinished).output()?;
-        if !output.status.success() {
-            return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+        compiler.args(FLAGS).arg("-I").arg(shared).arg(source).args(&together);
+        compiler
+    };
+    if !executable.exists() {
+        if fs::read_to_string(source)?.contains("static_path()") {
+            let beside = cache.join(format!("{name}-{:016x}-static", hasher.finish()));
+            // Where the C library cannot be linked statically, its cases go without.
+            _ = link(compiler().arg("-static"), &beside);
         }
-        fs::rename(&unfinished, &executable)?;
+        link(&mut compiler(), &executable)?;
     }
     Ok(Program { name, executable })
+}
+
+/// Lets the compiler make a file, elsewhere first: other tests may be at the same one.
+fn link(compiler: &mut Command, file: &Path) -> io::Result<()> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let unfinished = file.with_extension(format!("{}-{number}", std::process::id()));
+    let output = compiler.arg("-o").arg(&unfinished).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    fs::rename(&unfinished, file)
 }
 
 impl Program {

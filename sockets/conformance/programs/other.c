@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Other programs that cases begin, and descriptors that their processes hand to each other.
+
+#include "case.h"
+
+static struct test_case *programs;
+
+void add_program(struct test_case *added) {
+    added->next = programs;
+    programs = added;
+}
+
+char *own_path(void) {
+    static char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    require(length > 0, "readlink");
+    path[length] = 0;
+    return path;
+}
+
+char *static_path(void) {
+    static char path[4200];
+    snprintf(path, sizeof path, "%s-static", own_path());
+    return access(path, X_OK) == 0 ? path : own_path();
+}
+
+char **as_program(const char *name, enum side side, int fd) {
+    static char texts[3][40], *arguments[8];
+    snprintf(texts[0], sizeof *texts, "%s", name);
+    snprintf(texts[1], sizeof *texts, "%d", side);
+    snprintf(texts[2], sizeof *texts, "%d", fd);
+    char *all[] = {"case", "--program", texts[0], texts[1], texts[2], (char *)case_object(), NULL};
+    memcpy(arguments, all, sizeof all);
+    return arguments;
+}
+
+void run_program(char **arguments) {
+    enum side side = atoi(arguments[3]);
+    join_case(side, arguments[5]);
+    for (struct test_case *each = programs; each; each = each->next) {
+        if (strcmp(each->name, arguments[2]) == 0) {
+            each->run(side, atoi(arguments[4]));
+            exit(0);
+        }
+    }
+    require(0, "there is such a program");
+}
+
+void note_end(const char *what, pid_t child) {
+    int status = 0;
+    require(waitpid(child, &status, 0) == child, "waitpid");
+    note_status(what, status);
+}
+
+// Room for as many descriptors as the kernel lets pass at once.
+union control {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(253 * sizeof(int))];
+};
+
+ssize_t pass(int over, const int *fds, int count) {
+    union control control = {0};
+    struct iovec part = {"d", 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
+    return sendmsg(over, &message, 0);
+}
+
+int take(int over, int *fds, int room) {
+    union control control;
+    char byte;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
+    message.msg_controllen = CMSG_LEN(room * sizeof(int));
+    if (recvmsg(over, &message, 0) != 1)
+        return -1;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (!header)
+        return 0;
+    int count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(fds, CMSG_DATA(header), count * sizeof(int));
+    return count;
+}
