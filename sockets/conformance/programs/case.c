@@ -22,6 +22,8 @@ struct shared {
     struct sockaddr_storage address;
     socklen_t address_length;
     int family;
+    // With both ends by number, if they were made by `socketpair`.
+    int is_pair, pair[2];
     atomic_int reached[2];
     atomic_int upgraded[2];
     atomic_size_t used[2];
@@ -192,7 +194,8 @@ static int patience_ms(void) {
 
 static void dialogue(int fd, enum side side, int rounds) {
     const char *mixed = getenv("CONFORMANCE_ACCELERATED_SIDE");
-    const char *preloaded = getenv("CONFORMANCE_PRELOADED");
+    // Unix sockets stay in the kernel.
+    const char *preloaded = family() == AF_UNIX ? NULL : getenv("CONFORMANCE_PRELOADED");
     int64_t deadline = now_ms() + patience_ms() / 3;
     int done = 0, ours = 0, theirs = 0;
     for (int round = 0; !done; round++) {
@@ -268,6 +271,8 @@ const struct sockaddr *address(socklen_t *length) {
 
 int family(void) { return shared->family; }
 
+int is_pair(void) { return shared->is_pair; }
+
 int connect_there(void) {
     socklen_t length;
     const struct sockaddr *there = address(&length);
@@ -279,7 +284,10 @@ int connect_there(void) {
 int listen_here(struct sockaddr_storage *where, socklen_t *length) {
     struct sockaddr_storage here = {.ss_family = family()};
     socklen_t bytes = sizeof(struct sockaddr_in);
-    if (family() == AF_INET6) {
+    if (family() == AF_UNIX) {
+        // The kernel chooses a name.
+        bytes = sizeof here.ss_family;
+    } else if (family() == AF_INET6) {
         ((struct sockaddr_in6 *)&here)->sin6_addr = in6addr_loopback;
         bytes = sizeof(struct sockaddr_in6);
     } else {
@@ -288,6 +296,7 @@ int listen_here(struct sockaddr_storage *where, socklen_t *length) {
     int fd = socket(family(), SOCK_STREAM, 0);
     require(fd >= 0 && bind(fd, (struct sockaddr *)&here, bytes) == 0, "bind");
     require(listen(fd, 16) == 0, "listen");
+    bytes = sizeof here;
     require(getsockname(fd, (struct sockaddr *)&here, &bytes) == 0, "getsockname");
     if (where)
         *where = here;
@@ -391,20 +400,26 @@ void note_status(const char *what, int status) {
 
 static const char *side_name(enum side side) { return side == SERVER ? "server" : "client"; }
 
+// A side's end of the connection that the case is about.
+static int end_of(const struct test_case *chosen, enum side side, int listening) {
+    if (chosen->flags & BARE)
+        return side == SERVER ? listening : -1;
+    if (shared->is_pair) {
+        close(shared->pair[1 - side]);
+        return shared->pair[side];
+    }
+    return side == SERVER ? accept(listening, NULL, NULL) : connect_there();
+}
+
 // What a side does: gets its end of a connection, and runs the case.
 static void run_side(const struct test_case *chosen, enum side side, int listening) {
     this_side = side;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setvbuf(stdout, NULL, _IONBF, 0);
-    int fd = listening;
-    if (side == CLIENT) {
+    int fd = end_of(chosen, side, listening);
+    require(fd >= 0 || chosen->flags & BARE, "a connection");
+    if (side == CLIENT || !(chosen->flags & BARE))
         close(listening);
-        fd = chosen->flags & BARE ? -1 : connect_there();
-    } else if (!(chosen->flags & BARE)) {
-        fd = accept(listening, NULL, NULL);
-        require(fd >= 0, "accept");
-        close(listening);
-    }
     if (chosen->flags & WARM && !(chosen->flags & BARE))
         warm_up(fd, side);
     chosen->run(side, fd);
@@ -441,17 +456,23 @@ static void print_side(enum side side, int status, int ended) {
 }
 
 // Runs a case, and prints what both sides noted.
-static int run_case(const struct test_case *chosen, int v6) {
+static int run_case(const struct test_case *chosen, const char *over) {
     int object = memfd_create("case", 0);
     if (object < 0 || ftruncate(object, sizeof *shared) || dup2(object, SHARED_DESCRIPTOR) < 0)
         return 97;
     close(object);
     map_shared(SHARED_DESCRIPTOR);
     shared->process = getpid();
-    shared->family = v6 ? AF_INET6 : AF_INET;
+    shared->is_pair = strcmp(over, "pair") == 0;
+    int is_unix = shared->is_pair || strcmp(over, "unix") == 0;
+    shared->family = is_unix ? AF_UNIX : strcmp(over, "v6") == 0 ? AF_INET6 : AF_INET;
     int listening = listen_here(&shared->address, &shared->address_length);
+    if (shared->is_pair && socketpair(AF_UNIX, SOCK_STREAM, 0, shared->pair) < 0)
+        return 97;
     pid_t sides[2] = {start_side(chosen, SERVER, listening), start_side(chosen, CLIENT, listening)};
     close(listening);
+    for (int i = 0; shared->is_pair && i < 2; i++)
+        close(shared->pair[i]);
     int64_t deadline = now_ms() + patience_ms();
     int status[2] = {0, 0}, ended[2] = {0, 0};
     while (!(ended[0] && ended[1]) && now_ms() < deadline) {
@@ -497,7 +518,7 @@ int main(int count, char **arguments) {
         return 96;
     }
     close_range(3, ~0U, 0);
-    const char *family_mark = strchr(arguments[1], '@');
-    size_t length = family_mark ? (size_t)(family_mark - arguments[1]) : strlen(arguments[1]);
-    return run_case(find(arguments[1], length), family_mark != NULL);
+    const char *mark = strchr(arguments[1], '@');
+    size_t length = mark ? (size_t)(mark - arguments[1]) : strlen(arguments[1]);
+    return run_case(find(arguments[1], length), mark ? mark + 1 : "");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A case is a conversation of two processes over one TCP connection. What each of them does and
-// what it gets is its transcript. The harness runs every case plain and accelerated: the
-// transcripts have to be the same, so nothing is in them that changes from run to run.
+// A case is a conversation of two processes over one connection, of TCP or of Unix sockets. What
+// each of them does and what it gets is its transcript. The harness runs every case plain and
+// accelerated: the transcripts have to be the same, so nothing is in them that changes from run to
+// run.
 //
 // A program has several cases. `program --list` names them, with their flags, `program NAME` runs
 // one: it forks the server and the client, and prints both transcripts when both have ended.
@@ -27,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +43,8 @@ enum {
     RACE = 8,        // Runs differ, transcripts do not: worth repeating.
     MIXED = 16,      // Also run with only one of both sides accelerated.
     BARE = 32,       // No connection: the server is given the listening socket, the client -1.
+    TCP = 64,        // About TCP: not run over Unix sockets.
+    UNIX = 128,      // About Unix sockets: not run over TCP.
 };
 
 struct test_case {
@@ -122,6 +126,8 @@ int64_t now_ms(void);
 // Where the listening socket of a case is.
 const struct sockaddr *address(socklen_t *length);
 int family(void);
+// Whether both ends were made by `socketpair`.
+int is_pair(void);
 // A new connection to it.
 int connect_there(void);
 // A socket that listens on a port of its own, of the family of the case; where, if asked.

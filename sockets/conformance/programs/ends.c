@@ -75,7 +75,7 @@ CASE(states_while_half_closed, WARM | V6) {
     meet(side, 4);
 }
 
-CASE(the_read_half_closed_here, WARM | V6) {
+CASE(the_read_half_closed_here, WARM | V6 | TCP) {
     if (side == CLIENT) {
         await_peer(side, 1);
         TRY(send(fd, "data", 4, 0));
@@ -323,7 +323,7 @@ CASE(the_error_of_a_reset_is_an_option_once, WARM | V6) {
     meet(side, 2);
 }
 
-CASE(linger_of_zero_resets, WARM | V6) {
+CASE(linger_of_zero_resets, WARM | V6 | TCP) {
     if (side == CLIENT) {
         struct linger at_once = {1, 0};
         TRY(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
@@ -458,7 +458,7 @@ CASE(addresses_after_the_peer_has_closed, WARM | V6) {
 
 static char much[1000000];
 
-CASE(a_mebibyte_then_exit_before_anybody_reads, WARM | V6 | MIXED) {
+CASE(a_mebibyte_then_exit_before_anybody_reads, WARM | V6 | MIXED | TCP) {
     fill(much, sizeof much, 5);
     if (side == CLIENT) {
         TRY(send(fd, much, sizeof much, 0));
@@ -474,7 +474,7 @@ CASE(a_mebibyte_then_exit_before_anybody_reads, WARM | V6 | MIXED) {
     TRY(recv(fd, in, 1, 0));
 }
 
-CASE(a_mebibyte_then_killed_before_anybody_reads, WARM | RACE) {
+CASE(a_mebibyte_then_killed_before_anybody_reads, WARM | RACE | TCP) {
     fill(much, sizeof much, 6);
     if (side == CLIENT) {
         TRY(send(fd, much, sizeof much, 0));

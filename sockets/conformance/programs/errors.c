@@ -199,7 +199,7 @@ CASE(positions_on_a_stream, WARM) {
     meet(side, 1);
 }
 
-CASE(descriptors_are_not_passed_over_tcp, WARM) {
+CASE(descriptors_are_not_passed_over_tcp, WARM | TCP) {
     struct iovec part = {out, 1};
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,

@@ -120,7 +120,7 @@ CASE(refused, COLD | V6) {
     meet(side, 1);
 }
 
-CASE(sockets_that_cannot_be, COLD) {
+CASE(sockets_that_cannot_be, TCP) {
     TRY(socket(AF_INET, 77, 0));
     TRY(socket(12345, SOCK_STREAM, 0));
     TRY(socket(AF_INET, SOCK_STREAM, IPPROTO_UDP));
@@ -231,7 +231,7 @@ CASE(both_ends_in_one_process, COLD | V6) {
     TRY(recv(other, in, 4, 0));
 }
 
-CASE(named_hosts, COLD) {
+CASE(named_hosts, TCP) {
     // The resolver of the C library opens sockets of its own.
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
     TRY(getaddrinfo("127.0.0.1", "80", &hints, &found));
@@ -241,7 +241,7 @@ CASE(named_hosts, COLD) {
     TRY(getaddrinfo("localhost", NULL, &hints, &found) == 0);
 }
 
-CASE(other_kinds_of_sockets, COLD) {
+CASE(other_kinds_of_sockets, TCP) {
     int pair[2];
     TRY(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     for (int i = 0; i < 30; i++) {

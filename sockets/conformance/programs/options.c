@@ -69,7 +69,7 @@ CASE(what_options_say_of_a_connection, WARM | V6) {
     socklen_t length = sizeof linger;
     TRY(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
     note("linger: %d %d", linger.l_onoff, linger.l_linger);
-    struct tcp_info information;
+    struct tcp_info information = {0};
     length = sizeof information;
     TRY(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &information, &length));
     note("state: %d", information.tcpi_state);
@@ -180,7 +180,7 @@ CASE(small_buffers_before_the_connection, BARE | WARM) {
     note_option(end, SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF");
 }
 
-CASE(corked_data_arrives_when_uncorked, WARM) {
+CASE(corked_data_arrives_when_uncorked, WARM | TCP) {
     int on = 1, off = 0;
     if (side == CLIENT) {
         TRY(setsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, sizeof on));

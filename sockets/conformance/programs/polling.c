@@ -112,6 +112,7 @@ CASE(waiting_until_writable, WARM | V6 | RACE) {
             note("%d %s", ready, events_text(asked.revents));
             await_peer(side, i);
         }
+        meet(side, 6);
         return;
     }
     for (int i = 1; i <= 5; i++) {
@@ -120,6 +121,7 @@ CASE(waiting_until_writable, WARM | V6 | RACE) {
         drain(fd);
         reach(side, i);
     }
+    meet(side, 6);
 }
 
 CASE(selecting_until_readable_and_writable, WARM | V6 | RACE) {

@@ -227,7 +227,7 @@ CASE(more_delays_at_most, WARM | V6 | MIXED) {
     meet(side, 2);
 }
 
-CASE(the_error_queue_is_empty, WARM) {
+CASE(the_error_queue_is_empty, WARM | TCP) {
     TRY(recv(fd, in, 10, MSG_ERRQUEUE));
     TRY(recv(fd, in, 10, MSG_ERRQUEUE | MSG_DONTWAIT));
     meet(side, 1);

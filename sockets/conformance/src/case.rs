@@ -15,13 +15,56 @@ pub mod flag {
     pub const RACE: u32 = 8;
     /// The case also runs with only one side accelerated.
     pub const MIXED: u32 = 16;
+    /// There is no connection yet, but a listener.
+    pub const BARE: u32 = 32;
+    /// The case is about TCP.
+    pub const TCP: u32 = 64;
+    /// The case is about Unix sockets.
+    pub const UNIX: u32 = 128;
 }
 
-/// A case of a program, over one family of addresses.
+/// Over what a case runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over {
+    /// TCP over IPv4.
+    V4,
+    /// TCP over IPv6.
+    V6,
+    /// Unix sockets that listen and connect.
+    Unix,
+    /// Unix sockets that were made as a pair.
+    Pair,
+}
+
+impl Over {
+    /// What the name of a case ends with, as programs take it.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::V4 => "",
+            Self::V6 => "@v6",
+            Self::Unix => "@unix",
+            Self::Pair => "@pair",
+        }
+    }
+
+    /// Over what all a case with these flags runs.
+    pub fn of(flags: u32) -> impl Iterator<Item = Self> {
+        [Self::V4, Self::V6, Self::Unix, Self::Pair].into_iter().filter(move |over| match over {
+            Self::V4 => flags & flag::UNIX == 0,
+            Self::V6 => flags & flag::V6 != 0,
+            Self::Unix => flags & flag::TCP == 0,
+            Self::Pair => flags & (flag::TCP | flag::BARE) == 0,
+        })
+    }
+}
+
+/// A case of a program, over one kind of sockets.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called on the command line of its program.
+    /// What it is called.
     pub name: String,
+    /// What it runs over.
+    pub over: Over,
     /// The program, without its ending.
     pub program: String,
     /// The executable file.
@@ -58,11 +101,22 @@ impl Case {
 
     /// Whether a run proves nothing unless both ends were upgraded.
     pub fn must_be_upgraded(&self, runs: Runs) -> bool {
-        runs == Runs::Accelerated && self.has(flag::WARM | flag::ACROSS)
+        let leaves = matches!(self.over, Over::V4 | Over::V6);
+        leaves && runs == Runs::Accelerated && self.has(flag::WARM | flag::ACROSS)
+    }
+
+    /// What it is called on the command line of its program.
+    pub fn argument(&self) -> String {
+        format!("{}{}", self.name, self.over.mark())
+    }
+
+    /// Program and case, whatever it runs over.
+    pub fn subject(&self) -> String {
+        format!("{}: {}", self.program, self.name)
     }
 
     /// Program and case, for people.
     pub fn title(&self) -> String {
-        format!("{}: {}", self.program, self.name)
+        format!("{}: {}", self.program, self.argument())
     }
 }

@@ -12,7 +12,7 @@ mod difference;
 mod programs;
 mod run;
 
-pub use case::{Case, Runs, flag};
+pub use case::{Case, Over, Runs, flag};
 pub use coverage::{COLUMNS, How, Row, exported, rows};
 pub use difference::difference;
 pub use programs::{Program, compile};

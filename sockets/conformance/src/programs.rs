@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compiling the programs, once for each content.
 
-use crate::case::{Case, flag};
+use crate::case::{Case, Over};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsStr;
 use std::fs;
@@ -83,7 +83,7 @@ fn link(compiler: &mut Command, file: &Path) -> io::Result<()> {
 }
 
 impl Program {
-    /// The cases that it says it has, those for both families twice.
+    /// The cases that it says it has, each as often as there is something that it runs over.
     ///
     /// # Errors
     /// It cannot be run, or lists something else.
@@ -95,16 +95,13 @@ impl Program {
                 .split_once(' ')
                 .and_then(|(name, flags)| Some((name.to_owned(), flags.parse::<u32>().ok()?)));
             let (name, flags) = parsed.ok_or_else(|| io::Error::other(line.to_owned()))?;
-            let case = Case {
-                name,
+            cases.extend(Over::of(flags).map(|over| Case {
+                name: name.clone(),
+                over,
                 program: self.name.clone(),
                 executable: self.executable.clone(),
                 flags,
-            };
-            if case.has(flag::V6) {
-                cases.push(Case { name: format!("{}@v6", case.name), ..case.clone() });
-            }
-            cases.push(case);
+            }));
         }
         Ok(cases)
     }

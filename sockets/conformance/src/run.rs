@@ -42,6 +42,18 @@ pub struct Report {
     pub complaints: String,
 }
 
+impl Report {
+    /// Whether something did not come that a side has waited for.
+    fn fails(&self) -> bool {
+        let is_failure = |line: &str| {
+            line.starts_with("FAILED: ")
+                || line.starts_with("LATE: ")
+                || line == "did not end in time"
+        };
+        self.transcript.lines().any(is_failure)
+    }
+}
+
 /// Why a case has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -62,6 +74,14 @@ pub enum Failure {
         /// How it ended.
         status: ExitStatus,
         /// What it said.
+        complaints: String,
+    },
+    /// A plain run does not come to where the case wants it: there is nothing to compare with.
+    #[error("plain, it fails:\n{transcript}\n{complaints}")]
+    Plain {
+        /// What both sides noted.
+        transcript: String,
+        /// What it said on the standard error stream.
         complaints: String,
     },
     /// The transcripts differ.
@@ -93,6 +113,10 @@ pub enum Failure {
 /// The first [`Failure`].
 pub fn compare(case: &Case, preload: Option<&Preload>, effort: Effort) -> Result<(), Failure> {
     let plain = run(case, Runs::Plain, preload, effort)?;
+    if plain.fails() {
+        let Report { transcript, complaints, .. } = plain;
+        return Err(Failure::Plain { transcript, complaints });
+    }
     let comparisons = if preload.is_some() { case.comparisons() } else { &[Runs::Plain] };
     for _ in 0..effort.repeats {
         for &runs in comparisons {
@@ -117,7 +141,7 @@ fn run(
     effort: Effort,
 ) -> Result<Report, Failure> {
     let mut command = Command::new(&case.executable);
-    command.arg(&case.name).env_remove("LD_PRELOAD");
+    command.arg(case.argument()).env_remove("LD_PRELOAD");
     command.env("CONFORMANCE_SECONDS", effort.seconds.to_string());
     if let Some(preload) = preload {
         command.env("FREEPORT_MONITOR", &preload.monitor);

@@ -11,7 +11,7 @@ fn case(name: &str) -> Case {
     let fixtures = crate_folder.join("tests/fixtures");
     let programs = compile(&fixtures, &crate_folder.join("programs"), &cache).unwrap();
     let cases = programs[0].cases().unwrap();
-    cases.into_iter().find(|case| case.name == name).unwrap()
+    cases.into_iter().find(|case| case.argument() == name).unwrap()
 }
 
 fn outcome(name: &str) -> Result<(), Failure> {
@@ -20,9 +20,10 @@ fn outcome(name: &str) -> Result<(), Failure> {
 }
 
 #[test]
-fn equal_transcripts_pass_over_both_families() {
-    outcome("right").unwrap();
-    outcome("right@v6").unwrap();
+fn equal_transcripts_pass_over_all_kinds_of_sockets() {
+    for over in ["", "@v6", "@unix", "@pair"] {
+        outcome(&format!("right{over}")).unwrap();
+    }
 }
 
 #[test]
