@@ -3,12 +3,15 @@
 //! without, and their connections leave the kernel.
 
 mod death;
+mod handing;
 mod harness;
 mod http;
 mod languages;
 mod memcached;
 mod nginx;
 mod others;
+mod prefork;
 mod redis;
 mod resp;
 mod roles;
+mod shells;

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A stream of numbers, of which no byte can be lost, doubled or moved unseen. One end sends it and
+looks whether all comes back, the other gives back what it is sent."""
+import array
+import ctypes
+import os
+import selectors
+import socket
+import sys
+import threading
+import time
+
+STREAM = memoryview(array.array("Q", range((24 << 20) // 8)).tobytes())
+TOTAL = 10 << 20
+ROUND = 64
+# Against hanging only.
+PATIENCE = 60
+
+try:
+    is_past_kernel = ctypes.CDLL(None).freeport_is_accelerated
+except AttributeError:
+    # Begun without the library.
+    is_past_kernel = lambda descriptor: 0
+
+
+def is_accelerated(connection):
+    return is_past_kernel(connection.fileno()) != 0
+
+
+def wait_until(is_so):
+    late = time.monotonic() + PATIENCE
+    while not is_so():
+        if time.monotonic() > late:
+            raise TimeoutError("it never came to this")
+        time.sleep(0.002)
+
+
+def announce(name, text):
+    """Writes a file that is there with all of its text or not at all."""
+    with open(name + ".new", "w") as file:
+        file.write(str(text))
+    os.rename(name + ".new", name)
+
+
+def listen():
+    """Listens on a port that the kernel chooses, and says which."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    announce("port", listener.getsockname()[1])
+    return listener
+
+
+class Client:
+    """Who sends numbers, and looks at those that come back."""
+
+    def __init__(self, port):
+        self.connection = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self.connection.settimeout(None)
+        self.at = 0
+
+    def take(self, part):
+        """Looks at what has come next."""
+        if not part:
+            raise EOFError(f"the end, behind {self.at} bytes")
+        expected = STREAM[self.at:self.at + len(part)]
+        if part != expected:
+            wrong = next(at for at, (one, other) in enumerate(zip(part, expected)) if one != other)
+            found = bytes(part[wrong:wrong + 32]).hex(" ", 8)
+            raise ValueError(f"byte {self.at + wrong} of the stream is wrong, there is {found}")
+        self.at += len(part)
+
+    def expect(self, end):
+        while self.at < end:
+            self.take(self.connection.recv(end - self.at))
+
+    def rounds(self, is_enough):
+        """Sends a few numbers and waits for them, until it is enough."""
+        late = time.monotonic() + PATIENCE
+        while not is_enough():
+            end = self.at + ROUND
+            self.connection.sendall(STREAM[self.at:end])
+            self.expect(end)
+            if time.monotonic() > late or end > len(STREAM) - TOTAL:
+                raise TimeoutError(f"behind {end} bytes it is accelerated: {self.is_past()}")
+
+    def is_past(self):
+        return is_accelerated(self.connection)
+
+    def count_rounds(self, count):
+        end = self.at + count * ROUND
+        self.rounds(lambda: self.at >= end)
+
+    def stream_by_threads(self):
+        end = self.at + TOTAL
+        numbers = STREAM[self.at:end]
+        sender = threading.Thread(target=self.connection.sendall, args=[numbers], daemon=True)
+        sender.start()
+        self.expect(end)
+        sender.join()
+
+    def stream_by(self, selector):
+        end, sent = self.at + TOTAL, self.at
+        self.connection.setblocking(False)
+        both = selectors.EVENT_READ | selectors.EVENT_WRITE
+        with selector() as waits:
+            waits.register(self.connection, both)
+            while self.at < end:
+                for _, events in waits.select():
+                    if events & selectors.EVENT_WRITE and sent < end:
+                        sent += self.connection.send(STREAM[sent:min(end, sent + 200_000)])
+                        if sent == end:
+                            waits.modify(self.connection, selectors.EVENT_READ)
+                    if events & selectors.EVENT_READ:
+                        # What is said to be there has to be.
+                        self.take(self.connection.recv(100_000))
+        self.connection.setblocking(True)
+
+    def stream(self, how):
+        if how == "threads":
+            self.stream_by_threads()
+        elif how == "rounds":
+            self.count_rounds(3000)
+        else:
+            self.stream_by({"poll": selectors.PollSelector, "select": selectors.SelectSelector,
+                            "epoll": selectors.EpollSelector}[how])
+
+    def end(self):
+        self.connection.shutdown(socket.SHUT_WR)
+        behind = self.connection.recv(1000)
+        if behind:
+            raise ValueError(f"more than the stream: {behind}")
+        self.connection.close()
+
+
+def ask(port, how, leaves, ending):
+    """One conversation, in the middle of which the server hands its end on."""
+    client = Client(port)
+    if leaves == "leaves":
+        client.rounds(client.is_past)
+    else:
+        client.count_rounds(200)
+    client.stream(how)
+    if ending == "past":
+        client.rounds(client.is_past)
+    client.count_rounds(500)
+    is_past = client.is_past()
+    if ending in ["past", "kernel"] and is_past != (ending == "past"):
+        raise ValueError(f"at the end it is accelerated: {is_past}")
+    client.end()
+
+
+def give_back(connection, is_enough=lambda: False):
+    """Gives back what comes, until the end, or until it is enough: then all is given back that
+    was taken."""
+    while not is_enough():
+        data = connection.recv(50_000)
+        if not data:
+            return
+        connection.sendall(data)
+
+
+def give_back_until_left(connection, leaves, more):
+    """Gives back until the connection has left the kernel, if it is to, and so many bytes behind
+    that."""
+    count, left_at = 0, None if leaves == "leaves" else 0
+    while left_at is None or count < left_at + more:
+        data = connection.recv(50_000)
+        if not data:
+            raise EOFError(f"the end, behind {count} bytes; it had left at {left_at}")
+        connection.sendall(data)
+        count += len(data)
+        if left_at is None and is_accelerated(connection):
+            left_at = count
+
+
+if __name__ == "__main__":
+    role, *rest = sys.argv[1:]
+    if role == "ask":
+        port, how, leaves, ending = rest
+        ask(int(port), how, leaves, ending)
+        print("all came back")
+    else:
+        # Goes on with a connection that was inherited.
+        with socket.socket(fileno=int(rest[0])) as inherited:
+            give_back(inherited)

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Shells with connections: what they read themselves and what they hand to commands, in pipelines
+//! and in the background.
+
+use crate::handing::Conversation;
+use crate::harness::{Mode, find_or_say};
+
+const LINES: &str = include_str!("programs/lines.py");
+/// What scripts begin with: connections to both servers, and no line of the first taken from the
+/// time before it has left the kernel.
+const PROLOGUE: &str = "
+    exec 5<>/dev/tcp/127.0.0.1/$TELLS 6<>/dev/tcp/127.0.0.1/$ECHOES || exit 1
+    while read -r -u 5 line; do [ \"$line\" = before ] || break; done
+    [ \"$line\" = now ] || exit 2
+";
+
+/// Runs a script with accelerated servers, plain and accelerated. Both have to print the same.
+fn run(script: &str, expected: &str) {
+    let Some(bash) = find_or_say("bash") else { return };
+    let Some(conversation) = Conversation::new() else { return };
+    let node = &conversation.node;
+    node.write("lines.py", LINES);
+    for mode in [Mode::Plain, Mode::Accelerated] {
+        let leaves = if mode == Mode::Accelerated { "leaves" } else { "stays" };
+        let serve = |role| conversation.serve(Mode::Accelerated, "lines.py", &[role, leaves]);
+        let ((_tells, told), (_echoes, echoed)) = (serve("tell"), serve("echo"));
+        let before = node.moved();
+        let mut command = node.command(mode, &bash);
+        command.args(["-c", &format!("{PROLOGUE}{script}")]);
+        command.env("TELLS", told).env("ECHOES", echoed);
+        assert_eq!(node.start("bash", command).finish(), expected, "{mode:?}: {script}");
+        if mode == Mode::Accelerated {
+            node.assert_moved(before.connections + 1, before.bytes + 4);
+        } else {
+            assert_eq!(node.moved(), before);
+        }
+    }
+}
+
+#[test]
+fn builtins_read_lines_past_the_kernel() {
+    run(
+        "for ((at = 0; at < 2000; at++)); do
+           printf -v expected 'line %06d' $at
+           read -r -u 5 line && [ \"$line\" = \"$expected\" ] || exit 3
+         done
+         read -r -N 24 -u 5 line; echo \"$line\"; echo $at",
+        "line 002000\nline 002001\n\n2000\n",
+    );
+}
