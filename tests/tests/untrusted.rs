@@ -137,7 +137,7 @@ fn members(number: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(number);
     let hellos = (0..4).flat_map(|member| [1, member]);
     let steps = (0..200).flat_map(|_| {
-        let kind = random.choice([2, 2, 2, 3, 4, 5]).unwrap_or(2);
+        let kind = random.choice([2, 2, 2, 3, 4, 5, 7, 9, 10]).unwrap_or(2);
         [kind, random.u8(..), random.u8(..)]
     });
     let steps: Vec<u8> = steps.collect();

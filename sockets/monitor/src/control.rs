@@ -276,6 +276,11 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
         "slabs": monitor.slabs.len(),
         "slabs_ever": ledger.slabs,
         "slab_bytes": bytes,
+        "passed": {
+            "sockets": monitor.passed.count(),
+            "times": monitor.passed.times,
+            "forgotten": monitor.passed.forgotten,
+        },
         "ended": {
             "connections": ledger.ended,
             "bytes": ledger.ended_bytes,

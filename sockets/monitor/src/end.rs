@@ -38,6 +38,8 @@ pub struct End {
     pub key: Key,
     /// The inode of the socket, as it stands in `/proc/PID/fd`.
     pub inode: u64,
+    /// What the kernel calls the socket; no other is called so until the machine begins anew.
+    pub cookie: u64,
 }
 
 impl Key {
@@ -74,7 +76,14 @@ pub fn examine(socket: BorrowedFd<'_>) -> Result<End, Reason> {
     let remote = address(socket, libc::getpeername).ok_or(Reason::NotConnected)?;
     let net = namespace(socket).ok_or(Reason::Family)?;
     let inode = inode(socket).ok_or(Reason::Resources)?;
-    Ok(End { key: Key { net, local, remote }, inode })
+    let cookie = cookie(socket).ok_or(Reason::Resources)?;
+    Ok(End { key: Key { net, local, remote }, inode, cookie })
+}
+
+fn cookie(socket: BorrowedFd<'_>) -> Option<u64> {
+    let mut cookie = 0_u64;
+    option(socket, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;
+    Some(cookie)
 }
 
 /// The cookie of the namespace that a socket is in.

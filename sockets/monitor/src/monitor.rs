@@ -5,6 +5,7 @@
 //! it can be tested without a server, and without waiting.
 
 mod claims;
+mod passed;
 
 use crate::Error;
 use crate::control;
@@ -17,10 +18,14 @@ use crate::process::Process;
 use crate::slab::{Released, Slab, Words};
 use freeport_sockets_proto::message::{CLAIM_MILLISECONDS, CLAIMS_MAX, Reply, Request};
 use freeport_sockets_proto::{Reason, VERSION};
+use passed::{Pass, Passed};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+/// How many useless messages one weighs that changes nothing, but may well be meant well.
+const IDLE: f64 = 0.1;
 
 /// Numbers that slabs can have.
 const SLAB_NUMBERS: u32 = 1 << 31;
@@ -40,6 +45,8 @@ pub struct Limits {
     pub slabs: usize,
     /// Those of one member.
     pub slabs_of_member: usize,
+    /// Sockets of which is known that they were passed on.
+    pub passed: usize,
 }
 
 impl Limits {
@@ -52,6 +59,7 @@ impl Limits {
             hold: Duration::from_millis(CLAIM_MILLISECONDS),
             slabs: (descriptors / 4).min(65_536),
             slabs_of_member: (descriptors / 8).min(512),
+            passed: descriptors.min(16_384),
         }
     }
 }
@@ -73,6 +81,13 @@ struct Waiting {
     end: End,
     /// Tells it from a later claim of the same key.
     number: u64,
+}
+
+/// What a claim says.
+struct Wanted {
+    token: u64,
+    descriptor: i32,
+    inherited: bool,
 }
 
 /// A claim that is being looked at.
@@ -100,6 +115,7 @@ pub struct Monitor {
     /// Where the ends are that have a slot, by their inodes.
     pub(crate) accelerated: HashMap<u64, (u32, u32)>,
     next_slab: u32,
+    pub(crate) passed: Passed,
     pub(crate) ledger: Ledger,
     pub(crate) begun: Instant,
     spoken: Vec<MemberId>,
@@ -129,6 +145,7 @@ impl Monitor {
             accelerated: HashMap::new(),
             // Members may still have slabs of the monitor before, and talk of those.
             next_slab: RandomState::new().hash_one(0) as u32 % SLAB_NUMBERS,
+            passed: Passed::new(limits.passed),
             ledger: Ledger::default(),
             begun: now,
             spoken: vec![],
@@ -162,8 +179,23 @@ impl Monitor {
         self.members.insert(id, Member::new(process, now));
     }
 
-    /// A member is gone, with all that it had.
+    /// A member's process is gone, with all that it had, or is another program now.
     pub fn leave(&mut self, id: MemberId) {
+        if self.members.contains_key(&id) {
+            self.passed.leave(id);
+            self.remove(id);
+        }
+    }
+
+    /// A member is not served any more. Its process may go on, with all the sockets that it has.
+    pub fn abandon(&mut self, id: MemberId) {
+        if self.members.contains_key(&id) {
+            self.passed.abandon(id);
+            self.remove(id);
+        }
+    }
+
+    fn remove(&mut self, id: MemberId) {
         let Some(member) = self.members.remove(&id) else { return };
         self.waiting.retain(|_, waiting| waiting.member != id);
         self.by_token.retain(|(member, _), _| *member != id);
@@ -182,7 +214,7 @@ impl Monitor {
     /// A member is dropped: that is counted.
     pub fn drop_member(&mut self, id: MemberId, why: Departure) {
         self.ledger.drop_member(why);
-        self.leave(id);
+        self.abandon(id);
     }
 
     /// A message came from a member, with these descriptors.
@@ -207,8 +239,17 @@ impl Monitor {
                 self.spoken.push(id);
                 Ok(())
             }
-            (Greeting::Done, Request::Claim { token, descriptor }) => {
-                self.claim(id, token, descriptor, descriptors, now)
+            (Greeting::Done, Request::Claim { token, descriptor, inherited }) => {
+                let claim = Wanted { token, descriptor, inherited };
+                self.claim(id, claim, descriptors, now)
+            }
+            (Greeting::Done, Request::Pass { token, alone, inherited }) => {
+                let pass = Pass { by: id, token, alone, inherited };
+                self.pass(pass, descriptors, now)
+            }
+            (Greeting::Done, Request::Part { token }) => {
+                let has_parted = self.passed.part(id, token);
+                if has_parted { Ok(()) } else { self.bear(id, IDLE, now) }
             }
             (Greeting::Done, Request::Withdraw { token }) => {
                 if let Some(key) = self.by_token.get(&(id, token)).copied()
@@ -274,14 +315,15 @@ impl Monitor {
                 self.drop_if_over(number);
             }
             // After the restart of a monitor that can be meant well.
-            Released::NotHeld => {
-                let member = self.members.get_mut(&id);
-                if member.is_some_and(|member| !member.bear(1.0, now)) {
-                    return Err(Departure::Flood);
-                }
-            }
+            Released::NotHeld => return self.bear(id, 1.0, now),
         }
         Ok(())
+    }
+
+    /// A member has said something of no use: that is borne, or it is too much.
+    fn bear(&mut self, id: MemberId, weight: f64, now: Instant) -> Result<(), Departure> {
+        let is_borne = self.members.get_mut(&id).is_none_or(|member| member.bear(weight, now));
+        if is_borne { Ok(()) } else { Err(Departure::Flood) }
     }
 
     /// Nobody has the slot of a connection any more.

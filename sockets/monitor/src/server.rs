@@ -279,9 +279,20 @@ impl Server {
         self.connections.insert(id, Connection { socket, peer, role, wants_room: false });
     }
 
-    /// A connection ends; if it is a member's, the member is gone.
+    /// A connection has ended at the other end; if it was a member's, its process is gone or has
+    /// become another program.
     fn hang_up(&mut self, id: u64) {
         self.monitor.leave(MemberId(id));
+        self.end(id);
+    }
+
+    /// A connection is ended here, whatever its process goes on doing.
+    fn abandon(&mut self, id: u64) {
+        self.monitor.abandon(MemberId(id));
+        self.end(id);
+    }
+
+    fn end(&mut self, id: u64) {
         self.silent.remove(&id);
         let Some(connection) = self.connections.remove(&id) else { return };
         if matches!(connection.role, Role::Guest) {
@@ -314,8 +325,11 @@ impl Server {
             let message = match socket::receive(connection.socket.as_fd(), &mut buffer) {
                 Ok(message) if message.length > 0 => message,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Told once, before what was said before it: it had not read all that it was sent.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Ok(_) | Err(_) => return self.hang_up(id),
+                Ok(_) => return self.hang_up(id),
+                Err(_) => return self.abandon(id),
             };
             let shown: Vec<Shown> = message.descriptors.into_iter().map(Shown::from).collect();
             let bytes = buffer.get(..message.length).filter(|_| !message.is_cut);
@@ -400,8 +414,14 @@ impl Server {
         };
         let is_done = match written {
             Ok(is_done) => is_done,
-            Err(_) => return self.hang_up(id),
+            // What it has said before it hung up is read first.
+            Err(error) if has_hung_up(&error) => {
+                self.forget_outbox(id);
+                true
+            }
+            Err(_) => return self.abandon(id),
         };
+        let Some(connection) = self.connections.get_mut(&id) else { return };
         if is_done && matches!(connection.role, Role::Asker(_)) {
             return self.hang_up(id);
         }
@@ -411,8 +431,15 @@ impl Server {
             let events = libc::EPOLLIN | libc::EPOLLRDHUP | room;
             let connection = &self.connections[&id];
             if self.watch(connection.socket.as_fd(), id, events, false).is_err() {
-                self.hang_up(id);
+                self.abandon(id);
             }
+        }
+    }
+
+    /// Nobody will read what is to be sent.
+    fn forget_outbox(&mut self, id: u64) {
+        if let Some(outbox) = self.monitor.outbox(MemberId(id)) {
+            outbox.clear();
         }
     }
 
@@ -421,15 +448,20 @@ impl Server {
         let (pid, command) = (member.process.pid, member.process.command.clone());
         tell(Event::Dropped { pid, command, why });
         self.monitor.drop_member(MemberId(id), why);
-        self.hang_up(id);
+        self.end(id);
     }
 
     /// Ends the connections of those that neither say nor read anything.
     fn drop_silent(&mut self, now: Instant) {
         let late = self.silent.iter().filter(|(_, since)| now - **since >= SILENCE);
         let late: Vec<u64> = late.map(|(id, _)| *id).collect();
-        late.into_iter().for_each(|id| self.hang_up(id));
+        late.into_iter().for_each(|id| self.end(id));
     }
+}
+
+/// Whether nobody is there any more to read.
+fn has_hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 /// Sends until all is sent, which is true then, or until there is no room.

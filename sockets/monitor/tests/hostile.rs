@@ -6,10 +6,10 @@ mod harness;
 use freeport_monitor::{Departure, Event, Options, socket};
 use freeport_sockets_proto::message::{BYTES, CLAIMS_MAX, Reply, Request};
 use freeport_sockets_proto::{Reason, VERSION};
-use harness::{Member, Running, connection, eventually, patient};
+use harness::{Member, Running, connection, eventually, patient, send_until_it_fails};
 use std::io::Write;
 use std::net::TcpStream;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Whether the monitor still does for two others what it should.
 fn serves(running: &Running) {
@@ -31,21 +31,6 @@ fn is_dropped(running: &Running, member: &Member, why: Departure) {
     eventually("it is told", || running.events().iter().any(is_it));
     let counted = &running.control().stats().unwrap()["members_dropped"][format!("{why:?}")];
     assert!(counted.as_u64().is_some_and(|count| count > 0), "{counted}");
-}
-
-/// Sends as fast as the monitor reads, until that has hung up.
-fn send_until_it_fails(member: &Member, message: &[u8], descriptors: &[BorrowedFd<'_>]) {
-    loop {
-        match socket::send(member.socket.as_fd(), message, descriptors) {
-            Ok(()) => {}
-            // Also if too many descriptors are on their way.
-            Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                harness::await_room(member.socket.as_fd());
-            }
-            Err(_) => return,
-        }
-    }
 }
 
 #[test]
@@ -92,7 +77,7 @@ fn descriptors_that_do_not_belong_to_a_message_are_closed() {
     let release = Request::Release { slab: 0, slot: 0 };
     let many = [shown.as_fd(); 4];
     socket::send(member.socket.as_fd(), &release.encode(), &many).unwrap();
-    let claim = Request::Claim { token: 1, descriptor: 0 };
+    let claim = Request::Claim { token: 1, descriptor: 0, inherited: false };
     socket::send(member.socket.as_fd(), &claim.encode(), &many[..2]).unwrap();
     is_dropped(&running, &member, Departure::Malformed);
     drop(shown);
@@ -135,7 +120,7 @@ fn who_does_not_read_is_dropped() {
     let member = running.member();
     // Each of these is answered, until there is no room for answers.
     let ends = connection("127.0.0.1:0");
-    let claim = Request::Claim { token: 1, descriptor: 3 }.encode();
+    let claim = Request::Claim { token: 1, descriptor: 3, inherited: false }.encode();
     send_until_it_fails(&member, &claim, &[ends.0.as_fd()]);
     let dropped = |why| {
         let stats = running.control().stats().unwrap();
@@ -154,7 +139,7 @@ fn claims_that_wait_are_bounded() {
     for token in 0..=CLAIMS_MAX as u64 {
         let ends = connection("127.0.0.1:0");
         eventually("it is sent", || {
-            let claim = Request::Claim { token, descriptor: 3 }.encode();
+            let claim = Request::Claim { token, descriptor: 3, inherited: false }.encode();
             socket::send(member.socket.as_fd(), &claim, &[ends.0.as_fd()]).is_ok()
         });
         kept.push(ends);
@@ -175,7 +160,7 @@ fn sockets_that_linger_hold_up_nobody() {
         while (&client).write(&[7; 65536]).is_ok() {}
         linger(&client);
         // Not read, and nobody else's any more. Surplus, so that it is closed at once.
-        let claim = Request::Claim { token, descriptor: 3 }.encode();
+        let claim = Request::Claim { token, descriptor: 3, inherited: false }.encode();
         let sent = socket::send(member.socket.as_fd(), &claim, &[client.as_fd()]);
         kept.push(server);
         if sent.is_err() {

@@ -80,7 +80,7 @@ fn a_refusal_for_a_peer_that_is_fine_stays_what_it_is() {
     seem_preloaded();
     let running = Running::new(Options::default());
     let (member, ends) = (running.member(), connection("127.0.0.1:0"));
-    let claim = Request::Claim { token: 1, descriptor: 3 }.encode();
+    let claim = Request::Claim { token: 1, descriptor: 3, inherited: false }.encode();
     freeport_monitor::socket::send(member.socket.as_fd(), &claim, &[ends.0.as_fd()]).unwrap();
     assert!(matches!(member.hear().reply, Reply::Refused { token: 1, .. }));
     let told = why(&running.control(), std::process::id() as i32, ends.0.as_raw_fd());

@@ -176,7 +176,7 @@ fn ends_of_one_process_and_what_is_no_connection_are_refused() {
     let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     one.claim(3, datagrams.as_fd());
     assert_eq!(one.hear().reply, refused(3, Reason::NotStream));
-    one.say(&Request::Claim { token: 6, descriptor: 0 });
+    one.say(&Request::Claim { token: 6, descriptor: 0, inherited: false });
     assert_eq!(one.hear().reply, refused(6, Reason::Resources));
 }
 

@@ -112,7 +112,8 @@ pub fn is_busy() -> bool {
 pub fn claim(token: u64, descriptor: i32) -> Asked {
     let Some(_held) = LOCK.take(false) else { return Asked::Busy };
     let Some(monitor) = reach() else { return Asked::No };
-    if !send(monitor, &Request::Claim { token, descriptor }, Some(descriptor)) {
+    let claim = Request::Claim { token, descriptor, inherited: false };
+    if !send(monitor, &claim, Some(descriptor)) {
         return Asked::No;
     }
     OUTSTANDING.fetch_add(1, Ordering::Relaxed);

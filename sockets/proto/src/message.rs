@@ -3,9 +3,9 @@
 //! (`SOCK_SEQPACKET`).
 //!
 //! A message has always [`BYTES`], in the byte order of the machine: a kind, and what belongs to
-//! it at fixed places. A claim comes with the socket, a pairing with a slab that the process does
-//! not have yet. The monitor takes who a process is from the kernel (`SO_PEERCRED`), never from
-//! what it says.
+//! it at fixed places. A claim comes with the socket, as does what is said of passing it on; a
+//! pairing comes with a slab that the process does not have yet. The monitor takes who a process is
+//! from the kernel (`SO_PEERCRED`), never from what it says.
 
 use crate::Reason;
 use crate::slab::{SLOTS, Side};
@@ -41,6 +41,26 @@ pub enum Request {
         token: u64,
         /// The number of the descriptor, for people.
         descriptor: i32,
+        /// Whether the process has it from elsewhere: it was there at its start, or came in a
+        /// message. Then others may have it as well, and it is refused with
+        /// [`Reason::Shared`] unless the monitor knows that they do not. That may change.
+        inherited: bool,
+    },
+    /// Another process may have a socket from now on: one more than before. With the socket, which
+    /// is in the kernel, and never claimed again by who says this. Not answered.
+    Pass {
+        /// What the process calls it.
+        token: u64,
+        /// Whether no other process has it that came from the sender by forks.
+        alone: bool,
+        /// Whether the sender has it from elsewhere itself.
+        inherited: bool,
+    },
+    /// Has no descriptor any more of what it has passed, nor has what came from it by forks. Who
+    /// ends need not say so, nor who becomes another program: that hangs up. Not answered.
+    Part {
+        /// From the message before.
+        token: u64,
     },
     /// Is about to close what it has claimed, and has no answer yet. Answered by a refusal.
     Withdraw {
@@ -102,11 +122,17 @@ impl Request {
             Self::Hello { version, membarrier } => {
                 bytes.kind(1).u32(16, version).u32(20, u32::from(membarrier))
             }
-            Self::Claim { token, descriptor } => {
-                bytes.kind(2).u64(8, token).u32(16, descriptor.cast_unsigned())
+            Self::Claim { token, descriptor, inherited } => {
+                bytes.kind(2).u64(8, token).u32(16, descriptor.cast_unsigned());
+                bytes.u32(20, u32::from(inherited))
             }
             Self::Release { slab, slot } => bytes.kind(3).u32(16, slab).u32(20, slot),
             Self::Withdraw { token } => bytes.kind(4).u64(8, token),
+            Self::Pass { token, alone, inherited } => {
+                bytes.kind(5).u64(8, token).u32(16, u32::from(alone));
+                bytes.u32(20, u32::from(inherited))
+            }
+            Self::Part { token } => bytes.kind(6).u64(8, token),
         };
         bytes.0
     }
@@ -116,9 +142,19 @@ impl Request {
         let bytes = Reader::new(bytes)?;
         Some(match bytes.u64(0)? {
             1 => Self::Hello { version: bytes.u32(16)?, membarrier: bytes.flag(20)? },
-            2 => Self::Claim { token: bytes.u64(8)?, descriptor: bytes.u32(16)?.cast_signed() },
+            2 => Self::Claim {
+                token: bytes.u64(8)?,
+                descriptor: bytes.u32(16)?.cast_signed(),
+                inherited: bytes.flag(20)?,
+            },
             3 => Self::Release { slab: bytes.u32(16)?, slot: bytes.slot(20)? },
             4 => Self::Withdraw { token: bytes.u64(8)? },
+            5 => Self::Pass {
+                token: bytes.u64(8)?,
+                alone: bytes.flag(16)?,
+                inherited: bytes.flag(20)?,
+            },
+            6 => Self::Part { token: bytes.u64(8)? },
             _ => return None,
         })
     }
@@ -228,11 +264,15 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    const REQUESTS: [Request; 4] = [
+    const REQUESTS: [Request; 8] = [
         Request::Hello { version: 7, membarrier: true },
-        Request::Claim { token: u64::MAX - 1, descriptor: -3 },
+        Request::Claim { token: u64::MAX - 1, descriptor: -3, inherited: false },
         Request::Release { slab: 9, slot: 63 },
         Request::Withdraw { token: 3 },
+        Request::Claim { token: 4, descriptor: 5, inherited: true },
+        Request::Pass { token: u64::MAX, alone: true, inherited: false },
+        Request::Pass { token: 0, alone: false, inherited: true },
+        Request::Part { token: 6 },
     ];
 
     fn replies() -> [Reply; 4] {
@@ -261,9 +301,14 @@ mod tests {
             assert_eq!(Request::decode(&bytes[1..]), None);
             assert_eq!(Reply::decode(&bytes[..BYTES - 1]), None);
         }
-        for kind in [0, 5, u64::MAX] {
+        for kind in [0, 7, u64::MAX] {
             let bytes = Writer::default().kind(kind).0;
             assert_eq!((Request::decode(&bytes), Reply::decode(&bytes)), (None, None));
+        }
+        for place in [16, 20] {
+            let mut bytes = REQUESTS[5].encode();
+            bytes[place] = 2;
+            assert_eq!(Request::decode(&bytes), None, "neither true nor false");
         }
         let bad_slot = Request::Release { slab: 0, slot: SLOTS };
         assert_eq!(Request::decode(&bad_slot.encode()), None);

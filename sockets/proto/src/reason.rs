@@ -19,7 +19,7 @@ pub enum Reason {
     Family = 6,
     /// Bytes went past the library, so it does not know where the stream is.
     PastLibrary = 7,
-    /// Several processes have it.
+    /// Several processes have it, or may.
     Shared = 8,
     /// A stream of the C library has it.
     Stdio = 9,
@@ -69,7 +69,7 @@ impl Reason {
             Self::NotStream => "not a stream socket",
             Self::Family => "not a TCP socket",
             Self::PastLibrary => "bytes went past the library",
-            Self::Shared => "several processes have it",
+            Self::Shared => "several processes have it, or may",
             Self::Stdio => "a stream of the C library has it",
             Self::Urgent => "urgent data was used",
             Self::Resources => "no memory or no descriptors for it",

@@ -49,6 +49,23 @@ struct World<'a> {
     next: u64,
     /// Which two members may have a slab.
     slabs: BTreeMap<u32, BTreeSet<u64>>,
+    /// Who may have a socket that was passed on, by its place; none: anybody.
+    passed: BTreeMap<usize, Option<Holders>>,
+}
+
+/// Who may have a socket, as they are called by the monitor; 0 is one who has not said so yet.
+#[derive(Clone, PartialEq, Eq)]
+struct Holders {
+    are: BTreeSet<u64>,
+    /// What the one that has passed it on calls it.
+    token: u64,
+}
+
+impl Holders {
+    /// Whether one member, and nobody else, has it.
+    fn is(&self, id: u64) -> bool {
+        self.are.len() == 1 && (self.are.contains(&id) || self.are.contains(&0))
+    }
 }
 
 #[derive(Default)]
@@ -82,7 +99,8 @@ impl<'a> World<'a> {
         let limits = Limits { slabs: 5, slabs_of_member: 3, ..Limits::for_descriptors(64) };
         let monitor = Monitor::new(Policy::default(), limits, now).expect("this kernel is new");
         let members = Default::default();
-        let mut world = Self { sockets, monitor, now, members, next: 1, slabs: BTreeMap::new() };
+        let (slabs, passed) = (BTreeMap::new(), BTreeMap::new());
+        let mut world = Self { sockets, monitor, now, members, next: 1, slabs, passed };
         (0..MEMBERS).for_each(|member| world.join(member));
         world
     }
@@ -90,7 +108,7 @@ impl<'a> World<'a> {
     fn run(mut self, bytes: &[u8]) {
         let mut script = Script(bytes);
         while !script.0.is_empty() {
-            let (kind, member) = (script.byte() % 9, usize::from(script.byte()) % MEMBERS);
+            let (kind, member) = (script.byte() % 11, usize::from(script.byte()) % MEMBERS);
             match kind {
                 0 => {
                     let message = script.take(BYTES);
@@ -101,12 +119,26 @@ impl<'a> World<'a> {
                     let hello = Request::Hello { version: VERSION, membarrier: member != 0 };
                     self.say(member, &hello.encode(), 0, 0);
                 }
-                2 => self.claim(member, usize::from(script.byte())),
+                2 => self.claim(member, usize::from(script.byte()), false),
+                7 => self.claim(member, usize::from(script.byte()), true),
                 3 => self.release(member, usize::from(script.byte())),
-                4 => self.pass(u64::from(script.byte())),
+                4 => self.wait(u64::from(script.byte())),
+                9 => {
+                    let byte = script.byte();
+                    let (token, alone, inherited) = (byte / 4 % 8, byte % 4 > 0, byte % 2 > 0);
+                    let pass = Request::Pass { token: token.into(), alone, inherited };
+                    let which = usize::from(token) % (2 * CONNECTIONS);
+                    self.say(member, &pass.encode(), 1, which);
+                }
+                10 => {
+                    let token = u64::from(script.byte() % 8);
+                    self.say(member, &Request::Part { token }.encode(), 0, 0);
+                }
                 8 => self.withdraw(member, usize::from(script.byte())),
                 5 if script.byte() % 8 == 0 => {
-                    self.monitor.leave(MemberId(self.members[member].id));
+                    let id = self.members[member].id;
+                    self.monitor.leave(MemberId(id));
+                    self.part(id, None);
                     self.join(member);
                 }
                 6 => {
@@ -124,7 +156,7 @@ impl<'a> World<'a> {
 
     /// All that waits is answered in the end, and nothing is left when all are gone.
     fn end(&mut self) {
-        self.pass(1000);
+        self.wait(1000);
         self.hear();
         for member in &self.members {
             assert!(member.tokens.is_empty(), "claims without an answer: {:?}", member.tokens);
@@ -148,32 +180,36 @@ impl<'a> World<'a> {
 
     /// A message with some descriptors; a member that is dropped for it joins again.
     fn say(&mut self, member: usize, message: &[u8], count: usize, which: usize) {
-        let socket = self.sockets[which % self.sockets.len()].as_fd();
+        let which = which % self.sockets.len();
+        let socket = self.sockets[which].as_fd();
         let shown = (0..count)
             .map(|_| Shown::from(socket.try_clone_to_owned().expect("there are descriptors")));
-        let id = MemberId(self.members[member].id);
-        let token = match Request::decode(message) {
-            Some(Request::Claim { token, .. }) => Some(token),
-            Some(Request::Release { slab, slot }) => {
-                self.members[member].slots.remove(&(slab, slot));
-                None
+        let id = self.members[member].id;
+        let taken = self.monitor.take(MemberId(id), message, shown.collect(), self.now);
+        if let Err(why) = taken {
+            self.monitor.drop_member(MemberId(id), why);
+            self.lose(id);
+            return self.join(member);
+        }
+        let its = &mut self.members[member];
+        match Request::decode(message) {
+            Some(Request::Claim { token, inherited, .. }) => {
+                *its.tokens.entry(token).or_default() += 1;
+                let may = count == 1 && self.may_claim(id, which, inherited);
+                self.answers_now(member, token, may);
             }
-            _ => None,
-        };
-        match self.monitor.take(id, message, shown.collect(), self.now) {
-            Ok(()) => {
-                let tokens = &mut self.members[member].tokens;
-                token.into_iter().for_each(|token| *tokens.entry(token).or_default() += 1);
+            Some(Request::Release { slab, slot }) => _ = its.slots.remove(&(slab, slot)),
+            Some(Request::Pass { token, alone, inherited }) if count == 1 => {
+                self.pass(id, which, token, alone, inherited);
             }
-            Err(why) => {
-                self.monitor.drop_member(id, why);
-                self.join(member);
-            }
+            Some(Request::Part { token }) => self.part(id, Some(token)),
+            _ => {}
         }
     }
 
-    fn claim(&mut self, member: usize, which: usize) {
-        let claim = Request::Claim { token: self.next << 32, descriptor: which as i32 };
+    fn claim(&mut self, member: usize, which: usize, inherited: bool) {
+        let token = self.next << 32;
+        let claim = Request::Claim { token, descriptor: which as i32, inherited };
         self.next += 1;
         self.say(member, &claim.encode(), 1, which % (2 * CONNECTIONS));
     }
@@ -194,7 +230,62 @@ impl<'a> World<'a> {
         self.say(member, &Request::Withdraw { token }.encode(), 0, 0);
     }
 
-    fn pass(&mut self, milliseconds: u64) {
+    /// What may be claimed: what nobody has passed on and who claims has not inherited, and what
+    /// only who claims can have.
+    fn may_claim(&mut self, id: u64, which: usize, inherited: bool) -> bool {
+        match self.passed.get_mut(&which) {
+            None => !inherited,
+            Some(Some(holders)) if holders.is(id) && (inherited || holders.are.contains(&id)) => {
+                holders.are = [id].into();
+                true
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// What may not be claimed is refused at once.
+    fn answers_now(&mut self, member: usize, token: u64, may_claim: bool) {
+        let outbox = self.monitor.outbox(MemberId(self.members[member].id));
+        let last = outbox.and_then(|it| Reply::decode(&it.back()?.bytes));
+        let is_refused = matches!(last, Some(Reply::Refused { token: of, .. }) if of == token);
+        assert!(may_claim || is_refused, "others may have it");
+    }
+
+    fn pass(&mut self, id: u64, which: usize, token: u64, alone: bool, inherited: bool) {
+        if which >= 2 * CONNECTIONS {
+            return;
+        }
+        let was_alone = match self.passed.get(&which) {
+            None => !inherited,
+            Some(before) => inherited && before.as_ref().is_some_and(|it| it.is(id)),
+        };
+        let two = Holders { are: [id, 0].into(), token };
+        if alone && was_alone {
+            // Of two that are called the same, who has the first cannot be told any more.
+            let others = self.passed.values_mut();
+            others.filter(|it| it.as_ref() == Some(&two)).for_each(|it| *it = None);
+        }
+        self.passed.insert(which, (alone && was_alone).then_some(two));
+    }
+
+    /// A member has something no more that it has passed on, or everything.
+    fn part(&mut self, id: u64, token: Option<u64>) {
+        let is_it = |it: &&mut Holders| {
+            it.are == [id, 0].into() && token.is_none_or(|token| token == it.token)
+        };
+        let parted = self.passed.values_mut().flatten().filter(is_it);
+        parted.for_each(|holders| _ = holders.are.remove(&id));
+    }
+
+    /// Nothing is known any more of what a member has.
+    fn lose(&mut self, id: u64) {
+        let is_it = |it: &&mut Option<Holders>| {
+            it.as_ref().is_some_and(|holders| holders.are.contains(&id))
+        };
+        self.passed.values_mut().filter(is_it).for_each(|holders| *holders = None);
+    }
+
+    fn wait(&mut self, milliseconds: u64) {
         self.now += Duration::from_millis(milliseconds);
         self.monitor.expire(self.now);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What becomes of a claim: it is paired, waits, or is refused.
 
-use super::{Claim, Connection, Monitor, SLAB_NUMBERS, Waiting};
+use super::{Claim, Connection, IDLE, Monitor, SLAB_NUMBERS, Waiting, Wanted};
 use crate::disposal::Shown;
 use crate::end::{self, End, Key};
 use crate::ledger::EndNote;
@@ -21,35 +21,39 @@ impl Monitor {
     pub(super) fn claim(
         &mut self,
         id: MemberId,
-        token: u64,
-        descriptor: i32,
+        wanted: Wanted,
         mut descriptors: Vec<Shown>,
         now: Instant,
     ) -> Result<(), Departure> {
         self.ledger.claims += 1;
         let Some(member) = self.members.get(&id) else { return Ok(()) };
-        let mut claim = Claim { member: id, token, note: note(&member.process, descriptor) };
+        let note = note(&member.process, wanted.descriptor);
+        let mut claim = Claim { member: id, token: wanted.token, note };
         if descriptors.len() > 1 {
             return Err(Departure::Malformed);
         }
         // If it sent one, this process has no room for more.
         let Some(socket) = descriptors.pop() else {
-            return self.refuse_useless(claim, Reason::Resources, now);
+            return self.refuse_useless(claim, Reason::Resources, 1.0, now);
         };
         let end = match end::examine(socket.as_fd()) {
             Ok(end) => end,
             Err(reason) => {
                 self.close(id, socket, now);
-                return self.refuse_useless(claim, reason, now);
+                return self.refuse_useless(claim, reason, 1.0, now);
             }
         };
         claim.note.inode = end.inode;
         claim.note.local = Some(end.key.local.address);
         claim.note.remote = Some(end.key.remote.address);
+        if !self.passed.may_claim(end.cookie, id, wanted.inherited) {
+            self.close(id, socket, now);
+            return self.refuse_useless(claim, Reason::Shared, IDLE, now);
+        }
         let is_again = self.waiting.get(&end.key).is_some_and(|it| it.end == end);
         if is_again || self.accelerated.contains_key(&end.inode) {
             self.close(id, socket, now);
-            return self.refuse_useless(claim, Reason::Shared, now);
+            return self.refuse_useless(claim, Reason::Shared, 1.0, now);
         }
         self.decide(claim, end, socket, now);
         Ok(())
@@ -105,7 +109,7 @@ impl Monitor {
     }
 
     /// Closes what a member has shown. To let that take long is not borne often.
-    fn close(&mut self, id: MemberId, socket: Shown, now: Instant) {
+    pub(super) fn close(&mut self, id: MemberId, socket: Shown, now: Instant) {
         let has_lingered = socket.close();
         let member = self.members.get_mut(&id).filter(|_| has_lingered);
         if member.is_some_and(|member| !member.bear(LINGERING, now)) {
@@ -197,12 +201,12 @@ impl Monitor {
         &mut self,
         claim: Claim,
         reason: Reason,
+        weight: f64,
         now: Instant,
     ) -> Result<(), Departure> {
-        let member = self.members.get_mut(&claim.member);
-        let is_borne = member.is_some_and(|member| member.bear(1.0, now));
+        let borne = self.bear(claim.member, weight, now);
         self.refuse(claim, reason, now);
-        if is_borne { Ok(()) } else { Err(Departure::Flood) }
+        borne
     }
 }
 

@@ -41,12 +41,18 @@ impl Running {
         // Children of other users have to get there.
         let reached = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(folder.path(), reached).unwrap();
-        Self::at(folder, options)
+        Self::at(folder, options, |_| {})
     }
 
-    fn at(folder: tempfile::TempDir, options: Options) -> Self {
+    /// One that listens already, and looks at nothing before something was done.
+    pub fn after(before: impl FnOnce(&Location)) -> Self {
+        Self::at(tempfile::tempdir().unwrap(), patient(), before)
+    }
+
+    fn at(folder: tempfile::TempDir, options: Options, before: impl FnOnce(&Location)) -> Self {
         let location = Location::at(folder.path().join("monitor.sock"));
         let server = Server::new(location.take().unwrap(), options).unwrap();
+        before(&location);
         let (stop, stopped) = UnixStream::pair().unwrap();
         let events = Arc::new(Mutex::new(vec![]));
         let told = events.clone();
@@ -60,7 +66,7 @@ impl Running {
     pub fn restart(mut self) -> Self {
         self.end();
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
-        Self::at(folder, patient())
+        Self::at(folder, patient(), |_| {})
     }
 
     /// Waits until it ends.
@@ -167,7 +173,11 @@ impl Member {
     }
 
     pub fn claim(&self, token: u64, socket: BorrowedFd<'_>) {
-        let request = Request::Claim { token, descriptor: 7 };
+        self.show(&Request::Claim { token, descriptor: 7, inherited: false }, socket);
+    }
+
+    /// Says something of a socket.
+    pub fn show(&self, request: &Request, socket: BorrowedFd<'_>) {
         socket::send(self.socket.as_fd(), &request.encode(), &[socket]).unwrap();
     }
 
@@ -221,6 +231,21 @@ fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
     let _ = (&to).read(&mut [0]);
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(0) }
+}
+
+/// Sends as fast as the monitor reads, until that has hung up.
+pub fn send_until_it_fails(member: &Member, message: &[u8], descriptors: &[BorrowedFd<'_>]) {
+    loop {
+        match socket::send(member.socket.as_fd(), message, descriptors) {
+            Ok(()) => {}
+            // Also if too many descriptors are on their way.
+            Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                await_room(member.socket.as_fd());
+            }
+            Err(_) => return,
+        }
+    }
 }
 
 pub fn await_readable(socket: BorrowedFd<'_>) {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sockets that members pass on, and who may claim them then.
+
+mod harness;
+
+use freeport_monitor::{Departure, Event};
+use freeport_sockets_proto::message::{Reply, Request};
+use freeport_sockets_proto::{Reason, VERSION};
+use harness::{Member, Running, connection, eventually, patient};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+const CLAIM: Request = Request::Claim { token: 2, descriptor: 8, inherited: false };
+const INHERITED: Request = Request::Claim { token: 2, descriptor: 8, inherited: true };
+const PASS: Request = Request::Pass { token: 9, alone: true, inherited: false };
+const PART: Request = Request::Part { token: 9 };
+/// Answered at once, since it comes without a socket.
+const EMPTY: Request = Request::Claim { token: 77, descriptor: 0, inherited: false };
+
+/// All that a member has said before is taken when this ends. What it was told of that.
+fn settle(member: &Member) -> Option<Reason> {
+    member.say(&EMPTY);
+    let mut told = None;
+    loop {
+        match member.hear().reply {
+            Reply::Refused { token: 77, .. } => return told,
+            Reply::Refused { reason, .. } => told = Some(reason),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Why a claim is refused at once; none: it waits, and is withdrawn.
+fn refusal(member: &Member, claim: &Request, socket: &TcpStream) -> Option<Reason> {
+    member.show(claim, socket.as_fd());
+    let told = settle(member);
+    if told.is_none() {
+        member.say(&Request::Withdraw { token: 2 });
+        assert_eq!(settle(member), Some(Reason::NotConnected));
+    }
+    told
+}
+
+#[test]
+fn what_was_passed_on_is_claimed_by_who_has_it_alone() {
+    let running = Running::new(patient());
+    let (passer, heir, third) = (running.member(), running.member(), running.member());
+    let (socket, peer) = connection("127.0.0.1:0");
+    let shared = Some(Reason::Shared);
+    assert_eq!(refusal(&heir, &INHERITED, &socket), shared, "nobody has said anything of it");
+    passer.show(&PASS, socket.as_fd());
+    settle(&passer);
+    for claim in [CLAIM, INHERITED] {
+        assert_eq!(refusal(&passer, &claim, &socket), shared);
+        assert_eq!(refusal(&heir, &claim, &socket), shared);
+    }
+    passer.say(&PART);
+    settle(&passer);
+    assert_eq!(refusal(&passer, &CLAIM, &socket), shared);
+    assert_eq!(refusal(&heir, &INHERITED, &socket), None);
+    assert_eq!(refusal(&third, &INHERITED, &socket), shared);
+    heir.show(&INHERITED, socket.as_fd());
+    third.claim(3, peer.as_fd());
+    assert_eq!(heir.hear().place(), third.hear().place());
+    let stats = running.control().stats().unwrap();
+    let passed = serde_json::json!({"sockets": 1, "times": 1, "forgotten": 0});
+    assert_eq!(stats["passed"], passed);
+}
+
+#[test]
+fn a_claim_that_waits_is_refused_when_the_socket_is_passed_on() {
+    let running = Running::new(patient());
+    let passer = running.member();
+    let (socket, _peer) = connection("127.0.0.1:0");
+    passer.show(&CLAIM, socket.as_fd());
+    passer.show(&PASS, socket.as_fd());
+    assert_eq!(settle(&passer), Some(Reason::Shared));
+}
+
+#[test]
+fn who_is_gone_leaves_it_to_the_heir_and_who_was_dropped_does_not() {
+    let running = Running::new(patient());
+    let heir = running.member();
+    for is_dropped in [false, true] {
+        let passer = running.member();
+        let (socket, _peer) = connection("127.0.0.1:0");
+        passer.show(&PASS, socket.as_fd());
+        let pid = passer.pid;
+        if is_dropped {
+            passer.say(&Request::Hello { version: VERSION, membarrier: true });
+            passer.hear_the_end();
+        }
+        drop(passer);
+        if is_dropped {
+            let why = Departure::Malformed;
+            let is_it = |event: &Event| {
+                matches!(event, Event::Dropped { pid: of, why: because, .. }
+                if *of == pid && *because == why)
+            };
+            eventually("it is told", || running.events().iter().any(is_it));
+            assert_eq!(refusal(&heir, &INHERITED, &socket), Some(Reason::Shared));
+        } else {
+            eventually("one is gone", || running.control().stats().unwrap()["members"] == 1);
+            assert_eq!(refusal(&heir, &INHERITED, &socket), None);
+        }
+    }
+}
+
+/// Nobody can say anything of a socket that they cannot show.
+#[test]
+fn strangers_change_nothing() {
+    let running = Running::new(patient());
+    let (passer, heir, liar) = (running.member(), running.member(), running.member());
+    let (socket, _peer) = connection("127.0.0.1:0");
+    passer.show(&PASS, socket.as_fd());
+    settle(&passer);
+    liar.say(&PART);
+    liar.say(&PASS);
+    settle(&liar);
+    assert_eq!(refusal(&heir, &INHERITED, &socket), Some(Reason::Shared), "it has not parted");
+    passer.say(&PART);
+    settle(&passer);
+    liar.say(&PASS);
+    liar.show(&PASS, liar.socket.as_fd());
+    settle(&liar);
+    assert_eq!(refusal(&heir, &INHERITED, &socket), None);
+}
+
+/// A process that becomes another program has passed on what it had, and hangs up at once.
+#[test]
+fn what_was_said_before_hanging_up_is_taken() {
+    let (socket, _peer) = connection("127.0.0.1:0");
+    // Many messages wait when it has hung up already, more than are read in one turn, and each is
+    // answered to nobody.
+    let running = Running::after(|location| {
+        let passer = Member::silent(location.path(), None);
+        passer.say(&Request::Hello { version: VERSION, membarrier: true });
+        (0..100).for_each(|_| passer.say(&EMPTY));
+        passer.show(&PASS, socket.as_fd());
+    });
+    let heir = running.member();
+    eventually("the pass is taken", || running.control().stats().unwrap()["passed"]["times"] == 1);
+    eventually("it is gone", || running.control().stats().unwrap()["members"] == 1);
+    assert_eq!(refusal(&heir, &INHERITED, &socket), None);
+    // The same with answers that it has not read.
+    for times in 2..20 {
+        let (socket, _peer) = connection("127.0.0.1:0");
+        let passer = running.member();
+        passer.say(&EMPTY);
+        harness::await_readable(passer.socket.as_fd());
+        (0..50).for_each(|_| passer.say(&Request::Part { token: 0 }));
+        passer.show(&PASS, socket.as_fd());
+        drop(passer);
+        eventually("it is gone", || running.control().stats().unwrap()["members"] == 1);
+        assert_eq!(running.control().stats().unwrap()["passed"]["times"], times);
+        assert_eq!(refusal(&heir, &INHERITED, &socket), None);
+    }
+}
+
+#[test]
+fn who_says_much_of_no_use_is_dropped() {
+    let running = Running::new(patient());
+    let (socket, _peer) = connection("127.0.0.1:0");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let file = std::fs::File::open("/dev/null").unwrap();
+    for (request, shown) in [
+        (PASS, None),
+        (PART, None),
+        (PASS, Some(listener.as_fd())),
+        (PASS, Some(file.as_fd())),
+        (PASS, Some(socket.as_fd())),
+        (INHERITED, Some(socket.as_fd())),
+    ] {
+        let member = running.member();
+        harness::send_until_it_fails(&member, &request.encode(), shown.as_slice());
+        let is_it = |event: &Event| {
+            matches!(event, Event::Dropped { pid, why, .. }
+            if *pid == member.pid && *why != Departure::Malformed)
+        };
+        eventually("it is dropped", || running.events().iter().any(is_it));
+    }
+}
