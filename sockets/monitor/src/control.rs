@@ -5,10 +5,12 @@
 //! complete when the monitor hangs up. Users see their own connections; root and the user of the
 //! monitor see all of them, and may change the rules.
 
+use crate::end::Place;
 use crate::ledger::{EndNote, Refusal};
 use crate::monitor::{Connection, Monitor};
-use crate::slab::Words;
+use crate::slab::{RETURNS, Words};
 use crate::{Error, Location, socket};
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
 use serde_json::{Value, json};
 use std::io;
@@ -195,7 +197,7 @@ fn told_connection(
     words: [Words; 2],
     now: Instant,
 ) -> Value {
-    let ends = connection.ends.iter().zip(words).map(|(end, words)| {
+    let ends = connection.ends.iter().zip(&words).map(|(end, words)| {
         let mut told = told_end(end);
         let flags = words.at(word::FLAGS);
         let said = [
@@ -203,6 +205,7 @@ fn told_connection(
             ("switched", flag::SWITCHED),
             ("closed", flag::CLOSED),
             ("declined", flag::DECLINED),
+            ("returns", RETURNS),
         ];
         for (name, bit) in said {
             told[name] = (flags & bit != 0).into();
@@ -223,19 +226,20 @@ fn told_connection(
     });
     let ends: Vec<Value> = ends.collect();
     let seconds = seconds(connection.since, now);
-    json!({"transport": "shm", "slab": slab, "slot": slot, "seconds": seconds, "ends": ends})
+    let transport = if words.iter().any(Words::has_returned) { "kernel" } else { "shm" };
+    json!({"transport": transport, "slab": slab, "slot": slot, "seconds": seconds, "ends": ends})
 }
 
 fn told_end(end: &EndNote) -> Value {
-    let address = |it: Option<std::net::SocketAddr>| it.map(|it| it.to_string());
+    let address = |it: &Option<Place>| it.as_ref().map(Place::to_string);
     json!({
         "pid": end.pid,
         "user": end.user,
         "command": end.command,
         "descriptor": end.descriptor,
         "inode": end.inode,
-        "local": address(end.local),
-        "remote": address(end.remote),
+        "local": address(&end.local),
+        "remote": address(&end.remote),
     })
 }
 
@@ -285,6 +289,7 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
             "connections": ledger.ended,
             "bytes": ledger.ended_bytes,
             "operations": ledger.ended_operations,
+            "returned": ledger.returned,
         },
     })
 }
@@ -303,6 +308,11 @@ fn why(
         for (slot, connection) in slab.used() {
             if connection.ends.iter().any(|end| is_it(end) && sees(end)) {
                 let words = slab.words(slot);
+                if words.iter().any(Words::has_returned) {
+                    let (reason, text) =
+                        (format!("{:?}", Reason::HandedOn), Reason::HandedOn.text());
+                    return json!({"state": "kernel", "reason": reason, "text": text});
+                }
                 let connection = told_connection(*number, slot, connection, words, now);
                 return json!({"state": "accelerated", "connection": connection});
             }

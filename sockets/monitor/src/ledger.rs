@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the monitor remembers for people: how often something happened, and what was refused last.
 
+use crate::end::Place;
 use crate::member::Departure;
 use crate::slab::Words;
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::word;
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::time::Instant;
 
 /// How many refused ends are remembered.
@@ -22,8 +22,8 @@ pub struct EndNote {
     pub descriptor: i32,
     /// The inode of the socket; 0 if it is none.
     pub inode: u64,
-    pub local: Option<SocketAddr>,
-    pub remote: Option<SocketAddr>,
+    pub local: Option<Place>,
+    pub remote: Option<Place>,
 }
 
 /// An end that stays in the kernel.
@@ -49,6 +49,8 @@ pub struct Ledger {
     pub ended: u64,
     pub ended_bytes: u64,
     pub ended_operations: u64,
+    /// Those of them that came back into the kernel.
+    pub returned: u64,
     pub dropped: HashMap<Departure, u64>,
     pub refused: HashMap<Reason, u64>,
     last: VecDeque<Refusal>,
@@ -57,6 +59,10 @@ pub struct Ledger {
 impl Ledger {
     pub fn refuse(&mut self, end: EndNote, reason: Reason, now: Instant) {
         *self.refused.entry(reason).or_default() += 1;
+        self.remember(end, reason, now);
+    }
+
+    fn remember(&mut self, end: EndNote, reason: Reason, now: Instant) {
         let times = self.forget(&end).map_or(1, |before| before.times + 1);
         if self.last.len() == REFUSED_MAX {
             self.last.pop_front();
@@ -79,8 +85,14 @@ impl Ledger {
         self.last.iter()
     }
 
-    pub fn end(&mut self, words: [Words; 2]) {
+    pub fn end(&mut self, ends: &[EndNote; 2], words: [Words; 2], now: Instant) {
         self.ended += 1;
+        if words.iter().any(Words::has_returned) {
+            self.returned += 1;
+            for end in ends {
+                self.remember(end.clone(), Reason::HandedOn, now);
+            }
+        }
         for words in words {
             let add = |sum: &mut u64, at| *sum = sum.saturating_add(words.at(at));
             add(&mut self.ended_bytes, word::SENT_BYTES);

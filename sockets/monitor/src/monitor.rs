@@ -10,7 +10,7 @@ mod passed;
 use crate::Error;
 use crate::control;
 use crate::disposal::Shown;
-use crate::end::{self, End, Key};
+use crate::end::{End, Examiner, Key};
 use crate::ledger::{EndNote, Ledger};
 use crate::member::{Departure, Greeting, Member, MemberId, Outgoing};
 use crate::policy::Policy;
@@ -21,7 +21,6 @@ use freeport_sockets_proto::{Reason, VERSION};
 use passed::{Pass, Passed};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How many useless messages one weighs that changes nothing, but may well be meant well.
@@ -101,8 +100,7 @@ struct Claim {
 pub struct Monitor {
     limits: Limits,
     policy: Policy,
-    /// The namespace in which addresses can be looked up.
-    net: u64,
+    examiner: Examiner,
     pub(crate) members: BTreeMap<MemberId, Member>,
     waiting: HashMap<Key, Waiting>,
     /// Where those are, by who claimed and what he calls it.
@@ -118,6 +116,8 @@ pub struct Monitor {
     pub(crate) passed: Passed,
     pub(crate) ledger: Ledger,
     pub(crate) begun: Instant,
+    /// The time when it was told one last.
+    last: Instant,
     spoken: Vec<MemberId>,
     departing: Vec<(MemberId, Departure)>,
 }
@@ -128,13 +128,10 @@ impl Monitor {
     /// # Errors
     /// The kernel cannot tell what it has to know.
     pub fn new(policy: Policy, limits: Limits, now: Instant) -> Result<Self, Error> {
-        let probe = std::net::UdpSocket::bind("127.0.0.1:0")
-            .or_else(|_| std::net::UdpSocket::bind("[::1]:0"))
-            .map_err(|source| Error::System { what: "a socket to look at", source })?;
         Ok(Self {
             limits,
             policy,
-            net: end::namespace(probe.as_fd()).ok_or(Error::Kernel)?,
+            examiner: Examiner::new()?,
             members: BTreeMap::new(),
             waiting: HashMap::new(),
             by_token: HashMap::new(),
@@ -148,6 +145,7 @@ impl Monitor {
             passed: Passed::new(limits.passed),
             ledger: Ledger::default(),
             begun: now,
+            last: now,
             spoken: vec![],
             departing: vec![],
         })
@@ -228,6 +226,7 @@ impl Monitor {
         descriptors: Vec<Shown>,
         now: Instant,
     ) -> Result<(), Departure> {
+        self.last = now;
         let Some(member) = self.members.get_mut(&id) else { return Ok(()) };
         let request = Request::decode(bytes).ok_or(Departure::Malformed)?;
         match (member.greeting, request) {
@@ -266,6 +265,7 @@ impl Monitor {
 
     /// Refuses the claims that have waited enough.
     pub fn expire(&mut self, now: Instant) {
+        self.last = now;
         while let Some((until, key, number)) = self.deadlines.front().copied() {
             let is_waiting = self.waiting.get(&key).is_some_and(|it| it.number == number);
             if is_waiting && until > now {
@@ -331,7 +331,7 @@ impl Monitor {
         for end in &connection.ends {
             self.accelerated.remove(&end.inode);
         }
-        self.ledger.end(words);
+        self.ledger.end(&connection.ends, words, self.last);
     }
 
     /// Drops a slab that nobody will use again, and tells who still has it.

@@ -9,6 +9,7 @@
 //! accelerated.
 
 use crate::Error;
+use crate::end::Place;
 use crate::process::Process;
 use freeport_sockets_proto::Reason;
 use std::fmt;
@@ -63,7 +64,17 @@ pub struct Party<'a> {
     /// Whose it is.
     pub process: &'a Process,
     /// Its address.
-    pub address: SocketAddr,
+    pub place: &'a Place,
+}
+
+impl Party<'_> {
+    /// Of TCP: Unix sockets have neither an address of that sort nor a port.
+    fn address(&self) -> Option<SocketAddr> {
+        match self.place {
+            Place::Internet(address) => Some(*address),
+            Place::Unix(_) => None,
+        }
+    }
 }
 
 impl Policy {
@@ -141,8 +152,10 @@ impl Condition {
                     rest.is_empty() || rest.starts_with('/') || path.ends_with('/')
                 })
             }
-            Self::Address { address, bits } => is_inside(end.address.ip(), *address, *bits),
-            Self::Port(ports) => ports.contains(&end.address.port()),
+            Self::Address { address, bits } => {
+                end.address().is_some_and(|it| is_inside(it.ip(), *address, *bits))
+            }
+            Self::Port(ports) => end.address().is_some_and(|it| ports.contains(&it.port())),
         }
     }
 
@@ -294,10 +307,16 @@ mod tests {
     /// What is decided of a connection from a client, of user 33 in `/web/one`, to a server of
     /// root with that port.
     fn decided(rules: &str, to: &str) -> Result<(), Reason> {
+        let place = |address: &str| Place::Internet(address.parse().unwrap());
+        decided_between(rules, &place("10.1.2.3:40000"), &place(to))
+    }
+
+    /// The same, with those addresses.
+    fn decided_between(rules: &str, from: &Place, to: &Place) -> Result<(), Reason> {
         let (client, server) = (process(33, "/web/one"), process(0, "/"));
         let policy = Policy::parse(rules).unwrap();
-        let client = Party { process: &client, address: "10.1.2.3:40000".parse().unwrap() };
-        let server = Party { process: &server, address: to.parse().unwrap() };
+        let client = Party { process: &client, place: from };
+        let server = Party { process: &server, place: to };
         let there = policy.decide([client, server]);
         assert_eq!(there, policy.decide([server, client]), "either end may come first");
         there
@@ -306,8 +325,8 @@ mod tests {
     #[test]
     fn without_a_rule_all_may() {
         let (one, other) = (process(33, ""), process(0, ""));
-        let address = "127.0.0.1:1".parse().unwrap();
-        let [one, other] = [&one, &other].map(|process| Party { process, address });
+        let place = &Place::Internet("127.0.0.1:1".parse().unwrap());
+        let [one, other] = [&one, &other].map(|process| Party { process, place });
         assert_eq!(Policy::default().decide([one, one]), Ok(()));
         assert_eq!(Policy::default().decide([one, other]), Ok(()));
         let deny = Policy::parse("deny any").unwrap();
@@ -339,6 +358,19 @@ mod tests {
         assert_eq!(decided("# none\n\n allow address 0.0.0.0/0", web), Ok(()));
         assert_eq!(decided("allow address ::/0\ndeny any", web), other);
         assert_eq!(decided("allow address ::/0", "[fe80::1]:80"), Ok(()));
+    }
+
+    #[test]
+    fn unix_sockets_have_users_and_no_addresses() {
+        let (client, server) = (Place::Unix(String::new()), Place::Unix("/run/it".to_owned()));
+        let decided = |rules| decided_between(rules, &client, &server);
+        for rules in ["deny port 0-65535", "deny address 0.0.0.0/0", "deny user 33 port 1-9"] {
+            assert_eq!(decided(rules), Ok(()));
+        }
+        for rules in ["deny any", "deny other-user", "deny user 33", "deny cgroup /web with user 0"]
+        {
+            assert_eq!(decided(rules), Err(Reason::Policy), "{rules}");
+        }
     }
 
     #[test]

@@ -8,12 +8,13 @@ use freeport_sockets_proto::message::{Reply, Request};
 use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOTS, Side};
 use freeport_sockets_proto::{Reason, VERSION};
 use harness::{Heard, Member, Running, connection, eventually, patient};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 
 /// Has both ends claimed, and gives what both are told.
-fn paired(one: &Member, other: &Member, ends: &(TcpStream, TcpStream)) -> [Heard; 2] {
+fn paired<T: AsFd>(one: &Member, other: &Member, ends: &(T, T)) -> [Heard; 2] {
     one.claim(11, ends.0.as_fd());
     other.claim(22, ends.1.as_fd());
     [one.hear(), other.hear()]
@@ -38,6 +39,52 @@ fn two_ends_get_the_same_slot_and_each_its_side() {
         let is_first = address == "127.0.0.1:0";
         assert_eq!(heard.each_ref().map(|it| it.slab.is_some()), [is_first; 2]);
     }
+}
+
+#[test]
+fn ends_of_unix_sockets_are_paired_as_well() {
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    let path = tempfile::tempdir().unwrap().keep().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let named = (UnixStream::connect(&path).unwrap(), listener.accept().unwrap().0);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let mut slots = vec![];
+    // Others of the same path are other connections.
+    for ends in [&UnixStream::pair().unwrap(), &named] {
+        let heard = paired(&one, &other, ends);
+        assert_eq!(heard[0].place(), heard[1].place());
+        slots.push(heard[0].place());
+    }
+    assert_ne!(slots[0], slots[1]);
+    let list = running.control().list().unwrap();
+    let ends = |at: usize| &list["connections"][at]["ends"];
+    assert_eq!([&ends(0)[0]["local"], &ends(0)[1]["local"]], ["unix", "unix"]);
+    let path = path.to_str().unwrap();
+    assert_eq!([&ends(1)[0]["local"], &ends(1)[1]["local"]], ["unix", path]);
+    assert_eq!([&ends(1)[0]["remote"], &ends(1)[1]["remote"]], [path, "unix"]);
+    one.claim(3, named.0.as_fd());
+    assert_eq!(one.hear().reply, Reply::Refused { token: 3, reason: Reason::Shared });
+}
+
+#[test]
+fn a_unix_socket_that_is_connected_to_another_one_waits() {
+    let running = Running::new(Options::default());
+    let (one, other) = (running.member(), running.member());
+    let (here, there) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    one.claim(1, here.0.as_fd());
+    other.claim(2, there.1.as_fd());
+    let plain = |token| Reply::Refused { token, reason: Reason::PeerPlain };
+    assert_eq!([one.hear().reply, other.hear().reply], [plain(1), plain(2)]);
+    // It is looked at again when the second is claimed: only one end is left then.
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    one.claim(3, here.0.as_fd());
+    one.claim(9, one.socket.as_fd());
+    assert_eq!(one.hear().reply, Reply::Refused { token: 9, reason: Reason::NotStream });
+    here.0.shutdown(Shutdown::Write).unwrap();
+    other.claim(4, here.1.as_fd());
+    assert_eq!(other.hear().reply, Reply::Refused { token: 4, reason: Reason::NotConnected });
 }
 
 #[test]

@@ -11,10 +11,14 @@ use harness::{Member, Running, connection, eventually, is_root, patient};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// A user that is not root.
 const NOBODY: u32 = 65_534;
+
+/// What a side says that has come back into the kernel.
+const RETURNS: u64 = 64;
 
 /// Has both ends of a new connection claimed, and gives why they are refused, if they are.
 fn outcome(one: &Member, other: &Member) -> Option<Reason> {
@@ -106,6 +110,10 @@ fn namespaces_are_kept_apart() {
     one.claim(3, there.0.as_fd());
     other.claim(4, there.1.as_fd());
     assert_eq!(one.hear().place(), other.hear().place());
+    // Of Unix sockets the monitor only knows those of its own.
+    let (local, _) = in_a_namespace(|| UnixStream::pair().unwrap());
+    one.claim(5, local.as_fd());
+    assert_eq!(one.hear().reply, Reply::Refused { token: 5, reason: Reason::Namespace });
 }
 
 /// What `make` makes in a namespace of its own.
@@ -188,6 +196,43 @@ fn a_list_has_what_both_sides_say_in_their_slot() {
 }
 
 #[test]
+fn what_came_back_is_told_to_be_in_the_kernel() {
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    let heard = one.hear();
+    let ((slab, slot), file) = (heard.place(), heard.slab.unwrap());
+    other.hear();
+    let (control, pid) = (running.control(), std::process::id() as i32);
+    let told = |end: &TcpStream| why(&control, pid, end.as_raw_fd());
+    assert_eq!(told(&ends.1)["state"], "accelerated");
+    let at = slab::slot(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
+    let flags = flag::SWITCHED | RETURNS;
+    file.write_all_at(&flags.to_ne_bytes(), at as u64).unwrap();
+    // Whichever of both wanted it.
+    for end in [&ends.0, &ends.1] {
+        let told = told(end);
+        assert_eq!((&told["state"], &told["reason"]), (&"kernel".into(), &"HandedOn".into()));
+    }
+    let list = control.list().unwrap();
+    let told_there = &list["connections"][0];
+    assert_eq!(told_there["transport"], "kernel");
+    assert_eq!([0, 1].map(|at| told_there["ends"][at]["returns"] == true), [true, false]);
+    // And when both have released it.
+    [&one, &other].iter().for_each(|member| member.say(&Request::Release { slab, slot }));
+    let returned = || control.stats().unwrap()["ended"]["returned"] == 1;
+    eventually("it has ended", returned);
+    for end in [&ends.0, &ends.1] {
+        let told = told(end);
+        let reason = &told["refusal"]["reason"];
+        assert_eq!((&told["state"], reason), (&"refused".into(), &"HandedOn".into()));
+    }
+    assert!(control.stats().unwrap()["refused"]["HandedOn"].is_null(), "nobody has asked for it");
+}
+
+#[test]
 fn why_finds_the_reason_from_inside_or_outside() {
     let running = Running::new(Options::default());
     let (control, pid) = (running.control(), std::process::id() as i32);
@@ -204,8 +249,10 @@ fn why_finds_the_reason_from_inside_or_outside() {
     assert!(text(pid, listener.as_raw_fd()).1.contains("it listens"));
     let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     assert!(text(pid, datagrams.as_raw_fd()).1.contains("not a stream socket"));
-    let (local, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-    assert!(text(pid, local.as_raw_fd()).1.contains("a Unix socket"));
+    let (local, _other) = UnixStream::pair().unwrap();
+    assert!(text(pid, local.as_raw_fd()).1.contains("is not preloaded: begin it with"));
+    let (local, _other) = std::os::unix::net::UnixDatagram::pair().unwrap();
+    assert!(text(pid, local.as_raw_fd()).1.contains("not a stream socket"));
     let ends = connection("127.0.0.1:0");
     assert!(text(pid, ends.0.as_raw_fd()).1.contains("is not preloaded: begin it with"));
     // Refused by the monitor, whatever the number that the process called it.

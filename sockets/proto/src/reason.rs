@@ -33,11 +33,15 @@ pub enum Reason {
     NoMonitor = 13,
     /// Too few operations so far.
     Young = 14,
+    /// A Unix socket of another namespace of the network than the monitor's.
+    Namespace = 15,
+    /// It was accelerated, and came back to be handed on, or for what only the kernel can do.
+    HandedOn = 16,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::PeerPlain,
         Self::PeerElsewhere,
         Self::SameProcess,
@@ -52,6 +56,8 @@ impl Reason {
         Self::NotConnected,
         Self::NoMonitor,
         Self::Young,
+        Self::Namespace,
+        Self::HandedOn,
     ];
 
     /// The one with that number.
@@ -67,7 +73,7 @@ impl Reason {
             Self::SameProcess => "both ends are in one process",
             Self::Policy => "a policy forbids it",
             Self::NotStream => "not a stream socket",
-            Self::Family => "not a TCP socket",
+            Self::Family => "neither a TCP nor a Unix socket",
             Self::PastLibrary => "bytes went past the library",
             Self::Shared => "several processes have it, or may",
             Self::Stdio => "a stream of the C library has it",
@@ -76,6 +82,8 @@ impl Reason {
             Self::NotConnected => "not connected",
             Self::NoMonitor => "no monitor answers",
             Self::Young => "too few operations so far",
+            Self::Namespace => "a Unix socket of another namespace of the network",
+            Self::HandedOn => "handed on: it is the kernel's again",
         }
     }
 }
@@ -90,6 +98,6 @@ mod tests {
             assert_eq!(Reason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Reason::from_number(0), None);
-        assert_eq!(Reason::from_number(15), None);
+        assert_eq!(Reason::from_number(17), None);
     }
 }

@@ -30,11 +30,13 @@ pub fn monitor_messages(bytes: &[u8]) {
 fn sockets() -> Vec<OwnedFd> {
     let mut sockets: Vec<OwnedFd> = vec![];
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    for _ in 0..CONNECTIONS {
+    for _ in 1..CONNECTIONS {
         let to = listener.local_addr().expect("it listens");
         sockets.push(TcpStream::connect(to).expect("it listens").into());
         sockets.push(listener.accept().expect("somebody has connected").0.into());
     }
+    let (one, other) = UnixStream::pair().expect("a pair of sockets");
+    sockets.extend([one, other].map(OwnedFd::from));
     sockets.push(listener.into());
     sockets.push(UdpSocket::bind("127.0.0.1:0").expect("a port is free").into());
     sockets.push(UnixStream::pair().expect("a pair of sockets").0.into());

@@ -25,15 +25,23 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
     for connection in &connections {
         println!("{}", shown(connection));
     }
-    if connections.is_empty() {
+    if connections.iter().all(|it| it["transport"] == "kernel") {
         println!("no connection is accelerated");
     }
     for refusal in &refused {
-        let (times, ago) = (&refusal["times"], &refusal["seconds_ago"]);
-        let text = word(&refusal["text"]);
-        println!("kernel  {}\n        {text} (refused {times} times, {ago} s ago)", end(refusal));
+        println!("kernel  {}\n        {}", end(refusal), why(refusal, &word(&refusal["text"])));
     }
     Ok(())
+}
+
+/// Why an end is in the kernel, and since when.
+pub fn why(refusal: &Value, text: &str) -> String {
+    let (times, ago) = (&refusal["times"], &refusal["seconds_ago"]);
+    match refusal["reason"].as_str() {
+        // It was not refused: it was accelerated before.
+        Some("HandedOn") => format!("{text} ({ago} s ago)"),
+        _ => format!("{text} (refused {times} times, {ago} s ago)"),
+    }
 }
 
 /// A connection in three lines.
@@ -60,6 +68,8 @@ fn state(side: &Value) -> &'static str {
     let is = |name: &str| side[name] == true;
     if is("closed") {
         "closed"
+    } else if is("returns") {
+        "came back into the kernel"
     } else if is("switched") {
         "in shared memory"
     } else if is("declined") {

@@ -36,11 +36,7 @@ fn shown(told: &Value) -> String {
     let text = told["text"].as_str().unwrap_or("-");
     match told["state"].as_str() {
         Some("accelerated") => list::shown(&told["connection"]),
-        Some("refused") => {
-            let refusal = &told["refusal"];
-            let (times, ago) = (&refusal["times"], &refusal["seconds_ago"]);
-            format!("in the kernel: {text} (refused {times} times, {ago} s ago)")
-        }
+        Some("refused") => format!("in the kernel: {}", list::why(&told["refusal"], text)),
         _ => format!("in the kernel: {text}"),
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Claim, Connection, IDLE, Monitor, SLAB_NUMBERS, Waiting, Wanted};
 use crate::disposal::Shown;
-use crate::end::{self, End, Key};
+use crate::end::{End, Key};
 use crate::ledger::EndNote;
 use crate::member::{Departure, MemberId};
 use crate::policy::Party;
@@ -36,7 +36,7 @@ impl Monitor {
         let Some(socket) = descriptors.pop() else {
             return self.refuse_useless(claim, Reason::Resources, 1.0, now);
         };
-        let end = match end::examine(socket.as_fd()) {
+        let end = match self.examiner.examine(socket.as_fd()) {
             Ok(end) => end,
             Err(reason) => {
                 self.close(id, socket, now);
@@ -44,13 +44,13 @@ impl Monitor {
             }
         };
         claim.note.inode = end.inode;
-        claim.note.local = Some(end.key.local.address);
-        claim.note.remote = Some(end.key.remote.address);
+        claim.note.local = Some(end.local.clone());
+        claim.note.remote = Some(end.remote.clone());
         if !self.passed.may_claim(end.cookie, id, wanted.inherited) {
             self.close(id, socket, now);
             return self.refuse_useless(claim, Reason::Shared, IDLE, now);
         }
-        let is_again = self.waiting.get(&end.key).is_some_and(|it| it.end == end);
+        let is_again = self.waiting.get(&end.key).is_some_and(|it| it.end.is(&end));
         if is_again || self.accelerated.contains_key(&end.inode) {
             self.close(id, socket, now);
             return self.refuse_useless(claim, Reason::Shared, 1.0, now);
@@ -69,7 +69,8 @@ impl Monitor {
             return self.refuse(claim, Reason::SameProcess, now);
         }
         if let Some(other) = self.waiting.get(&end.key.reversed()) {
-            let is_as_before = end::examine(other.socket.as_fd()) == Ok(other.end);
+            let found = self.examiner.examine(other.socket.as_fd());
+            let is_as_before = found.is_ok_and(|it| it.is(&other.end));
             let Some(other) = self.stop_waiting(&end.key.reversed(), now) else { return };
             self.close(claim.member, socket, now);
             let ends = [other, claim];
@@ -79,7 +80,7 @@ impl Monitor {
                 Err(reason) => ends.into_iter().for_each(|end| self.refuse(end, reason, now)),
             };
         }
-        if end.key.net == self.net && end::is_elsewhere(&end.key) {
+        if self.examiner.is_elsewhere(&end.key) {
             return self.refuse(claim, Reason::PeerElsewhere, now);
         }
         let Some(member) = self.members.get_mut(&claim.member) else { return };
@@ -92,9 +93,10 @@ impl Monitor {
         let until = now + self.limits.hold;
         self.deadlines.push_back((until, end.key, self.numbers));
         let Claim { member, token, note } = claim;
+        let key = end.key;
         let waiting = Waiting { member, token, note, socket, end, number: self.numbers };
-        self.by_token.insert((member, token), end.key);
-        self.waiting.insert(end.key, waiting);
+        self.by_token.insert((member, token), key);
+        self.waiting.insert(key, waiting);
     }
 
     /// Takes a claim from those that wait; its descriptor is closed.
@@ -127,11 +129,11 @@ impl Monitor {
         if ids[0] == ids[1] || (first.pid == second.pid && first.pid != 0) {
             return Err(Reason::SameProcess);
         }
-        let [Some(here), Some(there)] = [ends[0].note.local, ends[1].note.local] else {
+        let [Some(here), Some(there)] = [&ends[0].note.local, &ends[1].note.local] else {
             return Err(Reason::NotConnected);
         };
         let parties =
-            [Party { process: first, address: here }, Party { process: second, address: there }];
+            [Party { process: first, place: here }, Party { process: second, place: there }];
         self.policy.decide(parties)?;
         let fenced = !(one.membarrier && other.membarrier);
         let pids = [first.pid, second.pid];

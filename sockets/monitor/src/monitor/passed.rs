@@ -10,7 +10,6 @@
 
 use super::{IDLE, Monitor};
 use crate::disposal::Shown;
-use crate::end;
 use crate::member::{Departure, MemberId};
 use freeport_sockets_proto::Reason;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -175,11 +174,11 @@ impl Monitor {
             return Err(Departure::Malformed);
         }
         let Some(socket) = descriptors.pop() else { return self.bear(id, 1.0, now) };
-        let end = end::examine(socket.as_fd());
+        let end = self.examiner.examine(socket.as_fd());
         self.close(id, socket, now);
         // What nobody can claim need not be remembered.
         let Ok(end) = end else { return self.bear(id, IDLE, now) };
-        if self.waiting.get(&end.key).is_some_and(|it| it.end == end)
+        if self.waiting.get(&end.key).is_some_and(|it| it.end.is(&end))
             && let Some(claim) = self.stop_waiting(&end.key, now)
         {
             self.refuse(claim, Reason::Shared, now);

@@ -34,8 +34,13 @@ pub fn why(control: &Control, pid: i32, number: i32) -> Value {
             }
             known
         }
+        Ok(known) if known["state"] == "kernel" => known,
         Ok(known) => match from_outside(pid, inode) {
-            found if found["reason"] == "Young" => unclaimed(pid, number, known["member"] == true),
+            found if found["reason"] == "Young" => {
+                let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
+                let is_much = if is_unix { None } else { Some(moved::is_much(pid, number)) };
+                unclaimed(pid, is_much.map(|it| it.unwrap_or(false)), known["member"] == true)
+            }
             found => found,
         },
         Err(error) => match from_outside(pid, inode) {
@@ -78,7 +83,7 @@ fn socket(pid: i32, number: i32) -> Result<u64, String> {
 
 /// Why a socket is in the kernel of which the monitor knows nothing.
 fn from_outside(pid: i32, inode: u64) -> Value {
-    let Some(Found { kind, established, .. }) = table::by_inode(pid, inode) else {
+    let Some(Found { kind, is_unix, established, .. }) = table::by_inode(pid, inode) else {
         return kernel(
             Some(Reason::Family),
             "it is neither a TCP nor a UDP nor a Unix socket, or not connected and not bound, \
@@ -87,9 +92,6 @@ fn from_outside(pid: i32, inode: u64) -> Value {
     };
     match kind {
         Kind::Datagram => return of(Reason::NotStream),
-        Kind::Unix => {
-            return kernel(Some(Reason::Family), "a Unix socket: only TCP is accelerated so far");
-        }
         Kind::Listening => {
             let text = "it listens: what is accelerated are the connections that it accepts";
             return kernel(Some(Reason::NotConnected), text);
@@ -107,7 +109,7 @@ fn from_outside(pid: i32, inode: u64) -> Value {
         return kernel(Some(Reason::Shared), text);
     }
     if let Some(text) = peer_plain(pid, inode) {
-        let elsewhere = table::peer(pid, inode).is_none();
+        let elsewhere = !is_unix && table::peer(pid, inode).is_none();
         let reason = if elsewhere { Reason::PeerElsewhere } else { Reason::PeerPlain };
         return kernel(Some(reason), text);
     }
@@ -119,12 +121,20 @@ fn from_outside(pid: i32, inode: u64) -> Value {
 }
 
 /// Why a process has not claimed a socket, if nothing is against it that can be seen.
-fn unclaimed(pid: i32, number: i32, is_member: bool) -> Value {
-    if !moved::is_much(pid, number).unwrap_or(false) {
-        return kernel(
-            Some(Reason::Young),
-            "it has done fewer than 8 operations and moved less than 32 KiB",
-        );
+fn unclaimed(pid: i32, is_much: Option<bool>, is_member: bool) -> Value {
+    match is_much {
+        Some(true) => {}
+        Some(false) => {
+            return kernel(
+                Some(Reason::Young),
+                "it has done fewer than 8 operations and moved less than 32 KiB",
+            );
+        }
+        None => {
+            let text = "it has done few operations, or the library keeps it in the kernel: how \
+                        much a Unix socket has moved cannot be told from outside";
+            return kernel(Some(Reason::Young), text);
+        }
     }
     if is_member {
         let text = "the library keeps it in the kernel: bytes went past the library, urgent data \
@@ -141,9 +151,10 @@ fn unclaimed(pid: i32, number: i32, is_member: bool) -> Value {
 /// What is wrong with the other end's process, if that can be seen.
 fn peer_plain(pid: i32, inode: u64) -> Option<String> {
     let Some(peer) = table::peer(pid, inode) else {
-        return Some(
-            "the peer is on another machine, or in another namespace of the network".to_owned(),
-        );
+        let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
+        return (!is_unix).then(|| {
+            "the peer is on another machine, or in another namespace of the network".to_owned()
+        });
     };
     let owner = program::owners(peer).first().copied()?;
     match program::preloaded(owner) {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The kernel's tables of sockets, as `/proc/PID/net` has them for the namespace of a process.
 
-use std::fs::File;
+use crate::end::peer_of_unix;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 
 /// `TCP_ESTABLISHED` and `TCP_LISTEN` of the kernel.
 const ESTABLISHED: &str = "01";
 const LISTENING: &str = "0A";
+/// `SOCK_STREAM`, `SS_CONNECTED` and `__SO_ACCEPTCON` of the kernel, in the table of Unix sockets.
+const UNIX_STREAM: &str = "0001";
+const UNIX_CONNECTED: &str = "03";
+const UNIX_LISTENING: u32 = 1 << 16;
 
 /// What kind of socket it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,13 +20,16 @@ pub enum Kind {
     Stream,
     Listening,
     Datagram,
-    Unix,
 }
+
+/// The tables.
+const TABLES: [&str; 5] = ["tcp", "tcp6", "udp", "udp6", "unix"];
 
 /// A socket in a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     pub kind: Kind,
+    pub is_unix: bool,
     pub established: bool,
     pub inode: u64,
     local: String,
@@ -30,46 +39,62 @@ pub struct Found {
 /// The socket with that inode, in the namespace of a process.
 pub fn by_inode(pid: i32, inode: u64) -> Option<Found> {
     let is_it = |found: &Found| found.inode == inode;
-    let tables = [("tcp", Kind::Stream), ("tcp6", Kind::Stream), ("udp", Kind::Datagram)];
-    let tables = tables.into_iter().chain([("udp6", Kind::Datagram), ("unix", Kind::Unix)]);
-    tables.into_iter().find_map(|(name, kind)| find(pid, name, kind, is_it))
+    TABLES.into_iter().find_map(|name| find(pid, name, is_it))
 }
 
 /// The inode of the other end of a connection, if that is in the same namespace.
 pub fn peer(pid: i32, inode: u64) -> Option<u64> {
     let one = by_inode(pid, inode)?;
+    if one.is_unix {
+        // The kernel tells only of those of who asks.
+        let of = |who: &str| fs::metadata(format!("/proc/{who}/ns/net")).map(|it| it.ino()).ok();
+        return peer_of_unix(inode).filter(|_| of("self") == of(&pid.to_string()));
+    }
     let is_peer = |found: &Found| found.local == one.remote && found.remote == one.local;
-    let found = ["tcp", "tcp6"].iter().find_map(|name| find(pid, name, Kind::Stream, is_peer))?;
+    let found = ["tcp", "tcp6"].iter().find_map(|name| find(pid, name, is_peer))?;
     // A socket without a process, which still says farewell, has none.
     (found.inode != 0).then_some(found.inode)
 }
 
-fn find(pid: i32, name: &str, kind: Kind, is_it: impl Fn(&Found) -> bool) -> Option<Found> {
+fn find(pid: i32, name: &str, is_it: impl Fn(&Found) -> bool) -> Option<Found> {
     let file = File::open(format!("/proc/{pid}/net/{name}")).ok()?;
     let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
-    lines.filter_map(|line| read(&line, kind)).find(is_it)
+    lines.filter_map(|line| read(&line, name)).find(is_it)
 }
 
 /// A line of a table.
-fn read(line: &str, kind: Kind) -> Option<Found> {
+fn read(line: &str, table: &str) -> Option<Found> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    if kind == Kind::Unix {
-        let inode = words.get(6)?.parse().ok()?;
-        let (local, remote) = (String::new(), String::new());
-        return Some(Found { kind, established: true, inode, local, remote });
+    if table == "unix" {
+        return read_unix(&words);
     }
     let state = *words.get(3)?;
-    let kind = match kind {
-        Kind::Stream if state == LISTENING => Kind::Listening,
-        other => other,
+    let kind = match table {
+        "tcp" | "tcp6" if state == LISTENING => Kind::Listening,
+        "tcp" | "tcp6" => Kind::Stream,
+        _ => Kind::Datagram,
     };
     Some(Found {
         kind,
+        is_unix: false,
         established: state == ESTABLISHED,
         inode: words.get(9)?.parse().ok()?,
         local: plain(words.get(1)?),
         remote: plain(words.get(2)?),
     })
+}
+
+fn read_unix(words: &[&str]) -> Option<Found> {
+    let flags = u32::from_str_radix(words.get(3)?, 16).ok()?;
+    let kind = match *words.get(4)? {
+        UNIX_STREAM if flags & UNIX_LISTENING != 0 => Kind::Listening,
+        UNIX_STREAM => Kind::Stream,
+        _ => Kind::Datagram,
+    };
+    let (local, remote) = (String::new(), String::new());
+    let established = *words.get(5)? == UNIX_CONNECTED;
+    let inode = words.get(6)?.parse().ok()?;
+    Some(Found { kind, is_unix: true, established, inode, local, remote })
 }
 
 /// An address of IPv4 that is mapped into IPv6 as one of IPv4.
@@ -82,7 +107,7 @@ mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::fd::{AsFd, BorrowedFd};
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
     fn seen(socket: BorrowedFd<'_>) -> Found {
         let pid = i32::try_from(std::process::id()).unwrap();
@@ -111,15 +136,24 @@ mod tests {
         let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(seen(datagrams.as_fd()).kind, Kind::Datagram);
         let folder = tempfile::tempdir().unwrap();
-        let local = UnixListener::bind(folder.path().join("socket")).unwrap();
-        assert_eq!(seen(local.as_fd()).kind, Kind::Unix);
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let found = seen(listener.as_fd());
+        assert_eq!((found.kind, found.is_unix), (Kind::Listening, true));
+        let (one, other) = UnixStream::pair().unwrap();
+        let (here, there) = (seen(one.as_fd()), seen(other.as_fd()));
+        assert_eq!((here.kind, here.is_unix, here.established), (Kind::Stream, true, true));
+        let pid = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(peer(pid, here.inode), Some(there.inode));
+        drop(other);
+        assert_eq!(peer(pid, here.inode), None);
+        let (one, _other) = UnixDatagram::pair().unwrap();
+        assert_eq!(seen(one.as_fd()).kind, Kind::Datagram);
     }
 
     #[test]
     fn lines_that_are_none_are_passed_over() {
         for line in ["", "0: 1 2", "a b c d e f g h i j k"] {
-            assert_eq!(read(line, Kind::Stream), None);
-            assert_eq!(read(line, Kind::Unix), None);
+            TABLES.iter().for_each(|table| assert_eq!(read(line, table), None));
         }
     }
 }

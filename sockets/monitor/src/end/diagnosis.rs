@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which Unix socket is connected to which: the kernel tells whoever asks it by netlink, of the
+//! sockets of one namespace.
+//!
+//! A question is answered before sending it returns, so nothing is ever waited for.
+
+use freeport_sockets_proto::Reason;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// `SOCK_DIAG_BY_FAMILY` of the kernel: the kind of a question, and of an answer.
+const BY_FAMILY: u16 = 20;
+/// `UDIAG_SHOW_PEER`: the answer shall have the inode of the peer.
+const SHOW_PEER: u32 = 4;
+/// `UNIX_DIAG_PEER` and `UNIX_DIAG_SHUTDOWN`: parts of an answer.
+const PEER: u16 = 2;
+const SHUTDOWN: u16 = 6;
+/// A socket that has any cookie.
+const NO_COOKIE: u64 = u64::MAX;
+/// The state of one that is connected.
+const ESTABLISHED: u8 = 1;
+
+/// The bytes of a header of netlink, and of what stands before the parts of an answer.
+const HEADER_BYTES: usize = 16;
+const ABOUT_BYTES: usize = 16;
+const QUESTION_BYTES: usize = HEADER_BYTES + 24;
+const ANSWER_BYTES_MAX: usize = 4096;
+/// Answers to questions of before that are passed over.
+const STALE_MAX: usize = 8;
+
+/// A socket to ask with.
+pub struct Diagnosis {
+    socket: OwnedFd,
+    /// The number of the last question.
+    number: Cell<u32>,
+}
+
+/// What the kernel says of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Told {
+    inode: u32,
+    kind: u8,
+    state: u8,
+    shutdown: u8,
+    peer: u32,
+}
+
+impl Diagnosis {
+    /// One of the namespace of the network that this process is in.
+    ///
+    /// # Errors
+    /// The system has no room for a socket.
+    pub fn new() -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
+        let socket = unsafe {
+            let descriptor = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG);
+            if descriptor < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(descriptor)
+        };
+        Ok(Self { socket, number: Cell::new(0) })
+    }
+
+    /// The inode of the peer of a Unix stream socket with that inode, and with that cookie if one
+    /// is given.
+    pub fn peer(&self, inode: u64, cookie: Option<u64>) -> Result<u64, Reason> {
+        let inode = u32::try_from(inode).map_err(|_| Reason::Resources)?;
+        let number = self.number.get().wrapping_add(1);
+        self.number.set(number);
+        self.send(&question(number, inode, cookie.unwrap_or(NO_COOKIE)))?;
+        let mut answer = [0; ANSWER_BYTES_MAX];
+        for _ in 0..=STALE_MAX {
+            let length = self.receive(&mut answer)?;
+            match read(answer.get(..length).unwrap_or_default(), number) {
+                Answer::OfBefore => {}
+                // A kernel that does not tell: the socket is there.
+                Answer::Nothing => return Err(Reason::Family),
+                Answer::Of(told) => return told.peer(inode),
+            }
+        }
+        Err(Reason::Resources)
+    }
+
+    fn send(&self, question: &[u8]) -> Result<(), Reason> {
+        let (start, length) = (question.as_ptr().cast(), question.len());
+        // SAFETY: the bytes live as long as the call.
+        let sent =
+            unsafe { libc::send(self.socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) };
+        if sent == QUESTION_BYTES as isize { Ok(()) } else { Err(Reason::Resources) }
+    }
+
+    fn receive(&self, into: &mut [u8]) -> Result<usize, Reason> {
+        let (start, length) = (into.as_mut_ptr().cast(), into.len());
+        // SAFETY: room for as many bytes. Only the kernel can send to this socket: it is not bound
+        // to anything that others know, and they need a right for it.
+        let length =
+            unsafe { libc::recv(self.socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) };
+        usize::try_from(length).map_err(|_| Reason::Resources)
+    }
+}
+
+impl Told {
+    fn peer(self, inode: u32) -> Result<u64, Reason> {
+        if i32::from(self.kind) != libc::SOCK_STREAM || self.inode != inode {
+            return Err(Reason::NotStream);
+        }
+        match (self.state, self.shutdown, self.peer) {
+            // That nobody has accepted yet: it will have one.
+            (ESTABLISHED, 0, 0) => Err(Reason::PeerPlain),
+            (ESTABLISHED, 0, peer) => Ok(peer.into()),
+            _ => Err(Reason::NotConnected),
+        }
+    }
+}
+
+fn question(number: u32, inode: u32, cookie: u64) -> Vec<u8> {
+    let mut bytes = vec![];
+    bytes.extend((QUESTION_BYTES as u32).to_ne_bytes());
+    bytes.extend(BY_FAMILY.to_ne_bytes());
+    bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    bytes.extend(number.to_ne_bytes());
+    bytes.extend(0_u32.to_ne_bytes());
+    // The family, no protocol, and any state.
+    bytes.extend([libc::AF_UNIX as u8, 0, 0, 0]);
+    bytes.extend(u32::MAX.to_ne_bytes());
+    bytes.extend(inode.to_ne_bytes());
+    bytes.extend(SHOW_PEER.to_ne_bytes());
+    // The lower half first, whatever the order of bytes is.
+    bytes.extend((cookie as u32).to_ne_bytes());
+    bytes.extend(((cookie >> 32) as u32).to_ne_bytes());
+    bytes
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answer {
+    /// To another question.
+    OfBefore,
+    /// The kernel does not tell.
+    Nothing,
+    Of(Told),
+}
+
+/// Reads what the kernel has sent.
+fn read(bytes: &[u8], question: u32) -> Answer {
+    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    if word(8) != Some(question) {
+        return Answer::OfBefore;
+    }
+    let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let told = || {
+        let length = usize::try_from(word(0)?).ok()?;
+        if half(4)? != BY_FAMILY || length > bytes.len() {
+            return None;
+        }
+        let (kind, state) = (*bytes.get(17)?, *bytes.get(18)?);
+        let mut told = Told { inode: word(20)?, kind, state, shutdown: 0, peer: 0 };
+        let mut at = HEADER_BYTES + ABOUT_BYTES;
+        while at + 4 <= length {
+            let part = usize::from(half(at)?);
+            match half(at + 2)? {
+                PEER => told.peer = word(at + 4)?,
+                SHUTDOWN => told.shutdown = *bytes.get(at + 4)?,
+                _ => {}
+            }
+            at += part.max(4).next_multiple_of(4);
+        }
+        Some(told)
+    };
+    told().map_or(Answer::Nothing, Answer::Of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    /// An answer to a question of that number, as the kernel gives it.
+    fn answer(number: u32, parts: &[&[u8]]) -> Vec<u8> {
+        let length = (HEADER_BYTES + ABOUT_BYTES + parts.concat().len()) as u32;
+        let mut bytes = [length, u32::from(BY_FAMILY), number, 0].map(u32::to_ne_bytes).concat();
+        bytes.extend([libc::AF_UNIX as u8, libc::SOCK_STREAM as u8, ESTABLISHED, 0]);
+        bytes.extend([77, 0, 0].map(u32::to_ne_bytes).concat());
+        bytes.extend(parts.concat());
+        bytes
+    }
+
+    #[test]
+    fn answers_are_read_as_far_as_they_go() {
+        let half = |value: u16| value.to_ne_bytes();
+        let peer = [&half(8)[..], &half(PEER), &55_u32.to_ne_bytes()].concat();
+        let shutdown = [&half(5)[..], &half(SHUTDOWN), &[1, 0, 0, 0]].concat();
+        let other = [&half(6)[..], &half(9), &[1, 2, 0, 0]].concat();
+        let whole = answer(3, &[&other, &peer, &shutdown]);
+        let kind = libc::SOCK_STREAM as u8;
+        let told = Told { inode: 77, kind, state: ESTABLISHED, shutdown: 1, peer: 55 };
+        assert_eq!(read(&whole, 3), Answer::Of(told));
+        assert_eq!(told.peer(77), Err(Reason::NotConnected));
+        let told = Told { shutdown: 0, ..told };
+        assert_eq!(read(&answer(3, &[&peer]), 3), Answer::Of(told));
+        assert_eq!((told.peer(77), told.peer(78)), (Ok(55), Err(Reason::NotStream)));
+        assert_eq!(Told { peer: 0, ..told }.peer(77), Err(Reason::PeerPlain));
+        assert_eq!(read(&whole, 2), Answer::OfBefore);
+        for length in 0..whole.len() {
+            let expected = if length < 12 { Answer::OfBefore } else { Answer::Nothing };
+            assert_eq!(read(&whole[..length], 3), expected, "{length}");
+        }
+        let mut endless = whole;
+        endless[HEADER_BYTES + ABOUT_BYTES] = 0;
+        endless[HEADER_BYTES + ABOUT_BYTES + 1] = 0;
+        assert!(matches!(read(&endless, 3), Answer::Of(_)), "a part without a length");
+    }
+
+    #[test]
+    fn an_answer_to_a_question_of_before_is_passed_over() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let inode = |socket: &UnixStream| super::super::option::inode(socket.as_fd()).unwrap();
+        let diagnosis = Diagnosis::new().unwrap();
+        let before = question(1234, inode(&other) as u32, NO_COOKIE);
+        diagnosis.send(&before).unwrap();
+        assert_eq!(diagnosis.peer(inode(&one), None), Ok(inode(&other)));
+        assert_eq!(diagnosis.peer(inode(&one), Some(1)), Err(Reason::Family), "of another name");
+        assert_eq!(diagnosis.peer(u64::MAX, None), Err(Reason::Resources));
+        // Nobody has read what it was told: then a question is lost, and no more.
+        for _ in 0..10_000 {
+            let _ = diagnosis.send(&before);
+        }
+        assert!(diagnosis.peer(inode(&one), None).is_err());
+        let again = (0..10_000).find_map(|_| diagnosis.peer(inode(&one), None).ok());
+        assert_eq!(again, Some(inode(&other)));
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Ends of connections of Unix sockets: what they are bound to, for people.
+
+use super::Place;
+use std::mem::{offset_of, size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+type Ask = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
+
+/// What this end is bound to, and what the other.
+pub fn places(socket: BorrowedFd<'_>) -> [Place; 2] {
+    [libc::getsockname as Ask, libc::getpeername as Ask].map(|ask| Place::Unix(path(socket, ask)))
+}
+
+/// A path, or `@` and a name that is not in the file system; empty if it has neither.
+fn path(socket: BorrowedFd<'_>, ask: Ask) -> String {
+    // SAFETY: all zero is a value of it.
+    let mut found: libc::sockaddr_un = unsafe { zeroed() };
+    let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: room for the answer, and its length.
+    if unsafe { ask(socket.as_raw_fd(), (&raw mut found).cast(), &mut length) } != 0 {
+        return String::new();
+    }
+    let bytes = found.sun_path.map(i8::cast_unsigned);
+    let length = (length as usize).saturating_sub(offset_of!(libc::sockaddr_un, sun_path));
+    let bytes = bytes.get(..length).unwrap_or(&bytes);
+    match bytes.split_first() {
+        None => String::new(),
+        Some((0, name)) => format!("@{}", String::from_utf8_lossy(name)),
+        Some(_) => {
+            let path = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(path).into_owned()
+        }
+    }
+}
