@@ -44,6 +44,6 @@ pub mod sleep;
 pub use fault::Fault;
 pub use header::{Header, Kind};
 pub use memory::{Local, Mapped, Remote};
-pub use receiver::{Entry, Place, Receiver, ReceiverCursor};
+pub use receiver::{Entry, Place, Receiver, ReceiverCursor, Stopped};
 pub use sender::{Full, Sender, SenderCursor};
 pub use shared::Shared;

@@ -3,7 +3,7 @@
 
 use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
 use crate::sleep::{Rung, Sleeps};
-use crate::{Fault, Header, Kind, Local, Remote};
+use crate::{Fault, Header, Kind, Local, Remote, SenderCursor};
 
 /// Who has read everything, and more than this since it gave back last, gives back what it has
 /// read: the sender can start again at the front of the ring.
@@ -33,6 +33,39 @@ pub struct ReceiverCursor {
     rung: Rung,
     /// What this side has announced.
     sleeps: Sleeps,
+}
+
+/// Where a receiver has stopped for good, in numbers that it may tell the sender: what is behind
+/// that, it has not read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Stopped {
+    /// Bytes taken since the start.
+    pub head: u64,
+    /// Bytes taken when the ring in which it is began.
+    pub base: u64,
+    /// Entries since the start.
+    pub sequence: u64,
+    /// What has been read of the entry at the head.
+    pub read: u64,
+}
+
+impl ReceiverCursor {
+    /// Where it is, to be told. `None`: it has seen the end of the stream, or a fault, so there is
+    /// nothing behind it.
+    pub fn stop(&self) -> Option<Stopped> {
+        let &Self { head, base, sequence, read, .. } = self;
+        let is_over = self.ended || self.refused != 0;
+        (!is_over).then_some(Stopped { head, base, sequence, read: u64::from(read) })
+    }
+
+    /// For the sender itself, to read what the receiver has not: goes on where that has stopped.
+    /// `None`: it cannot have been there, after what the sender has sent.
+    pub fn behind(stopped: &Stopped, sender: &SenderCursor) -> Option<Self> {
+        let &Stopped { head, base, sequence, read } = stopped;
+        let is_possible = base <= head && head <= sender.tail() && sequence <= sender.sequence();
+        let read = u32::try_from(read).ok().filter(|_| is_possible)?;
+        Some(Self { head, base, given_back: head, sequence, read, ..Self::default() })
+    }
 }
 
 /// The receiving side of a ring: the ring and the sender's notes lie in memory `L` of its own, its

@@ -48,6 +48,18 @@ pub struct SenderCursor {
     refused: Option<u64>,
 }
 
+impl SenderCursor {
+    /// Bytes spent since the start.
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Entries since the start.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
 /// The sending side of a ring: the ring and its own notes lie in memory `R` of the other side, the
 /// receiver's notes in memory `L` of its own.
 #[derive(Debug)]

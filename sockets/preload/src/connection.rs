@@ -33,6 +33,26 @@ pub mod phase {
     pub const LOOKS: u32 = 2048;
     /// The kernel says that it hung up.
     pub const HUNG_UP: u32 = 1024;
+    /// It sends no more through the ring: it comes back into the kernel, or has.
+    pub const LEAVES: u32 = 4096;
+    /// It is just leaving, so nothing can be sent.
+    pub const MOVES: u32 = 1 << 16;
+    /// It receives no more from the ring either.
+    pub const STOPS: u32 = 1 << 15;
+    /// It has come back, and still has the slot: threads may be about to look there.
+    pub const HOLDS_SLOT: u32 = 8192;
+    /// What it is no more when it has come back.
+    pub const OF_RINGS: u32 = CLAIMED
+        | ATTACHED
+        | SENDS
+        | RECEIVES
+        | PEER_GONE
+        | ENDED
+        | READ_SHUT
+        | KERNEL_END
+        | LOOKS
+        | MOVES
+        | HUNG_UP;
     /// Both streams are in rings.
     pub const SWITCHED: u32 = SENDS | RECEIVES;
 }
@@ -100,6 +120,8 @@ pub struct Connection {
     pub nonblocking: AtomicBool,
     /// Whether more than one process may have it.
     pub forked: AtomicBool,
+    /// Whether it came from another program, so that processes may have it that nobody knows.
+    pub inherited: AtomicBool,
     /// Whether both sides pass fences.
     pub fenced: AtomicBool,
     /// Which side of the slot it is.
@@ -110,6 +132,8 @@ pub struct Connection {
     pub slot: AtomicU32,
     /// Which of the monitors that this process has had gave it.
     pub monitor: AtomicU32,
+    /// The process that has the other end, or had it when the monitor paired both.
+    pub peer: AtomicU32,
     /// Threads that sleep in the kernel on the descriptor, or are about to.
     pub sleepers: AtomicU32,
     /// How many have announced that they sleep until something comes.
@@ -130,6 +154,10 @@ pub struct Connection {
     pub kernel_receives: AtomicU32,
     /// Bytes received through the kernel.
     pub kernel_received: AtomicU64,
+    /// Doorbells that were sent, and that were taken, since the stream left the kernel.
+    pub rang: AtomicU64,
+    /// See `rang`.
+    pub rung: AtomicU64,
     /// Whether the peer has to be woken, as soon as it takes what wakes it for a doorbell.
     pub owes_doorbell: AtomicBool,
     /// `TCP_NODELAY` as the application set it.
@@ -157,20 +185,35 @@ impl Connection {
         {
             word.store(0, Ordering::Relaxed);
         }
-        self.low_water.store(0, Ordering::Relaxed);
         for word in [&self.kernel_sends, &self.kernel_receives, &self.announced] {
             word.store(0, Ordering::Relaxed);
         }
         for word in [&self.operations, &self.claim_at, &self.kernel_sent, &self.kernel_received] {
             word.store(0, Ordering::Relaxed);
         }
-        self.owes_doorbell.store(false, Ordering::Relaxed);
         for flag in [&self.nonblocking, &self.forked, &self.fenced, &self.no_delay] {
             flag.store(false, Ordering::Relaxed);
         }
+        self.inherited.store(false, Ordering::Relaxed);
         self.error.store(0, Ordering::Relaxed);
-        self.send.reset();
-        self.receive.reset();
+        if let Some((mut send, mut receive)) = self.send.take(false).zip(self.receive.take(false)) {
+            self.begin_rings(&mut send, &mut receive);
+        }
+    }
+
+    /// What belongs to rings is as at their start. Both halves are held.
+    pub fn begin_rings(
+        &self,
+        send: &mut HeldHalf<'_, SenderCursor>,
+        receive: &mut HeldHalf<'_, ReceiverCursor>,
+    ) {
+        send.reset();
+        receive.reset();
+        for word in [&self.rang, &self.rung] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.owes_doorbell.store(false, Ordering::Relaxed);
+        self.low_water.store(0, Ordering::Relaxed);
     }
 
     /// What it is, now.
@@ -202,14 +245,12 @@ impl Connection {
     }
 }
 
-impl<T: Copy + Default> Half<T> {
-    fn reset(&self) {
-        if let Some(mut half) = self.take(false) {
-            half.set_cursor(T::default());
-        }
-        self.area.store(0, Ordering::Relaxed);
-        self.was_full.store(false, Ordering::Relaxed);
-        self.fulls.store(0, Ordering::Relaxed);
-        self.next_header.store(0, Ordering::Relaxed);
+impl<T: Copy + Default> HeldHalf<'_, T> {
+    fn reset(&mut self) {
+        self.set_cursor(T::default());
+        self.half.area.store(0, Ordering::Relaxed);
+        self.half.was_full.store(false, Ordering::Relaxed);
+        self.half.fulls.store(0, Ordering::Relaxed);
+        self.half.next_header.store(0, Ordering::Relaxed);
     }
 }

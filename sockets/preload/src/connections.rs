@@ -30,6 +30,10 @@ pub struct Local {
     pub asked: AtomicU64,
     /// A descriptor of this process that has it; -1 for none.
     pub descriptor: AtomicI32,
+    /// How many descriptors of this process have it.
+    pub copies: AtomicU32,
+    /// How many of those it has left to others, because it is about to end.
+    pub left: AtomicU32,
     /// The first of its registrations in sets, counted from 1; see [`epoll`](crate::epoll).
     pub registrations: AtomicU32,
 }
@@ -91,6 +95,8 @@ pub fn add() -> Option<Stream> {
                     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
                     stream.local.descriptor.store(-1, Ordering::Relaxed);
                     stream.local.ends.forget();
+                    stream.local.copies.store(1, Ordering::Relaxed);
+                    stream.local.left.store(0, Ordering::Relaxed);
                     stream.local.registrations.store(0, Ordering::Relaxed);
                     return Some(stream);
                 }

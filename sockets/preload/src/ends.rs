@@ -4,7 +4,7 @@
 //! While a socket is one process's alone, they are in memory of its own. What a fork shares has
 //! only their cursors, from which each process makes them anew for each operation.
 
-use crate::connection::HeldHalf;
+use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
 use crate::slot::{In, Out, Slot};
 use core::cell::UnsafeCell;
@@ -27,6 +27,20 @@ impl Ends {
     /// Has none: for a new socket.
     pub fn forget(&self) {
         self.are_here.store(false, Ordering::Relaxed);
+    }
+
+    /// Where the sending end is, if it is here. Its half is held.
+    pub fn sender_cursor(&self, _held: &HeldHalf<'_, SenderCursor>) -> Option<SenderCursor> {
+        let are_here = self.are_here.load(Ordering::Relaxed);
+        // SAFETY: the lock is held, and the end is here.
+        are_here.then(|| unsafe { (*self.sender.get()).assume_init_mut() }.ring().cursor())
+    }
+
+    /// Where the receiving end is, if it is here. Its half is held.
+    pub fn receiver_cursor(&self, _held: &HeldHalf<'_, ReceiverCursor>) -> Option<ReceiverCursor> {
+        let are_here = self.are_here.load(Ordering::Relaxed);
+        // SAFETY: as above.
+        are_here.then(|| unsafe { (*self.receiver.get()).assume_init_mut() }.ring().cursor())
     }
 }
 
@@ -54,19 +68,27 @@ impl Stream {
     pub fn share_ends(&self) {
         let (send, receive) = (self.shared.send.take(false), self.shared.receive.take(false));
         if let Some((mut send, mut receive)) = send.zip(receive) {
-            let ends = &self.local.ends;
-            if ends.are_here.swap(false, Ordering::Relaxed) {
-                // SAFETY: both locks are held, and the ends were here.
-                unsafe {
-                    send.set_cursor((*ends.sender.get()).assume_init_mut().ring().cursor());
-                    receive.set_cursor((*ends.receiver.get()).assume_init_mut().ring().cursor());
-                }
-            }
+            self.leave_ends(&mut send, &mut receive);
         }
         self.shared.forked.store(true, Ordering::Release);
     }
 
-    /// Does something with the sending end. `None`: there is none.
+    /// Says in what is shared where the ends are, and has them here no more. Both halves are held.
+    pub fn leave_ends(
+        &self,
+        send: &mut HeldHalf<'_, SenderCursor>,
+        receive: &mut HeldHalf<'_, ReceiverCursor>,
+    ) {
+        let ends = &self.local.ends;
+        let cursors = ends.sender_cursor(send).zip(ends.receiver_cursor(receive));
+        if let Some((sender, receiver)) = cursors {
+            send.set_cursor(sender);
+            receive.set_cursor(receiver);
+        }
+        ends.forget();
+    }
+
+    /// Does something with the sending end. `None`: there is none, or none any more.
     #[inline]
     pub fn with_sender<T>(
         &self,
@@ -74,6 +96,9 @@ impl Stream {
         half: &mut HeldHalf<'_, SenderCursor>,
         act: impl FnOnce(&mut Out) -> T,
     ) -> Option<T> {
+        if self.shared.is(phase::LEAVES) {
+            return None;
+        }
         let ends = &self.local.ends;
         if ends.are_here.load(Ordering::Relaxed) {
             // SAFETY: the lock is held, and the end is here.
@@ -85,7 +110,7 @@ impl Stream {
         Some(result)
     }
 
-    /// Does something with the receiving end. `None`: there is none.
+    /// Does something with the receiving end. `None`: there is none, or none any more.
     #[inline]
     pub fn with_receiver<T>(
         &self,
@@ -93,6 +118,9 @@ impl Stream {
         half: &mut HeldHalf<'_, ReceiverCursor>,
         act: impl FnOnce(&mut In) -> T,
     ) -> Option<T> {
+        if self.shared.is(phase::STOPS) {
+            return None;
+        }
         let ends = &self.local.ends;
         if ends.are_here.load(Ordering::Relaxed) {
             // SAFETY: the lock is held, and the end is here.

@@ -1,51 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets that other processes get, and those that this one got from others.
+//! Sockets that are handed on: to another program in this process (`exec`), to one that is begun
+//! (`posix_spawn`), to another process in a message (`SCM_RIGHTS`); and sockets that came so.
+//!
+//! What is handed on comes back into the kernel first, since nobody can know who gets it. It may
+//! leave the kernel again in the hands of who got it, once the monitor knows that nobody else has
+//! it: so it is told of each time that a socket is handed on.
 
 use crate::connection::phase;
 use crate::connections::{self, Stream};
+use crate::opening::stream;
 use crate::table::{self, What};
 use crate::{opening, process, raw};
+use core::sync::atomic::Ordering;
 
-/// Before another process gets a copy of this descriptor, by a message over a Unix socket.
+/// Before another process gets a copy of a descriptor, in a message.
 pub fn is_passed(descriptor: i32) {
-    if let Some(stream) = opening::stream(descriptor) {
-        stays(&stream);
-    }
+    let Some(stream) = stream(descriptor).filter(|_| process::has(descriptor)) else { return };
+    stream.bring_back(descriptor);
 }
 
-/// Before this process becomes another program: what is not closed by that comes back.
-pub fn becomes_another() {}
-
-/// Before a program is begun that inherits what is not closed on exec.
-pub fn is_inherited() {
-    table::each(|descriptor, what| {
-        if let What::Stream(number) = what
-            && let Some(stream) = connections::get(number)
-            && process::hands_on(descriptor)
-        {
-            stays(&stream);
+/// Before this process becomes another program: what is not closed by that is handed on, and the
+/// rest is not this process's any more. If it comes to nothing, it [goes on](goes_on).
+pub fn becomes_another() {
+    each(|descriptor, stream| {
+        if process::hands_on(descriptor) {
+            comes_back(stream, descriptor);
+        } else {
+            leave_to_others(stream);
         }
     });
 }
 
-/// A descriptor that came from elsewhere: if it is a connected stream socket, it is noted, as one
-/// that others may have too.
-pub fn adopt(descriptor: i32) {
-    let mut family = 0_i32;
-    let known = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN, &mut family);
-    if known.is_err() || !matches!(family, libc::AF_INET | libc::AF_INET6) {
-        return;
-    }
-    let flags = raw::fcntl(descriptor, libc::F_GETFL, 0).unwrap_or(0);
-    opening::note(descriptor, flags & libc::O_NONBLOCK != 0);
-    if let Some(stream) = opening::stream(descriptor) {
-        stays(&stream);
+/// This process did not become another program.
+pub fn goes_on() {
+    each(|_, stream| {
+        let left = stream.local.left.swap(0, Ordering::Relaxed);
+        stream.shared.references.fetch_add(left, Ordering::AcqRel);
+    });
+}
+
+/// Before this process ends: what it shares with others of its family is theirs.
+pub fn ends() {
+    process::check();
+    if !process::is_guest() {
+        each(|_, stream| leave_to_others(stream));
     }
 }
 
-/// A socket that several have stays in the kernel, if it is there.
-fn stays(stream: &Stream) {
-    if !stream.shared.is(phase::ATTACHED) {
-        stream.shared.mark(phase::NEVER);
+/// Takes a descriptor of this process from those that a socket has, if it is not the last.
+fn leave_to_others(stream: &Stream) {
+    if !stream.is_only_here() {
+        stream.shared.references.fetch_sub(1, Ordering::AcqRel);
+        stream.local.left.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Brings a socket back, which may leave the kernel again. False: the peer is gone, and has left
+/// something in the ring.
+pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
+    let was_never = stream.shared.is(phase::NEVER);
+    let is_back = stream.bring_back(descriptor);
+    if !was_never {
+        stream.shared.unmark(phase::NEVER);
+    }
+    is_back
+}
+
+/// Before a program is begun that inherits what is not closed by that.
+pub fn is_inherited() {
+    each(|descriptor, stream| {
+        if process::hands_on(descriptor) {
+            stream.bring_back(descriptor);
+            // One more, for good: nobody tells when that program is done with it.
+            stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        }
+    });
+}
+
+/// Notes a connected stream socket that came from elsewhere, if it is one.
+pub fn adopt(descriptor: i32) {
+    if !opening::is_connected_stream(descriptor) {
+        return;
+    }
+    let nonblocking =
+        raw::fcntl(descriptor, libc::F_GETFL, 0).is_ok_and(|flags| flags & libc::O_NONBLOCK != 0);
+    opening::note(descriptor, nonblocking);
+    let Some(stream) = stream(descriptor) else { return };
+    let shared = stream.shared;
+    shared.inherited.store(true, Ordering::Relaxed);
+    if descriptor <= libc::STDERR_FILENO || !stream.takes_counts(descriptor) {
+        shared.mark(phase::NEVER);
+    }
+}
+
+/// Visits the streams of this process, with each of their descriptors.
+fn each(visit: impl Fn(i32, &Stream)) {
+    table::each(|descriptor, what| {
+        if let What::Stream(number) = what
+            && let Some(stream) = connections::get(number)
+        {
+            visit(descriptor, &stream);
+        }
+    });
 }

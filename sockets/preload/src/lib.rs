@@ -12,6 +12,7 @@
 //! | [`table`], [`connections`], [`connection`] | what is behind a descriptor |
 //! | [`opening`] | how sockets begin and end |
 //! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
+//! | [`returning`], [`resending`], [`standing_in`], [`handing`] | coming back, for who gets the socket next |
 //! | [`sending`], [`receiving`], [`files`] | data |
 //! | [`handing`], [`control`], [`file_actions`], [`inherited`] | going to and coming from others |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
@@ -42,11 +43,14 @@ mod polling;
 mod process;
 mod raw;
 mod receiving;
+mod resending;
+mod returning;
 mod select;
 mod sending;
 mod slabs;
 mod sleep;
 mod slot;
+mod standing_in;
 mod table;
 mod upgrade;
 mod waiting;

@@ -171,9 +171,9 @@ pub fn read_mail() {
             Reply::Welcome { .. } => {}
             Reply::Refused { token, reason } => upgrade::is_refused(token, reason),
             Reply::Over { slab } => slabs::remove(slab),
-            Reply::Paired { token, slab, slot, side, fenced, .. } => {
+            Reply::Paired { token, slab, slot, side, fenced, peer } => {
                 let start = slabs::find(slab, memory);
-                if !upgrade::is_paired(token, start, slab, slot, side, fenced) {
+                if !upgrade::is_paired(token, start, slab, slot, side, fenced, peer) {
                     send(monitor, &Request::Release { slab, slot }, None);
                 }
             }

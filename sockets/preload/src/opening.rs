@@ -46,6 +46,29 @@ pub fn is_new(descriptor: i32) {
     }
 }
 
+/// Whether a descriptor is a stream socket, of a kind that may leave the kernel, with a peer.
+pub fn is_connected_stream(descriptor: i32) -> bool {
+    let option = |name| {
+        let mut value = 0_i32;
+        raw::get_option(descriptor, libc::SOL_SOCKET, name, &mut value).map(|_| value)
+    };
+    let (Ok(kind), Ok(family)) = (option(libc::SO_TYPE), option(libc::SO_DOMAIN)) else {
+        return false;
+    };
+    // SAFETY: an address of zeroes is valid.
+    let mut peer: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
+    is_stream(family, kind, option(libc::SO_PROTOCOL).unwrap_or(-1))
+        && raw::address(descriptor, true, &mut peer).is_ok()
+}
+
+/// Whether a socket is of a kind that may leave the kernel.
+pub fn is_stream(family: i32, kind: i32, protocol: i32) -> bool {
+    let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+    matches!(family, libc::AF_INET | libc::AF_INET6)
+        && kind == libc::SOCK_STREAM
+        && matches!(protocol, 0 | libc::IPPROTO_TCP)
+}
+
 /// Notes that another descriptor is the same as one that is known.
 pub fn note_same(old: i32, new: i32) {
     if new < 0 || old == new {
@@ -63,9 +86,10 @@ pub fn note_same(old: i32, new: i32) {
     if let Some(What::Stream(number)) = what {
         let Some(stream) = connections::get(number) else { return };
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
-        if new <= libc::STDERR_FILENO && !stream.shared.is(phase::ATTACHED) {
+        stream.local.copies.fetch_add(1, Ordering::Relaxed);
+        if new <= libc::STDERR_FILENO {
             // The C library has streams on those, which go past this one.
-            stream.shared.mark(phase::NEVER);
+            stream.bring_back(old);
         }
         table::set(new, What::Stream(number));
     }
@@ -101,8 +125,13 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
             if stream.shared.references.load(Ordering::Acquire) == 1 {
                 end(&stream, descriptor, is_open);
             } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
-                stream.local.descriptor.store(another(number), Ordering::Relaxed);
+                let other = another(number);
+                stream.local.descriptor.store(other, Ordering::Relaxed);
+                if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
+                    slot.say_descriptor(other);
+                }
             }
+            stream.local.copies.fetch_sub(1, Ordering::Relaxed);
             if stream.shared.references.fetch_sub(1, Ordering::AcqRel) == 1 {
                 connections::is_free(number);
             }
@@ -128,6 +157,11 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     if shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
         monitor::withdraw(stream.token());
     }
+    if is_open && stream.is_returning(shared.phase()) {
+        // The peer may want to have what it has not read.
+        stream.go_on(descriptor);
+    }
+    stream.release_slot();
     if !shared.is(phase::ATTACHED) {
         return;
     }

@@ -150,7 +150,6 @@ fn poll_mixed(
     kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
 ) -> i32 {
     let deadline = Deadline::new(until);
-    let has_others = asked.iter().any(|one| one.fd >= 0 && switched(one.fd).is_none());
     let (mut wait, mut kernel_asked) = (Wait::new(), 0);
     loop {
         let mut found = look(asked);
@@ -159,11 +158,11 @@ fn poll_mixed(
         if is_time || deadline.is_over() {
             kernel_asked = now;
             for one in asked.iter() {
-                if let Some((stream, _)) = halfway(one.fd) {
+                if let Some(stream) = stream_of(one.fd) {
                     stream.go_on(one.fd);
                 }
             }
-            if has_others {
+            if asked.iter().any(|one| one.fd >= 0 && switched(one.fd).is_none()) {
                 found += ask_for_others(asked, copy, &kernel);
             }
             for one in asked.iter() {

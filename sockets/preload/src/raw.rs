@@ -218,6 +218,20 @@ pub fn seek_back(descriptor: i32, bytes: usize) {
     }
 }
 
+/// A descriptor for a process.
+pub fn process_handle(process: i32) -> Result<i32> {
+    let arguments = [argument(process), 0, 0, 0, 0, 0];
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_pidfd_open, arguments) }.map(|handle| handle as i32)
+}
+
+/// A copy of a descriptor of another process.
+pub fn descriptor_of(process: i32, descriptor: i32) -> Result<i32> {
+    let arguments = [argument(process), argument(descriptor), 0, 0, 0, 0];
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_pidfd_getfd, arguments) }.map(|copy| copy as i32)
+}
+
 /// Waits until a descriptor can be written, or only looks.
 pub fn wait_writable(descriptor: i32, waits: bool) -> Result {
     wait_for(descriptor, libc::POLLOUT, waits)
@@ -230,12 +244,24 @@ pub fn wait_readable(descriptor: i32, waits: bool) -> Result {
 
 /// Whether the kernel says of a descriptor that it hung up, or has an error, in the bits of `poll`.
 pub fn errors(descriptor: i32) -> u32 {
-    let mut asked = libc::pollfd { fd: descriptor, events: 0, revents: 0 };
-    let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let (at, time) = (ptr::from_mut(&mut asked) as usize, ptr::from_ref(&time) as usize);
-    // SAFETY: places that live as long as the call.
-    _ = unsafe { checked_call(libc::SYS_ppoll, [at, 1, time, 0, 0, 0]) };
-    u32::from(asked.revents.cast_unsigned()) & (libc::POLLHUP | libc::POLLERR) as u32
+    events(descriptor, 0) & (libc::POLLHUP | libc::POLLERR) as u32
+}
+
+/// What of these events, and of those that need not be asked for, the kernel says of a descriptor.
+pub fn events(descriptor: i32, wanted: i16) -> u32 {
+    let mut asked = libc::pollfd { fd: descriptor, events: wanted, revents: 0 };
+    _ = poll(&mut asked, Some(0));
+    u32::from(asked.revents.cast_unsigned())
+}
+
+/// Waits for a descriptor for so many milliseconds.
+pub fn wait(descriptor: i32, events: i16, milliseconds: u32) -> Result {
+    poll(&mut libc::pollfd { fd: descriptor, events, revents: 0 }, Some(milliseconds))
+}
+
+/// Sleeps.
+pub fn sleep_milliseconds(milliseconds: u32) {
+    _ = wait(-1, 0, milliseconds);
 }
 
 /// Looks at several descriptors, without waiting; gives on how many there is something.
@@ -248,11 +274,19 @@ pub fn poll_at_once(asked: &mut [libc::pollfd]) -> Result {
 
 fn wait_for(descriptor: i32, events: i16, waits: bool) -> Result {
     let mut waited = libc::pollfd { fd: descriptor, events, revents: 0 };
-    let time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let time = if waits { 0 } else { ptr::from_ref(&time) as usize };
-    let arguments = [ptr::from_mut(&mut waited) as usize, 1, time, 0, 0, 0];
+    poll(&mut waited, if waits { None } else { Some(0) })
+}
+
+/// `EAGAIN` if nothing has happened in the time.
+fn poll(asked: &mut libc::pollfd, milliseconds: Option<u32>) -> Result {
+    let milliseconds_or_none = milliseconds.unwrap_or(0);
+    let (seconds, rest) = (milliseconds_or_none / 1000, milliseconds_or_none % 1000);
+    let time = libc::timespec { tv_sec: seconds.into(), tv_nsec: i64::from(rest) * 1_000_000 };
+    let time = if milliseconds.is_some() { ptr::from_ref(&time) as usize } else { 0 };
     // SAFETY: places that live as long as the call.
-    match unsafe { checked_call(libc::SYS_ppoll, arguments) } {
+    match unsafe {
+        checked_call(libc::SYS_ppoll, [ptr::from_mut(asked) as usize, 1, time, 0, 0, 0])
+    } {
         Ok(0) => Err(libc::EAGAIN),
         other => other,
     }
@@ -333,6 +367,14 @@ pub fn is_connected(descriptor: i32) -> bool {
 pub fn yield_now() {
     // SAFETY: no memory is passed.
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+}
+
+/// Ends this process.
+pub fn exit(status: i32) -> ! {
+    loop {
+        // SAFETY: it does not come back.
+        _ = unsafe { call(libc::SYS_exit_group, [argument(status), 0, 0, 0, 0, 0]) };
+    }
 }
 
 /// This process, as the kernel says it: right in the child of a `vfork` as well.

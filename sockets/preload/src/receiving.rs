@@ -26,6 +26,8 @@ enum Attempt {
     Broken,
     /// The lock is held by the thread itself, below a signal handler.
     Nested,
+    /// The stream is about to come back into the kernel, or has.
+    Left,
 }
 
 /// Bytes that are looked at together for several parts.
@@ -41,10 +43,26 @@ impl Stream {
         flags: i32,
         kernel: impl Fn() -> isize,
     ) -> isize {
+        loop {
+            if let Some(received) = self.receive_anywhere(descriptor, parts, flags, &kernel) {
+                return received;
+            }
+        }
+    }
+
+    /// `None`: the stream has left the kernel meanwhile, or has come back.
+    fn receive_anywhere(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> Option<isize> {
         self.go_on(descriptor);
-        let by_kernel = libc::MSG_OOB | libc::MSG_ERRQUEUE;
+        if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
+            return Some(kernel());
+        }
         if self.shared.is(phase::RECEIVES)
-            && flags & by_kernel == 0
             && let Some(slot) = self.slot()
         {
             return self.receive_by_ring(descriptor, &slot, parts, flags, 0);
@@ -55,29 +73,61 @@ impl Stream {
             0 => phase & phase::NEVER == 0,
             _ => phase & (phase::NEVER | phase::CLAIMED) == phase::CLAIMED,
         };
-        if flags & libc::MSG_WAITALL != 0 && flags & by_kernel == 0 && may_leave {
-            return self.receive_all(descriptor, parts, flags & !libc::MSG_WAITALL);
+        if flags & libc::MSG_WAITALL != 0 && may_leave {
+            return Some(self.receive_all(descriptor, parts, flags & !libc::MSG_WAITALL, 0));
         }
-        self.receive_by_kernel(descriptor, parts, flags, kernel)
+        let is_taken = flags & libc::MSG_PEEK == 0;
+        if let Some(left) = self.left_before_ring()
+            && let Some((at, count)) = parts.behind(0)
+        {
+            let count = count.min(left);
+            return self.receive_once(descriptor, is_taken, true, || {
+                next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32)
+                    -> isize)
+            });
+        }
+        self.receive_once(descriptor, is_taken, false, kernel)
+    }
+
+    /// Whether the connection comes back before this side has begun to read from the ring: it has to
+    /// read just as much from the kernel as came before that, since what comes behind it follows
+    /// there.
+    fn comes_back_before_ring(&self) -> bool {
+        let (coming_back, ring) = (phase::ATTACHED | phase::LEAVES, phase::RECEIVES);
+        self.shared.phase() & (coming_back | ring) == coming_back
+            && self.slot().is_some_and(|slot| slot.peer_switched().is_some())
+    }
+
+    /// How much that is.
+    fn left_before_ring(&self) -> Option<usize> {
+        let at = self.slot().filter(|_| self.comes_back_before_ring())?.peer_switched()?;
+        let left = at.saturating_sub(self.shared.kernel_received.load(Ordering::Acquire));
+        usize::try_from(left).ok().filter(|left| *left > 0)
     }
 
     /// Receives through the kernel until all is there, as `MSG_WAITALL` asks. The kernel itself
-    /// would wait on where the stream goes on in the ring.
-    fn receive_all(&self, descriptor: i32, parts: Parts<'_>, flags: i32) -> isize {
+    /// would wait on where the stream goes on in the ring. So many bytes are there already.
+    fn receive_all(&self, descriptor: i32, parts: Parts<'_>, flags: i32, before: usize) -> isize {
         let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
-        let mut received = 0;
+        let mut received = before;
         loop {
             if self.shared.is(phase::RECEIVES)
                 && let Some(slot) = self.slot()
             {
                 let flags = flags | libc::MSG_WAITALL;
-                return self.receive_by_ring(descriptor, &slot, parts, flags, received);
+                match self.receive_by_ring(descriptor, &slot, parts, flags, received) {
+                    Some(received) => return received,
+                    None => continue,
+                }
             }
             let Some((at, count)) = parts.behind(received) else { return received as isize };
-            let more = self.receive_once(descriptor, flags & libc::MSG_PEEK == 0, || {
-                next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32)
+            let left = self.left_before_ring();
+            let (count, is_bounded) = (count.min(left.unwrap_or(count)), left.is_some());
+            let more =
+                self.receive_once(descriptor, flags & libc::MSG_PEEK == 0, is_bounded, || {
+                    next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32)
                     -> isize)
-            });
+                });
             match more {
                 None => {}
                 Some(1..) => received += more.unwrap_or(0) as usize,
@@ -91,30 +141,25 @@ impl Stream {
         }
     }
 
-    fn receive_by_kernel(
-        &self,
-        descriptor: i32,
-        parts: Parts<'_>,
-        flags: i32,
-        kernel: impl Fn() -> isize,
-    ) -> isize {
-        let is_taken = flags & (libc::MSG_PEEK | libc::MSG_OOB) == 0;
-        match self.receive_once(descriptor, is_taken, &kernel) {
-            Some(data) => data,
-            None => self.receive(descriptor, parts, flags, kernel),
-        }
-    }
-
-    /// What one call of the kernel gives of the stream. `None`: only doorbells. What they rang for
-    /// is in the ring.
+    /// What one call of the kernel gives of the stream. `None`: only doorbells, and what they rang
+    /// for is in the ring; or the stream is just coming back.
     fn receive_once(
         &self,
         descriptor: i32,
         is_taken: bool,
+        is_bounded: bool,
         kernel: impl Fn() -> isize,
     ) -> Option<isize> {
         let shared = self.shared;
         shared.kernel_receives.fetch_add(1, Ordering::SeqCst);
+        // Who changes where it is looks whether somebody is here, having done so.
+        let must_be_bounded = !is_bounded && self.comes_back_before_ring();
+        let is_elsewhere = shared.is(phase::RECEIVES) || shared.is(phase::ATTACHED | phase::STOPS);
+        if must_be_bounded || is_elsewhere {
+            shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
+            self.has_left_rings(descriptor);
+            return None;
+        }
         let received = kernel();
         let data = match received {
             1.. => self.without_doorbells(received as usize) as isize,
@@ -122,6 +167,9 @@ impl Stream {
         };
         if data > 0 && is_taken {
             shared.kernel_received.fetch_add(data as u64, Ordering::Release);
+        }
+        if received > data && is_taken {
+            shared.rung.fetch_add((received - data) as u64, Ordering::Relaxed);
         }
         shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
         if received > 0 && data == 0 {
@@ -156,10 +204,10 @@ impl Stream {
         parts: Parts<'_>,
         flags: i32,
         before: usize,
-    ) -> isize {
-        let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
+    ) -> Option<isize> {
+        let Some(wanted) = parts.bytes() else { return Some(errno::fail(libc::EINVAL)) };
         if wanted == 0 {
-            return 0;
+            return Some(0);
         }
         if flags & libc::MSG_TRUNC != 0 {
             // The bytes go nowhere, as with TCP in the kernel.
@@ -172,7 +220,7 @@ impl Stream {
             return self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0);
         }
         if parts.has_null() {
-            return errno::fail(libc::EFAULT);
+            return Some(errno::fail(libc::EFAULT));
         }
         let peeks = flags & libc::MSG_PEEK != 0;
         if peeks && !parts.is_one() {
@@ -199,13 +247,28 @@ impl Stream {
                     wait = Wait::new();
                     continue;
                 }
-                Attempt::End | Attempt::Nothing if received == 0 && has_end => {
-                    return self.end_of_stream();
+                Attempt::Left | Attempt::Nothing if self.has_left_rings(descriptor) => {
+                    if received == 0 {
+                        return None;
+                    }
+                    if !all || !blocks {
+                        break;
+                    }
+                    if !self.shared.is(phase::RECEIVES) {
+                        let flags = flags & !libc::MSG_WAITALL;
+                        return Some(self.receive_all(descriptor, parts, flags, received));
+                    }
+                    continue;
                 }
-                Attempt::End => return received as isize,
+                Attempt::Left if received == 0 => return None,
+                Attempt::Left => break,
+                Attempt::End | Attempt::Nothing if received == 0 && has_end => {
+                    return Some(self.end_of_stream());
+                }
+                Attempt::End => return Some(received as isize),
                 Attempt::Nothing if has_end => break,
-                Attempt::Broken if received == 0 => return errno::fail(libc::ECONNRESET),
-                Attempt::Nested if received == 0 => return errno::fail(libc::EAGAIN),
+                Attempt::Broken if received == 0 => return Some(errno::fail(libc::ECONNRESET)),
+                Attempt::Nested if received == 0 => return Some(errno::fail(libc::EAGAIN)),
                 Attempt::Broken | Attempt::Nested => break,
                 Attempt::Nothing => {}
             }
@@ -220,17 +283,19 @@ impl Stream {
                 } else if self.ask_kernel_at_times(descriptor) {
                     continue;
                 }
-                return errno::fail(libc::EAGAIN);
+                return Some(errno::fail(libc::EAGAIN));
             }
             if !wait.step(|| slot.shares_core()) {
                 match sleep::for_data(self, descriptor, slot) {
+                    // It may be another slot, or none, by now.
+                    Ok(()) if received == 0 => return None,
                     Ok(()) => {}
                     Err(_) if received > 0 => break,
-                    Err(error) => return errno::fail(error),
+                    Err(error) => return Some(errno::fail(error)),
                 }
             }
         }
-        received as isize
+        Some(received as isize)
     }
 
     /// What the last call gives: the error that the kernel has for it, once, or nothing.
@@ -251,10 +316,13 @@ impl Stream {
     ) -> Attempt {
         let shared = self.shared;
         let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
+        if !self.is_in(slot, phase::RECEIVES) {
+            return Attempt::Left;
+        }
         let done = self.with_receiver(slot, &mut half, |receiver| {
             self.read_parts(slot, receiver, parts, skipped)
         });
-        let Some((received, wake, last)) = done else { return Attempt::Broken };
+        let Some((received, wake, last)) = done else { return self.without_ring() };
         if received > 0 {
             slot.count(word::RECEIVED_BYTES, received as u64);
             slot.count(word::RECEIVES, 1);
@@ -266,13 +334,28 @@ impl Stream {
         if received > 0 { Attempt::Received(received) } else { last }
     }
 
+    /// What it means that there is no ring to be read.
+    #[cold]
+    fn without_ring(&self) -> Attempt {
+        if self.shared.is(phase::STOPS) { Attempt::Left } else { Attempt::Broken }
+    }
+
     /// Looks at what there is, in one piece, and fills parts with it.
-    fn peek_scattered(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, flags: i32) -> isize {
+    fn peek_scattered(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        parts: Parts<'_>,
+        flags: i32,
+    ) -> Option<isize> {
         let bytes = parts.bytes().unwrap_or(0).min(PEEKED_BYTES);
-        let Ok(memory) = raw::map(bytes, false, None) else { return errno::fail(libc::ENOMEM) };
+        let Ok(memory) = raw::map(bytes, false, None) else {
+            return Some(errno::fail(libc::ENOMEM));
+        };
         let part = libc::iovec { iov_base: memory.cast(), iov_len: bytes };
         let peeked = self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0);
-        let (there, mut done) = (usize::try_from(peeked).unwrap_or(0), 0);
+        let there = peeked.and_then(|peeked| usize::try_from(peeked).ok()).unwrap_or(0);
+        let mut done = 0;
         // SAFETY: memory that the application gave to be filled, and as much as was peeked.
         unsafe {
             parts.each(0, |at, room, _| {
@@ -289,6 +372,9 @@ impl Stream {
     fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
         let shared = self.shared;
         let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
+        if !self.is_in(slot, phase::RECEIVES) {
+            return Attempt::Left;
+        }
         let (mut last, mut wake) = (Attempt::Nothing, false);
         let peeked = self.with_receiver(slot, &mut half, |receiver| {
             self.peek_first(slot, receiver, parts, (&mut last, &mut wake))
@@ -300,7 +386,7 @@ impl Stream {
         match peeked {
             Some(0) => last,
             Some(count) => Attempt::Received(count),
-            None => Attempt::Broken,
+            None => self.without_ring(),
         }
     }
 
@@ -391,6 +477,9 @@ impl Stream {
         }
         let slot = self.slot().filter(|slot| slot.next_header(self) != 0)?;
         let mut half = shared.receive.take(shared.is_alone())?;
+        if !self.is_in(&slot, phase::LOOKS) {
+            return None;
+        }
         let done = self.with_receiver(&slot, &mut half, |receiver| receiver.read(into))?.ok();
         let done = done?;
         let count = match done.outcome {
@@ -438,6 +527,10 @@ impl Stream {
 
     /// Takes note of what a look at the underlay gave. True: the stream has ended there.
     pub fn kernel_said(&self, result: raw::Result) -> bool {
+        if self.shared.phase() & (phase::ATTACHED | phase::STOPS) != phase::ATTACHED {
+            // Its end is the application's to be told of.
+            return false;
+        }
         match result {
             Ok(0) => {}
             Ok(_) | Err(libc::EAGAIN | libc::EINTR) => return false,

@@ -3,6 +3,7 @@
 
 use crate::connection::phase;
 use crate::connections::Stream;
+use crate::next::next;
 use crate::parts::Parts;
 use crate::slot::{Out, Slot};
 use crate::waiting::Wait;
@@ -22,6 +23,16 @@ enum Attempt {
     PeerGone,
     /// The lock is held by the thread itself, below a signal handler.
     Nested,
+    /// The stream is about to come back into the kernel, or has.
+    Left,
+}
+
+/// What came of sending through the ring.
+enum Sent {
+    /// What the application gets.
+    Result(isize),
+    /// It goes on elsewhere, behind so many bytes.
+    Left(usize),
 }
 
 /// What of a ring is kept free for headers, and for saying that it goes on elsewhere.
@@ -39,18 +50,56 @@ impl Stream {
         flags: i32,
         kernel: impl Fn() -> isize,
     ) -> isize {
+        if flags & libc::MSG_OOB != 0 {
+            // There is no urgent data in rings.
+            self.bring_back(descriptor);
+        }
         self.go_on(descriptor);
+        let mut done = 0;
         loop {
             if self.sends_by_ring()
                 && flags & libc::MSG_OOB == 0
                 && let Some(slot) = self.slot()
             {
-                return self.send_by_ring(descriptor, &slot, parts, flags, kernel);
-            }
-            if let Some(result) = self.send_by_kernel(descriptor, flags, &kernel) {
+                match self.send_by_ring(descriptor, &slot, parts, flags, done, &kernel) {
+                    Sent::Result(result) => return result,
+                    Sent::Left(sent) => done = sent,
+                }
+            } else if done > 0 {
+                match self.send_rest(descriptor, parts, flags, done) {
+                    None => {}
+                    Some(1..) if !self.blocks(flags) => return done as isize,
+                    Some(sent @ 1..) => done += sent as usize,
+                    Some(_) => return done as isize,
+                }
+                if parts.behind(done).is_none() {
+                    return done as isize;
+                }
+            } else if let Some(result) = self.send_by_kernel(descriptor, flags, &kernel) {
                 return result;
             }
         }
+    }
+
+    fn blocks(&self, flags: i32) -> bool {
+        flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed)
+    }
+
+    /// Sends through the kernel some of what is behind so many bytes, which went through the ring.
+    #[cold]
+    fn send_rest(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        done: usize,
+    ) -> Option<isize> {
+        let (at, count) = parts.behind(done)?;
+        let at = at.cast_const();
+        self.send_by_kernel(descriptor, flags, || {
+            next!(send(descriptor: i32, at: *const libc::c_void, count: usize, flags: i32)
+                -> isize)
+        })
     }
 
     #[inline]
@@ -68,8 +117,10 @@ impl Stream {
     ) -> Option<isize> {
         let shared = self.shared;
         shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
-        if self.sends_by_ring() && flags & libc::MSG_OOB == 0 {
+        let is_by_ring = self.sends_by_ring() && flags & libc::MSG_OOB == 0;
+        if is_by_ring || shared.is(phase::MOVES) {
             shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+            self.has_left_rings(descriptor);
             return None;
         }
         let sent = kernel();
@@ -87,26 +138,32 @@ impl Stream {
         Some(sent)
     }
 
+    /// Sends through the ring what is behind so many bytes that are sent.
     fn send_by_ring(
         &self,
         descriptor: i32,
         slot: &Slot,
         parts: Parts<'_>,
         flags: i32,
+        before: usize,
         kernel: impl Fn() -> isize,
-    ) -> isize {
+    ) -> Sent {
+        let fails = |error| Sent::Result(errno::fail(error));
         if self.shared.is(phase::ENDED) {
-            return broken_pipe(flags);
+            return Sent::Result(broken_pipe(flags));
         }
-        let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
+        let Some(wanted) = parts.bytes() else { return fails(libc::EINVAL) };
         if parts.has_null() {
-            return errno::fail(libc::EFAULT);
+            return fails(libc::EFAULT);
         }
-        let blocks =
-            flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
-        let (mut sent, mut wait) = (0, Wait::new());
+        let blocks = self.blocks(flags);
+        let (mut sent, mut wait) = (before, Wait::new());
         loop {
             match self.attempt(descriptor, slot, parts, sent) {
+                Attempt::Left => {
+                    self.has_left_rings(descriptor);
+                    return Sent::Left(sent);
+                }
                 Attempt::Sent(count) => {
                     sent += count;
                     if count > 0 {
@@ -115,10 +172,10 @@ impl Stream {
                 }
                 Attempt::PeerGone if sent == 0 => {
                     self.shared.mark(phase::PEER_GONE);
-                    return kernel();
+                    return Sent::Result(kernel());
                 }
                 Attempt::PeerGone => break,
-                Attempt::Nested if sent == 0 => return errno::fail(libc::EINTR),
+                Attempt::Nested if sent == 0 => return fails(libc::EINTR),
                 Attempt::Nested => break,
             }
             if sent == wanted {
@@ -129,17 +186,18 @@ impl Stream {
                     continue;
                 }
                 epoll::look_again(self, libc::EPOLLOUT);
-                return if sent > 0 { sent as isize } else { errno::fail(libc::EAGAIN) };
+                return if sent > 0 { Sent::Result(sent as isize) } else { fails(libc::EAGAIN) };
             }
             if !wait.step(|| slot.shares_core()) {
                 match sleep::for_room(self, descriptor, slot) {
-                    Ok(()) => {}
+                    // It may be another slot, or none, by now.
+                    Ok(()) => return Sent::Left(sent),
                     Err(_) if sent > 0 => break,
-                    Err(error) => return errno::fail(error),
+                    Err(error) => return fails(error),
                 }
             }
         }
-        sent as isize
+        Sent::Result(sent as isize)
     }
 
     /// Puts what there is room for into the ring.
@@ -152,9 +210,19 @@ impl Stream {
             return Attempt::PeerGone;
         }
         let Some(mut half) = shared.send.take(shared.is_alone()) else { return Attempt::Nested };
-        let done = self
-            .with_sender(slot, &mut half, |sender| self.write_parts(slot, sender, parts, skipped));
-        let Some((sent, wake, faulty)) = done else { return Attempt::PeerGone };
+        if !self.is_in(slot, phase::SENDS) {
+            return Attempt::Left;
+        }
+        let done = self.with_sender(slot, &mut half, |sender| {
+            let may_write = slot.begin_writing();
+            let done = may_write.then(|| self.write_parts(slot, sender, parts, skipped));
+            slot.end_writing();
+            done
+        });
+        let Some((sent, wake, faulty)) = done.flatten() else {
+            drop(half);
+            return if self.leaves_rings() { Attempt::Left } else { Attempt::PeerGone };
+        };
         if sent > 0 {
             slot.count(word::SENT_BYTES, sent as u64);
             slot.count(word::SENDS, 1);
@@ -231,14 +299,20 @@ impl Stream {
             return None;
         }
         let slot = self.slot()?;
-        if slot.peer_said() & flag::CLOSED != 0 {
+        if slot.peer_said() & (flag::CLOSED | flag::STOPS) != 0 {
             return None;
         }
         let mut half = shared.send.take(shared.is_alone())?;
+        if !self.is_in(&slot, phase::LOOKS) {
+            return None;
+        }
         let done = self.with_sender(&slot, &mut half, |sender| {
             let wanted = bytes.len() + KEPT;
             let fits = sender.ring().free(wanted).is_ok_and(|free| free >= wanted);
-            if fits { sender.write(bytes).ok() } else { None }
+            let may_write = slot.begin_writing();
+            let done = if fits && may_write { sender.write(bytes).ok() } else { None };
+            slot.end_writing();
+            done
         });
         let done = done??;
         slot.count(word::SENT_BYTES, bytes.len() as u64);
@@ -270,13 +344,29 @@ impl Stream {
         }
         self.shared.owes_doorbell.store(false, Ordering::SeqCst);
         slot.count(word::DOORBELLS, 1);
-        match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
-            // Where there is no room for another one, there are many that wake it.
-            Ok(_) | Err(libc::EAGAIN) => {}
-            Err(_) => {
-                self.shared.mark(phase::PEER_GONE);
+        // Who comes back into the kernel waits until those are out who count themselves before.
+        self.shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
+        if self.shared.phase() & (phase::ATTACHED | phase::LEAVES) == phase::ATTACHED {
+            self.ring_once(descriptor, slot);
+        }
+        self.shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Rings, unless the peer would take it for a byte of the stream.
+    pub fn ring_once(&self, descriptor: i32, slot: &Slot) {
+        let mut rang = 0;
+        if slot.begin_ringing() {
+            match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
+                Ok(_) => {
+                    rang = 1;
+                    self.shared.rang.fetch_add(1, Ordering::Relaxed);
+                }
+                // Where there is no room for another one, there are many that wake it.
+                Err(libc::EAGAIN) => {}
+                Err(_) => _ = self.shared.mark(phase::PEER_GONE),
             }
         }
+        slot.end_ringing(rang);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::next::next;
 use crate::slot::Slot;
 use crate::{epoll, errno, process, raw};
 use core::sync::atomic::{AtomicU32, Ordering};
-use freeport_sockets_proto::slab::word;
+use freeport_sockets_proto::slab::{flag, word};
 
 /// Doorbells that are looked at together.
 const DOORBELLS: usize = 64;
@@ -102,9 +102,20 @@ impl Stream {
         {
             return;
         }
+        // Nobody comes back into the kernel meanwhile.
+        let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return };
+        let said = self.slot().map_or(flag::STOPS, |slot| slot.peer_said());
+        if !self.shared.is(phase::RECEIVES)
+            || self.shared.is(phase::STOPS)
+            || said & (flag::STOPS | flag::LEAVES) != 0
+        {
+            // What comes may be bytes of the stream again.
+            return;
+        }
         let mut bytes = [0; DOORBELLS];
         if let Some(bytes) = bytes.get_mut(..seen) {
             let result = raw::receive(descriptor, bytes, libc::MSG_DONTWAIT);
+            self.shared.rung.fetch_add(result.unwrap_or(0) as u64, Ordering::Relaxed);
             self.kernel_said(result);
         }
     }

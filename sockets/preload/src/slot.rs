@@ -4,18 +4,27 @@
 use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
 use crate::sending;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
     Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
-    Shared,
+    Shared, Stopped,
 };
-use freeport_sockets_proto::slab::{self, Ring, Side, flag, word};
+use freeport_sockets_proto::slab::{self, Ring, Side, again, flag, word};
 
 /// The sending end of a socket's ring.
 pub type Out = ByteSender<Shared, Shared>;
 /// The receiving end.
 pub type In = ByteReceiver<Shared, Shared>;
+
+/// Which of both sides reads a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// This one.
+    Own,
+    /// The other one.
+    Peer,
+}
 
 /// A slot that is mapped in this process.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +94,30 @@ impl Slot {
         }
     }
 
+    fn side_of(&self, reader: Reader) -> Side {
+        match reader {
+            Reader::Own => self.side,
+            Reader::Peer => self.side.other(),
+        }
+    }
+
+    /// Another receiving end of a ring that its reader has stopped to use: what it has not read.
+    pub fn unread(&self, of: Reader, area: u32, stopped: ReceiverCursor) -> Option<In> {
+        let ring = Ring::to(self.side_of(of));
+        let (notes, sender) = (self.at(ring.receiver_notes()), self.at(ring.sender_notes()));
+        let (at, capacity) = (self.at(ring.area(area)?), Ring::capacity(area));
+        // SAFETY: as large as the layout says.
+        let receiver = unsafe { Receiver::new(at, notes, sender, capacity, stopped) };
+        receiver.map(ByteReceiver::new)
+    }
+
+    /// Goes on in another area with what [`unread`](Self::unread) gave. False: there is none.
+    pub fn follow_unread(&self, of: Reader, unread: &mut In, area: u32, entry: &Entry) -> bool {
+        let Some(at) = Ring::to(self.side_of(of)).area(area) else { return false };
+        // SAFETY: as large as that.
+        unsafe { unread.ring().move_to(entry, self.at(at), Ring::capacity(area)) }.is_some()
+    }
+
     /// Moves the sending end to the next area, and gives whether the receiver has to be woken.
     /// `None`: there is none, or no credit for saying so.
     pub fn grow(&self, stream: &Stream, sender: &mut Out) -> Option<bool> {
@@ -151,8 +184,7 @@ impl Slot {
 
     /// Says something of this side, for good.
     pub fn say(&self, flags: u64) {
-        // SAFETY: as above. Only this side writes it.
-        unsafe { self.state(self.side).store(word::FLAGS, self.said() | flags) };
+        self.shared_word(self.side, word::FLAGS).fetch_or(flags, Ordering::SeqCst);
     }
 
     /// What the peer has said of itself.
@@ -177,6 +209,175 @@ impl Slot {
         }
         // SAFETY: as above.
         Some(unsafe { self.state(self.side.other()).load(word::SWITCHED_AT) })
+    }
+
+    /// Says that this side sends through the kernel again, of which it has sent so many bytes.
+    pub fn say_left(&self, sent: u64) {
+        // SAFETY: a word of the slot, which only this side writes.
+        unsafe { self.state(self.side).set(word::LEFT_AT, sent) };
+        self.say(flag::LEAVES);
+    }
+
+    /// Is about to say what this side wants to have again. False: the peer is done, and sends
+    /// nothing again.
+    pub fn prepares_again(&self) -> bool {
+        self.agree(self.side.other(), 0, again::PREPARED)
+    }
+
+    /// Does not say it now.
+    pub fn wants_nothing_yet(&self) {
+        self.agree(self.side.other(), again::PREPARED, 0);
+    }
+
+    /// Says where this side has stopped reading, and how many bytes it gives back.
+    pub fn say_stopped(&self, stopped: Option<(u32, Stopped)>, refunded: u64) {
+        let mut state = self.state(self.side);
+        let nothing = (0, Stopped::default());
+        let (area, at) = stopped.map_or(nothing, |(area, at)| (u64::from(area) + 1, at));
+        let at = [at.head, at.base, at.sequence, at.read];
+        // SAFETY: words of the slot, which only this side writes.
+        unsafe {
+            state.set(word::STOPPED_AREA, area);
+            for (word, value) in word::STOPPED.into_iter().zip(at) {
+                state.set(word, value);
+            }
+            state.set(word::REFUNDED, refunded);
+        }
+        self.agree(self.side.other(), again::PREPARED, again::WANTED);
+        self.say(flag::STOPS);
+    }
+
+    /// Where the peer has stopped reading, and how many bytes it gives back.
+    pub fn peer_stopped(&self) -> (Option<(u32, Stopped)>, usize) {
+        let word = |at: usize| self.peer_word(at);
+        let [head, base, sequence, read] = word::STOPPED.map(word);
+        let stopped = Stopped { head, base, sequence, read };
+        let area =
+            word(word::STOPPED_AREA).checked_sub(1).and_then(|area| u32::try_from(area).ok());
+        let refunded = usize::try_from(word(word::REFUNDED)).unwrap_or(usize::MAX);
+        (area.map(|area| (area, stopped)), refunded.min(slab::REFUND_BYTES))
+    }
+
+    /// How many bytes this side has given back.
+    pub fn refunded(&self) -> u64 {
+        // SAFETY: a word of the slot.
+        unsafe { self.state(self.side).load(word::REFUNDED) }
+    }
+
+    /// Whether the peer writes no more to the ring, and rings no more. This side has said that it
+    /// stops, and passed a barrier behind that.
+    pub fn is_peer_quiet(&self) -> bool {
+        let (rang, ringing) = (self.peer_word(word::RANG), self.peer_word(word::RINGING));
+        self.peer_said() & flag::LEAVES != 0
+            || self.peer_word(word::WRITING) & 1 == 0 && ringing == rang & u64::from(u32::MAX)
+    }
+
+    /// How many bytes the peer, which is quiet, has sent through the kernel before its stream came
+    /// back there. `None`: all of them are bytes of the stream.
+    pub fn peer_left_at(&self) -> Option<u64> {
+        let switched = self.peer_switched()?;
+        let has_said = self.peer_said() & flag::LEAVES != 0;
+        let rang = || switched + (self.peer_word(word::RANG) >> 32);
+        Some(if has_said { self.peer_word(word::LEFT_AT) } else { rang() })
+    }
+
+    /// Which descriptor the peer has.
+    pub fn peer_descriptor(&self) -> Option<i32> {
+        let number = self.peer_word(word::DESCRIPTOR).checked_sub(1)?;
+        i32::try_from(number).ok()
+    }
+
+    /// Says which descriptor this side has.
+    pub fn say_descriptor(&self, descriptor: i32) {
+        let number = u64::try_from(descriptor + 1).unwrap_or(0);
+        // SAFETY: a word of the slot, which only this side writes.
+        unsafe { self.state(self.side).set(word::DESCRIPTOR, number) };
+    }
+
+    /// Whether the peer wants to have something again from this side, which has to send it now.
+    pub fn owes_again(&self) -> bool {
+        self.agree(self.side, again::WANTED, again::SENT)
+    }
+
+    /// Whether this side sends in the peer's place what it wants to have again.
+    pub fn takes_again(&self) -> bool {
+        self.agree(self.side.other(), again::WANTED, again::TAKEN)
+    }
+
+    /// Has sent it.
+    pub fn has_taken_again(&self) {
+        self.agree(self.side.other(), again::TAKEN, again::SENT);
+    }
+
+    /// Whether the peer is just about to say what it wants, or sends it in the place of this side.
+    pub fn is_peer_busy_again(&self) -> bool {
+        let word = self.shared_word(self.side, word::AGAIN).load(Ordering::SeqCst);
+        matches!(word, again::PREPARED | again::TAKEN | again::WANTED)
+    }
+
+    /// Whether this side may be done, and nothing is wanted from it any more.
+    pub fn refuses_again(&self) -> bool {
+        self.agree(self.side, 0, again::REFUSED)
+    }
+
+    fn agree(&self, of: Side, from: u64, to: u64) -> bool {
+        let word = self.shared_word(of, word::AGAIN);
+        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn peer_word(&self, at: usize) -> u64 {
+        // SAFETY: a word of the slot.
+        unsafe { self.state(self.side.other()).load(at) }
+    }
+
+    /// Begins to write to the ring, with its lock held. False: the peer has left, so it must not.
+    #[inline]
+    pub fn begin_writing(&self) -> bool {
+        self.count(word::WRITING, 1);
+        self.state(self.side).barrier();
+        self.peer_said() & flag::STOPS == 0
+    }
+
+    /// Has written.
+    #[inline]
+    pub fn end_writing(&self) {
+        let mut state = self.state(self.side);
+        // SAFETY: a word of the slot.
+        unsafe { state.store(word::WRITING, state.load(word::WRITING) + 1) };
+    }
+
+    /// Begins to ring a doorbell. False: the peer takes it for a byte of the stream.
+    pub fn begin_ringing(&self) -> bool {
+        self.shared_word(self.side, word::RINGING).fetch_add(1, Ordering::SeqCst);
+        self.peer_said() & flag::STOPS == 0
+    }
+
+    /// Has rung, so many times.
+    pub fn end_ringing(&self, rang: u64) {
+        self.shared_word(self.side, word::RANG).fetch_add(1 | rang << 32, Ordering::SeqCst);
+    }
+
+    /// A word that several write.
+    fn shared_word(&self, of: Side, word: usize) -> &AtomicU64 {
+        let at = self.state(of).at().start();
+        // SAFETY: a word of the slot, which stays mapped.
+        unsafe { AtomicU64::from_ptr(at.add(word).cast()) }
+    }
+
+    /// Gives bytes back that came through the kernel, behind those that were given back before.
+    pub fn give_back(&self, at: usize, bytes: &[u8]) {
+        if at.saturating_add(bytes.len()) <= slab::REFUND_BYTES {
+            // SAFETY: inside of what this side gives back.
+            unsafe { self.at(slab::refund(self.side)).write(at, bytes) };
+        }
+    }
+
+    /// Reads what was given back by a reader.
+    pub fn read_given_back(&self, by: Reader, at: usize, into: &mut [u8]) {
+        if at.saturating_add(into.len()) <= slab::REFUND_BYTES {
+            // SAFETY: inside of what that side gives back.
+            unsafe { self.at(slab::refund(self.side_of(by))).read(at, into) };
+        }
     }
 
     /// Says on which core this side waits; gives whether the peer waited on the same one.
@@ -213,6 +414,14 @@ impl Slot {
 }
 
 impl Stream {
+    /// Whether it is that still, and in that slot: with the lock of a direction held, so that it
+    /// stays so. While a thread waited for the lock, the connection may have come back, and may
+    /// even have left the kernel again.
+    #[inline]
+    pub fn is_in(&self, slot: &Slot, phase: u32) -> bool {
+        self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.start.start()
+    }
+
     /// Whether there is something to receive, or will be no more.
     #[inline]
     pub fn is_readable(&self, slot: &Slot) -> bool {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How a stream leaves the kernel: see `freeport-sockets-proto`, whose steps these are.
 
-use crate::connection::phase;
+use crate::connection::{Connection, phase};
 use crate::connections::{self, Stream};
 use crate::monitor::Asked;
 use crate::slot::Slot;
 use crate::{epoll, monitor, process, raw};
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Side, flag};
 
@@ -36,7 +36,7 @@ impl Stream {
         // Where it does not come to anything: not again before about as many operations.
         let operations = shared.operations.load(Ordering::Relaxed);
         shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
-        if shared.references.load(Ordering::Acquire) != 1 || !shared.is_alone() {
+        if !self.is_only_here() {
             return;
         }
         if monitor::is_busy() {
@@ -62,6 +62,7 @@ impl Stream {
                 return;
             }
         }
+        self.release_slot();
         shared.monitor.store(monitor::epoch(), Ordering::Relaxed);
         if shared.mark(phase::CLAIMED) & phase::CLAIMED != 0 {
             return;
@@ -72,6 +73,22 @@ impl Stream {
         }
         if asked == Asked::Busy {
             shared.claim_at.store(operations + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether no other process that is known of has the socket.
+    pub fn is_only_here(&self) -> bool {
+        let copies = self.local.copies.load(Ordering::Relaxed);
+        self.shared.references.load(Ordering::Acquire) == copies
+    }
+
+    /// Gives back the slot that it had when it was out of the kernel last.
+    pub fn release_slot(&self) {
+        let shared = self.shared;
+        if shared.is(phase::HOLDS_SLOT) {
+            shared.unmark(phase::HOLDS_SLOT);
+            let number = |word: &AtomicU32| word.load(Ordering::Relaxed);
+            monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
         }
     }
 
@@ -90,6 +107,14 @@ impl Stream {
         if is_busy { None } else { Some(false) }
     }
 
+    /// Takes what the kernel has moved until now for what was counted. False: it cannot be known.
+    pub fn takes_counts(&self, descriptor: i32) -> bool {
+        let Some((sent, received)) = kernel_counts(descriptor) else { return false };
+        self.shared.kernel_sent.store(sent, Ordering::Relaxed);
+        self.shared.kernel_received.store(received, Ordering::Relaxed);
+        true
+    }
+
     /// What the monitor knows it by.
     pub fn token(&self) -> u64 {
         u64::from(self.shared.generation.load(Ordering::Relaxed)) << 32 | u64::from(self.number)
@@ -100,7 +125,9 @@ impl Stream {
     #[inline]
     pub fn go_on(&self, descriptor: i32) {
         let phase = self.shared.phase();
-        if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
+        if self.is_returning(phase) {
+            self.go_on_returning(descriptor);
+        } else if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
             self.go_on_from(descriptor, phase);
         }
     }
@@ -128,7 +155,7 @@ impl Stream {
     fn forget_lost_claim(&self) {
         let shared = self.shared;
         let is_lost = shared.monitor.load(Ordering::Relaxed) != monitor::epoch();
-        if is_lost && shared.is_alone() && !shared.is(phase::ATTACHED) {
+        if is_lost && self.is_only_here() && !shared.is(phase::ATTACHED) {
             shared.unmark(phase::CLAIMED);
         }
     }
@@ -143,22 +170,29 @@ impl Stream {
     fn has_switched(&self, slot: &Slot) {
         let before = self.shared.mark(phase::LOOKS);
         if before & phase::LOOKS == 0 && epoll::has_switched(self, slot) {
+            slot.say(flag::LOOKS);
             self.announce_data_awake(slot);
             self.announce_room(slot, false);
         }
     }
 
     /// Sends through the ring from now on, unless somebody is just sending through the kernel.
-    fn switch_sending(&self, descriptor: i32) {
+    pub fn switch_sending(&self, descriptor: i32) {
         let Some(slot) = self.slot() else { return };
         let shared = self.shared;
         let Some(half) = shared.send.take(shared.is_alone()) else { return };
-        if shared.phase() & (phase::SENDS | phase::ENDED) != 0 {
+        if shared.phase() & (phase::SENDS | phase::ENDED | phase::LEAVES) != 0 {
             return;
         }
         // Who sends through the kernel counts himself and then looks; here it is the other way.
         shared.mark(phase::SENDS);
         if shared.kernel_sends.load(Ordering::SeqCst) != 0 {
+            shared.unmark(phase::SENDS);
+            return;
+        }
+        if !slot.begin_writing() {
+            // The peer wants the connection back just now.
+            slot.end_writing();
             shared.unmark(phase::SENDS);
             return;
         }
@@ -168,6 +202,7 @@ impl Stream {
         shared.no_delay.store(no_delay != 0, Ordering::Relaxed);
         _ = raw::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32);
         slot.say_switched(shared.kernel_sent.load(Ordering::Acquire));
+        slot.end_writing();
         drop(half);
         fence(Ordering::SeqCst);
         if shared.owes_doorbell.load(Ordering::SeqCst) {
@@ -189,6 +224,14 @@ impl Stream {
     }
 }
 
+impl Connection {
+    /// Is claimed again with twice as many operations.
+    pub fn claim_later(&self) {
+        let operations = self.operations.load(Ordering::Relaxed);
+        self.claim_at.store(claim_behind(operations), Ordering::Relaxed);
+    }
+}
+
 /// With how many operations an end is claimed again, after so many: the same for both ends, which
 /// have done about as many, so that they come to the monitor at about the same time.
 fn claim_behind(operations: u64) -> u64 {
@@ -198,12 +241,12 @@ fn claim_behind(operations: u64) -> u64 {
 /// The monitor does not give a slot.
 pub fn is_refused(token: u64, reason: Reason) {
     let Some(stream) = claimed(token) else { return };
-    let is_final = !matches!(reason, Reason::PeerPlain | Reason::Resources | Reason::NoMonitor);
-    if is_final {
+    let may_change =
+        [Reason::PeerPlain, Reason::Resources, Reason::NoMonitor, Reason::Shared].contains(&reason);
+    if !may_change {
         stream.shared.mark(phase::NEVER);
     }
-    let operations = stream.shared.operations.load(Ordering::Relaxed);
-    stream.shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
+    stream.shared.claim_later();
     stream.shared.unmark(phase::CLAIMED);
 }
 
@@ -215,13 +258,19 @@ pub fn is_paired(
     slot: u32,
     side: Side,
     fenced: bool,
+    peer: u32,
 ) -> bool {
     let place = start.zip(slab::slot(slot));
     let Some((stream, (start, at))) = claimed(token).zip(place) else { return false };
     let shared = stream.shared;
-    if !fenced && !process::has_membarrier() {
+    if !fenced && !process::has_membarrier() || !stream.is_only_here() {
         return false;
     }
+    let Some(mut send) = shared.send.take(false) else { return false };
+    let Some(mut receive) = shared.receive.take(false) else { return false };
+    shared.begin_rings(&mut send, &mut receive);
+    shared.unmark(phase::LEAVES | phase::STOPS);
+    shared.peer.store(peer, Ordering::Relaxed);
     shared.slab.store(slab, Ordering::Relaxed);
     shared.slot.store(slot, Ordering::Relaxed);
     shared.monitor.store(monitor::epoch(), Ordering::Relaxed);
@@ -230,16 +279,21 @@ pub fn is_paired(
     // SAFETY: the slot is inside the slab.
     stream.local.slot.store(unsafe { start.add(at) }, Ordering::Release);
     let Some(slot) = stream.slot() else { return false };
-    let Some(mut receive) = shared.receive.take(false) else { return false };
-    let Some(send) = shared.send.take(false) else { return false };
     stream.take_ends(&slot, &send, &receive);
     // Whoever waits for this socket now waits in the kernel.
-    shared.announced.store(1, Ordering::SeqCst);
+    shared.announced.fetch_add(1, Ordering::SeqCst);
     // Nothing was read, so there is nobody to be woken.
     _ = stream.with_receiver(&slot, &mut receive, |receiver| receiver.ring().announce_sleep());
+    if shared.mark(phase::ATTACHED) & phase::NEVER != 0 {
+        // Somebody has brought it back meanwhile.
+        shared.unmark(phase::ATTACHED | phase::CLAIMED);
+        stream.local.ends.forget();
+        stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
+        return false;
+    }
     drop((send, receive));
-    shared.mark(phase::ATTACHED);
     epoll::has_attached(&stream);
+    slot.say_descriptor(stream.local.descriptor.load(Ordering::Relaxed));
     slot.say(flag::ATTACHED);
     true
 }

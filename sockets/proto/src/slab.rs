@@ -11,6 +11,8 @@
 //! | 1280, 1408 | what each has [counted](word::SENT_BYTES) | each its own |
 //! | 4096 | the areas of the ring to the second side, each twice the one before | first side |
 //! | behind | the areas of the ring to the first side | second side |
+//! | behind | what the first side [gives back](refund) | first side |
+//! | behind | what the second side gives back | second side |
 //!
 //! A slot is zero when it is handed out. Pages that nobody has touched take no memory, so room to
 //! grow costs nothing.
@@ -27,8 +29,10 @@ pub const AREAS: u32 = 5;
 pub const SLOT_HEADER_BYTES: usize = 4096;
 /// The bytes of all areas of one ring.
 pub const DIRECTION_BYTES: usize = (CAPACITY << AREAS) - CAPACITY;
+/// How many bytes a side can give back that it took from the kernel too early.
+pub const REFUND_BYTES: usize = 1 << 20;
 /// The bytes of a slot.
-pub const SLOT_BYTES: usize = SLOT_HEADER_BYTES + 2 * DIRECTION_BYTES;
+pub const SLOT_BYTES: usize = SLOT_HEADER_BYTES + 2 * DIRECTION_BYTES + 2 * REFUND_BYTES;
 /// The bytes of a slab.
 pub const SLAB_BYTES: usize = SLOT_BYTES * SLOTS as usize;
 
@@ -105,6 +109,12 @@ pub const fn state(of: Side) -> usize {
     1024 + 128 * of as usize
 }
 
+/// Where in a slot a side gives bytes back that came through the kernel, for its peer to send them
+/// again.
+pub const fn refund(of: Side) -> usize {
+    SLOT_HEADER_BYTES + 2 * DIRECTION_BYTES + of as usize * REFUND_BYTES
+}
+
 /// Where in a slab a slot is; `None` if there is none of that number.
 pub const fn slot(number: u32) -> Option<usize> {
     if number < SLOTS { Some(number as usize * SLOT_BYTES) } else { None }
@@ -118,6 +128,22 @@ pub mod word {
     pub const SWITCHED_AT: usize = 8;
     /// On which core it waited last, counted from 1.
     pub const CORE: usize = 16;
+    /// Once it [leaves](super::flag::LEAVES) the ring: how many bytes it has sent through the
+    /// kernel until then, doorbells included.
+    pub const LEFT_AT: usize = 24;
+    /// Once it has [stopped](super::flag::STOPS) reading: where, as the area, counted from 1, or 0
+    /// if there is nothing behind it.
+    pub const STOPPED_AREA: usize = 32;
+    /// The four numbers of `freeport_ring::Stopped`.
+    pub const STOPPED: [usize; 4] = [40, 48, 56, 64];
+    /// How many bytes it gives back.
+    pub const REFUNDED: usize = 72;
+    /// The number of its descriptor, for a peer that has to do something in its place, counted
+    /// from 1.
+    pub const DESCRIPTOR: usize = 88;
+    /// Whether the peer wants to have through the kernel what it has not read: see
+    /// [`again`](super::again). Both sides write it.
+    pub const AGAIN: usize = 80;
     /// How many bytes it has put into the ring. For people, as are those behind; far enough from
     /// what the peer looks at that counting does not take that from its cache.
     pub const SENT_BYTES: usize = 256;
@@ -131,6 +157,28 @@ pub mod word {
     pub const DOORBELLS: usize = 288;
     /// How often it has slept.
     pub const SLEEPS: usize = 296;
+    /// How often it has begun or ended to write to the ring. Odd: it is just writing.
+    pub const WRITING: usize = 304;
+    /// How often it has begun to ring a doorbell.
+    pub const RINGING: usize = 312;
+    /// How often it has ended that: in the lower half, the doorbells that were taken by the kernel
+    /// in the upper one.
+    pub const RANG: usize = 320;
+}
+
+/// What is agreed on about what a side has put into its ring, when the connection comes back. It
+/// changes once from nothing, which decides between two that do it at the same time.
+pub mod again {
+    /// The peer has stopped reading, and wants the rest through the kernel.
+    pub const WANTED: u64 = 1;
+    /// The side is done with the connection's rings, and sends nothing again.
+    pub const REFUSED: u64 = 2;
+    /// It was wanted, and is being sent by the side, or was sent.
+    pub const SENT: u64 = 3;
+    /// It was wanted, and is being sent by the peer, with a copy of the side's socket.
+    pub const TAKEN: u64 = 4;
+    /// The peer is about to say what it wants.
+    pub const PREPARED: u64 = 5;
 }
 
 /// What a side says of itself.
@@ -148,6 +196,14 @@ pub mod flag {
     /// It has closed its end as one that resets the connection: something was not read, or it was
     /// to linger for no time. Any other reset is of doorbells that nobody took.
     pub const RESET: u64 = 32;
+    /// It writes no more to the ring and rings no doorbells: its stream is the kernel's again. For
+    /// good: a connection that leaves the kernel again gets another slot.
+    pub const LEAVES: u64 = 64;
+    /// It reads no more from the ring either, and wants to have through the kernel what is behind
+    /// that.
+    pub const STOPS: u64 = 128;
+    /// It takes nothing from the kernel any more without having seen that it is a doorbell.
+    pub const LOOKS: u64 = 256;
 }
 
 #[cfg(test)]
@@ -168,6 +224,7 @@ mod tests {
                 parts.push((ring.area(area).unwrap(), Ring::capacity(area)));
             }
             assert_eq!(ring.area(AREAS), None);
+            parts.push((refund(side), REFUND_BYTES));
         }
         parts.sort_unstable();
         for pair in parts.windows(2) {

@@ -4,18 +4,10 @@
 use crate::connection::phase;
 use crate::connections::Stream;
 use crate::next::next;
-use crate::opening::{self, stream};
+use crate::opening::{self, is_stream, stream};
 use core::ffi::{c_int, c_void};
 use core::slice;
 use core::sync::atomic::Ordering;
-
-/// Whether a socket is of a kind that may leave the kernel.
-fn is_stream(family: c_int, kind: c_int, protocol: c_int) -> bool {
-    let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
-    matches!(family, libc::AF_INET | libc::AF_INET6)
-        && kind == libc::SOCK_STREAM
-        && matches!(protocol, 0 | libc::IPPROTO_TCP)
-}
 
 /// `socket(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]

@@ -4,7 +4,6 @@
 //! of our functions.
 
 use super::variadic::{Arguments, variadic};
-use crate::connection::phase;
 use crate::next::next;
 use crate::opening::stream;
 use crate::raw;
@@ -65,10 +64,7 @@ unsafe fn write_all(fd: c_int, from: *const u8, bytes: usize) -> isize {
 pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     let has_left = stream(fd).is_some_and(|stream| {
         stream.go_on(fd);
-        if !stream.shared.is(phase::ATTACHED) {
-            stream.shared.mark(phase::NEVER);
-        }
-        stream.shared.is(phase::ATTACHED)
+        !stream.bring_back(fd)
     });
     if !has_left {
         return next!(fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE);

@@ -310,6 +310,57 @@ pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
     is_awake
 }
 
+/// A socket whose readiness is that of rings comes back into the kernel, or has.
+pub fn leaves_rings(stream: &Stream) {
+    stream.go_on(stream.local.descriptor.load(Ordering::Relaxed));
+    if !stream.shared.is(phase::LOOKS) {
+        has_left(stream);
+    }
+}
+
+/// A socket is looked at no more, wherever it waits: in all sets of this process the kernel reports
+/// what the application wants. It does so under tokens as long as something is left in the ring.
+pub fn has_left(stream: &Stream) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    let is_attached = stream.shared.is(phase::ATTACHED);
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            let before = if is_attached { state::SWITCHED } else { state::TOKENED };
+            if !known.is(before) {
+                return;
+            }
+            if known.is(state::SWITCHED) {
+                set_of.switched.fetch_sub(1, Ordering::Relaxed);
+                if let Some(at) = set_of.place_of(number) {
+                    set_of.deactivate(at, known);
+                }
+            }
+            let (epoll, descriptor) = (set_of.descriptor(), known.descriptor);
+            let delete = || {
+                let nothing = libc::epoll_event { events: 0, u64: 0 };
+                raw::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, descriptor, nothing)
+            };
+            if known.is(state::DELETED) {
+                _ = delete();
+                known.state &= !state::SWITCHED;
+                return unlink(number, known, set_of, stream);
+            }
+            let data = if is_attached { token(number) } else { known.data };
+            let event = libc::epoll_event { events: known.of_kernel(), u64: data };
+            known.forget_rings();
+            known.state |= if is_attached { state::TOKENED } else { 0 };
+            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_err() {
+                // Those that are told exclusively cannot be changed.
+                _ = delete();
+                _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, event);
+            }
+        });
+    });
+}
+
 /// A socket is closed: it is in no set any more.
 pub fn forget_stream(stream: &Stream) {
     if stream.local.registrations.load(Ordering::Relaxed) == 0 {

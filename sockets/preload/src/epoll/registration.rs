@@ -140,6 +140,19 @@ impl Registration {
         connections::get(self.stream)
     }
 
+    /// What the kernel is to report of it without rings.
+    pub fn of_kernel(&self) -> u32 {
+        let is_fired = self.is(state::FIRED);
+        self.events & if is_fired { libc::EPOLLONESHOT as u32 } else { u32::MAX }
+    }
+
+    /// What it says of rings is over: the next ones are others.
+    pub fn forget_rings(&mut self) {
+        let kept = state::USED | state::DELETED | state::FIRED;
+        (self.state, self.seen, self.fulls) = (self.state & kept, Place::default(), 0);
+        (self.round, self.doorbells) = (0, 0);
+    }
+
     /// What is to be reported now; 0: nothing.
     #[inline]
     pub fn ready(&mut self, stream: &Stream, slot: &Slot) -> u32 {

@@ -162,9 +162,10 @@ fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usiz
     if count == 0 {
         return 0;
     }
-    let Some(_held) = set.lock.take(true) else { return 0 };
+    let Some(held) = set.lock.take(true) else { return 0 };
     let turn = set.turn.load(Ordering::Relaxed) as usize;
     let (mut found, mut place) = (0, turn % count);
+    let mut leaving = None;
     for _ in 0..count {
         if place >= set.active_count() {
             place = 0;
@@ -173,6 +174,11 @@ fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usiz
         let Some((_, known)) = (unsafe { set.active(place) }) else { break };
         if known.is(state::DELETED) || known.set != number {
             set.deactivate(place, known);
+            continue;
+        }
+        if let Some(stream) = known.stream().filter(Stream::leaves_rings) {
+            leaving = Some(stream);
+            place += 1;
             continue;
         }
         let Some(event) = room.get_mut(found) else { break };
@@ -184,6 +190,10 @@ fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usiz
     }
     if found > 0 {
         set.turn.store(place as u32, Ordering::Relaxed);
+    }
+    drop(held);
+    if let Some(stream) = leaving {
+        control::leaves_rings(&stream);
     }
     found
 }
@@ -309,13 +319,23 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     let stream = known.stream()?;
     let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
     if known.is(state::SWITCHED) {
-        return of_doorbell(set, ours, known, &stream, events);
+        if !stream.leaves_rings() {
+            return of_doorbell(set, ours, known, &stream, events);
+        }
+        drop(held);
+        // The kernel reports anew what there is, once it knows all of the connection.
+        control::leaves_rings(&stream);
+        return None;
     }
     drop(held);
     stream.go_on(descriptor);
     let _held = set.lock.take(true)?;
     // SAFETY: the lock is held again, and nothing is used from before.
     let known = unsafe { registration::get(ours) }?;
+    if !known.is(state::TOKENED) {
+        // It has come back meanwhile.
+        return None;
+    }
     let slot = stream.slot()?;
     if known.is(state::SWITCHED) {
         return of_doorbell(set, ours, known, &stream, 0);
@@ -336,6 +356,9 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     if events == 0 {
         control::rearm(set, ours, known);
         return None;
+    }
+    if known.events & libc::EPOLLONESHOT as u32 != 0 {
+        known.state |= state::FIRED;
     }
     Some(libc::epoll_event { events, u64: known.data })
 }

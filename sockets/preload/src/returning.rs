@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How a connection comes back into the kernel, for whoever gets the socket next: another program,
+//! another process, or functions that go past the library.
+//!
+//! A side that wants that *leaves* its ring, so that what it sends goes through the kernel again;
+//! *stops* reading the other one, and says where; and rings a last doorbell. The peer finds that
+//! with its next operation. It leaves its own ring, sends again through the kernel what was not
+//! read there, and reads what is left in the other one before it goes on in the kernel.
+//!
+//! A peer that does not look is not waited for. If it is not just writing, and the other side has
+//! passed a barrier, it writes no more without seeing that it must not: so it is known how many
+//! doorbells it has rung, and what there is in the ring. If something was not read, the side sends
+//! it in the peer's place, with a copy of the peer's socket (`pidfd_getfd`). Where it may not have
+//! that, it waits.
+//!
+//! Bytes that came through the kernel before the peer switched, and were not read, lie there before
+//! doorbells that have to be dropped. So they are taken out, and given back to the peer, which
+//! sends them again before the others.
+
+use crate::connection::{HeldHalf, phase};
+use crate::connections::Stream;
+use crate::slot::Slot;
+use crate::{epoll, raw, resending, sleep, standing_in};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+use freeport_ring::bytes::Read;
+use freeport_ring::{ReceiverCursor, SenderCursor};
+use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
+
+/// How long who wants a connection back waits for the peer to notice, and for bytes or room in the
+/// kernel that have to come, in milliseconds.
+pub const PATIENCE: u32 = 10_000;
+/// Looks for what the peer does, before others get the processor; and of those before it sleeps.
+const LOOKS: u32 = 100;
+const YIELDS: u32 = 400;
+/// Looks after which a peer that has not noticed is taken for one that will not for long: about 20
+/// milliseconds behind those.
+const PEER_LOOKS: u32 = LOOKS + YIELDS + 20;
+/// What is copied at once.
+const BYTES: usize = 16 << 10;
+
+/// How far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// Both streams are the kernel's.
+    Done,
+    /// The peer, or another thread, has to do something first.
+    Waits,
+    /// It cannot be: the peer is gone, and has left something in the ring.
+    Fails,
+}
+
+/// Both directions of a socket, held.
+type Halves<'a> = (HeldHalf<'a, SenderCursor>, HeldHalf<'a, ReceiverCursor>);
+
+impl Stream {
+    /// Whether this or the other side wants the connection back in the kernel, or another process
+    /// has brought it there.
+    #[inline]
+    pub fn is_returning(&self, phase: u32) -> bool {
+        match phase & (phase::ATTACHED | phase::LEAVES) {
+            0 => false,
+            phase::ATTACHED => self.slot().is_some_and(|slot| slot.peer_said() & flag::STOPS != 0),
+            phase::LEAVES => !self.local.slot.load(Ordering::Relaxed).is_null(),
+            _ => true,
+        }
+    }
+
+    /// Whether its readiness is not that of rings any more, or soon will not be.
+    #[inline]
+    pub fn leaves_rings(&self) -> bool {
+        let phase = self.shared.phase();
+        phase & phase::LOOKS == 0 || self.is_returning(phase)
+    }
+
+    /// Whether an operation on the rings has to be done through the kernel instead, or is to be
+    /// tried again. Goes on with that.
+    #[inline]
+    pub fn has_left_rings(&self, descriptor: i32) -> bool {
+        let is_returning = self.is_returning(self.shared.phase());
+        if is_returning {
+            self.go_on_returning(descriptor);
+        }
+        is_returning
+    }
+
+    /// Goes as far as it can now.
+    #[cold]
+    pub fn go_on_returning(&self, descriptor: i32) {
+        let progress = self.return_now(descriptor, None);
+        // Who only has to read what is left does not wait for anybody.
+        let is_reading = self.shared.phase() & (phase::LEAVES | phase::MOVES) == phase::LEAVES;
+        if progress == Progress::Waits && !is_reading {
+            raw::yield_now();
+        }
+    }
+
+    /// Brings both streams back into the kernel, where they stay, and waits until they are there.
+    ///
+    /// False: they are not, since the peer has left something in the ring and is gone. A peer that
+    /// has left something there and does not look for it loses the connection.
+    #[cold]
+    pub fn bring_back(&self, descriptor: i32) -> bool {
+        self.shared.mark(phase::NEVER);
+        let mut waited = 0;
+        for look in 0_u32.. {
+            match self.return_now(descriptor, Some(look)) {
+                Progress::Done => return true,
+                Progress::Fails => return false,
+                Progress::Waits if look < LOOKS => core::hint::spin_loop(),
+                Progress::Waits if look < LOOKS + YIELDS => raw::yield_now(),
+                Progress::Waits if waited < PATIENCE => {
+                    raw::sleep_milliseconds(1);
+                    waited += 1;
+                }
+                Progress::Waits => break,
+            }
+        }
+        self.give_up(descriptor);
+        false
+    }
+
+    /// One attempt. `wants`: this side wants it itself, and has looked so often already.
+    fn return_now(&self, descriptor: i32, wants: Option<u32>) -> Progress {
+        let shared = self.shared;
+        if wants.is_some() && !self.can_ring(descriptor) {
+            return Progress::Waits;
+        }
+        let alone = shared.is_alone();
+        let (Some(send), Some(receive)) = (shared.send.take(alone), shared.receive.take(alone))
+        else {
+            return Progress::Waits;
+        };
+        let mut halves = (send, receive);
+        let progress = match self.slot().filter(|_| shared.is(phase::ATTACHED)) {
+            Some(slot) if wants.is_some() || shared.is(phase::STOPS) => {
+                let looks = wants.unwrap_or_default();
+                self.stop_and_leave(descriptor, &slot, &mut halves, looks)
+            }
+            Some(slot) => self.follow_peer(descriptor, &slot, &mut halves),
+            None => Progress::Done,
+        };
+        drop(halves);
+        let is_over = !shared.is(phase::ATTACHED);
+        if is_over && !self.local.slot.swap(ptr::null_mut(), Ordering::Relaxed).is_null() {
+            self.local.ends.forget();
+        }
+        if shared.is(phase::LEAVES) && !shared.is(phase::LOOKS) {
+            epoll::has_left(self);
+        }
+        progress
+    }
+
+    /// Whether this side can wake the peer, having switched; or has no need to.
+    fn can_ring(&self, descriptor: i32) -> bool {
+        let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) else {
+            return true;
+        };
+        if self.shared.phase() & (phase::SENDS | phase::LEAVES) == 0 && slot.next_header(self) != 0
+        {
+            self.switch_sending(descriptor);
+            // Who has ended its stream in the kernel has woken the peer by that.
+            return self.shared.is(phase::SENDS) || slot.said() & flag::DECLINED != 0;
+        }
+        true
+    }
+
+    /// This side wants both streams back.
+    fn stop_and_leave(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        halves: &mut Halves<'_>,
+        looks: u32,
+    ) -> Progress {
+        let shared = self.shared;
+        if !shared.is(phase::STOPS) {
+            if self.is_peer_gone(descriptor, slot) && self.has_unread(slot, halves) {
+                return Progress::Fails;
+            }
+            if !self.leave(halves) {
+                return Progress::Waits;
+            }
+            match self.stop(descriptor, slot, halves) {
+                Progress::Done => {}
+                other => {
+                    let has_said = slot.said() & flag::LEAVES != 0;
+                    let leaves = if has_said { 0 } else { phase::LEAVES };
+                    shared.unmark(leaves | phase::MOVES | phase::STOPS);
+                    return other;
+                }
+            }
+        }
+        if self.is_peer_gone(descriptor, slot) {
+            if self.is_owed(slot, halves) {
+                return Progress::Fails;
+            }
+            if slot.peer_switched().is_some() {
+                self.drop_doorbells(descriptor, u64::MAX);
+            }
+        } else {
+            let said = slot.peer_said();
+            // Whether there are no doorbells in the kernel that the peer would take for bytes.
+            let can_look = said & flag::LOOKS != 0 || !shared.is(phase::SENDS);
+            let is_followed = said & flag::LEAVES != 0;
+            let is_quiet = slot.is_peer_quiet() && (can_look || is_followed);
+            // Who has left sends again what was not read, and ends its stream in the kernel.
+            let is_owed = !is_followed && (self.is_owed(slot, halves) || said & flag::ENDED != 0);
+            if !is_quiet || is_owed && !(looks > PEER_LOOKS && self.stands_in(slot, halves)) {
+                return Progress::Waits;
+            }
+            self.drop_doorbells_before_stream(descriptor, slot);
+        }
+        self.has_returned(descriptor, slot, halves)
+    }
+
+    /// The peer wants both streams back.
+    fn follow_peer(&self, descriptor: i32, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
+        let shared = self.shared;
+        if !shared.is(phase::LEAVES) || shared.is(phase::MOVES) {
+            let is_asked = slot.peer_said() & flag::STOPS != 0;
+            let is_out = shared.is(phase::LOOKS) || are_out(&shared.kernel_receives);
+            if !is_asked || !is_out || !self.leave(halves) {
+                return Progress::Waits;
+            }
+            self.say_left(slot);
+            let Some(sent) = self.send_again(descriptor, slot, halves) else {
+                return Progress::Waits;
+            };
+            self.sends_through_kernel(descriptor, sent);
+        }
+        self.switch_receiving();
+        let is_read = shared.is(phase::RECEIVES) || slot.peer_switched().is_none();
+        let has_left = slot.peer_said() & flag::LEAVES != 0;
+        if !is_read || !has_left || self.has_unread(slot, halves) {
+            return Progress::Waits;
+        }
+        self.drop_doorbells_before_stream(descriptor, slot);
+        self.has_returned(descriptor, slot, halves)
+    }
+
+    /// Whether the peer does nothing more on its end.
+    fn is_peer_gone(&self, descriptor: i32, slot: &Slot) -> bool {
+        let (said, ended) = (slot.peer_said(), libc::POLLHUP | libc::POLLERR);
+        // Who has ended its stream in the kernel may still be there.
+        let ended = if said & flag::DECLINED != 0 { ended } else { ended | libc::POLLRDHUP };
+        said & flag::CLOSED != 0
+            || self.shared.phase() & (phase::KERNEL_END | phase::PEER_GONE) != 0
+            || raw::events(descriptor, libc::POLLRDHUP) & ended as u32 != 0
+    }
+
+    /// Whether something of the ring was not read.
+    fn has_unread(&self, slot: &Slot, (send, receive): &mut Halves<'_>) -> bool {
+        self.leave_ends(send, receive);
+        // What only says that it goes on elsewhere counts as well, to be sure.
+        let receiver = slot.receiver(self, receive);
+        let peeked = receiver.map(|mut receiver| receiver.peek(&mut [0]));
+        matches!(peeked, Some(Ok(Read::Bytes(_) | Read::Moved { .. })))
+    }
+
+    /// Whether the peer has to send something again to this side, which has stopped.
+    fn is_owed(&self, slot: &Slot, halves: &mut Halves<'_>) -> bool {
+        slot.refunded() > 0 || self.has_unread(slot, halves)
+    }
+
+    /// Writes to the ring no more. False: somebody is just sending through the kernel.
+    fn leave(&self, (send, receive): &mut Halves<'_>) -> bool {
+        let shared = self.shared;
+        let before = shared.mark(phase::LEAVES | phase::MOVES);
+        if !are_out(&shared.kernel_sends) {
+            shared.unmark(phase::MOVES | phase::LEAVES & !before);
+            return false;
+        }
+        self.leave_ends(send, receive);
+        true
+    }
+
+    /// Says that what this side sends comes through the kernel from now on.
+    fn say_left(&self, slot: &Slot) {
+        if slot.said() & flag::LEAVES != 0 {
+            // It has been so since before.
+            return;
+        }
+        let rang = self.shared.rang.load(Ordering::Relaxed);
+        slot.say_left(self.shared.kernel_sent.load(Ordering::Acquire) + rang);
+    }
+
+    /// Reads no more from the peer's ring, and says so. It waits while others are just receiving
+    /// through the kernel, or have to before.
+    fn stop(&self, descriptor: i32, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
+        let shared = self.shared;
+        shared.mark(phase::STOPS);
+        if !shared.is(phase::LOOKS) && !are_out(&shared.kernel_receives) {
+            return Progress::Waits;
+        }
+        let is_heard = slot.prepares_again();
+        let refunded = match self.unread_before_ring(slot) {
+            _ if !is_heard && self.has_unread(slot, halves) => None,
+            0 => Some(0),
+            _ if !is_heard => None,
+            left => self.refund(descriptor, slot, left),
+        };
+        let Some(refunded) = refunded else {
+            slot.wants_nothing_yet();
+            // A peer that was here before sends nothing again.
+            return if is_heard { Progress::Waits } else { Progress::Fails };
+        };
+        let area = shared.receive.area.load(Ordering::Relaxed);
+        let stopped = halves.1.cursor().stop().map(|stopped| (area, stopped));
+        slot.say_stopped(stopped, refunded);
+        sleep::pass_barrier();
+        if shared.is(phase::SENDS) {
+            self.ring_once(descriptor, slot);
+        }
+        self.say_left(slot);
+        Progress::Done
+    }
+
+    /// Takes what came through the kernel before the peer switched, and gives it back. `None`: it
+    /// is too much, so that the application has to read some of it first.
+    fn refund(&self, descriptor: i32, slot: &Slot, left: u64) -> Option<u64> {
+        let left = usize::try_from(left).ok().filter(|left| *left <= REFUND_BYTES)?;
+        let (mut buffer, mut done) = ([0_u8; BYTES], 0);
+        while done < left {
+            let room = buffer.get_mut(..(left - done).min(BYTES)).unwrap_or_default();
+            match raw::receive(descriptor, room, libc::MSG_DONTWAIT) {
+                Ok(0) => break,
+                Ok(count) => {
+                    slot.give_back(done, room.get(..count).unwrap_or_default());
+                    done += count;
+                }
+                Err(libc::EAGAIN) if raw::wait(descriptor, libc::POLLIN, PATIENCE).is_ok() => {}
+                Err(_) => break,
+            }
+        }
+        self.shared.kernel_received.fetch_add(done as u64, Ordering::Release);
+        Some(done as u64)
+    }
+
+    /// How many bytes that came through the kernel before the peer switched were not read.
+    fn unread_before_ring(&self, slot: &Slot) -> u64 {
+        if self.shared.is(phase::RECEIVES) {
+            return 0;
+        }
+        let read = self.shared.kernel_received.load(Ordering::Acquire);
+        slot.peer_switched().map_or(0, |at| at.saturating_sub(read))
+    }
+
+    /// Sends again what the peer wants to have through the kernel, unless that was done; gives how
+    /// much that was. `None`: the peer is just about to say what it wants, or to take it.
+    fn send_again(&self, descriptor: i32, slot: &Slot, (send, _): &mut Halves<'_>) -> Option<u64> {
+        if !slot.owes_again() {
+            let is_busy = slot.is_peer_busy_again() && !self.is_peer_gone(descriptor, slot);
+            return (!is_busy).then_some(0);
+        }
+        let last = self.shared.send.area.load(Ordering::Relaxed);
+        let (sent, is_all) = resending::send(descriptor, slot, &send.cursor(), last);
+        if !is_all {
+            // The peer's kernel takes nothing, or the peer has broken the protocol.
+            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        }
+        Some(sent)
+    }
+
+    /// Drops the doorbells that came before the place where the peer's stream is the kernel's again.
+    fn drop_doorbells_before_stream(&self, descriptor: i32, slot: &Slot) {
+        let Some(at) = slot.peer_left_at() else { return };
+        let taken = self.shared.kernel_received.load(Ordering::Acquire);
+        let taken = taken + self.shared.rung.load(Ordering::Relaxed);
+        self.drop_doorbells(descriptor, at.saturating_sub(taken));
+    }
+
+    /// Drops so many doorbells, or all that there are if that is more than there can be.
+    fn drop_doorbells(&self, descriptor: i32, count: u64) {
+        let (mut bytes, mut left) = ([0_u8; 64], count);
+        while left > 0 {
+            let room = bytes.get_mut(..left.min(64) as usize).unwrap_or_default();
+            match raw::receive(descriptor, room, libc::MSG_DONTWAIT) {
+                Ok(0) => return,
+                Ok(count) => {
+                    left -= count as u64;
+                    self.shared.rung.fetch_add(count as u64, Ordering::Relaxed);
+                }
+                // They were sent, but the kernel may hold them back for a moment.
+                Err(libc::EAGAIN)
+                    if count != u64::MAX
+                        && raw::wait(descriptor, libc::POLLIN, PATIENCE).is_ok() => {}
+                Err(libc::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// What this side sends is the kernel's: makes the socket as it would be if it had always been.
+    fn sends_through_kernel(&self, descriptor: i32, sent_again: u64) {
+        let shared = self.shared;
+        let before = shared.phase();
+        if before & phase::SENDS != 0 {
+            let no_delay = i32::from(shared.no_delay.load(Ordering::Relaxed));
+            _ = raw::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &no_delay);
+        }
+        if before & phase::ENDED != 0 {
+            raw::shutdown(descriptor, libc::SHUT_WR as usize);
+        }
+        let rang = shared.rang.swap(0, Ordering::Relaxed);
+        shared.kernel_sent.fetch_add(rang + sent_again, Ordering::Release);
+        let of_sending = phase::SENDS | phase::PEER_GONE | phase::ENDED | phase::MOVES;
+        shared.unmark(of_sending | phase::LOOKS);
+    }
+
+    /// Both streams are the kernel's, if the peer is not just about to say what it wants.
+    fn has_returned(&self, descriptor: i32, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
+        let shared = self.shared;
+        let is_done = slot.refuses_again();
+        let sent = if is_done { Some(0) } else { self.send_again(descriptor, slot, halves) };
+        let Some(sent) = sent else { return Progress::Waits };
+        self.sends_through_kernel(descriptor, sent);
+        shared.mark(phase::STOPS | phase::HOLDS_SLOT);
+        let low_water = shared.low_water.swap(0, Ordering::Relaxed);
+        if low_water > 0 {
+            let low_water = low_water.cast_signed();
+            _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &low_water);
+        }
+        if shared.is(phase::READ_SHUT) {
+            raw::shutdown(descriptor, libc::SHUT_RD as usize);
+        }
+        let rung = shared.rung.swap(0, Ordering::Relaxed);
+        shared.kernel_received.fetch_add(rung, Ordering::Release);
+        shared.claim_later();
+        shared.unmark(phase::OF_RINGS);
+        Progress::Done
+    }
+
+    /// Does in the peer's place what it does not: sends again what this side has not read. False: it
+    /// may not, or the peer has just begun itself.
+    fn stands_in(&self, slot: &Slot, (_, receive): &mut Halves<'_>) -> bool {
+        let peer = self.shared.peer.load(Ordering::Relaxed);
+        let Some(socket) = slot.peer_descriptor().and_then(|it| standing_in::take(self, peer, it))
+        else {
+            return false;
+        };
+        let is_taken = slot.takes_again();
+        if is_taken {
+            let area = self.shared.receive.area.load(Ordering::Relaxed);
+            let stopped = (area, receive.cursor());
+            let (_, is_all) = resending::send_for_peer(socket, slot, stopped);
+            if !is_all {
+                raw::shutdown(socket, libc::SHUT_RDWR as usize);
+            } else if slot.peer_said() & flag::ENDED != 0 {
+                raw::shutdown(socket, libc::SHUT_WR as usize);
+            }
+            slot.has_taken_again();
+        }
+        _ = raw::close(socket);
+        is_taken
+    }
+
+    /// The peer does not look at what it owes: the connection ends, so that nobody takes a part of
+    /// what it carried for all of it.
+    fn give_up(&self, descriptor: i32) {
+        raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        let alone = self.shared.is_alone();
+        let held = self.shared.send.take(alone).zip(self.shared.receive.take(alone));
+        let slot = self.slot().filter(|_| self.shared.is(phase::ATTACHED));
+        if let Some((mut halves, slot)) = held.zip(slot) {
+            slot.say(flag::CLOSED | flag::ENDED | flag::RESET);
+            self.shared.mark(phase::LEAVES);
+            _ = self.has_returned(descriptor, &slot, &mut halves);
+        }
+        self.go_on(descriptor);
+    }
+}
+
+/// Whether nobody is in a call of the kernel any more, or soon.
+fn are_out(calls: &AtomicU32) -> bool {
+    for look in 0..LOOKS + YIELDS {
+        if calls.load(Ordering::SeqCst) == 0 {
+            return true;
+        }
+        if look < LOOKS {
+            core::hint::spin_loop();
+        } else {
+            raw::yield_now();
+        }
+    }
+    false
+}
