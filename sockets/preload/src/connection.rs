@@ -41,6 +41,8 @@ pub mod phase {
     pub const STOPS: u32 = 1 << 15;
     /// It has come back, and still has the slot: threads may be about to look there.
     pub const HOLDS_SLOT: u32 = 8192;
+    /// Another process was given it, which the monitor knows.
+    pub const PASSED: u32 = 1 << 14;
     /// What it is no more when it has come back.
     pub const OF_RINGS: u32 = CLAIMED
         | ATTACHED

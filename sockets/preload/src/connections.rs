@@ -32,8 +32,6 @@ pub struct Local {
     pub descriptor: AtomicI32,
     /// How many descriptors of this process have it.
     pub copies: AtomicU32,
-    /// How many of those it has left to others, because it is about to end.
-    pub left: AtomicU32,
     /// The first of its registrations in sets, counted from 1; see [`epoll`](crate::epoll).
     pub registrations: AtomicU32,
 }
@@ -96,7 +94,6 @@ pub fn add() -> Option<Stream> {
                     stream.local.descriptor.store(-1, Ordering::Relaxed);
                     stream.local.ends.forget();
                     stream.local.copies.store(1, Ordering::Relaxed);
-                    stream.local.left.store(0, Ordering::Relaxed);
                     stream.local.registrations.store(0, Ordering::Relaxed);
                     return Some(stream);
                 }

@@ -10,49 +10,23 @@ use crate::connection::phase;
 use crate::connections::{self, Stream};
 use crate::opening::stream;
 use crate::table::{self, What};
-use crate::{opening, process, raw};
+use crate::{monitor, opening, process, raw};
 use core::sync::atomic::Ordering;
 
 /// Before another process gets a copy of a descriptor, in a message.
 pub fn is_passed(descriptor: i32) {
     let Some(stream) = stream(descriptor).filter(|_| process::has(descriptor)) else { return };
     stream.bring_back(descriptor);
+    tell(&stream, descriptor);
 }
 
-/// Before this process becomes another program: what is not closed by that is handed on, and the
-/// rest is not this process's any more. If it comes to nothing, it [goes on](goes_on).
+/// Before this process becomes another program: what is not closed by that is handed on.
 pub fn becomes_another() {
-    each(|descriptor, stream| {
-        if process::hands_on(descriptor) {
-            comes_back(stream, descriptor);
-        } else {
-            leave_to_others(stream);
-        }
+    each_handed_on(|descriptor, stream| {
+        // If it comes to nothing, all is as it was.
+        comes_back(stream, descriptor);
+        tell(stream, descriptor);
     });
-}
-
-/// This process did not become another program.
-pub fn goes_on() {
-    each(|_, stream| {
-        let left = stream.local.left.swap(0, Ordering::Relaxed);
-        stream.shared.references.fetch_add(left, Ordering::AcqRel);
-    });
-}
-
-/// Before this process ends: what it shares with others of its family is theirs.
-pub fn ends() {
-    process::check();
-    if !process::is_guest() {
-        each(|_, stream| leave_to_others(stream));
-    }
-}
-
-/// Takes a descriptor of this process from those that a socket has, if it is not the last.
-fn leave_to_others(stream: &Stream) {
-    if !stream.is_only_here() {
-        stream.shared.references.fetch_sub(1, Ordering::AcqRel);
-        stream.local.left.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 /// Brings a socket back, which may leave the kernel again. False: the peer is gone, and has left
@@ -68,12 +42,10 @@ pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
 
 /// Before a program is begun that inherits what is not closed by that.
 pub fn is_inherited() {
-    each(|descriptor, stream| {
-        if process::hands_on(descriptor) {
-            stream.bring_back(descriptor);
-            // One more, for good: nobody tells when that program is done with it.
-            stream.shared.references.fetch_add(1, Ordering::AcqRel);
-        }
+    each_handed_on(|descriptor, stream| {
+        stream.bring_back(descriptor);
+        // One more, for good: nobody tells when that program is done with it.
+        stream.shared.references.fetch_add(1, Ordering::AcqRel);
     });
 }
 
@@ -93,11 +65,20 @@ pub fn adopt(descriptor: i32) {
     }
 }
 
-/// Visits the streams of this process, with each of their descriptors.
-fn each(visit: impl Fn(i32, &Stream)) {
+/// Tells the monitor that others may have a socket from now on.
+fn tell(stream: &Stream, descriptor: i32) {
+    let inherited = stream.shared.inherited.load(Ordering::Relaxed);
+    if monitor::pass(stream.token(), descriptor, stream.is_only_here(), inherited) {
+        stream.shared.mark(phase::PASSED);
+    }
+}
+
+/// Visits the streams that a program has which is begun now, with each of their descriptors.
+fn each_handed_on(visit: impl Fn(i32, &Stream)) {
     table::each(|descriptor, what| {
         if let What::Stream(number) = what
             && let Some(stream) = connections::get(number)
+            && process::hands_on(descriptor)
         {
             visit(descriptor, &stream);
         }

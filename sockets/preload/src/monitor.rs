@@ -109,10 +109,10 @@ pub fn is_busy() -> bool {
 }
 
 /// Asks the monitor for a slot.
-pub fn claim(token: u64, descriptor: i32) -> Asked {
+pub fn claim(token: u64, descriptor: i32, inherited: bool) -> Asked {
     let Some(_held) = LOCK.take(false) else { return Asked::Busy };
     let Some(monitor) = reach() else { return Asked::No };
-    let claim = Request::Claim { token, descriptor, inherited: false };
+    let claim = Request::Claim { token, descriptor, inherited };
     if !send(monitor, &claim, Some(descriptor)) {
         return Asked::No;
     }
@@ -127,6 +127,24 @@ pub fn withdraw(token: u64) {
     let monitor = DESCRIPTOR.load(Ordering::Relaxed);
     if monitor >= 0 {
         send(monitor, &Request::Withdraw { token }, None);
+    }
+}
+
+/// Says that others may have a socket from now on. `alone`: nobody else has it by a fork;
+/// `inherited`: it came from elsewhere itself. False: nobody was told.
+pub fn pass(token: u64, descriptor: i32, alone: bool, inherited: bool) -> bool {
+    let Some(_held) = LOCK.take(false) else { return false };
+    let request = Request::Pass { token, alone, inherited };
+    // Who is the guest of its parent has nothing to do with that one's monitor.
+    !process::is_guest() && reach().is_some_and(|monitor| send(monitor, &request, Some(descriptor)))
+}
+
+/// Says that this process has no descriptor any more of a socket that it has passed.
+pub fn part(token: u64) {
+    let Some(_held) = LOCK.take(false) else { return };
+    let monitor = DESCRIPTOR.load(Ordering::Relaxed);
+    if monitor >= 0 {
+        send(monitor, &Request::Part { token }, None);
     }
 }
 

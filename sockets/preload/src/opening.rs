@@ -162,6 +162,9 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
         stream.go_on(descriptor);
     }
     stream.release_slot();
+    if shared.is(phase::PASSED) {
+        monitor::part(stream.token());
+    }
     if !shared.is(phase::ATTACHED) {
         return;
     }

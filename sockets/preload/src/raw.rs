@@ -369,14 +369,6 @@ pub fn yield_now() {
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };
 }
 
-/// Ends this process.
-pub fn exit(status: i32) -> ! {
-    loop {
-        // SAFETY: it does not come back.
-        _ = unsafe { call(libc::SYS_exit_group, [argument(status), 0, 0, 0, 0, 0]) };
-    }
-}
-
 /// This process, as the kernel says it: right in the child of a `vfork` as well.
 pub fn process() -> i32 {
     // SAFETY: no memory is passed.

@@ -109,7 +109,7 @@ impl Stream {
                 Progress::Fails => return false,
                 Progress::Waits if look < LOOKS => core::hint::spin_loop(),
                 Progress::Waits if look < LOOKS + YIELDS => raw::yield_now(),
-                Progress::Waits if waited < PATIENCE => {
+                Progress::Waits if waited < PATIENCE || !self.is_peer_quiet() => {
                     raw::sleep_milliseconds(1);
                     waited += 1;
                 }
@@ -149,6 +149,11 @@ impl Stream {
             epoll::has_left(self);
         }
         progress
+    }
+
+    /// Whether the peer, as long as it lives, is not in the middle of something.
+    fn is_peer_quiet(&self) -> bool {
+        self.slot().is_none_or(|slot| slot.is_peer_quiet())
     }
 
     /// Whether this side can wake the peer, having switched; or has no need to.
@@ -209,7 +214,9 @@ impl Stream {
             if !is_quiet || is_owed && !(looks > PEER_LOOKS && self.stands_in(slot, halves)) {
                 return Progress::Waits;
             }
-            self.drop_doorbells_before_stream(descriptor, slot);
+            if !self.drop_doorbells_before_stream(descriptor, slot, looks <= PEER_LOOKS) {
+                return Progress::Waits;
+            }
         }
         self.has_returned(descriptor, slot, halves)
     }
@@ -235,7 +242,9 @@ impl Stream {
         if !is_read || !has_left || self.has_unread(slot, halves) {
             return Progress::Waits;
         }
-        self.drop_doorbells_before_stream(descriptor, slot);
+        if !self.drop_doorbells_before_stream(descriptor, slot, true) {
+            return Progress::Waits;
+        }
         self.has_returned(descriptor, slot, halves)
     }
 
@@ -363,11 +372,17 @@ impl Stream {
     }
 
     /// Drops the doorbells that came before the place where the peer's stream is the kernel's again.
-    fn drop_doorbells_before_stream(&self, descriptor: i32, slot: &Slot) {
-        let Some(at) = slot.peer_left_at() else { return };
+    /// False: they wake other threads first, which sleep on the socket, unless it is time to go on.
+    fn drop_doorbells_before_stream(&self, descriptor: i32, slot: &Slot, waits: bool) -> bool {
+        let Some(at) = slot.peer_left_at() else { return true };
         let taken = self.shared.kernel_received.load(Ordering::Acquire);
         let taken = taken + self.shared.rung.load(Ordering::Relaxed);
-        self.drop_doorbells(descriptor, at.saturating_sub(taken));
+        let left = at.saturating_sub(taken);
+        if waits && left > 0 && self.shared.sleepers.load(Ordering::SeqCst) > 0 {
+            return false;
+        }
+        self.drop_doorbells(descriptor, left);
+        true
     }
 
     /// Drops so many doorbells, or all that there are if that is more than there can be.

@@ -67,7 +67,8 @@ impl Stream {
         if shared.mark(phase::CLAIMED) & phase::CLAIMED != 0 {
             return;
         }
-        let asked = monitor::claim(self.token(), descriptor);
+        let inherited = shared.inherited.load(Ordering::Relaxed);
+        let asked = monitor::claim(self.token(), descriptor, inherited);
         if asked != Asked::Yes {
             shared.unmark(phase::CLAIMED);
         }

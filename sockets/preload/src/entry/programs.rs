@@ -11,43 +11,16 @@ use core::ptr;
 /// Texts, up to a null.
 type Texts = *const *const c_char;
 
-/// Becomes another program. The child of a `vfork` becomes one beside the process whose memory it
-/// is in: for that one, others inherit what it has.
-fn become_another(run: impl FnOnce() -> c_int) -> c_int {
+/// Before this process is another program. The child of a `vfork` becomes one beside the process
+/// whose memory it is in: for that one, others inherit what it has.
+fn becomes_another() {
     process::check();
     if process::is_guest() {
         handing::is_inherited();
-        return run();
+    } else {
+        handing::becomes_another();
     }
-    handing::becomes_another();
-    let result = run();
-    handing::goes_on();
-    result
 }
-
-/// `_exit(2)`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
-    handing::ends();
-    raw::exit(status)
-}
-
-/// `_Exit(3)`.
-#[allow(non_snake_case)]
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
-    handing::ends();
-    raw::exit(status)
-}
-
-/// When the program ends by `exit`, after all that it does then.
-extern "C" fn destructor() {
-    handing::ends();
-}
-
-#[used]
-#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
-static DESTRUCTOR: extern "C" fn() = destructor;
 
 /// `execve(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -56,21 +29,22 @@ pub unsafe extern "C-unwind" fn execve(
     arguments: Texts,
     environment: Texts,
 ) -> c_int {
-    become_another(
-        || next!(execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int),
-    )
+    becomes_another();
+    next!(execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int)
 }
 
 /// `execv(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Texts) -> c_int {
-    become_another(|| next!(execv(path: *const c_char, arguments: Texts) -> c_int))
+    becomes_another();
+    next!(execv(path: *const c_char, arguments: Texts) -> c_int)
 }
 
 /// `execvp(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn execvp(file: *const c_char, arguments: Texts) -> c_int {
-    become_another(|| next!(execvp(file: *const c_char, arguments: Texts) -> c_int))
+    becomes_another();
+    next!(execvp(file: *const c_char, arguments: Texts) -> c_int)
 }
 
 /// `execvpe(3)`.
@@ -80,15 +54,15 @@ pub unsafe extern "C-unwind" fn execvpe(
     arguments: Texts,
     environment: Texts,
 ) -> c_int {
-    become_another(
-        || next!(execvpe(file: *const c_char, arguments: Texts, environment: Texts) -> c_int),
-    )
+    becomes_another();
+    next!(execvpe(file: *const c_char, arguments: Texts, environment: Texts) -> c_int)
 }
 
 /// `fexecve(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int {
-    become_another(|| next!(fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int))
+    becomes_another();
+    next!(fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int)
 }
 
 /// `execveat(2)`.
@@ -100,10 +74,9 @@ pub unsafe extern "C-unwind" fn execveat(
     environment: Texts,
     flags: c_int,
 ) -> c_int {
-    become_another(|| {
-        next!(execveat(folder: c_int, path: *const c_char, arguments: Texts, environment: Texts,
-            flags: c_int) -> c_int)
-    })
+    becomes_another();
+    next!(execveat(folder: c_int, path: *const c_char, arguments: Texts, environment: Texts,
+        flags: c_int) -> c_int)
 }
 
 /// Arguments for which no memory is mapped, with the null behind them. In the child of a `vfork`
