@@ -12,7 +12,7 @@
 //! | [`table`], [`connections`], [`connection`] | what is behind a descriptor |
 //! | [`opening`] | how sockets begin and end |
 //! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
-//! | [`returning`], [`resending`], [`standing_in`], [`handing`] | coming back, for who gets the socket next |
+//! | [`returning`], [`resending`], [`standing_in`] | coming back |
 //! | [`sending`], [`receiving`], [`files`] | data |
 //! | [`handing`], [`control`], [`file_actions`], [`inherited`] | going to and coming from others |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |

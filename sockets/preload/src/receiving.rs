@@ -89,9 +89,9 @@ impl Stream {
         self.receive_once(descriptor, is_taken, false, kernel)
     }
 
-    /// Whether the connection comes back before this side has begun to read from the ring: it has to
-    /// read just as much from the kernel as came before that, since what comes behind it follows
-    /// there.
+    /// Whether the connection comes back before this side has begun to read from the ring: it has
+    /// to read just as much from the kernel as came before that, since what comes behind it
+    /// follows there.
     fn comes_back_before_ring(&self) -> bool {
         let (coming_back, ring) = (phase::ATTACHED | phase::LEAVES, phase::RECEIVES);
         self.shared.phase() & (coming_back | ring) == coming_back

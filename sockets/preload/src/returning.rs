@@ -371,7 +371,7 @@ impl Stream {
         Some(sent)
     }
 
-    /// Drops the doorbells that came before the place where the peer's stream is the kernel's again.
+    /// Drops the doorbells that came before the place where the peer's stream is the kernel's.
     /// False: they wake other threads first, which sleep on the socket, unless it is time to go on.
     fn drop_doorbells_before_stream(&self, descriptor: i32, slot: &Slot, waits: bool) -> bool {
         let Some(at) = slot.peer_left_at() else { return true };
@@ -406,7 +406,7 @@ impl Stream {
         }
     }
 
-    /// What this side sends is the kernel's: makes the socket as it would be if it had always been.
+    /// What this side sends is the kernel's: makes the socket as if it had always been.
     fn sends_through_kernel(&self, descriptor: i32, sent_again: u64) {
         let shared = self.shared;
         let before = shared.phase();
