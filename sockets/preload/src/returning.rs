@@ -446,8 +446,8 @@ impl Stream {
         Progress::Done
     }
 
-    /// Does in the peer's place what it does not: sends again what this side has not read. False: it
-    /// may not, or the peer has just begun itself.
+    /// Does in the peer's place what it does not: sends again what this side has not read. False:
+    /// it may not, or the peer has just begun itself.
     fn stands_in(&self, slot: &Slot, (_, receive): &mut Halves<'_>) -> bool {
         let peer = self.shared.peer.load(Ordering::Relaxed);
         let Some(socket) = slot.peer_descriptor().and_then(|it| standing_in::take(self, peer, it))
