@@ -4,12 +4,13 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO ?= cargo
 
-.PHONY: help tools demo test test-long bench fmt lint clean
+.PHONY: help tools demo test test-long fuzz bench fmt lint clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
 	@echo "make test       unit tests, goldens, tidy, both back ends against each other"
 	@echo "make test-long  the same with many more generated programs and seeds"
+	@echo "make fuzz       rings and members of a monitor fuzzed for a minute each; nightly compiler"
 	@echo "make bench      measure network functions and peers; results go to out/bench"
 	@echo "make fmt        format every Rust and ClickNP source"
 	@echo "make lint       clippy, warnings are errors"
@@ -26,6 +27,9 @@ test: tools
 
 test-long: tools
 	FREEPORT_LONG=1 $(CARGO) test --locked --workspace
+
+fuzz: tools
+	@bash scripts/fuzz.sh ring hello monitor_messages
 
 bench: tools
 	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf --out out/bench

@@ -41,6 +41,14 @@ fn every_reader_has_a_fuzz_target() {
     }
 }
 
+/// What random changes do not find in the time of a test, fuzzing has found before.
+#[test]
+fn what_fuzzing_found_is_kept_for_rings_and_members() {
+    for reader in ["ring", "hello", "monitor_messages"] {
+        assert!(samples(reader).len() > written(reader).len(), "{reader}");
+    }
+}
+
 /// Samples are where fuzzing begins as well: `FREEPORT_SEEDS=folder` writes them there.
 #[test]
 fn samples_are_written_for_fuzzing() {
@@ -54,8 +62,20 @@ fn samples_are_written_for_fuzzing() {
     }
 }
 
-/// What a reader reads without complaint, mostly.
+/// What a reader is tried with: samples, and what fuzzing has found that reaches more of it.
 fn samples(reader: &str) -> Vec<Vec<u8>> {
+    let kept = repository().join("tests/fuzz/kept").join(reader);
+    let mut paths: Vec<_> = match fs::read_dir(kept) {
+        Ok(entries) => entries.map(|entry| entry.expect("it can be listed").path()).collect(),
+        Err(_) => vec![],
+    };
+    paths.sort();
+    let kept = paths.into_iter().map(|path| fs::read(path).expect("it is in the repository"));
+    written(reader).into_iter().chain(kept).collect()
+}
+
+/// What a reader reads without complaint, mostly.
+fn written(reader: &str) -> Vec<Vec<u8>> {
     let file = |path: &str| fs::read(repository().join(path)).expect("it is in the repository");
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     match reader {

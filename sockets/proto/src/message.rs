@@ -46,8 +46,9 @@ pub enum Request {
         /// [`Reason::Shared`] unless the monitor knows that they do not. That may change.
         inherited: bool,
     },
-    /// Another process may have a socket from now on: one more than before. With the socket, which
-    /// is in the kernel, and never claimed again by who says this. Not answered.
+    /// Another process may have a socket from now on: one more than before. Said before it can, and
+    /// with the socket, which is in the kernel, and never claimed again by who says this. Not
+    /// answered.
     Pass {
         /// What the process calls it.
         token: u64,

@@ -4,10 +4,12 @@
 //!
 //! A question is answered before sending it returns, so nothing is ever waited for.
 
+use super::option::inode;
 use freeport_sockets_proto::Reason;
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 
 /// `SOCK_DIAG_BY_FAMILY` of the kernel: the kind of a question, and of an answer.
 const BY_FAMILY: u16 = 20;
@@ -62,6 +64,15 @@ impl Diagnosis {
             OwnedFd::from_raw_fd(descriptor)
         };
         Ok(Self { socket, number: Cell::new(0) })
+    }
+
+    /// Whether the kernel tells. Where its part that does is a module, it is loaded now: later that
+    /// would take its time.
+    pub fn works(&self) -> bool {
+        UnixStream::pair().is_ok_and(|(one, other)| {
+            let [one, other] = [&one, &other].map(|it| inode(it.as_fd()));
+            one.is_some_and(|one| self.peer(one, None).ok() == other)
+        })
     }
 
     /// The inode of the peer of a Unix stream socket with that inode, and with that cookie if one
@@ -175,8 +186,6 @@ fn read(bytes: &[u8], question: u32) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
-    use std::os::unix::net::UnixStream;
 
     /// An answer to a question of that number, as the kernel gives it.
     fn answer(number: u32, parts: &[&[u8]]) -> Vec<u8> {
@@ -217,8 +226,9 @@ mod tests {
     #[test]
     fn an_answer_to_a_question_of_before_is_passed_over() {
         let (one, other) = UnixStream::pair().unwrap();
-        let inode = |socket: &UnixStream| super::super::option::inode(socket.as_fd()).unwrap();
+        let inode = |socket: &UnixStream| inode(socket.as_fd()).unwrap();
         let diagnosis = Diagnosis::new().unwrap();
+        assert!(diagnosis.works());
         let before = question(1234, inode(&other) as u32, NO_COOKIE);
         diagnosis.send(&before).unwrap();
         assert_eq!(diagnosis.peer(inode(&one), None), Ok(inode(&other)));

@@ -69,7 +69,7 @@ pub struct Examiner {
     /// The cookie of the namespace in which addresses can be looked up, and the peers of Unix
     /// sockets.
     net: u64,
-    /// None where it is forbidden: Unix sockets stay in the kernel then.
+    /// None where the kernel does not tell: Unix sockets stay there then.
     diagnosis: Option<Diagnosis>,
 }
 
@@ -116,7 +116,7 @@ impl Examiner {
             .or_else(|_| UdpSocket::bind("[::1]:0"))
             .map_err(|source| Error::System { what: "a socket to look at", source })?;
         let net = namespace(probe.as_fd()).ok_or(Error::Kernel)?;
-        Ok(Self { net, diagnosis: Diagnosis::new().ok() })
+        Ok(Self { net, diagnosis: Diagnosis::new().ok().filter(Diagnosis::works) })
     }
 
     /// What it is, if it is an end of a connection that is established and can be accelerated.
