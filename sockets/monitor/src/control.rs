@@ -8,7 +8,7 @@
 use crate::end::Place;
 use crate::ledger::{EndNote, Refusal};
 use crate::monitor::{Connection, Monitor};
-use crate::slab::{RETURNS, Words};
+use crate::slab::Words;
 use crate::{Error, Location, socket};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
@@ -205,7 +205,7 @@ fn told_connection(
             ("switched", flag::SWITCHED),
             ("closed", flag::CLOSED),
             ("declined", flag::DECLINED),
-            ("returns", RETURNS),
+            ("leaves", flag::LEAVES),
         ];
         for (name, bit) in said {
             told[name] = (flags & bit != 0).into();

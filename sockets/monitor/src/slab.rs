@@ -39,9 +39,6 @@ struct Slot<T> {
     about: T,
 }
 
-/// The flag of a side that comes back into the kernel.
-pub const RETURNS: u64 = 64;
-
 /// What a side says in its slot, for people: nothing is decided by it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Words([u64; WORDS]);
@@ -56,9 +53,9 @@ impl Words {
         self.0.get(at / 8).copied().unwrap_or_default()
     }
 
-    /// Whether the side has come back into the kernel.
+    /// Whether the side's stream is the kernel's again.
     pub fn has_returned(&self) -> bool {
-        self.at(slab::word::FLAGS) & RETURNS != 0
+        self.at(slab::word::FLAGS) & slab::flag::LEAVES != 0
     }
 }
 

@@ -17,9 +17,6 @@ use std::time::Duration;
 /// A user that is not root.
 const NOBODY: u32 = 65_534;
 
-/// What a side says that has come back into the kernel.
-const RETURNS: u64 = 64;
-
 /// Has both ends of a new connection claimed, and gives why they are refused, if they are.
 fn outcome(one: &Member, other: &Member) -> Option<Reason> {
     let ends = connection("127.0.0.1:0");
@@ -209,7 +206,7 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
     let told = |end: &TcpStream| why(&control, pid, end.as_raw_fd());
     assert_eq!(told(&ends.1)["state"], "accelerated");
     let at = slab::slot(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
-    let flags = flag::SWITCHED | RETURNS;
+    let flags = flag::SWITCHED | flag::LEAVES;
     file.write_all_at(&flags.to_ne_bytes(), at as u64).unwrap();
     // Whichever of both wanted it.
     for end in [&ends.0, &ends.1] {
@@ -219,7 +216,7 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
     let list = control.list().unwrap();
     let told_there = &list["connections"][0];
     assert_eq!(told_there["transport"], "kernel");
-    assert_eq!([0, 1].map(|at| told_there["ends"][at]["returns"] == true), [true, false]);
+    assert_eq!([0, 1].map(|at| told_there["ends"][at]["leaves"] == true), [true, false]);
     // And when both have released it.
     [&one, &other].iter().for_each(|member| member.say(&Request::Release { slab, slot }));
     let returned = || control.stats().unwrap()["ended"]["returned"] == 1;

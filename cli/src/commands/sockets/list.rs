@@ -68,8 +68,8 @@ fn state(side: &Value) -> &'static str {
     let is = |name: &str| side[name] == true;
     if is("closed") {
         "closed"
-    } else if is("returns") {
-        "came back into the kernel"
+    } else if is("leaves") {
+        "in the kernel again"
     } else if is("switched") {
         "in shared memory"
     } else if is("declined") {
