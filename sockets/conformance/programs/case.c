@@ -192,14 +192,19 @@ static int patience_ms(void) {
     return 1000 * (seconds ? atoi(seconds) : 10);
 }
 
+// Whether both sides are accelerated, and the connection is of a kind that is upgraded.
+static int will_be_upgraded(void) {
+    // Unix sockets stay in the kernel.
+    return family() != AF_UNIX && getenv("CONFORMANCE_PRELOADED");
+}
+
 static void dialogue(int fd, enum side side, int rounds) {
     const char *mixed = getenv("CONFORMANCE_ACCELERATED_SIDE");
-    // Unix sockets stay in the kernel.
-    const char *preloaded = family() == AF_UNIX ? NULL : getenv("CONFORMANCE_PRELOADED");
+    int preloaded = will_be_upgraded();
     int64_t deadline = now_ms() + patience_ms() / 3;
     int done = 0, ours = 0, theirs = 0;
     for (int round = 0; !done; round++) {
-        int last = round >= rounds && (!preloaded || mixed || (ours && theirs));
+        int last = round >= rounds && (!preloaded || (ours && theirs));
         done = round_trip(fd, side, last || now_ms() > deadline, &theirs);
         ours = prove(fd, side);
         if (side == CLIENT && (preloaded || mixed))
@@ -219,14 +224,18 @@ void prove_soon(int fd, enum side side) { dialogue(fd, side, 0); }
 
 void upgrade_again(int fd, enum side side) {
     dialogue(fd, side, 0);
-    int both = getenv("CONFORMANCE_PRELOADED") && !getenv("CONFORMANCE_ACCELERATED_SIDE");
-    if (both && !prove(fd, side))
+    if (will_be_upgraded() && !prove(fd, side))
         note("not upgraded again");
 }
 
 void check_returned(int fd) {
     if (freeport_is_accelerated && freeport_is_accelerated(fd) == 1)
         note("still upgraded");
+}
+
+void check_upgraded(int fd) {
+    if (will_be_upgraded() && freeport_is_accelerated(fd) != 1)
+        note("not upgraded any more");
 }
 
 void reach(enum side side, int point) { atomic_store(&shared->reached[side], point); }

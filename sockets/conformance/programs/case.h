@@ -172,8 +172,18 @@ void run_program(char **arguments);
 // Brings a connection that has come back to where it is upgraded once more, by a dialogue as of
 // `warm_up`; adds a line if it is not.
 void upgrade_again(int fd, enum side side);
-// Adds a line if the connection is upgraded although it cannot be.
+// Adds a line if the connection is upgraded although it cannot be, or the other way round.
 void check_returned(int fd);
+void check_upgraded(int fd);
+
+// A connection that is handed on, step by step. First both sides send what nobody reads yet.
+void begin_handing(int fd, enum side side);
+// Who gets it reads that and more, and answers. The program `heir` does so.
+void be_heir(int fd, enum side side);
+// The other side talks to whoever has it now.
+void talk_to_heir(int fd, enum side side);
+// Who has handed it on, and has it still, goes on with the other side.
+void go_on_behind_heir(int fd, enum side side);
 
 // Sends descriptors over a Unix socket, with one byte. Gives what `sendmsg` gives.
 ssize_t pass(int over, const int *fds, int count);

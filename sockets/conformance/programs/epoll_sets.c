@@ -94,6 +94,29 @@ CASE(one_place_for_events_is_fair, BARE | WARM) {
     meet(side, 2);
 }
 
+CASE(copies_of_a_set, WARM | V6) {
+    // Each copy is the set; that the first number is closed does not matter.
+    int epoll = epoll_create1(0), copy = dup(epoll), other = fcntl(epoll, F_DUPFD, 50);
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0x5566778899};
+    TRY(epoll_ctl(copy, EPOLL_CTL_ADD, fd, &event));
+    TRY(close(epoll));
+    note_events("nothing", other, 0);
+    meet(side, 1);
+    TRY(send(fd, "x", 1, 0));
+    note_events("one copy", copy, 1000);
+    note_events("the other", other, 1000);
+    TRY(close(copy));
+    event.data.u64 = 0x99;
+    TRY(epoll_ctl(other, EPOLL_CTL_MOD, fd, &event));
+    note_events("modified", other, 1000);
+    TRY(recv(fd, event.data.ptr = &(char){0}, 1, 0));
+    note_events("nothing again", other, 0);
+    TRY(dup2(other, 70));
+    TRY(close(other));
+    TRY(epoll_ctl(70, EPOLL_CTL_DEL, fd, NULL));
+    meet(side, 2);
+}
+
 CASE(sets_in_sets, WARM | RACE) {
     if (side == CLIENT) {
         for (int i = 1; i <= 2; i++) {

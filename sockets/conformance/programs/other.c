@@ -52,6 +52,44 @@ void note_end(const char *what, pid_t child) {
     note_status(what, status);
 }
 
+#define EARLY "not read yet, "
+#define LATE "read by the heir"
+#define ANSWER "from the heir"
+
+static void receive(const char *who, int fd, size_t length) {
+    char bytes[100];
+    TRY(recv(fd, bytes, length, MSG_WAITALL));
+    note_bytes(who, bytes, length);
+}
+
+void begin_handing(int fd, enum side side) {
+    TRY(send(fd, EARLY, strlen(EARLY), 0));
+    await_bytes(fd, strlen(EARLY));
+    meet(side, 1);
+}
+
+void be_heir(int fd, enum side side) {
+    reach(side, 2);
+    receive("the heir received", fd, strlen(EARLY LATE));
+    TRY(send(fd, ANSWER, strlen(ANSWER), 0));
+}
+
+PROGRAM(heir) { be_heir(fd, side); }
+
+void talk_to_heir(int fd, enum side side) {
+    await_peer(side, 2);
+    TRY(send(fd, LATE, strlen(LATE), 0));
+    receive("received", fd, strlen(EARLY ANSWER));
+    check_returned(fd);
+}
+
+void go_on_behind_heir(int fd, enum side side) {
+    meet(side, 3);
+    TRY(send(fd, "we go on", 8, 0));
+    receive("then", fd, 8);
+    meet(side, 4);
+}
+
 // Room for as many descriptors as the kernel lets pass at once.
 union control {
     struct cmsghdr header;

@@ -3,18 +3,75 @@
 
 #include "case.h"
 
-static char in[1 << 21];
+#include <spawn.h>
+#include <sys/epoll.h>
+
+static char in[1 << 21], out[1 << 21];
 
 static void new_pair(int pair[2]) {
     require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
 }
 
-CASE(before_the_upgrade, V6 | MIXED) {
+// Passes one. Nothing is noted: whoever gets it may be at it already.
+static void give(int over, int fd) { require(pass(over, &fd, 1) == 1, "pass"); }
+
+static int taken(int over) {
+    int got = -1;
+    require(take(over, &got, 1) == 1, "a descriptor comes");
+    return got;
+}
+
+// Forks a child that takes a connection, and `run`s with it.
+static pid_t start_heir(int over, int fd, enum side side, void (*run)(int fd, enum side side)) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    close(fd);
+    run(taken(over), side);
+    _exit(0);
+}
+
+// The server passes the connection to a child that `run`s with it, and keeps it if it is to go on.
+static void hand_to(void (*run)(int fd, enum side side), int fd, enum side side, int keeps) {
+    begin_handing(fd, side);
     if (side == CLIENT) {
-        TRY(send(fd, "question", 8, 0));
-        TRY(recv(fd, in, 6, MSG_WAITALL));
-        note_bytes("received", in, 6);
-        TRY(recv(fd, in, 6, 0));
+        talk_to_heir(fd, side);
+    } else {
+        int pair[2];
+        new_pair(pair);
+        pid_t child = start_heir(pair[1], fd, side, run);
+        give(pair[0], fd);
+        check_returned(fd);
+        if (!keeps)
+            close(fd);
+        note_end("heir", child);
+    }
+    if (keeps)
+        go_on_behind_heir(fd, side);
+    else if (side == CLIENT)
+        TRY(recv(fd, in, 1, 0));
+}
+
+CASE(before_the_upgrade, V6 | MIXED) { hand_to(be_heir, fd, side, 1); }
+CASE(with_bytes_unread_both_ways, WARM | V6 | MIXED) { hand_to(be_heir, fd, side, 0); }
+CASE(passed_and_kept, WARM | V6 | RACE) { hand_to(be_heir, fd, side, 1); }
+
+static void be_heir_of_heir(int fd, enum side side) {
+    int pair[2];
+    new_pair(pair);
+    pid_t child = start_heir(pair[1], fd, side, be_heir);
+    give(pair[0], fd);
+    close(fd);
+    note_end("heir of the heir", child);
+}
+
+CASE(passed_on, WARM) { hand_to(be_heir_of_heir, fd, side, 0); }
+
+CASE(passed_back, WARM | V6) {
+    begin_handing(fd, side);
+    if (side == CLIENT) {
+        talk_to_heir(fd, side);
+        go_on_behind_heir(fd, side);
         return;
     }
     int pair[2];
@@ -22,22 +79,232 @@ CASE(before_the_upgrade, V6 | MIXED) {
     pid_t child = fork();
     if (child == 0) {
         close(fd);
-        int got = -1;
-        TRY(take(pair[1], &got, 1));
-        TRY(recv(got, in, 8, MSG_WAITALL));
-        note_bytes("the child received", in, 8);
-        TRY(send(got, "answer", 6, 0));
+        int got = taken(pair[1]);
+        be_heir(got, side);
+        give(pair[1], got);
         _exit(0);
     }
-    TRY(pass(pair[0], &fd, 1));
-    TRY(close(fd));
+    give(pair[0], fd);
+    close(fd);
+    int back = taken(pair[0]);
+    note_end("heir", child);
+    go_on_behind_heir(back, side);
+}
+
+CASE(passed_around, WARM | RACE) {
+    // Two processes have it by turns, for a few messages each.
+    if (side == CLIENT) {
+        for (int i = 0; i < 60; i++) {
+            require(send(fd, &(char){i}, 1, 0) == 1, "send");
+            require(recv(fd, in, 1, 0) == 1 && *in == i, "receive");
+        }
+        note("done");
+        TRY(recv(fd, in, 1, 0));
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    pid_t child = fork();
+    int own = child ? pair[0] : pair[1];
+    if (!child)
+        close(fd), fd = taken(own);
+    for (int turn = child ? 0 : 1; turn < 12; turn += 2) {
+        for (int i = 0; i < 5; i++) {
+            require(recv(fd, in, 1, 0) == 1, "receive");
+            require(send(fd, in, 1, 0) == 1, "send");
+        }
+        if (turn < 11)
+            require(pass(own, &fd, 1) == 1, "pass");
+        close(fd);
+        if (turn < 10)
+            fd = taken(own);
+    }
+    if (!child)
+        _exit(0);
     note_end("child", child);
 }
 
-CASE(by_several_messages_at_once, COLD) {
+CASE(passed_twice, WARM) {
+    // Two processes have it at the same time.
+    begin_handing(fd, side);
+    if (side == CLIENT) {
+        talk_to_heir(fd, side);
+        TRY(send(fd, "for the second", 14, 0));
+        TRY(recv(fd, in, 6, MSG_WAITALL));
+        note_bytes("received", in, 6);
+        TRY(recv(fd, in, 1, 0));
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    pid_t first = start_heir(pair[1], fd, side, be_heir);
+    give(pair[0], fd);
+    note_end("first", first);
+    give(pair[0], fd);
+    close(fd);
+    pid_t second = fork();
+    if (second == 0) {
+        int got = taken(pair[1]);
+        TRY(recv(got, in, 14, MSG_WAITALL));
+        note_bytes("the second received", in, 14);
+        TRY(send(got, "second", 6, 0));
+        _exit(0);
+    }
+    note_end("second", second);
+}
+
+CASE(passed_to_oneself, WARM) {
+    begin_handing(fd, side);
+    if (side == CLIENT) {
+        talk_to_heir(fd, side);
+    } else {
+        int pair[2];
+        new_pair(pair);
+        give(pair[0], fd);
+        int got = taken(pair[1]);
+        TRY(close(fd));
+        be_heir(got, side);
+        fd = got;
+    }
+    go_on_behind_heir(fd, side);
+}
+
+CASE(passed_to_oneself_and_used_by_both_numbers, WARM | RACE) {
+    if (side == CLIENT) {
+        for (int i = 0; i < 50; i++) {
+            require(send(fd, "ping", 4, 0) == 4, "send");
+            require(recv(fd, in, 4, MSG_WAITALL) == 4, "receive");
+        }
+        note("done");
+        meet(side, 1);
+        return;
+    }
+    int pair[2], both[2] = {fd, -1};
+    new_pair(pair);
+    give(pair[0], fd);
+    both[1] = taken(pair[1]);
+    for (int i = 0; i < 50; i++) {
+        require(recv(both[i % 2], in, 4, MSG_WAITALL) == 4, "receive");
+        require(send(both[i / 2 % 2], in, 4, 0) == 4, "send");
+    }
+    meet(side, 1);
+}
+
+static void take_again_and_be_heir(int fd, enum side side) {
+    be_heir(fd, side);
+    upgrade_again(fd, side);
+    go_on_behind_heir(fd, side);
+}
+
+CASE(upgraded_again, WARM | V6 | RACE) {
+    begin_handing(fd, side);
+    if (side == CLIENT) {
+        talk_to_heir(fd, side);
+        upgrade_again(fd, side);
+        go_on_behind_heir(fd, side);
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    pid_t child = start_heir(pair[1], fd, side, take_again_and_be_heir);
+    give(pair[0], fd);
+    close(fd);
+    note_end("heir", child);
+}
+
+CASE(both_ends_at_the_same_time, WARM | RACE) {
+    begin_handing(fd, side);
+    int pair[2];
+    new_pair(pair);
+    void (*run)(int, enum side) = side == SERVER ? be_heir : talk_to_heir;
+    pid_t child = start_heir(pair[1], fd, side, run);
+    give(pair[0], fd);
+    close(fd);
+    note_end("heir", child);
+}
+
+// Begins the heir as a program that has one end of a pair, without the library.
+PROGRAM(taker) { be_heir(taken(fd), side); }
+
+static void pass_to_program(char *path, int fd, enum side side) {
+    begin_handing(fd, side);
+    if (side == CLIENT) {
+        talk_to_heir(fd, side);
+        go_on_behind_heir(fd, side);
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(pair[0], F_SETFD, FD_CLOEXEC);
+    char *nothing[] = {NULL}, **arguments = as_program("taker", side, pair[1]);
+    pid_t child;
+    require(posix_spawn(&child, path, NULL, NULL, arguments, nothing) == 0, "posix_spawn");
+    give(pair[0], fd);
+    note_end("program", child);
+    go_on_behind_heir(fd, side);
+}
+
+CASE(to_a_program_without_the_library, WARM | V6) { pass_to_program(own_path(), fd, side); }
+CASE(to_a_program_linked_statically, WARM) { pass_to_program(static_path(), fd, side); }
+
+CASE(several_in_one_message, BARE | RACE) {
+    enum { COUNT = 5 };
+    int ends[COUNT], got[COUNT], pair[2];
+    for (int i = 0; i < COUNT; i++) {
+        ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        warm_up(ends[i], side);
+        require(send(ends[i], "abcde" + i, 1, 0) == 1, "send");
+    }
+    if (side == CLIENT) {
+        for (int i = 0; i < COUNT; i++) {
+            TRY(recv(ends[i], in, 2, MSG_WAITALL));
+            note_bytes("received", in, 2);
+        }
+        return;
+    }
+    new_pair(pair);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < COUNT; i++)
+            close(ends[i]);
+        TRY(take(pair[1], got, COUNT));
+        for (int i = 0; i < COUNT; i++) {
+            TRY(recv(got[i], in, 1, 0));
+            note_bytes("the child received", in, 1);
+            TRY(send(got[i], in, 1, 0));
+        }
+        _exit(0);
+    }
+    require(pass(pair[0], ends, COUNT) == 1, "pass");
+    for (int i = 0; i < COUNT; i++)
+        close(ends[i]);
+    note_end("child", child);
+}
+
+CASE(too_little_room_for_what_comes, WARM) {
+    // The receiver gets two of three; the third is closed.
+    if (side == CLIENT) {
+        go_on_behind_heir(fd, side);
+        return;
+    }
+    int pair[2], three[3] = {fd, 0, fd}, got[3];
+    new_pair(pair);
+    TRY(pass(pair[0], three, 3));
+    TRY(take(pair[1], got, 2));
+    TRY(fcntl(got[0], F_GETFL));
+    note("the first is the same: %d", fcntl(got[0], F_GETFL) == fcntl(fd, F_GETFL));
+    give(pair[0], fd);
+    TRY(recv(pair[1], in, 10, 0));
+    TRY(close(got[0]));
+    go_on_behind_heir(fd, side);
+}
+
+CASE(several_messages_at_once, WARM) {
     if (side == CLIENT) {
         TRY(recv(fd, in, 4, MSG_WAITALL));
         note_bytes("received", in, 4);
+        meet(side, 1);
         return;
     }
     int pair[2], got[3] = {-1, -1, -1};
@@ -56,6 +323,7 @@ CASE(by_several_messages_at_once, COLD) {
         message->msg_control = &control[i], message->msg_controllen = sizeof control[i];
     }
     TRY(sendmmsg(pair[0], messages, 3, 0));
+    check_returned(fd);
     char bytes[3];
     struct iovec parts[3] = {{bytes, 1}, {bytes + 1, 1}, {bytes + 2, 1}};
     for (int i = 0; i < 3; i++)
@@ -67,4 +335,283 @@ CASE(by_several_messages_at_once, COLD) {
         note("message %d: %zu bytes of control data", i, messages[i].msg_hdr.msg_controllen);
         TRY(send(got[i], "abcd" + i, i == 2 ? 2 : 1, 0));
     }
+    meet(side, 1);
+}
+
+CASE(a_message_that_is_only_looked_at, WARM | RACE) {
+    // Each look gives another descriptor of the connection.
+    if (side == CLIENT) {
+        for (int i = 0; i < 60; i++) {
+            require(send(fd, "ping", 4, 0) == 4, "send");
+            require(recv(fd, in, 4, MSG_WAITALL) == 4, "receive");
+        }
+        note("done");
+        meet(side, 1);
+        return;
+    }
+    int pair[2], ends[2];
+    new_pair(pair);
+    give(pair[0], fd);
+    close(fd);
+    for (int i = 0; i < 2; i++) {
+        union {
+            struct cmsghdr header;
+            char room[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct iovec part = {in, 1};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
+        message.msg_controllen = sizeof control;
+        TRY(recvmsg(pair[1], &message, i == 0 ? MSG_PEEK : MSG_CMSG_CLOEXEC));
+        memcpy(&ends[i], CMSG_DATA(&control.header), sizeof(int));
+        TRY(fcntl(ends[i], F_GETFD));
+    }
+    for (int i = 0; i < 60; i++) {
+        require(recv(ends[i % 2], in, 4, MSG_WAITALL) == 4, "receive");
+        require(send(ends[i / 2 % 2], in, 4, 0) == 4, "send");
+    }
+    meet(side, 1);
+}
+
+CASE(a_listener, BARE | ACROSS | V6) {
+    // Who gets it accepts connections, which are upgraded.
+    if (side == CLIENT) {
+        int end = connect_there();
+        upgrade_again(end, side);
+        go_on_behind_heir(end, side);
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    pid_t child = fork();
+    if (child == 0) {
+        close(fd);
+        int end = accept(taken(pair[1]), NULL, NULL);
+        upgrade_again(end, side);
+        go_on_behind_heir(end, side);
+        _exit(0);
+    }
+    give(pair[0], fd);
+    close(fd);
+    note_end("child", child);
+}
+
+static void wait_in_a_set(int fd, enum side side) {
+    int epoll = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.u64 = 0x123456789};
+    TRY(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+    note_events("the heir's set", epoll, 1000);
+    be_heir(fd, side);
+    note_events("the heir's set then", epoll, 0);
+}
+
+CASE(to_one_that_waits_in_a_set, WARM | V6) { hand_to(wait_in_a_set, fd, side, 0); }
+
+CASE(registered_in_a_set_that_stays, WARM) {
+    // The passer keeps the connection, and its set goes on.
+    int epoll = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0xabcdef01234};
+    TRY(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+    begin_handing(fd, side);
+    note_events("before", epoll, 1000);
+    if (side == CLIENT) {
+        talk_to_heir(fd, side);
+    } else {
+        int pair[2];
+        new_pair(pair);
+        pid_t child = start_heir(pair[1], fd, side, be_heir);
+        give(pair[0], fd);
+        note_end("heir", child);
+    }
+    meet(side, 3);
+    note_events("nothing", epoll, 0);
+    meet(side, 4);
+    TRY(send(fd, "more", 4, 0));
+    note_events("more", epoll, 1000);
+    TRY(recv(fd, in, 4, MSG_WAITALL));
+    note_events("nothing again", epoll, 0);
+    event.events = EPOLLIN | EPOLLOUT;
+    TRY(epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
+    note_events("room", epoll, 1000);
+    TRY(epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL));
+    note_events("deleted", epoll, 0);
+    meet(side, 5);
+}
+
+CASE(malformed_control_data, WARM) {
+    // The kernel refuses it, and nothing is lost.
+    if (side == SERVER) {
+        int pair[2];
+        new_pair(pair);
+        union {
+            struct cmsghdr header;
+            char room[2 * CMSG_SPACE(sizeof(int))];
+        } control = {0};
+        size_t lengths[] = {0, 1, CMSG_LEN(0) - 1, CMSG_LEN(4) + 400, (size_t)-1, (size_t)-8};
+        struct iovec part = {"d", 1};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            message.msg_controllen = CMSG_SPACE(sizeof(int));
+            control.header = (struct cmsghdr){lengths[i], SOL_SOCKET, SCM_RIGHTS};
+            memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+            TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
+        }
+        // The second header is wrong.
+        control.header.cmsg_len = CMSG_LEN(sizeof(int));
+        message.msg_controllen = 2 * CMSG_SPACE(sizeof(int));
+        TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
+        // Not open, and less than a header.
+        TRY(pass(pair[0], &(int){-1}, 1));
+        TRY(pass(pair[0], &(int){850}, 1));
+        message.msg_controllen = 7;
+        TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
+        // No control data although there is a length, and no descriptors although there is room.
+        message.msg_control = NULL;
+        message.msg_controllen = CMSG_SPACE(sizeof(int));
+        TRY(sendmsg(pair[0], &message, MSG_DONTWAIT));
+        TRY(pass(pair[0], &fd, 0));
+        note("messages that came: %zu", drain(pair[1]));
+    }
+    go_on_behind_heir(fd, side);
+}
+
+CASE(over_the_connection_itself, WARM | TCP) {
+    // TCP has no descriptors; the kernel ignores them there.
+    if (side == SERVER) {
+        TRY(pass(fd, &fd, 1));
+    } else {
+        int got = -1;
+        TRY(take(fd, &got, 1));
+        note("descriptor: %d", got);
+    }
+    go_on_behind_heir(fd, side);
+}
+
+CASE(closed_before_anybody_takes_it, WARM) {
+    // Between two processes it is nobody's, and goes on nevertheless.
+    begin_handing(fd, side);
+    if (side == CLIENT) {
+        reach(side, 2);
+        talk_to_heir(fd, side);
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    give(pair[0], fd);
+    close(fd);
+    sleep_ms(20);
+    be_heir(taken(pair[1]), side);
+}
+
+CASE(nobody_takes_it, WARM) {
+    // What is in a message that nobody receives is closed with it.
+    if (side == SERVER) {
+        int pair[2];
+        new_pair(pair);
+        TRY(send(fd, "last", 4, 0));
+        give(pair[0], fd);
+        close(fd);
+        TRY(close(pair[0]));
+        TRY(close(pair[1]));
+    } else {
+        TRY(recv(fd, in, 4, MSG_WAITALL));
+        TRY(recv(fd, in, 4, 0));
+    }
+    meet(side, 1);
+}
+
+// A mebibyte and a half, in pieces.
+#define LARGE (3 << 19)
+
+static void exchange_large(int fd, enum side side) {
+    TRY(receive_all(fd, in, LARGE));
+    fill(out, LARGE, 1 - side);
+    note("as it was sent: %d", memcmp(in, out, LARGE) == 0);
+    TRY(send(fd, "end", 3, 0));
+    TRY(recv(fd, in, 3, MSG_WAITALL));
+}
+
+CASE(more_than_a_mebibyte_unread_both_ways, WARM | V6 | TCP) {
+    fill(out, LARGE, side);
+    for (int at = 0; at < LARGE; at += 4096)
+        require(send(fd, out + at, 4096, 0) == 4096, "send");
+    meet(side, 1);
+    if (side == CLIENT) {
+        exchange_large(fd, side);
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    pid_t child = start_heir(pair[1], fd, side, exchange_large);
+    give(pair[0], fd);
+    close(fd);
+    note_end("heir", child);
+}
+
+static void *send_much(void *given) {
+    int fd = *(int *)given;
+    size_t length = sizeof out;
+    require(send_all(fd, out, length) == length, "send");
+    require(send_all(fd, out, length) == length, "send");
+    return NULL;
+}
+
+static void receive_much(int fd) {
+    size_t length = sizeof in;
+    for (int i = 0; i < 2; i++) {
+        require(receive_all(fd, in, length) == length, "receive");
+        require(memcmp(in, out, length) == 0, "the bytes");
+    }
+}
+
+CASE(while_the_peer_sends_more_than_fits, WARM | RACE) {
+    // The peer sleeps for room when the connection is passed.
+    fill(out, sizeof out, 7);
+    if (side == CLIENT) {
+        send_much(&fd);
+        TRY(recv(fd, in, 4, MSG_WAITALL));
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    pid_t child = fork();
+    if (child == 0) {
+        close(fd);
+        int got = taken(pair[1]);
+        receive_much(got);
+        TRY(send(got, "done", 4, 0));
+        _exit(0);
+    }
+    sleep_ms(50);
+    give(pair[0], fd);
+    close(fd);
+    note_end("heir", child);
+}
+
+CASE(while_both_send_and_receive, WARM | RACE) {
+    fill(out, sizeof out, 9);
+    if (side == CLIENT) {
+        pthread_t thread;
+        require(pthread_create(&thread, NULL, send_much, &fd) == 0, "pthread_create");
+        receive_much(fd);
+        pthread_join(thread, NULL);
+        note("done");
+        meet(side, 1);
+        return;
+    }
+    // The passer sends on while the heir receives.
+    int pair[2];
+    new_pair(pair);
+    pid_t child = fork();
+    if (child == 0) {
+        close(fd);
+        receive_much(taken(pair[1]));
+        _exit(0);
+    }
+    pthread_t thread;
+    require(pthread_create(&thread, NULL, send_much, &fd) == 0, "pthread_create");
+    sleep_ms(10);
+    require(pass(pair[0], &fd, 1) == 1, "pass");
+    pthread_join(thread, NULL);
+    note_end("heir", child);
+    meet(side, 1);
 }

@@ -30,6 +30,8 @@ pub struct Local {
     pub asked: AtomicU64,
     /// A descriptor of this process that has it; -1 for none.
     pub descriptor: AtomicI32,
+    /// Descriptors that count no more, because the process is becoming another program.
+    pub given_up: AtomicU32,
     /// How many descriptors of this process have it.
     pub copies: AtomicU32,
     /// The first of its registrations in sets, counted from 1; see [`epoll`](crate::epoll).
@@ -92,6 +94,7 @@ pub fn add() -> Option<Stream> {
                 if let Some(stream) = get(first + at).filter(|stream| stream.shared.occupy()) {
                     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
                     stream.local.descriptor.store(-1, Ordering::Relaxed);
+                    stream.local.given_up.store(0, Ordering::Relaxed);
                     stream.local.ends.forget();
                     stream.local.copies.store(1, Ordering::Relaxed);
                     stream.local.registrations.store(0, Ordering::Relaxed);

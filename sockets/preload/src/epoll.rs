@@ -15,8 +15,8 @@ mod set;
 mod wait;
 
 pub use control::{
-    control, forget_set, forget_stream, has_attached, has_left, has_switched, look_again,
-    register_set,
+    control, forget_set, forget_stream, goes_on_as, has_attached, has_left, has_switched,
+    look_again, register_set,
 };
 pub use registration::events_of;
 pub use wait::{Deadline, Until, wait};

@@ -14,7 +14,8 @@
 //! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
 //! | [`returning`], [`resending`], [`standing_in`] | coming back |
 //! | [`sending`], [`receiving`], [`files`] | data |
-//! | [`handing`], [`control`], [`file_actions`], [`inherited`] | going to and coming from others |
+//! | [`handing`], [`control`], [`file_actions`] | going to others |
+//! | [`inherited`], [`leaving`] | coming from others, and leaving them |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
 //! | [`waiting`], [`sleep`] | waiting for one |
 //! | [`process`], [`lock`] | threads, forks |
@@ -34,6 +35,7 @@ mod file_actions;
 mod files;
 mod handing;
 mod inherited;
+mod leaving;
 mod lock;
 mod monitor;
 mod next;

@@ -93,6 +93,9 @@ pub fn note_same(old: i32, new: i32) {
         }
         table::set(new, What::Stream(number));
     }
+    if let Some(set) = what.filter(|what| matches!(what, What::Set(_))) {
+        table::set(new, set);
+    }
 }
 
 /// Before a descriptor is closed, or replaced by another.
@@ -119,13 +122,16 @@ pub fn are_closing(first: u32, last: u32) {
 #[cold]
 fn forget(descriptor: i32, what: What, is_open: bool) {
     match what {
-        What::Set(number) => epoll::forget_set(number),
+        What::Set(number) => match another(what) {
+            -1 => epoll::forget_set(number),
+            copy => epoll::goes_on_as(number, copy),
+        },
         What::Stream(number) => {
             let Some(stream) = connections::get(number) else { return };
             if stream.shared.references.load(Ordering::Acquire) == 1 {
                 end(&stream, descriptor, is_open);
             } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
-                let other = another(number);
+                let other = another(what);
                 stream.local.descriptor.store(other, Ordering::Relaxed);
                 if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
                     slot.say_descriptor(other);
@@ -139,11 +145,11 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
     }
 }
 
-/// Another descriptor of the same socket in this process; -1: there is none.
-fn another(number: u32) -> i32 {
+/// Another descriptor of the same in this process; -1: there is none.
+fn another(of: What) -> i32 {
     let mut found = -1;
     table::each(|descriptor, what| {
-        if what == What::Stream(number) {
+        if what == of {
             found = descriptor;
         }
     });

@@ -5,7 +5,7 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
 
-use crate::{inherited, monitor, opening, raw, table};
+use crate::{inherited, leaving, monitor, opening, raw, table};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -32,6 +32,15 @@ extern "C" fn constructor() {
 #[used]
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 static CONSTRUCTOR: extern "C" fn() = constructor;
+
+/// When the program has come to its end.
+extern "C" fn destructor() {
+    leaving::is_over();
+}
+
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
+static DESTRUCTOR: extern "C" fn() = destructor;
 
 /// Begins to know. False: there is no memory for that.
 #[cold]

@@ -375,6 +375,14 @@ pub fn process() -> i32 {
     unsafe { call(libc::SYS_getpid, [0; 6]) as i32 }
 }
 
+/// Ends the process.
+pub fn exit(status: i32) -> ! {
+    loop {
+        // SAFETY: no memory is passed.
+        unsafe { call(libc::SYS_exit_group, [argument(status), 0, 0, 0, 0, 0]) };
+    }
+}
+
 /// A descriptor of a child.
 pub fn process_descriptor(process: i32) -> Result<i32> {
     // SAFETY: no memory is passed.

@@ -501,10 +501,22 @@ impl Stream {
     pub fn readable_bytes(&self, descriptor: i32) -> Option<i32> {
         self.go_on(descriptor);
         let shared = self.shared;
-        let slot = self.slot().filter(|_| shared.is(phase::RECEIVES))?;
+        let slot = self.slot().filter(|_| shared.is(phase::ATTACHED))?;
+        let in_kernel = if shared.is(phase::RECEIVES) {
+            0
+        } else {
+            // What the peer has sent there is in front of what is in the ring.
+            let there = raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong).ok()?;
+            let received = shared.kernel_received.load(Ordering::Acquire);
+            let left = slot.peer_switched()?.saturating_sub(received);
+            if u64::from(there.unsigned_abs()) < left {
+                return Some(there);
+            }
+            i32::try_from(left).ok()?
+        };
         let mut half = shared.receive.take(shared.is_alone())?;
         let bytes = self.with_receiver(&slot, &mut half, |receiver| receiver.available())?.ok()?;
-        i32::try_from(bytes).ok()
+        i32::try_from(bytes).ok()?.checked_add(in_kernel)
     }
 
     /// Asks the kernel whether the peer is gone, if it was not asked just now; true: it knows

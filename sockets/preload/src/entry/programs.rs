@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Becoming another program. What that program has of this one's sockets it finds in the kernel,
-//! whatever it is: it may well be one without this library.
+//! Becoming another program, and ending. What another program has of this one's sockets it finds in
+//! the kernel, whatever it is: it may well be one without this library.
 
 use super::variadic::{Arguments, variadic};
 use crate::next::next;
-use crate::{errno, handing, process, raw};
+use crate::{errno, handing, leaving, process, raw};
 use core::ffi::{c_char, c_int};
 use core::ptr;
 
 /// Texts, up to a null.
 type Texts = *const *const c_char;
 
-/// Before this process is another program. The child of a `vfork` becomes one beside the process
-/// whose memory it is in: for that one, others inherit what it has.
-fn becomes_another() {
+/// Becomes another program by `run`, which comes back only if that cannot be. The child of a
+/// `vfork` becomes one beside the process whose memory it is in: for that one, others inherit what
+/// it has.
+fn become_another(run: impl FnOnce() -> c_int) -> c_int {
     process::check();
     if process::is_guest() {
         handing::is_inherited();
-    } else {
-        handing::becomes_another();
+        return run();
     }
+    handing::becomes_another();
+    leaving::gives_up_closed();
+    let result = run();
+    leaving::takes_back();
+    result
 }
 
 /// `execve(2)`.
@@ -29,22 +34,21 @@ pub unsafe extern "C-unwind" fn execve(
     arguments: Texts,
     environment: Texts,
 ) -> c_int {
-    becomes_another();
-    next!(execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int)
+    become_another(
+        || next!(execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int),
+    )
 }
 
 /// `execv(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Texts) -> c_int {
-    becomes_another();
-    next!(execv(path: *const c_char, arguments: Texts) -> c_int)
+    become_another(|| next!(execv(path: *const c_char, arguments: Texts) -> c_int))
 }
 
 /// `execvp(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn execvp(file: *const c_char, arguments: Texts) -> c_int {
-    becomes_another();
-    next!(execvp(file: *const c_char, arguments: Texts) -> c_int)
+    become_another(|| next!(execvp(file: *const c_char, arguments: Texts) -> c_int))
 }
 
 /// `execvpe(3)`.
@@ -54,15 +58,15 @@ pub unsafe extern "C-unwind" fn execvpe(
     arguments: Texts,
     environment: Texts,
 ) -> c_int {
-    becomes_another();
-    next!(execvpe(file: *const c_char, arguments: Texts, environment: Texts) -> c_int)
+    become_another(
+        || next!(execvpe(file: *const c_char, arguments: Texts, environment: Texts) -> c_int),
+    )
 }
 
 /// `fexecve(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int {
-    becomes_another();
-    next!(fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int)
+    become_another(|| next!(fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int))
 }
 
 /// `execveat(2)`.
@@ -74,9 +78,10 @@ pub unsafe extern "C-unwind" fn execveat(
     environment: Texts,
     flags: c_int,
 ) -> c_int {
-    becomes_another();
-    next!(execveat(folder: c_int, path: *const c_char, arguments: Texts, environment: Texts,
+    become_another(|| {
+        next!(execveat(folder: c_int, path: *const c_char, arguments: Texts, environment: Texts,
         flags: c_int) -> c_int)
+    })
 }
 
 /// Arguments for which no memory is mapped, with the null behind them. In the child of a `vfork`
@@ -144,3 +149,19 @@ variadic!(
     /// `execle(3)`.
     execle, "rsi", "8", execle_list
 );
+
+/// `_exit(2)`. What ends otherwise runs through [`process`](crate::process)'s destructor.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
+    leaving::is_over();
+    next!(_exit(status: c_int) -> c_int);
+    raw::exit(status)
+}
+
+/// `_Exit(3)`: another name.
+#[cfg_attr(test, expect(non_snake_case, reason = "it is called so"))]
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
+    // SAFETY: ends the process.
+    unsafe { _exit(status) }
+}

@@ -392,6 +392,13 @@ pub fn forget_set(number: u32) {
     set_of.clear();
 }
 
+/// A descriptor of a set is closed, which has another one.
+pub fn goes_on_as(number: u32, descriptor: i32) {
+    if let Some(set_of) = set::get(number) {
+        set_of.moves_to(descriptor);
+    }
+}
+
 /// The registration of a descriptor in a set.
 fn find(stream: &Stream, set: u32, descriptor: i32) -> Option<u32> {
     let mut found = None;

@@ -88,6 +88,11 @@ impl Set {
         self.descriptor.store(0, Ordering::Release);
     }
 
+    /// Has another descriptor.
+    pub fn moves_to(&self, descriptor: i32) {
+        self.descriptor.store(descriptor + 1, Ordering::Release);
+    }
+
     /// Its descriptor.
     pub fn descriptor(&self) -> i32 {
         self.descriptor.load(Ordering::Relaxed) - 1
