@@ -189,5 +189,12 @@ void go_on_behind_heir(int fd, enum side side);
 ssize_t pass(int over, const int *fds, int count);
 // Receives so many at most; gives how many came, or -1.
 int take(int over, int *fds, int room);
+// The same for one, which has to succeed. Nothing is noted: whoever gets it may be at it already.
+void give(int over, int fd);
+int taken(int over);
+// Two Unix sockets for that.
+void new_pair(int pair[2]);
+// Forks a child that takes a connection, having closed its own, and runs with it.
+pid_t start_heir(int over, int fd, enum side side, void (*run)(int fd, enum side side));
 
 #endif

@@ -10,16 +10,10 @@ static char in[1000];
 
 // The server gives the connection to a child in a message, and closes its own.
 static void hand_on(int fd, enum side side, void (*run)(int fd, enum side side)) {
-    int pair[2], got = -1;
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
-    pid_t child = fork();
-    if (child == 0) {
-        close(fd);
-        require(take(pair[1], &got, 1) == 1, "a descriptor comes");
-        run(got, side);
-        _exit(0);
-    }
-    require(pass(pair[0], &fd, 1) == 1, "pass");
+    int pair[2];
+    new_pair(pair);
+    pid_t child = start_heir(pair[1], fd, side, run);
+    give(pair[0], fd);
     close(fd);
     note_end("heir", child);
 }
@@ -221,11 +215,11 @@ CASE(after_shutting_down_the_other_half, WARM) {
         return;
     }
     TRY(shutdown(fd, SHUT_RD));
-    int pair[2], got = -1;
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
-    require(pass(pair[0], &fd, 1) == 1, "pass");
+    int pair[2];
+    new_pair(pair);
+    give(pair[0], fd);
     close(fd);
-    require(take(pair[1], &got, 1) == 1, "a descriptor comes");
+    int got = taken(pair[1]);
     TRY(recv(got, in, 1, 0));
     TRY(send(got, "answer", 6, 0));
     meet(side, 1);
@@ -256,10 +250,10 @@ CASE(the_peer_has_closed_and_all_is_read, WARM) {
     }
     TRY(recv(fd, in, 10, MSG_WAITALL));
     TRY(recv(fd, in, 10, 0));
-    int pair[2], got = -1;
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
-    require(pass(pair[0], &fd, 1) == 1, "pass");
-    require(take(pair[1], &got, 1) == 1, "a descriptor comes");
+    int pair[2];
+    new_pair(pair);
+    give(pair[0], fd);
+    int got = taken(pair[1]);
     TRY(recv(got, in, 10, 0));
 }
 
@@ -329,11 +323,11 @@ CASE(with_bytes_from_before_the_upgrade, RACE) {
     for (int i = 0; i < 30; i++)
         require(send(fd, "y", 1, 0) == 1, "send");
     await_bytes(fd, 53);
-    int pair[2], got = -1;
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
-    require(pass(pair[0], &fd, 1) == 1, "pass");
+    int pair[2];
+    new_pair(pair);
+    give(pair[0], fd);
     close(fd);
-    require(take(pair[1], &got, 1) == 1, "a descriptor comes");
+    int got = taken(pair[1]);
     reach(side, 2);
     TRY(recv(got, in, 56, MSG_WAITALL));
     note_bytes("received", in, 56);

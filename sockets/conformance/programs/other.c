@@ -123,3 +123,24 @@ int take(int over, int *fds, int room) {
     memcpy(fds, CMSG_DATA(header), count * sizeof(int));
     return count;
 }
+
+void new_pair(int pair[2]) {
+    require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
+}
+
+void give(int over, int fd) { require(pass(over, &fd, 1) == 1, "pass"); }
+
+int taken(int over) {
+    int got = -1;
+    require(take(over, &got, 1) == 1, "a descriptor comes");
+    return got;
+}
+
+pid_t start_heir(int over, int fd, enum side side, void (*run)(int fd, enum side side)) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    close(fd);
+    run(taken(over), side);
+    _exit(0);
+}
