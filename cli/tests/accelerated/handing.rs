@@ -10,12 +10,19 @@ use std::process::Command;
 /// Programs of these tests, beside this file.
 const NUMBERED: &str = include_str!("programs/numbered.py");
 const HAND_ON: &str = include_str!("programs/hand_on.py");
+const GIVE_BACK: &str = include_str!("programs/give_back.c");
 
 /// Where the connection is at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ending {
+pub enum Ending {
     /// Past the kernel: it may come back in between, but leaves it again.
     Past,
+    /// In the kernel.
+    Kernel,
+    /// In the one or the other: it leaves once, and nobody says what comes then.
+    Any,
+    /// It may come before its time.
+    Broken,
 }
 
 /// The programs, and the interpreter that runs them.
@@ -29,7 +36,10 @@ pub struct Conversation {
 impl Conversation {
     /// `None`: there is no interpreter.
     pub fn new() -> Option<Self> {
-        let python = find_or_say("python3")?;
+        // What is found may be a script that finds it.
+        let mut command = Command::new(find_or_say("python3")?);
+        let told = command.args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+        let python = PathBuf::from(String::from_utf8(told.stdout).ok()?.trim());
         let (node, _monitor) = Node::new();
         node.write("numbered.py", NUMBERED);
         node.write("hand_on.py", HAND_ON);
@@ -44,37 +54,50 @@ impl Conversation {
         self.node.start(arguments[0], command)
     }
 
-    /// A server, and its port, which it says in a file.
+    /// A server, and its port.
     pub fn serve(&self, mode: Mode, program: &str, arguments: &[&str]) -> (Program, String) {
+        self.await_port(|| self.start(mode, program, arguments))
+    }
+
+    /// The same for what else says its port in a file.
+    pub fn await_port(&self, start: impl FnOnce() -> Program) -> (Program, String) {
         let path = self.node.path().join("port");
-        remove(&path);
-        remove(&self.node.path().join("door"));
-        let mut server = self.start(mode, program, arguments);
+        for name in ["port", "door", "left", "handing", "handed on", "go"] {
+            remove(&self.node.path().join(name));
+        }
+        let mut server = start();
         server.wait_until("it listens", || path.exists());
         (server, fs::read_to_string(path).expect("it is there"))
     }
 
+    /// A client of such a server.
+    pub fn ask(&self, modes: [Mode; 2], port: &str, how: &str, ending: Ending) -> Program {
+        let leaves = modes == [Mode::Accelerated; 2];
+        let ending = match ending {
+            Ending::Broken => "broken",
+            _ if !leaves => "any",
+            Ending::Past => "past",
+            Ending::Kernel => "kernel",
+            Ending::Any => "any",
+        };
+        let leaving = if leaves { "leaves" } else { "stays" };
+        self.start(modes[1], "numbered.py", &["ask", port, how, leaving, ending])
+    }
+
     /// Speaks with a server that hands its end on.
     fn hold(&self, modes: [Mode; 2], way: &str, how: &str, ending: Ending) {
-        let leaves = modes == [Mode::Accelerated; 2];
-        let leaving = if leaves { "leaves" } else { "stays" };
-        let ending = match ending {
-            _ if !leaves => "kernel",
-            Ending::Past => "past",
-        };
+        let leaving = if modes == [Mode::Accelerated; 2] { "leaves" } else { "stays" };
         // In the middle of what goes both ways, or when nothing is under way.
         let more = if how == "rounds" { "6400" } else { "300000" };
         let before = self.node.moved();
         let (mut server, port) = self.serve(modes[0], "hand_on.py", &[way, leaving, more]);
-        let arguments = ["ask", &port, how, leaving, ending];
-        let client = self.start(modes[1], "numbered.py", &arguments);
+        let client = self.ask(modes, &port, how, ending);
         assert_eq!(client.finish(), "all came back\n", "{way}, {how}, {modes:?}");
-        assert!(server.wait().success(), "{way}, {how}, {modes:?}");
-        let moved = self.node.moved();
-        if leaves {
+        assert!(server.wait().success(), "{way}, {how}, {modes:?}: {}", server.printed());
+        if leaving == "leaves" {
             self.node.assert_moved(before.connections + 1, before.bytes + 6400);
         } else {
-            assert_eq!(moved.bytes, before.bytes, "{way}, {how}, {modes:?}");
+            assert_eq!(self.node.moved().bytes, before.bytes, "{way}, {how}, {modes:?}");
         }
     }
 }
@@ -87,8 +110,12 @@ fn remove(path: &Path) {
 
 /// The same conversation plain, accelerated and mixed.
 fn hand_on_by(ways: &[&str], ending: Ending) {
-    use Mode::{Accelerated, Plain};
     let Some(conversation) = Conversation::new() else { return };
+    hand_on_by_with(&conversation, ways, ending);
+}
+
+fn hand_on_by_with(conversation: &Conversation, ways: &[&str], ending: Ending) {
+    use Mode::{Accelerated, Plain};
     for (number, way) in ways.iter().enumerate() {
         conversation.hold([Plain; 2], way, "threads", ending);
         for how in ["threads", "rounds", ["poll", "epoll", "select"][number % 3]] {
@@ -105,6 +132,50 @@ fn a_child_goes_on_past_the_kernel() {
 }
 
 #[test]
+fn another_program_goes_on_with_it() {
+    hand_on_by(&["exec", "exec of a copy"], Ending::Past);
+    hand_on_by(&["pass_fds"], Ending::Any);
+}
+
+#[test]
+fn programs_go_on_with_it_as_their_standard_streams() {
+    hand_on_by(&["stdin", "stdin of python", "posix_spawn", "inetd"], Ending::Kernel);
+}
+
+#[test]
+fn programs_without_the_library_go_on_with_it() {
+    let Some(conversation) = Conversation::new() else { return };
+    hand_on_by_with(&conversation, &["inetd without the library"], Ending::Kernel);
+    let folder = conversation.node.path();
+    conversation.node.write("give_back.c", GIVE_BACK);
+    let compiled = Command::new("cc")
+        .args(["-static", "-o", "give_back", "give_back.c"])
+        .current_dir(folder)
+        .output();
+    if compiled.is_ok_and(|it| it.status.success()) {
+        hand_on_by_with(&conversation, &["inetd of a static program"], Ending::Kernel);
+    } else {
+        eprintln!("nothing can be linked statically here");
+    }
+}
+
+#[test]
 fn programs_that_are_begun_beside_a_connection_leave_it_where_it_is() {
     hand_on_by(&["system without it"], Ending::Past);
+}
+
+#[test]
+fn programs_that_have_it_and_say_nothing_disturb_nobody() {
+    hand_on_by(&["system with it"], Ending::Kernel);
+}
+
+#[test]
+fn workers_that_are_sent_it_go_on() {
+    hand_on_by(&["worker", "stranger"], Ending::Past);
+    hand_on_by(&["back and forth"], Ending::Any);
+}
+
+#[test]
+fn multiprocessing_sends_it_in_both_of_its_ways() {
+    hand_on_by(&["send_handle", "pickled"], Ending::Any);
 }

@@ -203,6 +203,7 @@ impl Node {
     fn ask(&self, arguments: &[&str]) -> Option<Value> {
         let output = self.freeport(arguments).output().expect("it can be begun");
         if !output.status.success() {
+            eprintln!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
             return None;
         }
         Some(serde_json::from_slice(&output.stdout).expect("an answer in JSON"))

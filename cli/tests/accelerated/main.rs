@@ -2,13 +2,16 @@
 //! Programs as they come from the distribution, begun by `freeport exec`: they work as they do
 //! without, and their connections leave the kernel.
 
+mod clusters;
 mod death;
 mod handing;
+mod handing_death;
 mod harness;
 mod http;
 mod languages;
 mod memcached;
 mod nginx;
+mod nginx_upgrade;
 mod others;
 mod prefork;
 mod redis;

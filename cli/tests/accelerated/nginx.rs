@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -21,17 +22,31 @@ struct Site {
 }
 
 /// What is different from test to test.
-struct Settings<'a> {
-    workers: usize,
-    has_sendfile: bool,
+pub struct Settings<'a> {
+    /// What does not belong into a block.
+    pub directives: &'a str,
+    pub workers: usize,
+    pub has_sendfile: bool,
     /// More blocks inside of `http`, and locations of the server.
-    blocks: &'a str,
-    locations: &'a str,
+    pub blocks: &'a str,
+    pub locations: &'a str,
 }
 
-const PLAIN: Settings = Settings { workers: 1, has_sendfile: true, blocks: "", locations: "" };
+pub const PLAIN: Settings = Settings {
+    directives: "daemon off;",
+    workers: 1,
+    has_sendfile: true,
+    blocks: "",
+    locations: "",
+};
 
 fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
+    let (command, port) = configure(node, name, settings);
+    Site { program: node.serve(name, command, port), port }
+}
+
+/// The command that begins it, and its port.
+pub fn configure(node: &Node, name: &str, settings: &Settings) -> (Command, u16) {
     let port = free_port();
     let folder = node.path().join(name);
     let files = folder.join("files");
@@ -43,11 +58,11 @@ fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
     for size in SIZES {
         fs::write(files.join(size.to_string()), content(1, size)).expect("it can be written");
     }
-    let Settings { workers, has_sendfile, blocks, locations } = settings;
+    let Settings { directives, workers, has_sendfile, blocks, locations } = settings;
     let sendfile = if *has_sendfile { "on" } else { "off" };
     let at = folder.display();
     let text = format!(
-        "daemon off; worker_processes {workers}; pid {at}/pid; error_log {at}/errors error;
+        "{directives} worker_processes {workers}; pid {at}/pid; error_log {at}/errors error;
          worker_shutdown_timeout 60s;
          events {{ worker_connections 512; }}
          http {{
@@ -63,7 +78,7 @@ fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
     let nginx = find("nginx").expect("nginx is installed: scripts/install.sh");
     let mut command = node.command(Mode::Accelerated, &nginx);
     command.arg("-c").arg(folder.join("conf"));
-    Site { program: node.serve(name, command, port), port }
+    (command, port)
 }
 
 impl Site {

@@ -48,3 +48,48 @@ fn builtins_read_lines_past_the_kernel() {
         "line 002000\nline 002001\n\n2000\n",
     );
 }
+
+#[test]
+fn commands_read_on_where_builtins_have_stopped() {
+    run(
+        "read -r -u 5 line; echo \"$line\"
+         x=$(head -c 24 <&5); echo \"$x\"
+         (read -r line <&5; echo \"subshell: $line\")
+         head -c 600 <&5 | tail -n 1
+         read -r -u 5 line; echo \"$line\"
+         cat <&5 > rest; tail -n 1 rest; wc -c < rest",
+        "line 000000\nline 000001\nline 000002\nsubshell: line 000003\nline 000053\n\
+         line 000054\nline 099999\n1199340\n",
+    );
+}
+
+#[test]
+fn another_program_in_the_place_of_the_shell_reads_on() {
+    run("exec bash -c 'head -c 12 <&5; cat <&5 | wc -c; cat <&5'", "line 000000\n1199988\n");
+    run("read -r -u 5 line; exec cat <&5 > /dev/null", "");
+}
+
+#[test]
+fn pipelines_have_connections_at_both_ends() {
+    run(
+        "cat <&5 | tr a-z A-Z >&6 &
+         head -n 100000 <&6 > rest; tail -n 1 rest; wc -c < rest; wait",
+        "LINE 099999\n1200000\n",
+    );
+}
+
+#[test]
+fn children_in_the_background_share_a_connection() {
+    run(
+        "for ((at = 0; at < 200; at++)); do
+           echo \"number $at\" >&6; read -r -u 6 line
+           [ \"$line\" = \"number $at\" ] || exit 3
+         done
+         seq 1 100000 >&6 &
+         head -n 100000 <&6 > rest; tail -n 1 rest; wc -c < rest; wait
+         (read -r line <&6; echo \"child: $line\") &
+         echo back >&6; wait
+         coproc { cat <&5 | wc -c; }; read -r -u ${COPROC[0]} line; echo \"$line\"",
+        "100000\n588895\nchild: back\n1200000\n",
+    );
+}

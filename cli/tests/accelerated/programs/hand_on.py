@@ -5,6 +5,7 @@ import multiprocessing
 import multiprocessing.connection
 import multiprocessing.reduction
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -93,6 +94,7 @@ def as_inetd(*command):
         if heir == 0:
             for number in [0, 1, 2]:
                 os.dup2(connection.fileno(), number)
+            numbered.announce("handed on", "")
             os.execvp(command[0], command)
         connection.close()
         assert os.waitpid(heir, 0) == (heir, 0)
@@ -112,6 +114,7 @@ def by_fork(connection):
 def take_from(channel):
     message, [descriptor], _, _ = socket.recv_fds(channel, len(b"for you"), 1)
     assert message == b"for you"
+    numbered.announce("handed on", "")
     return socket.socket(fileno=descriptor)
 
 
@@ -121,12 +124,29 @@ def receive(channel):
         numbered.give_back(connection)
 
 
+def receive_and_die(count):
+    """The same for somebody who dies behind so many parts."""
+    def receive(channel):
+        with take_from(channel) as connection:
+            numbered.give_back(connection, countdown(count))
+            os._exit(0)
+    return receive
+
+
 def send(channel, connection):
     socket.send_fds(channel, [b"for you"], [connection.fileno()])
     connection.close()
 
 
-def worker_begun_before():
+def has_to_succeed(child):
+    assert os.waitpid(child, 0) == (child, 0)
+
+
+def kills_itself(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def worker_begun_before(receive=receive, behind=has_to_succeed):
     """To a child that was forked before the connection was there."""
     ours, theirs = socket.socketpair()
     heir = os.fork()
@@ -138,7 +158,7 @@ def worker_begun_before():
 
     def hand_on(connection):
         send(ours, connection)
-        assert os.waitpid(heir, 0) == (heir, 0)
+        behind(heir)
     return hand_on
 
 
@@ -253,6 +273,9 @@ WAYS = {
 # The same, with something that has to be begun before.
 PREPARED_WAYS = {
     "worker": worker_begun_before,
+    "worker of somebody who dies": lambda: worker_begun_before(behind=kills_itself),
+    "worker that dies": lambda: worker_begun_before(receive_and_die(0)),
+    "worker that dies soon": lambda: worker_begun_before(receive_and_die(10)),
     "stranger": to_a_stranger,
     "back and forth": back_and_forth,
     "send_handle": handle_by_multiprocessing,
@@ -260,11 +283,14 @@ PREPARED_WAYS = {
 }
 
 
-def serve(way, leaves, more):
+def serve(way, leaves, more, waits=None):
     hand_on = PREPARED_WAYS[way]() if way in PREPARED_WAYS else WAYS[way]
     with numbered.listen() as listener:
         connection, _ = listener.accept()
     numbered.give_back_until_left(connection, leaves, int(more))
+    if waits:
+        numbered.announce("handing", "")
+        numbered.wait_until(lambda: os.path.exists("go"))
     hand_on(connection)
 
 

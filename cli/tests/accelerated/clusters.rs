@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Workers of Node, which get connections from another process: those of a cluster, those that are
+//! sent one in the middle of a conversation, and programs that have it as standard streams.
+
+use crate::handing::{Conversation, Ending};
+use crate::harness::{Mode, Node, Program, find_or_say};
+use std::path::Path;
+
+const CLUSTER: &str = include_str!("programs/cluster.js");
+
+struct Server<'a> {
+    node: &'a Node,
+    program: &'a Path,
+    kind: &'a str,
+    policy: &'a str,
+}
+
+impl Server<'_> {
+    fn start(&self, mode: Mode) -> Program {
+        let mut command = self.node.command(mode, self.program);
+        command.arg("cluster.js").arg(self.kind);
+        command.env("NODE_CLUSTER_SCHED_POLICY", self.policy);
+        self.node.start(self.kind, command)
+    }
+}
+
+fn ask_all(kind: &str, policy: &str, ways: &[&str], ending: Ending) {
+    let Some(program) = find_or_say("node") else { return };
+    let Some(conversation) = Conversation::new() else { return };
+    let node = &conversation.node;
+    node.write("cluster.js", CLUSTER);
+    let server = Server { node, program: &program, kind, policy };
+    for modes in [
+        [Mode::Plain, Mode::Plain],
+        [Mode::Accelerated, Mode::Accelerated],
+        [Mode::Accelerated, Mode::Plain],
+    ] {
+        let (_server, port) = conversation.await_port(|| server.start(modes[0]));
+        let before = node.moved();
+        let ask = |way: &&str| conversation.ask(modes, &port, way, ending);
+        let clients: Vec<_> = ways.iter().map(ask).collect();
+        for client in clients {
+            assert_eq!(client.finish(), "all came back\n", "{kind}, {modes:?}");
+        }
+        if modes != [Mode::Accelerated; 2] {
+            assert_eq!(node.moved().bytes, before.bytes, "{kind}, {modes:?}");
+        } else {
+            node.assert_moved(before.connections + ways.len() as u64, before.bytes + 256);
+        }
+    }
+}
+
+const WAYS: [&str; 4] = ["threads", "epoll", "poll", "rounds"];
+
+#[test]
+fn workers_that_accept_themselves_have_connections_past_the_kernel() {
+    ask_all("cluster", "none", &WAYS, Ending::Past);
+}
+
+#[test]
+fn workers_that_are_given_connections_have_them_past_the_kernel() {
+    ask_all("cluster", "rr", &WAYS, Ending::Past);
+}
+
+#[test]
+fn a_worker_goes_on_with_what_it_is_sent_in_the_middle() {
+    ask_all("send", "rr", &["rounds"], Ending::Past);
+}
+
+#[test]
+fn a_program_goes_on_with_standard_streams() {
+    ask_all("stdio", "rr", &["rounds"], Ending::Kernel);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes that are killed or stopped while a connection is handed on: nobody waits for ever, and
+//! whatever comes is what was sent.
+
+use crate::handing::{Conversation, Ending};
+use crate::harness::{Mode, Program, is_long, wait_until};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+/// Who is killed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Victim {
+    Giver,
+    Peer,
+}
+
+/// A conversation in which the server hands on when it is told to.
+struct Gate {
+    conversation: Conversation,
+}
+
+impl Gate {
+    fn new() -> Option<Self> {
+        Some(Self { conversation: Conversation::new()? })
+    }
+
+    /// A server and a client that have come to where one of them hands on.
+    fn begin(&self, way: &str, how: &str) -> (Program, Program) {
+        let modes = [Mode::Accelerated; 2];
+        let arguments = [way, "leaves", "300000", "waits"];
+        let (server, port) = self.conversation.serve(modes[0], "hand_on.py", &arguments);
+        let mut client = self.conversation.ask(modes, &port, how, Ending::Broken);
+        client.wait_until("it is about to be handed on", || self.exists("handing"));
+        (server, client)
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.conversation.node.path().join(name).exists()
+    }
+
+    fn open(&self) {
+        self.conversation.node.write("go", "");
+    }
+}
+
+#[test]
+fn who_hands_on_or_its_peer_can_be_killed_at_any_time() {
+    let Some(gate) = Gate::new() else { return };
+    let rounds = if is_long() { 50 } else { 1 };
+    for way in ["exec", "worker", "inetd", "pass_fds"].repeat(rounds) {
+        for victim in [Victim::Giver, Victim::Peer] {
+            let how = fastrand::choice(["threads", "poll", "epoll"]).expect("one of three");
+            let (mut server, mut client) = gate.begin(way, how);
+            gate.open();
+            // Somewhere on the way.
+            thread::sleep(Duration::from_micros(fastrand::u64(..3000)));
+            if victim == Victim::Giver {
+                if server.ended().is_none() {
+                    server.signal(libc::SIGKILL);
+                }
+                // Whoever has got it goes on; if nobody has, that is the end.
+                let told = client.finish();
+                assert!(["all came back\n", "the end\n"].contains(&&*told), "{way}, {how}: {told}");
+            } else {
+                if client.ended().is_none() {
+                    client.signal(libc::SIGKILL);
+                }
+                client.wait();
+                // It may complain of the end.
+                server.wait();
+            }
+        }
+    }
+}
+
+#[test]
+fn who_hands_on_may_be_gone_before_it_is_received() {
+    let Some(gate) = Gate::new() else { return };
+    for how in ["threads", "poll", "epoll"] {
+        let (mut server, client) = gate.begin("worker of somebody who dies", how);
+        gate.open();
+        server.wait();
+        assert_eq!(client.finish(), "all came back\n", "{how}");
+    }
+}
+
+#[test]
+fn receivers_can_die_before_and_behind_the_first_byte() {
+    let Some(gate) = Gate::new() else { return };
+    for way in ["worker that dies", "worker that dies soon"] {
+        for how in ["threads", "epoll"] {
+            let (server, client) = gate.begin(way, how);
+            gate.open();
+            assert_eq!(client.finish(), "the end\n", "{way}, {how}");
+            server.finish();
+        }
+    }
+}
+
+#[test]
+fn peers_that_are_stopped_lose_nothing() {
+    let Some(gate) = Gate::new() else { return };
+    for way in ["exec", "worker", "inetd"] {
+        for how in ["threads", "epoll"] {
+            let (mut server, client) = gate.begin(way, how);
+            // In the middle of writing to memory that both have, it could not be waited for.
+            wait_until("it sleeps", || all_sleep(client.pid()));
+            client.signal(libc::SIGSTOP);
+            gate.open();
+            // It may have to wait for who is stopped, but not for ever.
+            wait_until("it is handed on", || gate.exists("handed on") || server.ended().is_some());
+            client.signal(libc::SIGCONT);
+            assert_eq!(client.finish(), "all came back\n", "{way}, {how}");
+            assert!(server.wait().success(), "{way}, {how}: {}", server.printed());
+        }
+    }
+}
+
+/// Whether all threads of a process sleep.
+fn all_sleep(pid: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it has threads");
+    let mut states = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("stat")));
+    states.all(|told| told.is_ok_and(|told| told.contains(") S ")))
+}
