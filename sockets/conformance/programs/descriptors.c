@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <linux/sockios.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 static char in[100000], out[100000];
 
@@ -100,6 +101,21 @@ CASE(a_number_used_again_after_close, WARM) {
         note_bytes("read", in, 4);
         TRY(send(number, "x", 1, 0));
     } else {
+        TRY(recv(fd, in, 6, 0));
+    }
+    meet(side, 1);
+}
+
+CASE(closed_past_the_c_library, WARM) {
+    // As libuv closes.
+    if (side == CLIENT) {
+        TRY(send(fd, "before", 6, 0));
+        TRY(syscall(SYS_close, fd));
+        TRY(syscall(SYS_close, fd));
+        TRY(fcntl(fd, F_GETFD));
+    } else {
+        TRY(recv(fd, in, 6, MSG_WAITALL));
+        note_bytes("received", in, 6);
         TRY(recv(fd, in, 6, 0));
     }
     meet(side, 1);

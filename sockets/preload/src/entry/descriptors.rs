@@ -4,7 +4,7 @@
 use crate::next::next;
 use crate::opening::{self, stream};
 use crate::{monitor, process, raw};
-use core::ffi::{c_int, c_uint};
+use core::ffi::{c_int, c_long, c_uint};
 use core::sync::atomic::Ordering;
 
 /// `close(2)`.
@@ -16,6 +16,35 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     }
     opening::is_closing(fd);
     next!(close(fd: c_int) -> c_int)
+}
+
+/// `syscall(2)`, of which only what closes is of interest: libuv and others close so.
+///
+/// All else is the kernel's at once. What is behind ours is not looked up, since allocators call
+/// this while they begin, and looking it up may allocate.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn syscall(
+    number: c_long,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+    sixth: usize,
+) -> c_long {
+    const ERRORS: core::ops::Range<isize> = -4095..0;
+    if number == libc::SYS_close {
+        let fd = first as c_int;
+        if monitor::is_ours(fd) {
+            return crate::errno::fail(libc::EBADF) as c_long;
+        }
+        opening::is_closing(fd);
+    }
+    // SAFETY: what the program wants.
+    let result = unsafe { raw::call(number, [first, second, third, fourth, fifth, sixth]) };
+    let result =
+        if ERRORS.contains(&result) { crate::errno::fail(-result as c_int) } else { result };
+    result as c_long
 }
 
 /// `close_range(2)`. What is the library's own stays open.
