@@ -213,7 +213,6 @@ fn told_connection(
         let counts = [
             ("switched_at", word::SWITCHED_AT),
             ("sent_bytes", word::SENT_BYTES),
-            ("sends", word::SENDS),
             ("received_bytes", word::RECEIVED_BYTES),
             ("receives", word::RECEIVES),
             ("doorbells", word::DOORBELLS),
@@ -222,6 +221,7 @@ fn told_connection(
         for (name, at) in counts {
             told[name] = words.at(at).into();
         }
+        told["sends"] = words.sends().into();
         told
     });
     let ends: Vec<Value> = ends.collect();

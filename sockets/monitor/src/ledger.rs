@@ -96,7 +96,7 @@ impl Ledger {
         for words in words {
             let add = |sum: &mut u64, at| *sum = sum.saturating_add(words.at(at));
             add(&mut self.ended_bytes, word::SENT_BYTES);
-            add(&mut self.ended_operations, word::SENDS);
+            self.ended_operations = self.ended_operations.saturating_add(words.sends());
         }
     }
 

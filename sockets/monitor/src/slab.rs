@@ -44,6 +44,11 @@ struct Slot<T> {
 pub struct Words([u64; WORDS]);
 
 impl Words {
+    /// How often it has sent.
+    pub fn sends(self) -> u64 {
+        self.at(slab::word::WRITING) / 2
+    }
+
     /// The one at an offset of [`slab::word`].
     pub fn at(self, offset: usize) -> u64 {
         let at = match offset.checked_sub(COUNTS.start) {
@@ -199,14 +204,14 @@ mod tests {
         let mut slab = Slab::new(MEMBERS).unwrap();
         assert_eq!(slab.hand_out("a"), Ok(0));
         assert_eq!(slab.hand_out("b"), Ok(1));
-        let state = slab::state(Side::Second) + slab::word::SENDS;
+        let state = slab::state(Side::Second) + slab::word::WRITING;
         slab.file.write_all_at(&7_u64.to_ne_bytes(), state as u64).unwrap();
-        assert_eq!(slab.words(0)[1].at(slab::word::SENDS), 7);
+        assert_eq!(slab.words(0)[1].at(slab::word::WRITING), 7);
         assert!(matches!(slab.release(Side::First, 0), Released::HalfHeld));
         assert!(matches!(slab.release(Side::First, 0), Released::NotHeld));
         assert_eq!(slab.hand_out("c"), Ok(2), "the second side still has it");
         let Released::Free("a", words) = slab.release(Side::Second, 0) else { panic!("held") };
-        assert_eq!(words[1].at(slab::word::SENDS), 7);
+        assert_eq!(words[1].at(slab::word::WRITING), 7);
         assert_eq!((slab.words(0), slab.bytes()), ([Words::default(); 2], 0));
         assert_eq!(slab.hand_out("d"), Ok(0));
     }

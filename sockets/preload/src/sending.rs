@@ -214,10 +214,7 @@ impl Stream {
             return Attempt::Left;
         }
         let done = self.with_sender(slot, &mut half, |sender| {
-            let may_write = slot.begin_writing();
-            let done = may_write.then(|| self.write_parts(slot, sender, parts, skipped));
-            slot.end_writing();
-            done
+            slot.write(|| Some(self.write_parts(slot, sender, parts, skipped)))
         });
         let Some((sent, wake, faulty)) = done.flatten() else {
             drop(half);
@@ -225,7 +222,6 @@ impl Stream {
         };
         if sent > 0 {
             slot.count(word::SENT_BYTES, sent as u64);
-            slot.count(word::SENDS, 1);
         }
         drop(half);
         if wake {
@@ -292,31 +288,23 @@ impl Stream {
     #[inline]
     pub fn send_at_once(&self, descriptor: i32, bytes: &[u8], flags: i32) -> Option<isize> {
         let shared = self.shared;
-        let wrong = phase::PEER_GONE | phase::ENDED | phase::KERNEL_END;
-        let is_plain = shared.phase() & (phase::LOOKS | wrong) == phase::LOOKS
-            && flags & !(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_MORE) == 0;
-        if !is_plain || bytes.len() > AT_ONCE || bytes.is_empty() {
-            return None;
-        }
-        let slot = self.slot()?;
-        if slot.peer_said() & (flag::CLOSED | flag::STOPS) != 0 {
+        let is_plain = flags & !(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_MORE) == 0;
+        if !is_plain || bytes.len() > AT_ONCE || bytes.is_empty() || !shared.is(phase::LOOKS) {
             return None;
         }
         let mut half = shared.send.take(shared.is_alone())?;
-        if !self.is_in(&slot, phase::LOOKS) {
+        let wrong = phase::PEER_GONE | phase::ENDED | phase::KERNEL_END | phase::LEAVES;
+        if shared.phase() & (phase::LOOKS | wrong) != phase::LOOKS {
             return None;
         }
+        let slot = self.slot().filter(|slot| slot.peer_said() & flag::CLOSED == 0)?;
         let done = self.with_sender(&slot, &mut half, |sender| {
             let wanted = bytes.len() + KEPT;
             let fits = sender.ring().free(wanted).is_ok_and(|free| free >= wanted);
-            let may_write = slot.begin_writing();
-            let done = if fits && may_write { sender.write(bytes).ok() } else { None };
-            slot.end_writing();
-            done
+            if fits { slot.write(|| sender.write(bytes).ok()) } else { None }
         });
         let done = done??;
         slot.count(word::SENT_BYTES, bytes.len() as u64);
-        slot.count(word::SENDS, 1);
         drop(half);
         if done.wake {
             self.ring_doorbell(descriptor, &slot);

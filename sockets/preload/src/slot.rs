@@ -330,20 +330,23 @@ impl Slot {
         unsafe { self.state(self.side.other()).load(at) }
     }
 
-    /// Begins to write to the ring, with its lock held. False: the peer has left, so it must not.
+    /// Writes to the ring, with its lock held, unless the peer has stopped reading. `write` gives
+    /// `None` if it did not write.
     #[inline]
-    pub fn begin_writing(&self) -> bool {
-        self.count(word::WRITING, 1);
-        self.state(self.side).barrier();
-        self.peer_said() & flag::STOPS == 0
-    }
-
-    /// Has written.
-    #[inline]
-    pub fn end_writing(&self) {
+    pub fn write<T>(&self, write: impl FnOnce() -> Option<T>) -> Option<T> {
         let mut state = self.state(self.side);
-        // SAFETY: a word of the slot.
-        unsafe { state.store(word::WRITING, state.load(word::WRITING) + 1) };
+        // SAFETY: words of the slot; only this side writes it, with the lock held.
+        let before = unsafe { state.load(word::WRITING) };
+        // SAFETY: see above.
+        unsafe { state.set(word::WRITING, before | 1) };
+        // Who has stopped passes a barrier, and then looks whether this was seen.
+        state.barrier();
+        let may_write = self.peer_said() & flag::STOPS == 0;
+        let written = if may_write { write() } else { None };
+        let after = (before | 1) + 1 - 2 * u64::from(written.is_none());
+        // SAFETY: see above.
+        unsafe { state.store(word::WRITING, after) };
+        written
     }
 
     /// Begins to ring a doorbell. False: the peer takes it for a byte of the stream.

@@ -191,19 +191,20 @@ impl Stream {
             shared.unmark(phase::SENDS);
             return;
         }
-        if !slot.begin_writing() {
+        let switched = slot.write(|| {
+            // Doorbells would wait for each other.
+            let mut no_delay = 0_i32;
+            _ = raw::get_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &mut no_delay);
+            shared.no_delay.store(no_delay != 0, Ordering::Relaxed);
+            _ = raw::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32);
+            slot.say_switched(shared.kernel_sent.load(Ordering::Acquire));
+            Some(())
+        });
+        if switched.is_none() {
             // The peer wants the connection back just now.
-            slot.end_writing();
             shared.unmark(phase::SENDS);
             return;
         }
-        // Doorbells would wait for each other.
-        let mut no_delay = 0_i32;
-        _ = raw::get_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &mut no_delay);
-        shared.no_delay.store(no_delay != 0, Ordering::Relaxed);
-        _ = raw::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32);
-        slot.say_switched(shared.kernel_sent.load(Ordering::Acquire));
-        slot.end_writing();
         drop(half);
         fence(Ordering::SeqCst);
         if shared.owes_doorbell.load(Ordering::SeqCst) {

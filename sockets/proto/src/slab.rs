@@ -147,8 +147,8 @@ pub mod word {
     /// How many bytes it has put into the ring. For people, as are those behind; far enough from
     /// what the peer looks at that counting does not take that from its cache.
     pub const SENT_BYTES: usize = 256;
-    /// With how many operations.
-    pub const SENDS: usize = 264;
+    /// Twice with how many operations. Odd: it is just writing to the ring.
+    pub const WRITING: usize = 264;
     /// How many bytes it has taken from the ring.
     pub const RECEIVED_BYTES: usize = 272;
     /// With how many operations.
@@ -157,8 +157,6 @@ pub mod word {
     pub const DOORBELLS: usize = 288;
     /// How often it has slept.
     pub const SLEEPS: usize = 296;
-    /// How often it has begun or ended to write to the ring. Odd: it is just writing.
-    pub const WRITING: usize = 304;
     /// How often it has begun to ring a doorbell.
     pub const RINGING: usize = 312;
     /// How often it has ended that: in the lower half, the doorbells that were taken by the kernel
