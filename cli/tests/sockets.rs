@@ -4,6 +4,8 @@
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -225,6 +227,20 @@ fn one_monitor_at_a_place() {
     assert!(!place.socket().exists());
     let gone = place.output(&["sockets", "list"]);
     assert!(text(&gone.stderr).contains("begin one with `freeport node`"), "{gone:?}");
+}
+
+#[test]
+fn who_reads_only_the_first_lines_is_told_no_failure() {
+    let place = Place::new();
+    let mut monitor = place.command(&["node"]).stderr(Stdio::null()).spawn().unwrap();
+    eventually("it listens", || place.output(&["sockets", "stats"]).status.success());
+    let (to, from) = UnixStream::pair().unwrap();
+    drop(from);
+    let mut command = place.command(&["sockets", "stats"]);
+    let asked = command.stdout(OwnedFd::from(to)).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(text(&asked.stderr), "");
+    end(monitor.id() as i32);
+    monitor.wait().unwrap();
 }
 
 #[test]

@@ -36,6 +36,9 @@ enum What {
 /// None answers, or it refuses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let control = Control::at(Location::of_environment());
+    // Who reads only the first lines hangs up: that ends the command, and is no failure to tell.
+    // SAFETY: numbers only.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     match &arguments.what {
         What::List(arguments) => list::run(arguments, &control)?,
         What::Stats(arguments) => stats::run(arguments, &control)?,
