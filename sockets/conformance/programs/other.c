@@ -137,10 +137,20 @@ int taken(int over) {
 }
 
 pid_t start_heir(int over, int fd, enum side side, void (*run)(int fd, enum side side)) {
+    // Only when the child has closed its own, who passes it has it alone.
+    int closed[2];
+    char byte;
+    require(pipe(closed) == 0, "pipe");
     pid_t child = fork();
-    if (child != 0)
+    if (child != 0) {
+        close(closed[1]);
+        require(read(closed[0], &byte, 1) == 0, "the child closes it");
+        close(closed[0]);
         return child;
+    }
     close(fd);
+    close(closed[0]);
+    close(closed[1]);
     run(taken(over), side);
     _exit(0);
 }

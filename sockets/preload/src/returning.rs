@@ -360,7 +360,7 @@ impl Stream {
     fn send_again(&self, descriptor: i32, slot: &Slot, (send, _): &mut Halves<'_>) -> Option<u64> {
         if !slot.owes_again() {
             let is_busy = slot.is_peer_busy_again() && !self.is_peer_gone(descriptor, slot);
-            return (!is_busy).then_some(0);
+            return if is_busy { None } else { Some(slot.sent_by_peer()) };
         }
         let last = self.shared.send.area.load(Ordering::Relaxed);
         let (sent, is_all) = resending::send(descriptor, slot, &send.cursor(), last);
@@ -458,13 +458,13 @@ impl Stream {
         if is_taken {
             let area = self.shared.receive.area.load(Ordering::Relaxed);
             let stopped = (area, receive.cursor());
-            let (_, is_all) = resending::send_for_peer(socket, slot, stopped);
+            let (sent, is_all) = resending::send_for_peer(socket, slot, stopped);
             if !is_all {
                 raw::shutdown(socket, libc::SHUT_RDWR as usize);
             } else if slot.peer_said() & flag::ENDED != 0 {
                 raw::shutdown(socket, libc::SHUT_WR as usize);
             }
-            slot.has_taken_again();
+            slot.has_taken_again(sent);
         }
         _ = raw::close(socket);
         is_taken

@@ -304,9 +304,18 @@ impl Slot {
         self.agree(self.side.other(), again::WANTED, again::TAKEN)
     }
 
-    /// Has sent it.
-    pub fn has_taken_again(&self) {
+    /// Has sent so many bytes of it.
+    pub fn has_taken_again(&self, bytes: u64) {
+        let word = self.shared_word(self.side.other(), word::AGAIN_BYTES);
+        word.store(bytes, Ordering::SeqCst);
         self.agree(self.side.other(), again::TAKEN, again::SENT);
+    }
+
+    /// How many bytes the peer has sent in the place of this side, which count as sent by it. Gives
+    /// them once.
+    pub fn sent_by_peer(&self) -> u64 {
+        let bytes = self.shared_word(self.side, word::AGAIN_BYTES).swap(0, Ordering::SeqCst);
+        bytes.min(slab::SLOT_BYTES as u64)
     }
 
     /// Whether the peer is just about to say what it wants, or sends it in the place of this side.

@@ -144,6 +144,8 @@ pub mod word {
     /// Whether the peer wants to have through the kernel what it has not read: see
     /// [`again`](super::again). Both sides write it.
     pub const AGAIN: usize = 80;
+    /// How many bytes the peer has sent in its place so. Both sides write it.
+    pub const AGAIN_BYTES: usize = 96;
     /// How many bytes it has put into the ring. For people, as are those behind; far enough from
     /// what the peer looks at that counting does not take that from its cache.
     pub const SENT_BYTES: usize = 256;
