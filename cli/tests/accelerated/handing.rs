@@ -2,7 +2,7 @@
 //! Connections that are handed on to another process while they are busy: over a fork, over an
 //! exec, as a standard stream, and over a Unix socket. Ten mebibytes of numbers go both ways.
 
-use crate::harness::{Mode, Node, Program, find_or_say};
+use crate::harness::{Mode, Node, Program, find_or_say, wait_until};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +15,8 @@ const GIVE_BACK: &str = include_str!("programs/give_back.c");
 /// Where the connection is at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
+    /// Past the kernel all the time.
+    There,
     /// Past the kernel: it may come back in between, but leaves it again.
     Past,
     /// In the kernel.
@@ -76,7 +78,7 @@ impl Conversation {
         let ending = match ending {
             Ending::Broken => "broken",
             _ if !leaves => "any",
-            Ending::Past => "past",
+            Ending::There | Ending::Past => "past",
             Ending::Kernel => "kernel",
             Ending::Any => "any",
         };
@@ -89,13 +91,19 @@ impl Conversation {
         let leaving = if modes == [Mode::Accelerated; 2] { "leaves" } else { "stays" };
         // In the middle of what goes both ways, or when nothing is under way.
         let more = if how == "rounds" { "6400" } else { "300000" };
-        let before = self.node.moved();
+        let (before, returned) = (self.node.moved(), self.node.returned());
         let (mut server, port) = self.serve(modes[0], "hand_on.py", &[way, leaving, more]);
         let client = self.ask(modes, &port, how, ending);
         assert_eq!(client.finish(), "all came back\n", "{way}, {how}, {modes:?}");
         assert!(server.wait().success(), "{way}, {how}, {modes:?}: {}", server.printed());
         if leaving == "leaves" {
             self.node.assert_moved(before.connections + 1, before.bytes + 6400);
+            let comes_back = u64::from(ending != Ending::There);
+            wait_until("it is known whether it came back", || {
+                self.node.returned() >= returned + comes_back
+            });
+            let is_as_expected = ending != Ending::There || self.node.returned() == returned;
+            assert!(is_as_expected, "{way}, {how}: it came back");
         } else {
             assert_eq!(self.node.moved().bytes, before.bytes, "{way}, {how}, {modes:?}");
         }
@@ -128,7 +136,7 @@ fn hand_on_by_with(conversation: &Conversation, ways: &[&str], ending: Ending) {
 
 #[test]
 fn a_child_goes_on_past_the_kernel() {
-    hand_on_by(&["fork"], Ending::Past);
+    hand_on_by(&["fork"], Ending::There);
 }
 
 #[test]
@@ -161,7 +169,7 @@ fn programs_without_the_library_go_on_with_it() {
 
 #[test]
 fn programs_that_are_begun_beside_a_connection_leave_it_where_it_is() {
-    hand_on_by(&["system without it"], Ending::Past);
+    hand_on_by(&["system without it"], Ending::There);
 }
 
 #[test]

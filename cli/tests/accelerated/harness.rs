@@ -234,6 +234,11 @@ impl Node {
         }
     }
 
+    /// How many connections that have ended had come back into the kernel.
+    pub fn returned(&self) -> u64 {
+        self.stats()["ended"]["returned"].as_u64().expect("a number")
+    }
+
     /// Sees to it that at least so much has been moved past the kernel.
     pub fn assert_moved(&self, connections: u64, bytes: u64) {
         let moved = self.moved();
