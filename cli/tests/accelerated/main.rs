@@ -18,3 +18,4 @@ mod redis;
 mod resp;
 mod roles;
 mod shells;
+mod unix;

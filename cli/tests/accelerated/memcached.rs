@@ -5,6 +5,8 @@ use crate::harness::{Mode, Node, content, find, free_port, is_long, wait_until};
 use crate::roles;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::thread;
 
 /// Clients, each in a thread of its own.
@@ -30,16 +32,30 @@ fn fifty_clients_get_what_they_put_from_one_thread_and_from_four() {
 
 /// Role: many connections at once, which look at each answer.
 pub fn client(port: &str) {
-    let port = port.parse().expect("a port");
+    let port: u16 = port.parse().expect("a port");
     thread::scope(|scope| {
         for number in 0..CLIENTS {
-            scope.spawn(move || put_and_get(port, number as u64));
+            scope.spawn(move || {
+                let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+                put_and_get(stream.expect("it can be connected"), number as u64);
+            });
         }
     });
 }
 
-fn put_and_get(port: u16, number: u64) {
-    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("it can be connected");
+/// Role: the same over a Unix socket.
+pub fn unix_client(path: &str) {
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            scope.spawn(move || {
+                let stream = UnixStream::connect(path).expect("it can be connected");
+                put_and_get(stream, number as u64);
+            });
+        }
+    });
+}
+
+fn put_and_get(stream: impl Read + Write + AsRawFd, number: u64) {
     let mut reader = BufReader::new(stream);
     let sizes = [1, 2, 100, 4000, 9000, 65_536, 300_000];
     for round in 0..if is_long() { 100 } else { 2 } {
@@ -67,20 +83,20 @@ fn put_and_get(port: u16, number: u64) {
     }
 }
 
-fn put(reader: &mut BufReader<TcpStream>, key: &str, value: &[u8]) {
+fn put(reader: &mut BufReader<impl Read + Write>, key: &str, value: &[u8]) {
     let head = format!("set {key} 0 0 {}\r\n", value.len());
     let all = [head.as_bytes(), value, b"\r\n"].concat();
     reader.get_mut().write_all(&all).expect("it can be sent");
     assert_eq!(line(reader), "STORED");
 }
 
-fn get(reader: &mut BufReader<TcpStream>, key: &str) -> Option<Vec<u8>> {
+fn get(reader: &mut BufReader<impl Read + Write>, key: &str) -> Option<Vec<u8>> {
     let question = format!("get {key}\r\n");
     reader.get_mut().write_all(question.as_bytes()).expect("it can be sent");
     value(reader)
 }
 
-fn value(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+fn value(reader: &mut BufReader<impl Read>) -> Option<Vec<u8>> {
     let head = line(reader);
     if head == "END" {
         return None;
@@ -94,7 +110,7 @@ fn value(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     Some(value)
 }
 
-fn line(reader: &mut BufReader<TcpStream>) -> String {
+fn line(reader: &mut BufReader<impl Read>) -> String {
     let mut line = String::new();
     reader.read_line(&mut line).expect("it is answered");
     line.trim_end().to_owned()

@@ -153,6 +153,30 @@ fn bodies_reach_what_is_behind_a_proxy() {
 }
 
 #[test]
+fn what_is_behind_a_proxy_listens_on_a_path() {
+    let (node, _monitor) = Node::new();
+    let (path, files) = (node.path().join("behind/socket"), node.path().join("behind/files"));
+    let (path, files) = (path.display(), files.display());
+    let blocks = format!("server {{ listen unix:{path}; root {files}; }}");
+    let behind = begin(&node, "behind", &Settings { blocks: &blocks, ..PLAIN });
+    let blocks = format!(
+        "upstream files {{ server unix:{path}; keepalive 8; }}
+         proxy_http_version 1.1; proxy_set_header Connection '';"
+    );
+    let locations = "location /files/ { proxy_pass http://files/; }";
+    let site = begin(&node, "before", &Settings { blocks: &blocks, locations, ..PLAIN });
+    let argument = format!("{} files/", site.port);
+    node.role(Mode::Accelerated, "http client", &argument).finish();
+    load_with_wrk(&node, site.port, "files/4096");
+    // What is not between the client and the proxy is between that and the path.
+    let is_unix = |it: &serde_json::Value| !it["ends"].to_string().contains("127.0.0.1");
+    assert!(node.connections().iter().any(is_unix), "{:?}", node.connections());
+    site.quit(&node, "before");
+    behind.quit(&node, "behind");
+    node.assert_moved(3, 60 << 20);
+}
+
+#[test]
 fn new_workers_take_over_under_load() {
     let (node, _monitor) = Node::new();
     let site = begin(&node, "nginx", &Settings { workers: 2, ..PLAIN });

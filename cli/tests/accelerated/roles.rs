@@ -5,7 +5,6 @@
 use crate::{death, memcached, nginx, redis};
 use std::env;
 use std::ffi::c_int;
-use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
 /// Says which role.
@@ -27,6 +26,7 @@ fn play() {
         "http load" => nginx::load(&argument),
         "http echo" => nginx::echo(&argument),
         "memcached client" => memcached::client(&argument),
+        "memcached unix client" => memcached::unix_client(&argument),
         "redis survivor" => death::survivor(&argument),
         "talk" => death::talk(&argument),
         "listen" => death::listen(&argument),
@@ -40,7 +40,7 @@ pub fn is_preloaded() -> bool {
 }
 
 /// Whether a connection is past the kernel.
-pub fn is_accelerated(stream: &TcpStream) -> bool {
+pub fn is_accelerated(stream: &impl AsRawFd) -> bool {
     symbol().is_some_and(|function| function(stream.as_raw_fd()) != 0)
 }
 

@@ -156,6 +156,27 @@ static void *shut_down_soon(void *given) {
     return NULL;
 }
 
+static void *shut_down_writing_soon(void *given) {
+    sleep_ms(20);
+    shutdown(*(int *)given, SHUT_WR);
+    return NULL;
+}
+
+CASE(shutdown_of_writing_leaves_a_reader_waiting, WARM | RACE | V6) {
+    if (side == SERVER) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, shut_down_writing_soon, &fd);
+        TRY(recv(fd, in, 6, MSG_WAITALL));
+        note_bytes("received", in, 6);
+        pthread_join(thread, NULL);
+    } else {
+        TRY(recv(fd, in, 10, 0));
+        sleep_ms(20);
+        TRY(send(fd, "answer", 6, 0));
+    }
+    meet(side, 1);
+}
+
 CASE(shutdown_wakes_a_reader_of_the_same_process, WARM | RACE) {
     if (side == SERVER) {
         pthread_t thread;

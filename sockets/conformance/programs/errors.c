@@ -92,7 +92,7 @@ CASE(sockets_that_are_not_connected, COLD) {
     TRY(send(new, out, 1, 0));
 }
 
-CASE(connecting_again, WARM | V6) {
+CASE(connecting_again, WARM | V6 | TCP) {
     if (side == CLIENT) {
         socklen_t length;
         const struct sockaddr *there = address(&length);

@@ -310,7 +310,7 @@ CASE(a_child_that_cannot_become_a_program, WARM) {
     go_on_behind_heir(fd, side);
 }
 
-CASE(upgraded_again, WARM | V6 | RACE) {
+CASE(upgraded_again, WARM | V6 | RACE | TCP) {
     begin_handing(fd, side);
     if (side == SERVER)
         become(EXECVE, "heir_that_stays", side, fd);

@@ -173,7 +173,7 @@ static void take_again_and_be_heir(int fd, enum side side) {
     go_on_behind_heir(fd, side);
 }
 
-CASE(upgraded_again, WARM | V6 | RACE) {
+CASE(upgraded_again, WARM | V6 | RACE | TCP) {
     begin_handing(fd, side);
     if (side == CLIENT) {
         talk_to_heir(fd, side);

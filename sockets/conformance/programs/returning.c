@@ -55,16 +55,17 @@ static void with_unread(enum side side, int fd, size_t to_server, size_t to_clie
     if (side == SERVER)
         bring_back(fd);
     receive_numbered(fd, side == SERVER ? to_server : to_client, 0);
-    // And it goes on.
-    send_numbered(fd, 100000, 7, 100);
-    receive_numbered(fd, 100000, 7);
+    // And it goes on. Unix sockets have room for fewer messages.
+    size_t more = family() == AF_UNIX ? 10000 : 100000;
+    send_numbered(fd, more, 7, 100);
+    receive_numbered(fd, more, 7);
     note("all is there");
 }
 
-CASE(with_nothing_unread, WARM | V6 | MIXED | TCP) { with_unread(side, fd, 0, 0); }
-CASE(with_something_for_the_one, WARM | V6 | TCP) { with_unread(side, fd, 10, 0); }
-CASE(with_something_for_the_other, WARM | V6 | TCP) { with_unread(side, fd, 0, 10); }
-CASE(with_something_for_both, WARM | V6 | TCP) { with_unread(side, fd, 3000, 4000); }
+CASE(with_nothing_unread, WARM | V6 | MIXED) { with_unread(side, fd, 0, 0); }
+CASE(with_something_for_the_one, WARM | V6) { with_unread(side, fd, 10, 0); }
+CASE(with_something_for_the_other, WARM | V6) { with_unread(side, fd, 0, 10); }
+CASE(with_something_for_both, WARM | V6) { with_unread(side, fd, 3000, 4000); }
 CASE(with_much_for_the_one, WARM | TCP) { with_unread(side, fd, 1500000, 0); }
 CASE(with_much_for_the_other, WARM | TCP) { with_unread(side, fd, 0, 1500000); }
 CASE(with_much_for_both, WARM | TCP) { with_unread(side, fd, 1200000, 1300000); }

@@ -43,6 +43,7 @@ static void look_from_somewhere(int fd, enum side side) {
     if (side == CLIENT) {
         TRY(send(fd, "0123456789", 10, 0));
         meet(side, 1);
+        TRY(recv(fd, in, 3, 0));
         meet(side, 2);
         return;
     }
@@ -65,6 +66,7 @@ static void look_from_somewhere(int fd, enum side side) {
     TRY(recv(fd, in, 100, MSG_PEEK));
     note_bytes("peeked", in, 8);
     TRY(recv(fd, in, 8, MSG_WAITALL));
+    TRY(send(fd, "end", 3, 0));
     meet(side, 2);
 }
 
@@ -94,14 +96,19 @@ CASE(truncating_is_for_datagrams, WARM | UNIX | MIXED) {
 static void urgent_data(int fd, enum side side) {
     if (side == CLIENT) {
         TRY(send(fd, "before", 6, 0));
-        TRY(send(fd, "!", 1, MSG_OOB));
-        TRY(send(fd, "after", 5, 0));
         meet(side, 1);
         meet(side, 2);
+        TRY(send(fd, "!", 1, MSG_OOB));
+        TRY(send(fd, "after", 5, 0));
+        meet(side, 3);
+        meet(side, 4);
         TRY(send(fd, "later", 5, 0));
         return;
     }
     meet(side, 1);
+    TRY(recv(fd, in, 100, 0));
+    meet(side, 2);
+    meet(side, 3);
     note_poll("urgent data", fd);
     TRY(recv(fd, in, 1, MSG_OOB));
     note_bytes("urgent", in, 1);
@@ -110,18 +117,18 @@ static void urgent_data(int fd, enum side side) {
     note_bytes("received", in, got);
     TRY(recv(fd, in, 100, MSG_DONTWAIT));
     TRY(recv(fd, in, 1, MSG_OOB | MSG_DONTWAIT));
-    meet(side, 2);
+    meet(side, 4);
     TRY(recv(fd, in, 5, MSG_WAITALL));
 }
 
 CASE(urgent_data_at_the_beginning, UNIX | MIXED) {
     urgent_data(fd, side);
-    meet(side, 3);
+    meet(side, 5);
 }
 
 CASE(urgent_data_later, WARM | UNIX | MIXED) {
     urgent_data(fd, side);
-    meet(side, 3);
+    meet(side, 5);
 }
 
 CASE(a_small_buffer_fills_and_goes_on, WARM | UNIX | MIXED) {

@@ -77,6 +77,8 @@ CASE(reading_shut_wakes_a_blocked_peer, WARM | UNIX | RACE | MIXED) {
         fill_up(fd);
         reach(side, 1);
         ssize_t sent = send(fd, out, sizeof out, MSG_NOSIGNAL);
+        if (sent >= 0)
+            sent = send(fd, out, sizeof out, MSG_NOSIGNAL);
         note("ended: %d", sent < 0 && errno == EPIPE);
     } else {
         await_peer(side, 1);
@@ -172,7 +174,7 @@ static void refused_calls(int fd, enum side side) {
     note_poll("closed with data unread", fd);
 }
 
-CASE(a_reset_is_told_to_a_reader, WARM | UNIX | MIXED) {
+CASE(a_reset_is_told_to_a_reader, WARM | UNIX) {
     refused_calls(fd, side);
     if (side == SERVER)
         return;
@@ -181,7 +183,7 @@ CASE(a_reset_is_told_to_a_reader, WARM | UNIX | MIXED) {
     note_state("told", fd);
 }
 
-CASE(a_reset_is_told_to_a_sender, WARM | UNIX | MIXED) {
+CASE(a_reset_is_told_to_a_sender, WARM | UNIX) {
     refused_calls(fd, side);
     if (side == SERVER)
         return;

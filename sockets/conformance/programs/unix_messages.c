@@ -75,6 +75,25 @@ static long receive_with(int fd, size_t bytes, size_t room, int flags) {
 
 #define ROOM sizeof(union control)
 
+// Receives so many bytes, however the kernel cuts them into messages.
+static void receive_all_with(int fd, size_t bytes, int flags) {
+    for (size_t done = 0; done < bytes;) {
+        union control control = {0};
+        struct iovec part = {in + done, bytes - done};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+                                 .msg_controllen = ROOM};
+        ssize_t got = recvmsg(fd, &message, flags);
+        require(got > 0, "recvmsg");
+        done += got;
+        for (struct cmsghdr *each = CMSG_FIRSTHDR(&message); each;
+             each = CMSG_NXTHDR(&message, each)) {
+            note("with what is before byte %zu:", done);
+            note_header(each);
+        }
+    }
+    note_bytes("received", in, bytes);
+}
+
 static void exchange_numbers(int fd) {
     pid_t own = getpid();
     require(send(fd, &own, sizeof own, 0) == sizeof own, "send");
@@ -92,8 +111,7 @@ static void descriptor_in_the_middle(int fd, enum side side, int point) {
         TRY(recv(fd, in, 6, MSG_WAITALL));
     } else {
         await_peer(side, point + 1);
-        receive_with(fd, sizeof in, ROOM, 0);
-        receive_with(fd, sizeof in, ROOM, 0);
+        receive_all_with(fd, 17, 0);
         receive_with(fd, sizeof in, ROOM, MSG_DONTWAIT);
         reach(side, point + 1);
         receive_with(fd, 10, ROOM, MSG_WAITALL);
@@ -194,9 +212,7 @@ CASE(waiting_for_all_ends_at_a_descriptor, WARM | UNIX | MIXED) {
         close(send_pipe(fd, "56789", "pipe"));
         TRY(send(fd, "abcde", 5, 0));
     } else {
-        await_bytes(fd, 15);
-        receive_with(fd, 15, ROOM, MSG_WAITALL);
-        receive_with(fd, 5, ROOM, MSG_WAITALL);
+        receive_all_with(fd, 15, MSG_WAITALL);
     }
     meet(side, 1);
 }
@@ -221,8 +237,7 @@ CASE(control_data_that_is_wrong, WARM | UNIX) {
 CASE(messages_with_and_without_control_data_at_once, WARM | UNIX) {
     if (side == SERVER) {
         meet(side, 1);
-        for (int taken = 0; taken < 9;)
-            taken += receive_with(fd, 9 - taken, ROOM, 0);
+        receive_all_with(fd, 9, 0);
         return;
     }
     int ends[2];

@@ -101,8 +101,7 @@ impl Case {
 
     /// Whether a run proves nothing unless both ends were upgraded.
     pub fn must_be_upgraded(&self, runs: Runs) -> bool {
-        let leaves = matches!(self.over, Over::V4 | Over::V6);
-        leaves && runs == Runs::Accelerated && self.has(flag::WARM | flag::ACROSS)
+        runs == Runs::Accelerated && self.has(flag::WARM | flag::ACROSS)
     }
 
     /// What it is called on the command line of its program.

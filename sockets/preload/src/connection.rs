@@ -33,6 +33,10 @@ pub mod phase {
     pub const LOOKS: u32 = 2048;
     /// The kernel says that it hung up.
     pub const HUNG_UP: u32 = 1024;
+    /// It is a Unix socket.
+    pub const UNIX: u32 = 1 << 20;
+    /// The application knows that the peer has reset it; see [`unix`](crate::unix).
+    pub const RESET_TOLD: u32 = 1 << 21;
     /// It sends no more through the ring: it comes back into the kernel, or has.
     pub const LEAVES: u32 = 4096;
     /// It is just leaving, so nothing can be sent.

@@ -16,7 +16,7 @@ mod wait;
 
 pub use control::{
     control, forget_set, forget_stream, goes_on_as, has_attached, has_left, has_switched,
-    look_again, register_set,
+    look_again, register_set, was_shut,
 };
 pub use registration::events_of;
 pub use wait::{Deadline, Until, wait};

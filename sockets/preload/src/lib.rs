@@ -2,9 +2,9 @@
 //! Faster sockets for unmodified programs: a library that is loaded into them (`LD_PRELOAD`) and
 //! stands between them and the C library.
 //!
-//! A TCP connection between two processes that both have it leaves the kernel after some
-//! operations, and goes on through rings in memory that both have mapped; how is said in
-//! `freeport-sockets-proto`. Descriptors, ports, waiting and death stay the kernel's.
+//! A connection between two processes that both have it, of TCP or of Unix sockets, leaves the
+//! kernel after some operations, and goes on through rings in memory that both have mapped; how is
+//! said in `freeport-sockets-proto`. Descriptors, ports, waiting and death stay the kernel's.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -18,6 +18,7 @@
 //! | [`inherited`], [`leaving`] | coming from others, and leaving them |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
 //! | [`waiting`], [`sleep`] | waiting for one |
+//! | [`unix`], [`diagnosis`] | what is particular to Unix sockets |
 //! | [`process`], [`lock`] | threads, forks |
 //! | [`next`], [`raw`], [`errno`] | the C library and the kernel |
 //!
@@ -27,6 +28,7 @@
 mod connection;
 mod connections;
 mod control;
+mod diagnosis;
 mod ends;
 pub mod entry;
 mod epoll;
@@ -54,5 +56,6 @@ mod sleep;
 mod slot;
 mod standing_in;
 mod table;
+mod unix;
 mod upgrade;
 mod waiting;

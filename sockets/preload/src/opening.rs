@@ -162,6 +162,10 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     let shared = stream.shared;
     if shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
         monitor::withdraw(stream.token());
+        if is_open && stream.is_unix() && shared.phase() & (phase::NEVER | phase::PASSED) == 0 {
+            // The monitor may have it open for a moment still: the peer shall know at once.
+            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        }
     }
     if is_open && stream.is_returning(shared.phase()) {
         // The peer may want to have what it has not read.
@@ -191,6 +195,9 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
 /// Whether closing resets the connection. What was not received is lost, and the peer is told so,
 /// as by the kernel.
 fn resets(stream: &Stream, slot: &Slot, descriptor: i32) -> bool {
+    if stream.is_unix() {
+        return stream.leaves_unread(slot, descriptor);
+    }
     let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
     _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger);
     if slot.next_header(stream) != 0 && stream.shared.is(phase::RECEIVES) {
@@ -222,6 +229,11 @@ fn each_stream(visit: impl Fn(Stream)) {
 pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
     stream.go_on(descriptor);
     let shared = stream.shared;
+    if stream.is_unix() && !shared.is(phase::LOOKS) {
+        // The peer would have to know of either half.
+        stream.stays_in_kernel(descriptor);
+        return None;
+    }
     let writes = how == libc::SHUT_WR || how == libc::SHUT_RDWR;
     let slot = stream.slot().filter(|_| shared.is(phase::ATTACHED));
     if slot.is_none() && writes {
@@ -245,8 +257,15 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
     }
     if reads {
         shared.mark(phase::READ_SHUT);
+        if stream.is_unix() {
+            slot.say(flag::DEAF);
+            stream.ring_doorbell(descriptor, &slot);
+        }
+        wake_own(stream, &slot, descriptor);
     }
-    wake_own(stream, &slot, descriptor);
+    if stream.is_unix() {
+        epoll::was_shut(stream);
+    }
     Some(())
 }
 

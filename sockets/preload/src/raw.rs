@@ -145,9 +145,25 @@ pub fn size(descriptor: i32) -> Result<usize> {
     unsafe { checked_call(libc::SYS_lseek, arguments) }
 }
 
+/// The inode of what is behind a descriptor.
+pub fn inode(descriptor: i32) -> Result<u64> {
+    // SAFETY: all zero is a value of it, and the place lives as long as the call.
+    unsafe {
+        let mut about: libc::stat = core::mem::zeroed();
+        let place = ptr::from_mut(&mut about) as usize;
+        let arguments = [argument(descriptor), place, 0, 0, 0, 0];
+        checked_call(libc::SYS_fstat, arguments).map(|_| about.st_ino)
+    }
+}
+
 /// A new socket.
 pub fn socket(family: i32, kind: i32) -> Result<i32> {
-    let arguments = [argument(family), argument(kind), 0, 0, 0, 0];
+    socket_of(family, kind, 0)
+}
+
+/// A new socket of one of the protocols of a family.
+pub fn socket_of(family: i32, kind: i32, protocol: i32) -> Result<i32> {
+    let arguments = [argument(family), argument(kind), argument(protocol), 0, 0, 0];
     // SAFETY: no memory is passed.
     unsafe { checked_call(libc::SYS_socket, arguments) }.map(|descriptor| descriptor as i32)
 }
@@ -347,13 +363,14 @@ pub fn shutdown(descriptor: i32, how: usize) {
     unsafe { call(libc::SYS_shutdown, [argument(descriptor), how, 0, 0, 0, 0]) };
 }
 
-/// The address of a socket's own end or of its peer.
+/// The address of a socket's own end or of its peer; gives how many bytes it has.
 pub fn address(descriptor: i32, of_peer: bool, into: &mut libc::sockaddr_storage) -> Result {
     let number = if of_peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
     let mut bytes = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
     let (into, length) = (ptr::from_mut(into) as usize, ptr::from_mut(&mut bytes) as usize);
     // SAFETY: no more is written than there is room for.
     unsafe { checked_call(number, [argument(descriptor), into, length, 0, 0, 0]) }
+        .map(|_| bytes as usize)
 }
 
 /// Whether a descriptor is a socket that has a peer.

@@ -209,7 +209,7 @@ impl Stream {
         if wanted == 0 {
             return Some(0);
         }
-        if flags & libc::MSG_TRUNC != 0 {
+        if flags & libc::MSG_TRUNC != 0 && !self.is_unix() {
             // The bytes go nowhere, as with TCP in the kernel.
             let mut nowhere = [0_u8; 4096];
             let part = libc::iovec {
@@ -300,7 +300,7 @@ impl Stream {
 
     /// What the last call gives: the error that the kernel has for it, once, or nothing.
     fn end_of_stream(&self) -> isize {
-        match self.shared.error.swap(0, Ordering::Relaxed) {
+        match self.take_error() {
             0 => 0,
             error => errno::fail(error),
         }
@@ -546,7 +546,7 @@ impl Stream {
         match result {
             Ok(0) => {}
             Ok(_) | Err(libc::EAGAIN | libc::EINTR) => return false,
-            Err(libc::ECONNRESET) if !self.is_reset() => {}
+            Err(libc::ECONNRESET) if !self.is_reset() || self.is_unix() => {}
             Err(error) => self.shared.error.store(error, Ordering::Relaxed),
         }
         self.shared.mark(phase::KERNEL_END) & phase::KERNEL_END == 0

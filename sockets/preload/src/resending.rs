@@ -4,6 +4,7 @@
 use crate::raw;
 use crate::returning::PATIENCE;
 use crate::slot::{Reader, Slot};
+use crate::unix::LargeBuffer;
 use freeport_ring::bytes::Read;
 use freeport_ring::{ReceiverCursor, SenderCursor};
 use freeport_sockets_proto::slab::{AREAS, REFUND_BYTES};
@@ -22,6 +23,7 @@ struct Resending<'a> {
 /// what was sent until `sender` through the areas until `last`. Gives how much that was, and
 /// whether it was all.
 pub fn send(descriptor: i32, slot: &Slot, sender: &SenderCursor, last: u32) -> (u64, bool) {
+    let _buffer = LargeBuffer::new(descriptor);
     let (stopped, refunded) = slot.peer_stopped();
     let mut resending = Resending { descriptor, slot, sent: 0 };
     let mut is_all = resending.refund(refunded, Reader::Peer);
@@ -35,6 +37,7 @@ pub fn send(descriptor: i32, slot: &Slot, sender: &SenderCursor, last: u32) -> (
 /// Sends in the peer's place, to this side itself, what it gives back and has not read, through the
 /// peer's socket. Gives how much that was, and whether it was all.
 pub fn send_for_peer(descriptor: i32, slot: &Slot, stopped: (u32, ReceiverCursor)) -> (u64, bool) {
+    let _buffer = LargeBuffer::new(descriptor);
     let mut resending = Resending { descriptor, slot, sent: 0 };
     let refunded = usize::try_from(slot.refunded()).unwrap_or(usize::MAX).min(REFUND_BYTES);
     let mut is_all = resending.refund(refunded, Reader::Own);

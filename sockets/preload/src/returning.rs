@@ -442,6 +442,10 @@ impl Stream {
         let rung = shared.rung.swap(0, Ordering::Relaxed);
         shared.kernel_received.fetch_add(rung, Ordering::Release);
         shared.claim_later();
+        if self.is_unix() {
+            // The kernel cannot be asked whether all of this was counted.
+            shared.mark(phase::NEVER);
+        }
         shared.unmark(phase::OF_RINGS);
         Progress::Done
     }

@@ -149,7 +149,7 @@ impl Stream {
         kernel: impl Fn() -> isize,
     ) -> Sent {
         let fails = |error| Sent::Result(errno::fail(error));
-        if self.shared.is(phase::ENDED) {
+        if self.shared.is(phase::ENDED) || before == 0 && self.is_refused(slot) {
             return Sent::Result(broken_pipe(flags));
         }
         let Some(wanted) = parts.bytes() else { return fails(libc::EINVAL) };
@@ -180,6 +180,9 @@ impl Stream {
             }
             if sent == wanted {
                 break;
+            }
+            if self.is_refused(slot) {
+                return Sent::Result(if sent > 0 { sent as isize } else { broken_pipe(flags) });
             }
             if !blocks {
                 if self.waits_in_kernel() && self.prepare_kernel_wait(descriptor, slot, true) {
@@ -297,7 +300,8 @@ impl Stream {
         if shared.phase() & (phase::LOOKS | wrong) != phase::LOOKS {
             return None;
         }
-        let slot = self.slot().filter(|slot| slot.peer_said() & flag::CLOSED == 0)?;
+        let has_ended = flag::CLOSED | flag::DEAF;
+        let slot = self.slot().filter(|slot| slot.peer_said() & has_ended == 0)?;
         let done = self.with_sender(&slot, &mut half, |sender| {
             let wanted = bytes.len() + KEPT;
             let fits = sender.ring().free(wanted).is_ok_and(|free| free >= wanted);

@@ -3,7 +3,7 @@
 
 use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
-use crate::sending;
+use crate::{sending, unix};
 use core::sync::atomic::{AtomicU64, Ordering};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
@@ -123,6 +123,9 @@ impl Slot {
     pub fn grow(&self, stream: &Stream, sender: &mut Out) -> Option<bool> {
         let send = &stream.shared.send;
         let area = send.area.load(Ordering::Relaxed) + 1;
+        if stream.is_unix() && area > unix::LAST_AREA {
+            return None;
+        }
         let memory = self.at(Ring::to(self.side.other()).area(area)?);
         // SAFETY: as large as that; an area is used once, and zero when the slot was handed out.
         let moved = unsafe { sender.ring().move_to(memory, Ring::capacity(area), u64::from(area)) };
@@ -486,7 +489,7 @@ impl Stream {
     pub fn is_writable(&self, slot: &Slot) -> bool {
         let phase = self.shared.phase();
         if phase & (phase::PEER_GONE | phase::ENDED | phase::KERNEL_END) != 0
-            || slot.peer_said() & flag::CLOSED != 0
+            || slot.peer_said() & (flag::CLOSED | flag::DEAF) != 0
             || !self.shared.send.was_full.load(Ordering::Relaxed)
         {
             return true;

@@ -2,7 +2,7 @@
 //! Another process's end of a connection, for what that would have to do and does not.
 
 use crate::connections::Stream;
-use crate::raw;
+use crate::{diagnosis, raw};
 use core::mem;
 use core::sync::atomic::Ordering;
 
@@ -21,15 +21,19 @@ pub fn take(stream: &Stream, process: u32, descriptor: i32) -> Option<i32> {
     None
 }
 
-/// Whether each of two sockets has the other's name as that of its peer. Only those of TCP have
-/// names that tell.
+/// Whether each of two sockets has the other's name as that of its peer. Those of Unix sockets do
+/// not tell, but the kernel does.
 fn is_other_end(here: i32, there: i32) -> bool {
+    let mut family = 0_i32;
+    let known = raw::get_option(here, libc::SOL_SOCKET, libc::SO_DOMAIN, &mut family);
+    if known.is_ok() && family == libc::AF_UNIX {
+        return diagnosis::peer(here).is_some_and(|inode| raw::inode(there) == Ok(inode));
+    }
     let name = |descriptor, of_peer| {
         // SAFETY: an address of zeroes is valid.
         let mut address: libc::sockaddr_storage = unsafe { mem::zeroed() };
         raw::address(descriptor, of_peer, &mut address).ok()?;
-        let is_internet = i32::from(address.ss_family) != libc::AF_UNIX;
-        is_internet.then(|| comparable(&address))
+        Some(comparable(&address))
     };
     let matches = |one: Option<[u8; 32]>, other| one.is_some() && one == other;
     matches(name(here, false), name(there, true)) && matches(name(here, true), name(there, false))

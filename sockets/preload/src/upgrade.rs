@@ -5,7 +5,7 @@ use crate::connection::{Connection, phase};
 use crate::connections::{self, Stream};
 use crate::monitor::Asked;
 use crate::slot::Slot;
-use crate::{epoll, monitor, process, raw};
+use crate::{epoll, monitor, process, raw, unix};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Side, flag};
@@ -43,7 +43,11 @@ impl Stream {
             shared.claim_at.store(operations + 1, Ordering::Relaxed);
             return;
         }
-        match is_peer_near(descriptor) {
+        let near = match self.is_unix() {
+            true => Some(unix::is_plain(descriptor)),
+            false => is_peer_near(descriptor),
+        };
+        match near {
             Some(true) => {}
             Some(false) => {
                 shared.mark(phase::NEVER);
@@ -97,6 +101,10 @@ impl Stream {
     /// some.
     fn has_all_counted(&self, descriptor: i32) -> Option<bool> {
         let shared = self.shared;
+        if self.is_unix() {
+            // The kernel does not count there.
+            return Some(true);
+        }
         let (sent, received) = kernel_counts(descriptor)?;
         if sent == shared.kernel_sent.load(Ordering::Acquire)
             && received == shared.kernel_received.load(Ordering::Acquire)
@@ -192,11 +200,13 @@ impl Stream {
             return;
         }
         let switched = slot.write(|| {
-            // Doorbells would wait for each other.
-            let mut no_delay = 0_i32;
-            _ = raw::get_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &mut no_delay);
-            shared.no_delay.store(no_delay != 0, Ordering::Relaxed);
-            _ = raw::set_option(descriptor, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32);
+            if !self.is_unix() {
+                // Doorbells would wait for each other.
+                let (level, name, mut value) = (libc::IPPROTO_TCP, libc::TCP_NODELAY, 0_i32);
+                _ = raw::get_option(descriptor, level, name, &mut value);
+                shared.no_delay.store(value != 0, Ordering::Relaxed);
+                _ = raw::set_option(descriptor, level, name, &1_i32);
+            }
             slot.say_switched(shared.kernel_sent.load(Ordering::Acquire));
             Some(())
         });

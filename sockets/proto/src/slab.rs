@@ -204,6 +204,8 @@ pub mod flag {
     pub const STOPS: u64 = 128;
     /// It takes nothing from the kernel any more without having seen that it is a doorbell.
     pub const LOOKS: u64 = 256;
+    /// It reads nothing more, so that its peer must not send: with Unix sockets only.
+    pub const DEAF: u64 = 512;
 }
 
 #[cfg(test)]

@@ -98,7 +98,9 @@ async def serve_asyncio(listener):
             await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(echo, sock=listener)
+    is_unix = listener.family == socket.AF_UNIX
+    start = asyncio.start_unix_server if is_unix else asyncio.start_server
+    server = await start(echo, sock=listener)
     await server.serve_forever()
 
 
@@ -119,12 +121,30 @@ def exchange(connection, seed):
     assert connection.recv(1) == b"", "the end comes back"
 
 
-def ask_threads(port):
+def connect(where):
+    if isinstance(where, str):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(60)
+        connection.connect(where)
+        return connection
+    return socket.create_connection(("127.0.0.1", where), timeout=60)
+
+
+def listen(where):
+    if isinstance(where, str):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(where)
+        listener.listen(64)
+        return listener
+    return socket.create_server(("127.0.0.1", where), backlog=64)
+
+
+def ask_threads(where):
     failures = []
 
     def ask(seed):
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            with connect(where) as connection:
                 exchange(connection, seed)
         except BaseException as failure:
             failures.append(failure)
@@ -137,9 +157,12 @@ def ask_threads(port):
     assert not failures, failures
 
 
-async def ask_asyncio(port):
+async def ask_asyncio(where):
     async def ask(seed):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if isinstance(where, str):
+            reader, writer = await asyncio.open_unix_connection(where)
+        else:
+            reader, writer = await asyncio.open_connection("127.0.0.1", where)
         for size in SIZES:
             sent = content(seed, size)
             writer.write(sent)
@@ -152,9 +175,9 @@ async def ask_asyncio(port):
     await asyncio.wait_for(asyncio.gather(*(ask(seed) for seed in range(CONNECTIONS))), 60)
 
 
-def main(role, how, port):
+def main(role, how, where):
     if role == "serve":
-        listener = socket.create_server(("127.0.0.1", port), backlog=64)
+        listener = listen(where)
         if how == "threads":
             serve_threads(listener)
         elif how == "asyncio":
@@ -163,9 +186,10 @@ def main(role, how, port):
             ways = {"select": by_select, "poll": by_poll, "selectors": by_selectors()}
             serve_by(ways[how], listener)
     elif how == "asyncio":
-        asyncio.run(ask_asyncio(port))
+        asyncio.run(ask_asyncio(where))
     else:
-        ask_threads(port)
+        ask_threads(where)
 
 
-main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+port_or_path = sys.argv[3]
+main(*sys.argv[1:3], int(port_or_path) if port_or_path.isdigit() else port_or_path)

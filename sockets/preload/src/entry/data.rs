@@ -5,7 +5,7 @@ use crate::connections::Stream;
 use crate::next::next;
 use crate::opening::stream;
 use crate::parts::Parts;
-use crate::{control, errno};
+use crate::{control, errno, unix};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -109,11 +109,18 @@ pub unsafe extern "C-unwind" fn recvfrom(
             address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> isize)
     };
     let Some(stream) = stream(fd) else { return kernel() };
+    let wants_name = !address.is_null() && !length.is_null();
+    // SAFETY: as of the function that this stands for; so it is below.
+    let room = if wants_name { unsafe { *length } } else { 0 };
     let result = receive(&stream, fd, buffer, bytes, flags, kernel);
-    if result >= 0 && !address.is_null() && !length.is_null() {
-        // Streams have no addresses; the kernel says so by their length.
-        // SAFETY: as of the function that this stands for.
-        unsafe { *length = 0 };
+    if result >= 0 && wants_name {
+        // Streams of TCP have no addresses; the kernel says so by their length.
+        let has_name = result > 0 && stream.is_unix();
+        // SAFETY: see above.
+        unsafe {
+            let room = usize::try_from(room.cast_signed()).unwrap_or(0);
+            *length = if has_name { unix::peer_name(fd, address.cast(), room) } else { 0 };
+        }
     }
     result
 }
@@ -126,8 +133,15 @@ pub unsafe extern "C-unwind" fn recvmsg(
     flags: c_int,
 ) -> isize {
     let is_of_kernel = Cell::new(false);
+    // SAFETY: as of the function that this stands for; so it is below.
+    let room =
+        unsafe { message.as_ref() }.map(|message| (message.msg_namelen, message.msg_controllen));
     let kernel = || {
-        is_of_kernel.set(true);
+        if is_of_kernel.replace(true) {
+            let (name, control) = room.unwrap_or_default();
+            // SAFETY: see above. What came before was a doorbell.
+            unsafe { ((*message).msg_namelen, (*message).msg_controllen) = (name, control) };
+        }
         let received = next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
         if received >= 0 {
             // SAFETY: as of the function that this stands for.
@@ -139,11 +153,22 @@ pub unsafe extern "C-unwind" fn recvmsg(
     // SAFETY: as of the function that this stands for; so it is below.
     let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
     let Some(parts) = parts else { return kernel() };
-    let result = stream.receive(fd, parts, flags, kernel);
+    let (name, control) = room.unwrap_or_default();
+    let mut asked = flags;
+    if stream.is_unix() && flags & libc::MSG_WAITALL != 0 && control > 0 {
+        // It ends where something comes along, which only the kernel knows.
+        stream.stays_in_kernel(fd);
+        asked &= !libc::MSG_WAITALL;
+    }
+    let result = stream.receive(fd, parts, asked, kernel);
     if result >= 0 && !is_of_kernel.get() {
+        let has_name = result > 0 && stream.is_unix();
         // SAFETY: see above.
         unsafe {
-            (*message).msg_namelen = 0;
+            let at = (*message).msg_name.cast::<u8>();
+            let has_name = has_name && !at.is_null();
+            let length = if has_name { unix::peer_name(fd, at, name as usize) } else { 0 };
+            (*message).msg_namelen = length;
             (*message).msg_controllen = 0;
             (*message).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
         }
@@ -209,6 +234,8 @@ pub unsafe extern "C-unwind" fn sendto(
             address: *const libc::sockaddr, length: libc::socklen_t) -> isize)
     };
     match stream(fd) {
+        // The kernel refuses an address, since it is connected.
+        Some(stream) if stream.is_unix() && length > 0 && !address.is_null() => kernel(),
         Some(stream) if bytes > 0 => send_from(&stream, fd, buffer, bytes, flags, kernel),
         _ => kernel(),
     }
@@ -225,7 +252,17 @@ pub unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: as of the function that this stands for.
     unsafe { control::is_sent(message) };
     let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
-    // SAFETY: as of the function that this stands for.
+    // SAFETY: as of the function that this stands for; so it is below.
+    let is_only_data = unsafe { (*message).msg_controllen == 0 };
+    if !is_only_data {
+        stream.stays_in_kernel(fd);
+    }
+    // SAFETY: see above.
+    if stream.is_unix() && unsafe { (*message).msg_namelen > 0 && !(*message).msg_name.is_null() } {
+        // The kernel refuses, since it is connected.
+        return kernel();
+    }
+    // SAFETY: see above.
     let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
     match parts {
         Some(list) if list.bytes() != Some(0) => stream.send(fd, list, flags, kernel),

@@ -5,6 +5,7 @@ use crate::connection::phase;
 use crate::connections::Stream;
 use crate::next::next;
 use crate::opening::{self, is_stream, stream};
+use crate::unix;
 use core::ffi::{c_int, c_void};
 use core::slice;
 use core::sync::atomic::Ordering;
@@ -16,7 +17,30 @@ pub unsafe extern "C-unwind" fn socket(family: c_int, kind: c_int, protocol: c_i
     if fd >= 0 && is_stream(family, kind, protocol) {
         opening::note(fd, kind & libc::SOCK_NONBLOCK != 0);
     }
+    if fd >= 0 && unix::is_stream(family, kind, protocol) {
+        unix::note(fd, kind & libc::SOCK_NONBLOCK != 0);
+    }
     fd
+}
+
+/// `socketpair(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn socketpair(
+    family: c_int,
+    kind: c_int,
+    protocol: c_int,
+    ends: *mut c_int,
+) -> c_int {
+    let result = next!(socketpair(family: c_int, kind: c_int, protocol: c_int, ends: *mut c_int)
+        -> c_int);
+    if result == 0 && unix::is_stream(family, kind, protocol) {
+        for end in 0..2 {
+            // SAFETY: the kernel has written two there.
+            let fd = unsafe { ends.add(end).read_unaligned() };
+            unix::note(fd, kind & libc::SOCK_NONBLOCK != 0);
+        }
+    }
+    result
 }
 
 /// `listen(2)`.
@@ -55,25 +79,34 @@ pub unsafe extern "C-unwind" fn accept4(
 }
 
 fn accepted(listener: c_int, new: c_int, nonblocking: bool) -> c_int {
-    if new >= 0 && is_known_listener(listener) {
-        opening::note(new, nonblocking);
+    if new >= 0
+        && let Some(note) = note_of_accepted(listener)
+    {
+        note(new, nonblocking);
     }
     new
 }
 
-/// Whether what is accepted there is a TCP stream: a listener that came with the process is asked.
-fn is_known_listener(listener: c_int) -> bool {
-    if stream(listener).is_some() {
-        return true;
+/// How what is accepted there is noted, if it is a stream: a listener that came with the process is
+/// asked.
+fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
+    if let Some(stream) = stream(listener) {
+        return Some(if stream.is_unix() { unix::note } else { opening::note });
     }
     let option = |name| {
         let mut value: c_int = 0;
         crate::raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
     };
-    let (Ok(family), Ok(kind)) = (option(libc::SO_DOMAIN), option(libc::SO_TYPE)) else {
-        return false;
-    };
-    is_stream(family, kind, option(libc::SO_PROTOCOL).unwrap_or(-1))
+    let family = option(libc::SO_DOMAIN).ok()?;
+    let kind = option(libc::SO_TYPE).ok()?;
+    let protocol = option(libc::SO_PROTOCOL).unwrap_or(-1);
+    if is_stream(family, kind, protocol) {
+        Some(opening::note)
+    } else if unix::is_stream(family, kind, protocol) {
+        Some(unix::note)
+    } else {
+        None
+    }
 }
 
 /// `shutdown(2)`.
@@ -95,7 +128,10 @@ pub unsafe extern "C-unwind" fn setsockopt(
     length: libc::socklen_t,
 ) -> c_int {
     if let Some(stream) = stream(fd) {
-        let is_ours = stream.shared.is(phase::SENDS);
+        if stream.is_unix() && unix::is_extra(level, name) {
+            stream.stays_in_kernel(fd);
+        }
+        let is_ours = stream.shared.is(phase::SENDS) && !stream.is_unix();
         let has_value = !value.is_null() && length as usize >= size_of::<c_int>();
         if is_ours && level == libc::IPPROTO_TCP && name == libc::TCP_NODELAY && has_value {
             // Doorbells never wait; what the application wants is only kept.
@@ -104,7 +140,8 @@ pub unsafe extern "C-unwind" fn setsockopt(
             stream.shared.no_delay.store(wanted, Ordering::Relaxed);
             return 0;
         }
-        if level == libc::SOL_SOCKET && name == libc::SO_RCVLOWAT && has_value {
+        if level == libc::SOL_SOCKET && name == libc::SO_RCVLOWAT && has_value && !stream.is_unix()
+        {
             // SAFETY: see above.
             let wanted = unsafe { value.cast::<c_int>().read_unaligned() };
             if stream.shared.is(phase::ATTACHED) {
@@ -163,7 +200,7 @@ impl Stream {
     /// these bytes. `None`: there is no other.
     fn error_besides(&self, given: &[u8]) -> Option<c_int> {
         let given = c_int::from_ne_bytes(given.try_into().ok()?);
-        match self.shared.error.swap(0, Ordering::Relaxed) {
+        match self.take_error() {
             0 if given == libc::ECONNRESET && !self.is_reset() => Some(0),
             0 => None,
             error => Some(error),

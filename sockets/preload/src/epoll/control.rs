@@ -188,6 +188,21 @@ pub fn look_again(stream: &Stream, events: i32) {
     });
 }
 
+/// The application itself has shut one direction, which wakes who waits for a Unix socket, also
+/// where only what is new is reported.
+pub fn was_shut(stream: &Stream) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            known.state |= state::FRESH;
+            wake_up(set_of, number, known, stream);
+        });
+    });
+}
+
 fn insert(
     set: u32,
     set_of: &Set,

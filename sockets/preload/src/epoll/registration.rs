@@ -220,7 +220,9 @@ pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
         ready |= (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
     }
     let phase = stream.shared.phase();
-    if stream.has_read_end(slot) {
+    if phase & phase::UNIX != 0 {
+        ready |= stream.unix_ends(slot);
+    } else if stream.has_read_end(slot) {
         ready |= libc::EPOLLRDHUP as u32;
         if phase & phase::ENDED != 0 {
             ready |= libc::EPOLLHUP as u32;
