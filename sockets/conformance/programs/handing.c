@@ -172,6 +172,13 @@ static void with_options(int fd, enum side side, int no_delay, int low_water) {
 CASE(options_go_along, WARM | TCP) { with_options(fd, side, 1, 5); }
 CASE(options_as_they_are_at_first, WARM | TCP) { with_options(fd, side, 0, 1); }
 
+static void read_what_was_asked(int fd, enum side side) {
+    TRY(recv(fd, in, 8, MSG_WAITALL));
+    note_bytes("received", in, 8);
+    TRY(recv(fd, in, 8, 0));
+    reach(side, 2);
+}
+
 CASE(the_peer_has_shut_down, WARM | V6) {
     if (side == CLIENT) {
         TRY(send(fd, "question", 8, 0));
@@ -184,6 +191,35 @@ CASE(the_peer_has_shut_down, WARM | V6) {
         await_peer(side, 1);
         hand_on(fd, side, answer);
     }
+}
+
+CASE(the_peer_has_shut_down_and_does_not_look, WARM | V6) {
+    if (side == CLIENT) {
+        TRY(send(fd, "question", 8, 0));
+        TRY(shutdown(fd, SHUT_WR));
+        reach(side, 1);
+        await_peer(side, 3);
+        TRY(recv(fd, in, 6, MSG_WAITALL));
+        note_bytes("received", in, 6);
+        TRY(recv(fd, in, 6, 0));
+    } else {
+        await_peer(side, 1);
+        hand_on(fd, side, answer);
+        reach(side, 3);
+    }
+}
+
+CASE(both_have_shut_down, WARM) {
+    // Nothing can be said any more; what is unread is handed on.
+    TRY(send(fd, "question", 8, 0));
+    TRY(shutdown(fd, SHUT_WR));
+    meet(side, 1);
+    if (side == CLIENT)
+        await_peer(side, 2);
+    if (side == CLIENT)
+        read_what_was_asked(fd, side);
+    else
+        hand_on(fd, side, read_what_was_asked);
 }
 
 static void read_to_the_end(int fd, enum side side) {

@@ -250,12 +250,16 @@ impl Stream {
 
     /// Whether the peer does nothing more on its end.
     fn is_peer_gone(&self, descriptor: i32, slot: &Slot) -> bool {
+        let events = raw::events(descriptor, libc::POLLRDHUP);
+        // Read behind that: who says that it leaves does so before it ends its stream.
         let (said, ended) = (slot.peer_said(), libc::POLLHUP | libc::POLLERR);
         // Who has ended its stream in the kernel may still be there.
-        let ended = if said & flag::DECLINED != 0 { ended } else { ended | libc::POLLRDHUP };
+        let both = flag::LEAVES | flag::ENDED;
+        let has_shut = said & flag::DECLINED != 0 || said & both == both;
+        let ended = if has_shut { ended } else { ended | libc::POLLRDHUP };
         said & flag::CLOSED != 0
             || self.shared.phase() & (phase::KERNEL_END | phase::PEER_GONE) != 0
-            || raw::events(descriptor, libc::POLLRDHUP) & ended as u32 != 0
+            || events & ended as u32 != 0
     }
 
     /// Whether something of the ring was not read.
