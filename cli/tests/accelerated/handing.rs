@@ -180,7 +180,15 @@ fn programs_that_have_it_and_say_nothing_disturb_nobody() {
 #[test]
 fn workers_that_are_sent_it_go_on() {
     hand_on_by(&["worker", "stranger"], Ending::Past);
-    hand_on_by(&["back and forth"], Ending::Any);
+}
+
+#[test]
+fn it_goes_back_and_forth() {
+    let Some(conversation) = Conversation::new() else { return };
+    for modes in [[Mode::Plain; 2], [Mode::Accelerated; 2]] {
+        // Whoever hands on has read what came before the connection left the kernel.
+        conversation.hold(modes, "back and forth", "rounds", Ending::Any);
+    }
 }
 
 #[test]
