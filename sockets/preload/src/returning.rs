@@ -322,7 +322,8 @@ impl Stream {
         let stopped = halves.1.cursor().stop().map(|stopped| (area, stopped));
         slot.say_stopped(stopped, refunded);
         sleep::pass_barrier();
-        if shared.is(phase::SENDS) {
+        if shared.is(phase::SENDS) && slot.peer_said() & flag::CLOSED == 0 {
+            // Who closes would leave the doorbell, and the kernel would reset what has ended well.
             self.ring_once(descriptor, slot);
         }
         self.say_left(slot);
