@@ -24,6 +24,8 @@ struct shared {
     int family;
     // With both ends by number, if they were made by `socketpair`.
     int is_pair, pair[2];
+    // Processes that have no end of it any more but their own.
+    atomic_int parted;
     atomic_int reached[2];
     atomic_int upgraded[2];
     atomic_size_t used[2];
@@ -412,6 +414,9 @@ static int end_of(const struct test_case *chosen, enum side side, int listening)
         return side == SERVER ? listening : -1;
     if (shared->is_pair) {
         close(shared->pair[1 - side]);
+        atomic_fetch_add(&shared->parted, 1);
+        while (atomic_load(&shared->parted) < 3)
+            sleep_ms(1);
         return shared->pair[side];
     }
     return side == SERVER ? accept(listening, NULL, NULL) : connect_there();
@@ -479,6 +484,7 @@ static int run_case(const struct test_case *chosen, const char *over) {
     close(listening);
     for (int i = 0; shared->is_pair && i < 2; i++)
         close(shared->pair[i]);
+    atomic_fetch_add(&shared->parted, 1);
     int64_t deadline = now_ms() + patience_ms();
     int status[2] = {0, 0}, ended[2] = {0, 0};
     while (!(ended[0] && ended[1]) && now_ms() < deadline) {
