@@ -10,23 +10,45 @@ use crate::connection::phase;
 use crate::connections::{self, Stream};
 use crate::opening::stream;
 use crate::table::{self, What};
-use crate::{monitor, opening, process, raw};
+use crate::{monitor, opening, process, raw, substitute};
 use core::sync::atomic::Ordering;
 
 /// Before another process gets a copy of a descriptor, in a message.
 pub fn is_passed(descriptor: i32) {
     let Some(stream) = stream(descriptor).filter(|_| process::has(descriptor)) else { return };
-    stream.bring_back(descriptor);
+    comes_back_for_good(&stream, descriptor);
     tell(&stream, descriptor);
 }
 
 /// Before this process becomes another program: what is not closed by that is handed on.
 pub fn becomes_another() {
     each_handed_on(|descriptor, stream| {
-        // If it comes to nothing, all is as it was.
-        comes_back(stream, descriptor);
+        // If it comes to nothing, it may leave the kernel again.
+        if !comes_back(stream, descriptor) {
+            substitute::put(stream, descriptor);
+        }
         tell(stream, descriptor);
     });
+}
+
+/// This process did not become another program. It has what it has passed on from itself, so to
+/// speak.
+#[cold]
+pub fn goes_on() {
+    each_handed_on(|_, stream| {
+        if stream.shared.is(phase::PASSED) && stream.is_only_here() {
+            stream.shared.unmark(phase::PASSED);
+            stream.shared.inherited.store(true, Ordering::Relaxed);
+            monitor::part(stream.token());
+        }
+    });
+}
+
+/// Brings a socket back that stays in the kernel.
+fn comes_back_for_good(stream: &Stream, descriptor: i32) {
+    if !stream.bring_back(descriptor) {
+        substitute::put(stream, descriptor);
+    }
 }
 
 /// Brings a socket back, which may leave the kernel again. False: the peer is gone, and has left
@@ -44,7 +66,7 @@ pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
 /// Before a program is begun that inherits what is not closed by that.
 pub fn is_inherited() {
     each_handed_on(|descriptor, stream| {
-        stream.bring_back(descriptor);
+        comes_back_for_good(stream, descriptor);
         // One more, for good: nobody tells when that program is done with it.
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
     });

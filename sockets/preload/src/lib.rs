@@ -12,7 +12,7 @@
 //! | [`table`], [`connections`], [`connection`] | what is behind a descriptor |
 //! | [`opening`] | how sockets begin and end |
 //! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
-//! | [`returning`], [`resending`], [`standing_in`] | coming back |
+//! | [`returning`], [`resending`], [`standing_in`], [`substitute`] | coming back |
 //! | [`sending`], [`receiving`], [`files`] | data |
 //! | [`handing`], [`control`], [`file_actions`] | going to others |
 //! | [`inherited`], [`leaving`] | coming from others, and leaving them |
@@ -55,6 +55,7 @@ mod slabs;
 mod sleep;
 mod slot;
 mod standing_in;
+mod substitute;
 mod table;
 mod unix;
 mod upgrade;

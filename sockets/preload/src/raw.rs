@@ -175,6 +175,35 @@ pub fn connect(descriptor: i32, address: &libc::sockaddr_un, bytes: usize) -> Re
     unsafe { checked_call(libc::SYS_connect, [argument(descriptor), address, bytes, 0, 0, 0]) }
 }
 
+/// Lets one socket listen at any free port of the loopback interface, connects another one to it,
+/// and gives what it accepts then. Both are of IPv4.
+pub fn connect_through(listener: i32, connecting: i32) -> Result<i32> {
+    let loopback = libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) };
+    let family = libc::AF_INET as libc::sa_family_t;
+    let mut address =
+        libc::sockaddr_in { sin_family: family, sin_port: 0, sin_addr: loopback, sin_zero: [0; 8] };
+    let mut bytes = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    let (at, length) = (ptr::from_mut(&mut address) as usize, bytes as usize);
+    // SAFETY: an address and its length, which live as long as these calls.
+    unsafe {
+        checked_call(libc::SYS_bind, [argument(listener), at, length, 0, 0, 0])?;
+        checked_call(libc::SYS_listen, [argument(listener), 1, 0, 0, 0, 0])?;
+        let place = ptr::from_mut(&mut bytes) as usize;
+        checked_call(libc::SYS_getsockname, [argument(listener), at, place, 0, 0, 0])?;
+        checked_call(libc::SYS_connect, [argument(connecting), at, length, 0, 0, 0])?;
+        let flags = argument(libc::SOCK_CLOEXEC);
+        let accepted = checked_call(libc::SYS_accept4, [argument(listener), 0, 0, flags, 0, 0])?;
+        Ok(accepted as i32)
+    }
+}
+
+/// Makes a descriptor another one of the same file.
+pub fn duplicate(from: i32, to: i32, closed_on_exec: bool) -> Result {
+    let flags = if closed_on_exec { argument(libc::O_CLOEXEC) } else { 0 };
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_dup3, [argument(from), argument(to), flags, 0, 0, 0]) }
+}
+
 /// Sends bytes.
 pub fn send(descriptor: i32, bytes: &[u8], flags: i32) -> Result {
     let (at, count) = (bytes.as_ptr() as usize, bytes.len());

@@ -24,6 +24,7 @@ fn become_another(run: impl FnOnce() -> c_int) -> c_int {
     leaving::gives_up_closed();
     let result = run();
     leaving::takes_back();
+    handing::goes_on();
     result
 }
 
