@@ -25,7 +25,7 @@ pub fn becomes_another() {
     each_handed_on(|descriptor, stream| {
         // If it comes to nothing, it may leave the kernel again.
         if !comes_back(stream, descriptor) {
-            substitute::put(stream, descriptor);
+            substitute::put(stream);
         }
         tell(stream, descriptor);
     });
@@ -47,7 +47,7 @@ pub fn goes_on() {
 /// Brings a socket back that stays in the kernel.
 fn comes_back_for_good(stream: &Stream, descriptor: i32) {
     if !stream.bring_back(descriptor) {
-        substitute::put(stream, descriptor);
+        substitute::put(stream);
     }
 }
 

@@ -196,7 +196,8 @@ impl Stream {
                 }
             }
         }
-        if self.is_peer_gone(descriptor, slot) {
+        let has_left = slot.peer_said() & flag::LEAVES != 0;
+        if !has_left && self.is_peer_gone(descriptor, slot) {
             if self.is_owed(slot, halves) {
                 return Progress::Fails;
             }
@@ -239,8 +240,12 @@ impl Stream {
         self.switch_receiving();
         let is_read = shared.is(phase::RECEIVES) || slot.peer_switched().is_none();
         let has_left = slot.peer_said() & flag::LEAVES != 0;
-        if !is_read || !has_left || self.has_unread(slot, halves) {
+        let is_gone = !has_left && self.is_peer_gone(descriptor, slot);
+        if !is_read || !(has_left || is_gone) || self.has_unread(slot, halves) {
             return Progress::Waits;
+        }
+        if is_gone {
+            self.drop_doorbells(descriptor, u64::MAX);
         }
         if !self.drop_doorbells_before_stream(descriptor, slot, true) {
             return Progress::Waits;

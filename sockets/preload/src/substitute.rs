@@ -6,24 +6,20 @@
 //! was, whose other end is closed.
 
 use crate::connections::Stream;
-use crate::parts::Parts;
 use crate::table::{self, What};
-use crate::{opening, process, raw};
+use crate::{opening, process, raw, resending};
 use core::mem;
 use core::sync::atomic::Ordering;
 
-/// What is copied at once.
-const BYTES: usize = 16 << 10;
-
 /// Puts one in the place of each descriptor that this process has of a socket. False: there is none
 /// that takes all that was left, which stays where it is as far as it was not taken.
-pub fn put(stream: &Stream, descriptor: i32) -> bool {
+pub fn put(stream: &Stream) -> bool {
     if process::is_guest() {
         // The descriptors are the child's, and what is known of them is its parent's.
         return false;
     }
     let Ok((new, feeder)) = connected_pair() else { return false };
-    let is_all = feed(stream, descriptor, feeder);
+    let is_all = feed(stream, feeder);
     _ = raw::close(feeder);
     if is_all {
         if stream.shared.nonblocking.load(Ordering::Relaxed) {
@@ -36,18 +32,14 @@ pub fn put(stream: &Stream, descriptor: i32) -> bool {
 }
 
 /// Sends what was left to where it is read from then on. False: not all of it.
-fn feed(stream: &Stream, descriptor: i32, feeder: i32) -> bool {
-    let mut buffer = [0_u8; BYTES];
-    loop {
-        let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: BYTES };
-        let left = stream.receive(descriptor, Parts::one(&part), libc::MSG_DONTWAIT, || 0);
-        let Ok(left @ 1..) = usize::try_from(left) else { return true };
-        let Some(bytes) = buffer.get(..left) else { return false };
-        // Room enough for a whole ring is what a connection of the kernel has.
-        if raw::send(feeder, bytes, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) != Ok(left) {
-            return false;
-        }
-    }
+fn feed(stream: &Stream, feeder: i32) -> bool {
+    let shared = stream.shared;
+    let held = shared.send.take(shared.is_alone()).zip(shared.receive.take(shared.is_alone()));
+    let Some(((mut send, mut receive), slot)) = held.zip(stream.slot()) else { return false };
+    stream.leave_ends(&mut send, &mut receive);
+    let area = shared.receive.area.load(Ordering::Relaxed);
+    // Room enough for a whole ring is what a connection of the kernel has.
+    resending::send_for_peer(feeder, &slot, (area, receive.cursor())).1
 }
 
 /// Puts a socket in the place of all descriptors of another one.
