@@ -29,8 +29,9 @@ pub const AREAS: u32 = 5;
 pub const SLOT_HEADER_BYTES: usize = 4096;
 /// The bytes of all areas of one ring.
 pub const DIRECTION_BYTES: usize = (CAPACITY << AREAS) - CAPACITY;
-/// How many bytes a side can give back that it took from the kernel too early.
-pub const REFUND_BYTES: usize = 1 << 20;
+/// How many bytes a side can give back that it took from the kernel too early: more than a
+/// connection of the kernel usually holds.
+pub const REFUND_BYTES: usize = 8 << 20;
 /// The bytes of a slot.
 pub const SLOT_BYTES: usize = SLOT_HEADER_BYTES + 2 * DIRECTION_BYTES + 2 * REFUND_BYTES;
 /// The bytes of a slab.
