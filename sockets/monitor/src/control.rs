@@ -116,9 +116,13 @@ impl Control {
         socket::send(connection.as_fd(), question.to_string().as_bytes(), &[]).map_err(failed)?;
         let (mut answer, mut part) = (vec![], vec![0; PART_BYTES_MAX]);
         let until = Instant::now() + PATIENCE;
+        // The kernel says so as well if the last part and the end come while it looks: it finds
+        // nothing, and then the end. So who hears it first looks once more.
+        let mut has_ended = false;
         loop {
             match socket::receive(connection.as_fd(), &mut part) {
-                Ok(message) if message.length == 0 => break,
+                Ok(message) if message.length == 0 && has_ended => break,
+                Ok(message) if message.length == 0 => has_ended = true,
                 Ok(message) => answer.extend_from_slice(&part[..message.length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
