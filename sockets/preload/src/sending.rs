@@ -279,6 +279,11 @@ impl Stream {
             })
         };
         wake |= sender.ring().publish();
+        // Who is told that there is room has to have it for what is not cut.
+        let has_room = |sender: &mut Out| {
+            sender.ring().free(WHOLE + KEPT).is_ok_and(|free| free >= WHOLE + KEPT)
+        };
+        is_full |= !slot.can_grow(self) && !has_room(sender);
         if is_full {
             send.was_full.store(true, Ordering::Relaxed);
             send.fulls.fetch_add(1, Ordering::Relaxed);
@@ -303,7 +308,8 @@ impl Stream {
         let has_ended = flag::CLOSED | flag::DEAF;
         let slot = self.slot().filter(|slot| slot.peer_said() & has_ended == 0)?;
         let done = self.with_sender(&slot, &mut half, |sender| {
-            let wanted = bytes.len() + KEPT;
+            // With as much left behind it as has to be there for others.
+            let wanted = bytes.len() + KEPT + WHOLE + KEPT;
             let fits = sender.ring().free(wanted).is_ok_and(|free| free >= wanted);
             if fits { slot.write(|| sender.write(bytes).ok()) } else { None }
         });

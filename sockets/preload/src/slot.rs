@@ -118,14 +118,23 @@ impl Slot {
         unsafe { unread.ring().move_to(entry, self.at(at), Ring::capacity(area)) }.is_some()
     }
 
+    /// The area behind that of the sending end. `None`: there is none.
+    fn next_area(&self, stream: &Stream) -> Option<u32> {
+        let area = stream.shared.send.area.load(Ordering::Relaxed) + 1;
+        let last = if stream.is_unix() { unix::LAST_AREA } else { slab::AREAS - 1 };
+        (area <= last).then_some(area)
+    }
+
+    /// Whether the sending end can be moved to a larger area.
+    pub fn can_grow(&self, stream: &Stream) -> bool {
+        self.next_area(stream).is_some()
+    }
+
     /// Moves the sending end to the next area, and gives whether the receiver has to be woken.
     /// `None`: there is none, or no credit for saying so.
     pub fn grow(&self, stream: &Stream, sender: &mut Out) -> Option<bool> {
         let send = &stream.shared.send;
-        let area = send.area.load(Ordering::Relaxed) + 1;
-        if stream.is_unix() && area > unix::LAST_AREA {
-            return None;
-        }
+        let area = self.next_area(stream)?;
         let memory = self.at(Ring::to(self.side.other()).area(area)?);
         // SAFETY: as large as that; an area is used once, and zero when the slot was handed out.
         let moved = unsafe { sender.ring().move_to(memory, Ring::capacity(area), u64::from(area)) };
