@@ -164,6 +164,8 @@ pub struct Connection {
     pub rang: AtomicU64,
     /// See `rang`.
     pub rung: AtomicU64,
+    /// Since when the peer is waited for, in [ticks](crate::raw::ticks); 0: it is not.
+    pub waits_since: AtomicU64,
     /// Whether the peer has to be woken, as soon as it takes what wakes it for a doorbell.
     pub owes_doorbell: AtomicBool,
     /// `TCP_NODELAY` as the application set it.
@@ -215,7 +217,7 @@ impl Connection {
     ) {
         send.reset();
         receive.reset();
-        for word in [&self.rang, &self.rung] {
+        for word in [&self.rang, &self.rung, &self.waits_since] {
             word.store(0, Ordering::Relaxed);
         }
         self.owes_doorbell.store(false, Ordering::Relaxed);

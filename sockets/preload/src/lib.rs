@@ -17,7 +17,7 @@
 //! | [`handing`], [`control`], [`file_actions`] | going to others |
 //! | [`inherited`], [`leaving`] | coming from others, and leaving them |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
-//! | [`waiting`], [`sleep`] | waiting for one |
+//! | [`waiting`], [`sleep`], [`patience`] | waiting for one |
 //! | [`unix`], [`diagnosis`] | what is particular to Unix sockets |
 //! | [`process`], [`lock`] | threads, forks |
 //! | [`next`], [`raw`], [`errno`] | the C library and the kernel |
@@ -43,6 +43,7 @@ mod monitor;
 mod next;
 mod opening;
 mod parts;
+mod patience;
 mod polling;
 mod process;
 mod raw;

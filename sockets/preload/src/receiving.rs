@@ -30,6 +30,8 @@ enum Attempt {
     Left,
 }
 
+/// Attempts of a call that does not block, while the connection comes back.
+pub const ATTEMPTS: u32 = 100;
 /// Bytes that are looked at together for several parts.
 const PEEKED_BYTES: usize = 1 << 20;
 
@@ -43,11 +45,16 @@ impl Stream {
         flags: i32,
         kernel: impl Fn() -> isize,
     ) -> isize {
-        loop {
+        for attempt in 0_u32.. {
             if let Some(received) = self.receive_anywhere(descriptor, parts, flags, &kernel) {
                 return received;
             }
+            if attempt > ATTEMPTS && !self.blocks(flags) {
+                break;
+            }
         }
+        // The peer takes its time to bring the connection back.
+        errno::fail(libc::EAGAIN)
     }
 
     /// `None`: the stream has left the kernel meanwhile, or has come back.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending through the kernel what the peer has not read from a ring, when a connection comes back.
 
+use crate::patience::Patience;
 use crate::raw;
-use crate::returning::PATIENCE;
 use crate::slot::{Reader, Slot};
 use crate::unix::LargeBuffer;
 use freeport_ring::bytes::Read;
@@ -12,20 +12,31 @@ use freeport_sockets_proto::slab::{AREAS, REFUND_BYTES};
 /// What is copied at once.
 const BYTES: usize = 16 << 10;
 
+/// For how long, in ticks, who wants a connection back waits for room for what it sends itself:
+/// about five seconds.
+const OWN_TICKS: u64 = 12_000_000_000;
+
 /// What is being sent, and where.
 struct Resending<'a> {
     descriptor: i32,
     slot: &'a Slot,
     sent: u64,
+    patience: Patience,
 }
 
 /// Sends what the peer gives back, and what is behind the place where it has stopped reading, of
 /// what was sent until `sender` through the areas until `last`. Gives how much that was, and
 /// whether it was all.
-pub fn send(descriptor: i32, slot: &Slot, sender: &SenderCursor, last: u32) -> (u64, bool) {
+pub fn send(
+    descriptor: i32,
+    slot: &Slot,
+    sender: &SenderCursor,
+    last: u32,
+    patience: Patience,
+) -> (u64, bool) {
     let _buffer = LargeBuffer::new(descriptor);
     let (stopped, refunded) = slot.peer_stopped();
-    let mut resending = Resending { descriptor, slot, sent: 0 };
+    let mut resending = Resending { descriptor, slot, sent: 0, patience };
     let mut is_all = resending.refund(refunded, Reader::Peer);
     if let Some((area, stopped)) = stopped {
         let cursor = ReceiverCursor::behind(&stopped, sender).filter(|_| area <= last);
@@ -38,7 +49,8 @@ pub fn send(descriptor: i32, slot: &Slot, sender: &SenderCursor, last: u32) -> (
 /// peer's socket. Gives how much that was, and whether it was all.
 pub fn send_for_peer(descriptor: i32, slot: &Slot, stopped: (u32, ReceiverCursor)) -> (u64, bool) {
     let _buffer = LargeBuffer::new(descriptor);
-    let mut resending = Resending { descriptor, slot, sent: 0 };
+    let patience = Patience(OWN_TICKS);
+    let mut resending = Resending { descriptor, slot, sent: 0, patience };
     let refunded = usize::try_from(slot.refunded()).unwrap_or(usize::MAX).min(REFUND_BYTES);
     let mut is_all = resending.refund(refunded, Reader::Own);
     let (area, cursor) = stopped;
@@ -112,7 +124,7 @@ impl Resending<'_> {
         true
     }
 
-    fn waits_for_room(&self) -> bool {
-        raw::wait(self.descriptor, libc::POLLOUT, PATIENCE).is_ok()
+    fn waits_for_room(&mut self) -> bool {
+        self.patience.wait(self.descriptor, libc::POLLOUT)
     }
 }

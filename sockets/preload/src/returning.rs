@@ -19,6 +19,7 @@
 
 use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
+use crate::patience::Patience;
 use crate::slot::Slot;
 use crate::{epoll, raw, resending, sleep, standing_in};
 use core::ptr;
@@ -30,6 +31,10 @@ use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
 /// How long who wants a connection back waits for the peer to notice, and for bytes or room in the
 /// kernel that have to come, in milliseconds.
 pub const PATIENCE: u32 = 10_000;
+/// The same for who follows a peer that wants it, of all that it waits for: about two seconds.
+const FOLLOWER_TICKS: u64 = 5_000_000_000;
+/// And for doorbells, which have been sent: about half a second.
+const DOORBELL_TICKS: u64 = 1_200_000_000;
 /// Looks for what the peer does, before others get the processor; and of those before it sleeps.
 const LOOKS: u32 = 100;
 const YIELDS: u32 = 400;
@@ -241,7 +246,10 @@ impl Stream {
         let is_read = shared.is(phase::RECEIVES) || slot.peer_switched().is_none();
         let has_left = slot.peer_said() & flag::LEAVES != 0;
         let is_gone = !has_left && self.is_peer_gone(descriptor, slot);
-        if !is_read || !(has_left || is_gone) || self.has_unread(slot, halves) {
+        if !is_read || self.has_unread(slot, halves) {
+            return Progress::Waits;
+        }
+        if !has_left && !is_gone && self.is_patient(descriptor) {
             return Progress::Waits;
         }
         if is_gone {
@@ -339,6 +347,7 @@ impl Stream {
     /// is too much, so that the application has to read some of it first.
     fn refund(&self, descriptor: i32, slot: &Slot, left: u64) -> Option<u64> {
         let left = usize::try_from(left).ok().filter(|left| *left <= REFUND_BYTES)?;
+        let mut patience = Patience(DOORBELL_TICKS);
         let (mut buffer, mut done) = ([0_u8; BYTES], 0);
         while done < left {
             let room = buffer.get_mut(..(left - done).min(BYTES)).unwrap_or_default();
@@ -348,7 +357,7 @@ impl Stream {
                     slot.give_back(done, room.get(..count).unwrap_or_default());
                     done += count;
                 }
-                Err(libc::EAGAIN) if raw::wait(descriptor, libc::POLLIN, PATIENCE).is_ok() => {}
+                Err(libc::EAGAIN) if patience.wait(descriptor, libc::POLLIN) => {}
                 Err(_) => break,
             }
         }
@@ -370,15 +379,35 @@ impl Stream {
     fn send_again(&self, descriptor: i32, slot: &Slot, (send, _): &mut Halves<'_>) -> Option<u64> {
         if !slot.owes_again() {
             let is_busy = slot.is_peer_busy_again() && !self.is_peer_gone(descriptor, slot);
-            return if is_busy { None } else { Some(slot.sent_by_peer()) };
+            return if is_busy && self.is_patient(descriptor) {
+                None
+            } else {
+                Some(slot.sent_by_peer())
+            };
         }
         let last = self.shared.send.area.load(Ordering::Relaxed);
-        let (sent, is_all) = resending::send(descriptor, slot, &send.cursor(), last);
+        let patience = Patience(FOLLOWER_TICKS);
+        let (sent, is_all) = resending::send(descriptor, slot, &send.cursor(), last, patience);
         if !is_all {
             // The peer's kernel takes nothing, or the peer has broken the protocol.
             raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
         }
         Some(sent)
+    }
+
+    /// Whether the peer still has time for what takes it moments. A peer that lets others wait for
+    /// it loses the connection.
+    fn is_patient(&self, descriptor: i32) -> bool {
+        let (now, since) = (raw::ticks(), self.shared.waits_since.load(Ordering::Relaxed));
+        if since == 0 {
+            self.shared.waits_since.store(now.max(1), Ordering::Relaxed);
+            return true;
+        }
+        let is_patient = now.wrapping_sub(since) < FOLLOWER_TICKS;
+        if !is_patient {
+            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        }
+        is_patient
     }
 
     /// Drops the doorbells that came before the place where the peer's stream is the kernel's.
@@ -397,6 +426,7 @@ impl Stream {
 
     /// Drops so many doorbells, or all that there are if that is more than there can be.
     fn drop_doorbells(&self, descriptor: i32, count: u64) {
+        let mut patience = Patience(DOORBELL_TICKS);
         let (mut bytes, mut left) = ([0_u8; 64], count);
         while left > 0 {
             let room = bytes.get_mut(..left.min(64) as usize).unwrap_or_default();
@@ -408,8 +438,7 @@ impl Stream {
                 }
                 // They were sent, but the kernel may hold them back for a moment.
                 Err(libc::EAGAIN)
-                    if count != u64::MAX
-                        && raw::wait(descriptor, libc::POLLIN, PATIENCE).is_ok() => {}
+                    if count != u64::MAX && patience.wait(descriptor, libc::POLLIN) => {}
                 Err(libc::EINTR) => {}
                 Err(_) => return,
             }

@@ -5,6 +5,7 @@ use crate::connection::phase;
 use crate::connections::Stream;
 use crate::next::next;
 use crate::parts::Parts;
+use crate::receiving::ATTEMPTS;
 use crate::slot::{Out, Slot};
 use crate::waiting::Wait;
 use crate::{epoll, errno, raw, sleep};
@@ -55,8 +56,13 @@ impl Stream {
             self.bring_back(descriptor);
         }
         self.go_on(descriptor);
-        let mut done = 0;
+        let (mut done, mut attempts) = (0, 0);
         loop {
+            attempts += 1;
+            if attempts > ATTEMPTS && !self.blocks(flags) {
+                // The peer takes its time to bring the connection back.
+                return if done > 0 { done as isize } else { errno::fail(libc::EAGAIN) };
+            }
             if self.sends_by_ring()
                 && flags & libc::MSG_OOB == 0
                 && let Some(slot) = self.slot()
@@ -81,7 +87,8 @@ impl Stream {
         }
     }
 
-    fn blocks(&self, flags: i32) -> bool {
+    /// Whether a call with these flags waits.
+    pub fn blocks(&self, flags: i32) -> bool {
         flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed)
     }
 

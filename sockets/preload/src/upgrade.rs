@@ -153,6 +153,11 @@ impl Stream {
             self.switch_sending(descriptor);
         }
         self.switch_receiving();
+        let has_left_kernel = self.shared.is(phase::RECEIVES)
+            && self.shared.kernel_receives.load(Ordering::SeqCst) == 0;
+        if has_left_kernel && slot.said() & flag::LOOKS == 0 {
+            slot.say(flag::LOOKS);
+        }
         // Who still waits in the kernel for bytes has to be woken there; the last one goes on.
         let is_switched = self.shared.is(phase::SWITCHED);
         if is_switched && self.shared.kernel_receives.load(Ordering::SeqCst) == 0 {
@@ -179,7 +184,6 @@ impl Stream {
     fn has_switched(&self, slot: &Slot) {
         let before = self.shared.mark(phase::LOOKS);
         if before & phase::LOOKS == 0 && epoll::has_switched(self, slot) {
-            slot.say(flag::LOOKS);
             self.announce_data_awake(slot);
             self.announce_room(slot, false);
         }
