@@ -135,7 +135,8 @@ impl Node {
         self.folder.path()
     }
 
-    fn monitor_path(&self) -> PathBuf {
+    /// Where its monitor listens.
+    pub fn monitor_path(&self) -> PathBuf {
         self.path().join("run/monitor.sock")
     }
 

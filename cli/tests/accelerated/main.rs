@@ -7,6 +7,7 @@ mod death;
 mod handing;
 mod handing_death;
 mod harness;
+mod hostile;
 mod http;
 mod languages;
 mod memcached;

@@ -457,7 +457,7 @@ impl Stream {
             raw::shutdown(descriptor, libc::SHUT_WR as usize);
         }
         let rang = shared.rang.swap(0, Ordering::Relaxed);
-        shared.kernel_sent.fetch_add(rang + sent_again, Ordering::Release);
+        shared.kernel_sent.fetch_add(rang.wrapping_add(sent_again), Ordering::Release);
         let of_sending = phase::SENDS | phase::PEER_GONE | phase::ENDED | phase::MOVES;
         shared.unmark(of_sending | phase::LOOKS);
     }

@@ -289,7 +289,7 @@ impl Slot {
     pub fn peer_left_at(&self) -> Option<u64> {
         let switched = self.peer_switched()?;
         let has_said = self.peer_said() & flag::LEAVES != 0;
-        let rang = || switched + (self.peer_word(word::RANG) >> 32);
+        let rang = || switched.wrapping_add(self.peer_word(word::RANG) >> 32);
         Some(if has_said { self.peer_word(word::LEFT_AT) } else { rang() })
     }
 
@@ -364,7 +364,8 @@ impl Slot {
         state.barrier();
         let may_write = self.peer_said() & flag::STOPS == 0;
         let written = if may_write { write() } else { None };
-        let after = (before | 1) + 1 - 2 * u64::from(written.is_none());
+        let step = if written.is_some() { 1 } else { u64::MAX };
+        let after = (before | 1).wrapping_add(step);
         // SAFETY: see above.
         unsafe { state.store(word::WRITING, after) };
         written
@@ -433,7 +434,7 @@ impl Slot {
     pub fn count(&self, word: usize, by: u64) {
         let mut state = self.state(self.side);
         // SAFETY: as above.
-        unsafe { state.set(word, state.load(word) + by) };
+        unsafe { state.set(word, state.load(word).wrapping_add(by)) };
     }
 }
 
