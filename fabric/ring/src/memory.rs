@@ -69,6 +69,11 @@ pub trait Remote {
 /// There is room for that many bytes, and they are elsewhere.
 #[inline]
 unsafe fn copy_out(bytes: &[u8], to: *mut u8) {
+    if (WORD_BYTES..=2 * WORD_BYTES).contains(&bytes.len()) {
+        // SAFETY: as the caller says; the words overlap where it is not two of them.
+        unsafe { copy_words(bytes.as_ptr(), to, bytes.len()) };
+        return;
+    }
     #[cfg(target_arch = "x86_64")]
     if STRING_COPY_BYTES.contains(&bytes.len()) {
         // SAFETY: as the caller says; the direction flag is clear, by the calling convention.
@@ -85,6 +90,24 @@ unsafe fn copy_out(bytes: &[u8], to: *mut u8) {
     }
     // SAFETY: as the caller says.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+}
+
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// Copies one or two words, for which a call would cost as much as all the rest.
+///
+/// # Safety
+/// Both have that many bytes, from one word to two, and are not the same.
+#[inline]
+unsafe fn copy_words(from: *const u8, to: *mut u8, bytes: usize) {
+    let last = bytes - WORD_BYTES;
+    // SAFETY: the first word and the last one are inside.
+    unsafe {
+        let (first, behind) = (from.cast::<u64>(), from.add(last).cast::<u64>());
+        let words = (first.read_unaligned(), behind.read_unaligned());
+        to.cast::<u64>().write_unaligned(words.0);
+        to.add(last).cast::<u64>().write_unaligned(words.1);
+    }
 }
 
 /// Lengths that are copied out by a string instruction. It knows that it fills whole lines, so it
@@ -147,7 +170,14 @@ impl Local for Mapped {
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
         // SAFETY: inside the mapping, says the caller; nobody has a reference to shared memory, so
         // `into` is elsewhere.
-        unsafe { ptr::copy_nonoverlapping(self.start.add(offset), into.as_mut_ptr(), into.len()) }
+        unsafe {
+            let (from, bytes) = (self.start.add(offset), into.len());
+            if (WORD_BYTES..=2 * WORD_BYTES).contains(&bytes) {
+                copy_words(from, into.as_mut_ptr(), bytes);
+            } else {
+                ptr::copy_nonoverlapping(from, into.as_mut_ptr(), bytes);
+            }
+        }
     }
 }
 

@@ -138,6 +138,22 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         }
     }
 
+    /// The entry at the head, if it is bytes, not all of them read. `None`: [`peek`](Self::peek)
+    /// tells what there is. It finds what that does, in a third of the instructions.
+    #[inline]
+    pub(crate) fn bytes_at_head(&self) -> Option<Entry> {
+        let ReceiverCursor { head, sequence, read, refused, ended, .. } = self.cursor;
+        let at = self.offset(head);
+        // SAFETY: inside the ring; entries are multiples of 8.
+        let word = unsafe { self.ring.load(at) };
+        let (length, at) = (word as u32, at + HEADER_BYTES);
+        let empty = Header { kind: Kind::Data, length: 0, sequence: sequence as u16 };
+        let is_next = word - u64::from(length) == empty.word() && length > read;
+        let longest = layout::payload_max(self.capacity()).min(self.capacity() - at);
+        let may_be = length as usize <= longest && refused == 0 && !ended;
+        (is_next && may_be).then_some(Entry { kind: Kind::Data, length, at })
+    }
+
     #[inline]
     fn entry_at_head(&mut self) -> Result<Option<Entry>, Fault> {
         let place = self.place();
@@ -365,4 +381,50 @@ pub struct Place {
     sequence: u64,
     /// Whether it has been seen that there is no entry.
     faulty: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mapped;
+    use fastrand::Rng;
+
+    const CAPACITY: usize = 128;
+
+    /// A header at a random place, which is right, or wrong in one way or several.
+    fn word(random: &mut Rng, sequence: u64) -> u64 {
+        let kind =
+            [Kind::Data, Kind::Data, Kind::Wrap, Kind::Shutdown, Kind::Move][random.usize(..5)];
+        let length = random.u32(..=CAPACITY as u32);
+        let header = Header { kind, length, sequence: sequence as u16 };
+        let wrong = if random.u8(..4) == 0 { 1 << random.u32(..64) } else { 0 };
+        header.word() ^ wrong
+    }
+
+    #[test]
+    fn the_fast_way_finds_bytes_where_the_other_does_and_nowhere_else() {
+        let mut random = Rng::with_seed(3);
+        let (mut found, mut others) = (0, 0);
+        for _ in 0..20_000 {
+            let (mut ring, mut notes) = ([0_u64; CAPACITY / 8], [0_u64; 16]);
+            // SAFETY: both stay until the end of this round.
+            let at = |memory: &mut [u64]| unsafe { Mapped::new(memory.as_mut_ptr().cast()) };
+            let (head, sequence) = (random.u64(..1000) * 8, random.u64(..100_000));
+            let ended = random.u8(..10) == 0;
+            let cursor =
+                ReceiverCursor { head, given_back: head, sequence, ended, ..<_>::default() };
+            ring[head as usize % CAPACITY / 8] = word(&mut random, sequence);
+            let (memory, others_notes) = (at(&mut ring), at(&mut notes));
+            // SAFETY: as large as that.
+            let new =
+                unsafe { Receiver::new(memory, others_notes, others_notes, CAPACITY, cursor) };
+            let mut receiver = new.expect("a capacity of rings");
+            let fast = receiver.bytes_at_head();
+            let is_data = |entry: &Entry| entry.kind == Kind::Data && entry.length > 0 && !ended;
+            let slow = receiver.peek().ok().flatten().filter(is_data);
+            assert_eq!(fast, slow, "{:x?} at {head}, entry {sequence}", ring);
+            *if fast.is_some() { &mut found } else { &mut others } += 1;
+        }
+        assert!(found > 1000 && others > 1000, "{found} found, {others} not");
+    }
 }

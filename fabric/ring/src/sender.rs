@@ -12,6 +12,9 @@ use crate::{Fault, Header, Kind, Local, Remote};
 /// wrap, and a sender whose receiver has read everything may rely on half of the ring. And lines
 /// that the receiver has just read are slower to write than those it has not for some time.
 const REWIND_BYTES: u64 = 4096;
+/// Behind the place where it could, it looks each time that it has passed so many bytes whether the
+/// ring is empty, as far as short entries are concerned.
+const REWIND_LOOK_BYTES: u64 = 512;
 
 /// How many entries of the same length ahead lines are fetched for writing, in how many bytes at
 /// least and at most, and for which entries.
@@ -70,6 +73,17 @@ pub struct Sender<R, L> {
     mask: u64,
     cursor: SenderCursor,
     staged: Option<Staged>,
+    clear: Clear,
+}
+
+/// How far short entries can go on without a look at anything, in bytes since the start: 0 if that
+/// is not known. It follows from the cursor.
+#[derive(Clone, Copy, Default, Debug)]
+struct Clear {
+    /// Where the ring ends, or might be begun anew.
+    place: u64,
+    /// Where the credits end.
+    credits: u64,
 }
 
 /// Entries that are complete but for the header of the first: they are seen all at once.
@@ -115,7 +129,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
         let cursor = SenderCursor { sleeps: cursor.sleeps.taken_up(), ..cursor };
-        Some(Self { ring, notes, receiver, mask, cursor, staged: None })
+        Some(Self { ring, notes, receiver, mask, cursor, staged: None, clear: Clear::default() })
     }
 
     /// Where it is. What is staged is not part of it: who goes on there writes over that.
@@ -224,23 +238,71 @@ impl<R: Remote, L: Local> Sender<R, L> {
         let at = self.offset(staged.tail);
         // SAFETY: where an entry was staged.
         unsafe { self.ring.store(at, staged.header.word()) };
+        self.clear = self.is_clear_until();
+        let bytes = self.at().wrapping_sub(at) & self.mask as usize;
+        self.is_published(bytes)
+    }
+
+    /// Stages and publishes one entry of bytes, if it can be in one piece right behind the last one
+    /// without a look at anything, and leaves so many bytes behind it. `None`: it cannot, and
+    /// nothing has happened; [`stage`](Self::stage) tells more. True: the receiver sleeps and has
+    /// to be woken.
+    ///
+    /// It does what [`send`](Self::send) does, in a third of the instructions.
+    #[inline]
+    pub fn send_short(&mut self, payload: &[u8], left: usize) -> Option<bool> {
+        let bytes = entry_bytes(payload.len());
+        let behind = self.cursor.tail + bytes as u64;
+        if behind > self.clear.place || behind + left as u64 > self.clear.credits {
+            return None;
+        }
+        let at = self.at();
+        let sequence = self.cursor.sequence as u16;
+        let header = Header { kind: Kind::Data, length: payload.len() as u32, sequence };
+        // SAFETY: what is clear is inside the ring and the sender's, with the place of a header
+        // behind it. The length is below that of the ring.
+        unsafe {
+            self.ring.set(at + bytes, 0);
+            self.ring.write(at + HEADER_BYTES, payload);
+            self.ring.store(at, header.word());
+        }
+        self.cursor.sequence += 1;
+        self.cursor.tail = behind;
+        Some(self.is_published(bytes))
+    }
+
+    /// Behind the store that makes so many bytes seen.
+    #[inline]
+    fn is_published(&mut self, bytes: usize) -> bool {
         self.ring.barrier();
-        self.fetch_ahead(at);
+        self.fetch_ahead(bytes);
         // SAFETY: inside the notes.
         let asleep = unsafe { self.receiver.load(ASLEEP) };
         self.cursor.rung.has_to_wake(asleep)
     }
 
+    /// How far entries can go on from here.
+    fn is_clear_until(&self) -> Clear {
+        let (at, tail) = (self.at() as u64, self.cursor.tail);
+        let header = HEADER_BYTES as u64;
+        let to_rewind = match self.rewind_bytes().saturating_sub(at) {
+            0 => REWIND_LOOK_BYTES,
+            bytes => bytes,
+        };
+        let place = tail + to_rewind.min(self.to_end() as u64 - header);
+        Clear { place, credits: (tail + self.credits() as u64).saturating_sub(header) }
+    }
+
     /// Fetches the lines ahead that an entry would fill as long as what was published, and no line
     /// that the receiver may not have read.
     #[inline]
-    fn fetch_ahead(&self, published: usize) {
-        let at = self.at();
-        let bytes = at.wrapping_sub(published) & self.mask as usize;
+    fn fetch_ahead(&self, bytes: usize) {
         let ahead = (AHEAD_ENTRIES * bytes).clamp(AHEAD_BYTES.0, AHEAD_BYTES.1);
-        if bytes > AHEAD_ENTRY_MAX || self.credits() < ahead + bytes {
+        let behind = self.cursor.tail + (ahead + bytes) as u64;
+        if bytes > AHEAD_ENTRY_MAX || behind > self.clear.credits {
             return;
         }
+        let at = self.at();
         let end = at + ahead + bytes;
         let mut line = (at + ahead).next_multiple_of(LINE_BYTES);
         while line < end {
@@ -277,6 +339,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         self.ring = ring;
         self.mask = capacity as u64 - 1;
         self.cursor.base = self.cursor.tail;
+        self.clear = Clear::default();
         Ok(wake)
     }
 
@@ -330,7 +393,10 @@ impl<R: Remote, L: Local> Sender<R, L> {
         let header = Header { sequence: self.cursor.sequence as u16, ..header };
         let SenderCursor { tail, sequence, .. } = self.cursor;
         match self.staged {
-            None => self.staged = Some(Staged { tail, sequence, header }),
+            None => {
+                self.clear = Clear::default();
+                self.staged = Some(Staged { tail, sequence, header });
+            }
             // SAFETY: where the terminator of the entry before is.
             Some(_) => unsafe { self.ring.set(self.at(), header.word()) },
         }
@@ -374,6 +440,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         let SenderCursor { given_back: before, tail: sent, .. } = self.cursor();
         if claimed < before || claimed > sent {
             self.cursor.refused = Some(claimed);
+            self.clear = Clear::default();
             return Err(Fault::Credits { before, claimed, sent });
         }
         self.cursor.given_back = claimed;

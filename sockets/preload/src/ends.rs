@@ -29,6 +29,25 @@ impl Ends {
         self.are_here.store(false, Ordering::Relaxed);
     }
 
+    /// The sending end, if it is here.
+    #[inline(always)]
+    pub fn sender<'a>(&'a self, _held: &'a mut HeldHalf<'_, SenderCursor>) -> Option<&'a mut Out> {
+        let are_here = self.are_here.load(Ordering::Relaxed);
+        // SAFETY: the lock is held for as long as this is used, and the end is here.
+        are_here.then(|| unsafe { (*self.sender.get()).assume_init_mut() })
+    }
+
+    /// The receiving end, if it is here.
+    #[inline(always)]
+    pub fn receiver<'a>(
+        &'a self,
+        _held: &'a mut HeldHalf<'_, ReceiverCursor>,
+    ) -> Option<&'a mut In> {
+        let are_here = self.are_here.load(Ordering::Relaxed);
+        // SAFETY: as above.
+        are_here.then(|| unsafe { (*self.receiver.get()).assume_init_mut() })
+    }
+
     /// Where the sending end is, if it is here. Its half is held.
     pub fn sender_cursor(&self, _held: &HeldHalf<'_, SenderCursor>) -> Option<SenderCursor> {
         let are_here = self.are_here.load(Ordering::Relaxed);
@@ -99,10 +118,8 @@ impl Stream {
         if self.shared.is(phase::LEAVES) {
             return None;
         }
-        let ends = &self.local.ends;
-        if ends.are_here.load(Ordering::Relaxed) {
-            // SAFETY: the lock is held, and the end is here.
-            return Some(act(unsafe { (*ends.sender.get()).assume_init_mut() }));
+        if let Some(sender) = self.local.ends.sender(half) {
+            return Some(act(sender));
         }
         let mut sender = slot.sender(self, half)?;
         let result = act(&mut sender);
@@ -121,10 +138,7 @@ impl Stream {
         if self.shared.is(phase::STOPS) {
             return None;
         }
-        let ends = &self.local.ends;
-        if ends.are_here.load(Ordering::Relaxed) {
-            // SAFETY: the lock is held, and the end is here.
-            let receiver = unsafe { (*ends.receiver.get()).assume_init_mut() };
+        if let Some(receiver) = self.local.ends.receiver(half) {
             let result = act(receiver);
             slot.note_next_header(self, receiver);
             return Some(result);

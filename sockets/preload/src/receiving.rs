@@ -476,7 +476,7 @@ impl Stream {
 
     /// Receives what is in the ring, if that is all there is to do. `None`: it is not, and nothing
     /// has happened.
-    #[inline]
+    #[inline(always)]
     pub fn receive_at_once(&self, descriptor: i32, into: &mut [u8], flags: i32) -> Option<isize> {
         let shared = self.shared;
         if !shared.is(phase::LOOKS) || flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) != 0 {
@@ -487,8 +487,9 @@ impl Stream {
         if !self.is_in(&slot, phase::LOOKS) {
             return None;
         }
-        let done = self.with_receiver(&slot, &mut half, |receiver| receiver.read(into))?.ok();
-        let done = done?;
+        let receiver = self.local.ends.receiver(&mut half)?;
+        let done = receiver.read(into).ok()?;
+        slot.note_next_header(self, receiver);
         let count = match done.outcome {
             Read::Bytes(count) => Some(count),
             _ => None,

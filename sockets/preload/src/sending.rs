@@ -41,6 +41,18 @@ pub const KEPT: usize = 128;
 /// The longest message that is sent as a whole or not at all.
 pub const WHOLE: usize = 4096;
 
+/// What is left behind a message that is sent at once: who is told that there is room has to have
+/// it for what is sent as a whole.
+const LEFT: usize = WHOLE + KEPT;
+
+/// Writes all of the bytes, if there is enough room. `None`: there is not, and nothing is written.
+#[inline(never)]
+fn write_with_room(sender: &mut Out, bytes: &[u8]) -> Option<bool> {
+    let wanted = bytes.len() + KEPT + LEFT;
+    sender.ring().free(wanted).ok().filter(|free| *free >= wanted)?;
+    sender.write(bytes).ok().map(|done| done.wake)
+}
+
 impl Stream {
     /// Sends. `kernel` does it through the kernel, and gives what the C library's function does.
     #[inline]
@@ -224,7 +236,7 @@ impl Stream {
             return Attempt::Left;
         }
         let done = self.with_sender(slot, &mut half, |sender| {
-            slot.write(|| Some(self.write_parts(slot, sender, parts, skipped)))
+            slot.write(0, || Some(self.write_parts(slot, sender, parts, skipped)))
         });
         let Some((sent, wake, faulty)) = done.flatten() else {
             drop(half);
@@ -300,7 +312,7 @@ impl Stream {
 
     /// Sends a few bytes through the ring, if that is all there is to do. `None`: it is not, and
     /// nothing has happened.
-    #[inline]
+    #[inline(always)]
     pub fn send_at_once(&self, descriptor: i32, bytes: &[u8], flags: i32) -> Option<isize> {
         let shared = self.shared;
         let is_plain = flags & !(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_MORE) == 0;
@@ -312,18 +324,14 @@ impl Stream {
         if shared.phase() & (phase::LOOKS | wrong) != phase::LOOKS {
             return None;
         }
-        let has_ended = flag::CLOSED | flag::DEAF;
-        let slot = self.slot().filter(|slot| slot.peer_said() & has_ended == 0)?;
-        let done = self.with_sender(&slot, &mut half, |sender| {
-            // With as much left behind it as has to be there for others.
-            let wanted = bytes.len() + KEPT + WHOLE + KEPT;
-            let fits = sender.ring().free(wanted).is_ok_and(|free| free >= wanted);
-            if fits { slot.write(|| sender.write(bytes).ok()) } else { None }
-        });
-        let done = done??;
+        let slot = self.slot()?;
+        let sender = self.local.ends.sender(&mut half)?;
+        let wake = slot.write(flag::CLOSED | flag::DEAF, || {
+            sender.write_short(bytes, LEFT).or_else(|| write_with_room(sender, bytes))
+        })?;
         slot.count(word::SENT_BYTES, bytes.len() as u64);
         drop(half);
-        if done.wake {
+        if wake {
             self.ring_doorbell(descriptor, &slot);
         }
         Some(bytes.len() as isize)

@@ -351,10 +351,10 @@ impl Slot {
         unsafe { self.state(self.side.other()).load(at) }
     }
 
-    /// Writes to the ring, with its lock held, unless the peer has stopped reading. `write` gives
-    /// `None` if it did not write.
+    /// Writes to the ring, with its lock held, unless the peer has said that it stops reading, or
+    /// one of `refusing`. `write` gives `None` if it did not write.
     #[inline]
-    pub fn write<T>(&self, write: impl FnOnce() -> Option<T>) -> Option<T> {
+    pub fn write<T>(&self, refusing: u64, write: impl FnOnce() -> Option<T>) -> Option<T> {
         let mut state = self.state(self.side);
         // SAFETY: words of the slot; only this side writes it, with the lock held.
         let before = unsafe { state.load(word::WRITING) };
@@ -362,7 +362,7 @@ impl Slot {
         unsafe { state.set(word::WRITING, before | 1) };
         // Who has stopped passes a barrier, and then looks whether this was seen.
         state.barrier();
-        let may_write = self.peer_said() & flag::STOPS == 0;
+        let may_write = self.peer_said() & (flag::STOPS | refusing) == 0;
         let written = if may_write { write() } else { None };
         let step = if written.is_some() { 1 } else { u64::MAX };
         let after = (before | 1).wrapping_add(step);

@@ -203,7 +203,7 @@ impl Stream {
             shared.unmark(phase::SENDS);
             return;
         }
-        let switched = slot.write(|| {
+        let switched = slot.write(0, || {
             if !self.is_unix() {
                 // Doorbells would wait for each other.
                 let (level, name, mut value) = (libc::IPPROTO_TCP, libc::TCP_NODELAY, 0_i32);

@@ -15,10 +15,35 @@ fn part(buffer: *const c_void, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: buffer.cast_mut(), iov_len: bytes }
 }
 
+/// Receives, where it is not done at once. Apart from that, so that who is quick makes no room
+/// for it.
+#[inline(never)]
+fn receive_in_steps(
+    stream: Stream,
+    fd: c_int,
+    part: libc::iovec,
+    flags: c_int,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    stream.receive(fd, Parts::one(&part), flags, kernel)
+}
+
+/// Sends, where it is not done at once.
+#[inline(never)]
+fn send_in_steps(
+    stream: Stream,
+    fd: c_int,
+    part: libc::iovec,
+    flags: c_int,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    stream.send(fd, Parts::one(&part), flags, kernel)
+}
+
 /// Receives into one buffer.
-#[inline]
+#[inline(always)]
 fn receive(
-    stream: &Stream,
+    stream: Stream,
     fd: c_int,
     buffer: *mut c_void,
     bytes: usize,
@@ -32,13 +57,13 @@ fn receive(
             return received;
         }
     }
-    stream.receive(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
+    receive_in_steps(stream, fd, part(buffer, bytes), flags, kernel)
 }
 
 /// Sends one buffer.
-#[inline]
+#[inline(always)]
 fn send_from(
-    stream: &Stream,
+    stream: Stream,
     fd: c_int,
     buffer: *const c_void,
     bytes: usize,
@@ -52,15 +77,15 @@ fn send_from(
             return sent;
         }
     }
-    stream.send(fd, Parts::one(&part(buffer, bytes)), flags, kernel)
+    send_in_steps(stream, fd, part(buffer, bytes), flags, kernel)
 }
 
 /// `read(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize {
-    let kernel = || next!(read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize);
+    let kernel = move || next!(read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize);
     match stream(fd) {
-        Some(stream) => receive(&stream, fd, buffer, bytes, 0, kernel),
+        Some(stream) => receive(stream, fd, buffer, bytes, 0, kernel),
         None => kernel(),
     }
 }
@@ -87,9 +112,9 @@ pub unsafe extern "C-unwind" fn recv(
     flags: c_int,
 ) -> isize {
     let kernel =
-        || next!(recv(fd: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize);
+        move || next!(recv(fd: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize);
     match stream(fd) {
-        Some(stream) => receive(&stream, fd, buffer, bytes, flags, kernel),
+        Some(stream) => receive(stream, fd, buffer, bytes, flags, kernel),
         None => kernel(),
     }
 }
@@ -104,7 +129,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     address: *mut libc::sockaddr,
     length: *mut libc::socklen_t,
 ) -> isize {
-    let kernel = || {
+    let kernel = move || {
         next!(recvfrom(fd: c_int, buffer: *mut c_void, bytes: usize, flags: c_int,
             address: *mut libc::sockaddr, length: *mut libc::socklen_t) -> isize)
     };
@@ -112,7 +137,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     let wants_name = !address.is_null() && !length.is_null();
     // SAFETY: as of the function that this stands for; so it is below.
     let room = if wants_name { unsafe { *length } } else { 0 };
-    let result = receive(&stream, fd, buffer, bytes, flags, kernel);
+    let result = receive(stream, fd, buffer, bytes, flags, kernel);
     if result >= 0 && wants_name {
         // Streams of TCP have no addresses; the kernel says so by their length.
         let has_name = result > 0 && stream.is_unix();
@@ -179,9 +204,9 @@ pub unsafe extern "C-unwind" fn recvmsg(
 /// `write(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize {
-    let kernel = || next!(write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize);
+    let kernel = move || next!(write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize);
     match stream(fd) {
-        Some(stream) if bytes > 0 => send_from(&stream, fd, buffer, bytes, 0, kernel),
+        Some(stream) if bytes > 0 => send_from(stream, fd, buffer, bytes, 0, kernel),
         _ => kernel(),
     }
 }
@@ -212,9 +237,9 @@ pub unsafe extern "C-unwind" fn send(
     flags: c_int,
 ) -> isize {
     let kernel =
-        || next!(send(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize);
+        move || next!(send(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize);
     match stream(fd) {
-        Some(stream) if bytes > 0 => send_from(&stream, fd, buffer, bytes, flags, kernel),
+        Some(stream) if bytes > 0 => send_from(stream, fd, buffer, bytes, flags, kernel),
         _ => kernel(),
     }
 }
@@ -229,14 +254,14 @@ pub unsafe extern "C-unwind" fn sendto(
     address: *const libc::sockaddr,
     length: libc::socklen_t,
 ) -> isize {
-    let kernel = || {
+    let kernel = move || {
         next!(sendto(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int,
             address: *const libc::sockaddr, length: libc::socklen_t) -> isize)
     };
     match stream(fd) {
         // The kernel refuses an address, since it is connected.
         Some(stream) if stream.is_unix() && length > 0 && !address.is_null() => kernel(),
-        Some(stream) if bytes > 0 => send_from(&stream, fd, buffer, bytes, flags, kernel),
+        Some(stream) if bytes > 0 => send_from(stream, fd, buffer, bytes, flags, kernel),
         _ => kernel(),
     }
 }
