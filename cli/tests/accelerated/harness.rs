@@ -201,7 +201,7 @@ impl Node {
     }
 
     /// What a command that answers in JSON says; `None`: it fails.
-    fn ask(&self, arguments: &[&str]) -> Option<Value> {
+    pub fn ask(&self, arguments: &[&str]) -> Option<Value> {
         let output = self.freeport(arguments).output().expect("it can be begun");
         if !output.status.success() {
             eprintln!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

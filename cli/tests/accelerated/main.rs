@@ -15,6 +15,7 @@ mod nginx;
 mod nginx_upgrade;
 mod others;
 mod prefork;
+mod recall;
 mod redis;
 mod resp;
 mod roles;

@@ -2,7 +2,7 @@
 //! Clients and servers of our own: this test begun again, by `freeport exec` or not, to do nothing
 //! but what a variable of the environment says.
 
-use crate::{death, memcached, nginx, redis};
+use crate::{death, memcached, nginx, recall, redis};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -27,6 +27,7 @@ fn play() {
         "http echo" => nginx::echo(&argument),
         "memcached client" => memcached::client(&argument),
         "memcached unix client" => memcached::unix_client(&argument),
+        "recalled clients" => recall::clients(&argument),
         "redis survivor" => death::survivor(&argument),
         "talk" => death::talk(&argument),
         "listen" => death::listen(&argument),

@@ -8,9 +8,8 @@
 use crate::end::Place;
 use crate::ledger::{EndNote, Refusal};
 use crate::monitor::{Connection, Monitor};
-use crate::slab::Words;
+use crate::slab::{Words, why_returned};
 use crate::{Error, Location, socket};
-use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
 use serde_json::{Value, json};
 use std::io;
@@ -99,6 +98,15 @@ impl Control {
         self.ask(&json!({"do": "remove rule", "place": place}))
     }
 
+    /// Wants those connections back in the kernel that the rules do not allow any more; gives how
+    /// many of them are `pending`, and have `returned`.
+    ///
+    /// # Errors
+    /// No monitor answers, or it refuses.
+    pub fn recall(&self) -> Result<Value, Error> {
+        self.ask(&json!({"do": "recall"}))
+    }
+
     /// Wants the monitor to stay for as long as this process lives, whatever becomes of it. Does
     /// not wait for the answer.
     ///
@@ -165,9 +173,10 @@ pub fn answer(monitor: &mut Monitor, question: &[u8], user: u32, now: Instant) -
         Some("why") => why(monitor, &question, &sees, now),
         Some("rules") => rules(monitor),
         Some("stay") => json!({}),
-        Some("put rule" | "remove rule") if !is_trusted => {
-            error("only root and the user of the monitor change its rules")
+        Some("put rule" | "remove rule" | "recall") if !is_trusted => {
+            error("only root and the user of the monitor change its rules, or go by them")
         }
+        Some("recall") => recall(monitor),
         Some("put rule") => put_rule(monitor, &question),
         Some("remove rule") => remove_rule(monitor, &question),
         _ => error("this monitor cannot do that: use the same release for both"),
@@ -312,9 +321,8 @@ fn why(
         for (slot, connection) in slab.used() {
             if connection.ends.iter().any(|end| is_it(end) && sees(end)) {
                 let words = slab.words(slot);
-                if words.iter().any(Words::has_returned) {
-                    let (reason, text) =
-                        (format!("{:?}", Reason::HandedOn), Reason::HandedOn.text());
+                if let Some(reason) = why_returned(&words) {
+                    let (reason, text) = (format!("{reason:?}"), reason.text());
                     return json!({"state": "kernel", "reason": reason, "text": text});
                 }
                 let connection = told_connection(*number, slot, connection, words, now);
@@ -337,6 +345,13 @@ fn why(
 fn rules(monitor: &mut Monitor) -> Value {
     let rules: Vec<String> = monitor.policy().rules().iter().map(ToString::to_string).collect();
     json!({ "rules": rules })
+}
+
+fn recall(monitor: &mut Monitor) -> Value {
+    match monitor.recall() {
+        Ok(recalled) => json!({"pending": recalled.pending, "returned": recalled.returned}),
+        Err(wrong) => error(&wrong.to_string()),
+    }
 }
 
 fn put_rule(monitor: &mut Monitor, question: &Value) -> Value {

@@ -3,7 +3,7 @@
 
 use crate::end::Place;
 use crate::member::Departure;
-use crate::slab::Words;
+use crate::slab::{Words, why_returned};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::word;
 use std::collections::{HashMap, VecDeque};
@@ -87,10 +87,10 @@ impl Ledger {
 
     pub fn end(&mut self, ends: &[EndNote; 2], words: [Words; 2], now: Instant) {
         self.ended += 1;
-        if words.iter().any(Words::has_returned) {
+        if let Some(reason) = why_returned(&words) {
             self.returned += 1;
             for end in ends {
-                self.remember(end.clone(), Reason::HandedOn, now);
+                self.remember(end.clone(), reason, now);
             }
         }
         for words in words {

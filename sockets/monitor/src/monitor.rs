@@ -6,6 +6,7 @@
 
 mod claims;
 mod passed;
+mod recall;
 
 use crate::Error;
 use crate::control;

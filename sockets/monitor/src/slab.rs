@@ -3,12 +3,14 @@
 
 use crate::Error;
 use crate::member::MemberId;
-use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOT_BYTES, SLOTS, Side};
+use freeport_sockets_proto::Reason;
+use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOT_BYTES, SLOT_HEADER_BYTES, SLOTS, Side};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a slab is sealed against: who touches a page that was cut off is killed.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -58,10 +60,24 @@ impl Words {
         self.0.get(at / 8).copied().unwrap_or_default()
     }
 
+    /// Whether the monitor wants the connection back in the kernel.
+    fn is_recalled(&self) -> bool {
+        self.at(slab::word::FLAGS) & slab::flag::RECALLED != 0
+    }
+
     /// Whether the side's stream is the kernel's again.
     pub fn has_returned(&self) -> bool {
         self.at(slab::word::FLAGS) & slab::flag::LEAVES != 0
     }
+}
+
+/// Why a connection of which both sides say that is in the kernel again. `None`: it is not.
+pub fn why_returned(words: &[Words; 2]) -> Option<Reason> {
+    if !words.iter().any(Words::has_returned) {
+        return None;
+    }
+    let is_recalled = words.iter().any(Words::is_recalled);
+    Some(if is_recalled { Reason::Recalled } else { Reason::HandedOn })
 }
 
 /// What becomes of a slot that a side has released.
@@ -179,6 +195,18 @@ impl<T> Slab<T> {
         })
     }
 
+    /// Says something to both sides of a slot, where they look for what the other one has said.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn say(&self, number: u32, flags: u64) -> Result<(), Error> {
+        let page = Page::map(&self.file, number as usize * SLOT_BYTES)?;
+        for side in [Side::First, Side::Second] {
+            page.word(slab::state(side) + slab::word::FLAGS).fetch_or(flags, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
     /// The memory that it takes.
     pub fn bytes(&self) -> u64 {
         self.file.metadata().map_or(0, |it| 512 * it.blocks())
@@ -190,6 +218,43 @@ impl<T> Slab<T> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: no memory is passed.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at as i64, length as i64) == 0 }
+    }
+}
+
+/// The first page of a slot, mapped.
+struct Page {
+    start: *mut u8,
+}
+
+impl Page {
+    /// The page of a slab that is `at` so many bytes.
+    fn map(file: &File, at: usize) -> Result<Self, Error> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let (descriptor, at) = (file.as_raw_fd(), at as libc::off_t);
+        let none = std::ptr::null_mut();
+        // SAFETY: the kernel chooses the place.
+        let start = unsafe {
+            libc::mmap(none, SLOT_HEADER_BYTES, protection, libc::MAP_SHARED, descriptor, at)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(Error::system("mapping a slot"));
+        }
+        Ok(Self { start: start.cast() })
+    }
+
+    /// A word in it.
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at < SLOT_HEADER_BYTES, "a word of the page");
+        // SAFETY: mapped until this is dropped, and slabs are sealed against being cut. All who
+        // have it mapped know that others write there.
+        unsafe { AtomicU64::from_ptr(self.start.add(at).cast()) }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map`, and no word is used any more.
+        unsafe { libc::munmap(self.start.cast(), SLOT_HEADER_BYTES) };
     }
 }
 
@@ -229,6 +294,18 @@ mod tests {
         assert!(!slab.is_over(), "the second side has all others");
         assert_eq!(slab.leave(Side::Second).len(), SLOTS as usize - 1);
         assert!(slab.is_over());
+    }
+
+    #[test]
+    fn both_sides_of_one_slot_are_told_something_besides_what_they_say() {
+        let mut slab = Slab::new(MEMBERS).unwrap();
+        assert_eq!((slab.hand_out("a"), slab.hand_out("b")), (Ok(0), Ok(1)));
+        let at = SLOT_BYTES + slab::state(Side::First) + slab::word::FLAGS;
+        slab.file.write_all_at(&slab::flag::ATTACHED.to_ne_bytes(), at as u64).unwrap();
+        slab.say(1, slab::flag::RECALLED).unwrap();
+        let said = |slot| slab.words(slot).map(|words| words.at(slab::word::FLAGS));
+        let (attached, recalled) = (slab::flag::ATTACHED, slab::flag::RECALLED);
+        assert_eq!((said(0), said(1)), ([0, 0], [attached | recalled, recalled]));
     }
 
     #[test]

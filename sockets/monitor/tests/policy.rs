@@ -230,6 +230,46 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
 }
 
 #[test]
+fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    let kept = connection("127.0.0.1:0");
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, kept.0.as_fd());
+    other.claim(2, kept.1.as_fd());
+    let (first, file) = (one.hear().place(), other.hear().slab.unwrap());
+    one.claim(3, ends.0.as_fd());
+    other.claim(4, ends.1.as_fd());
+    let place = one.hear().place();
+    let (control, pid) = (running.control(), std::process::id() as i32);
+    let said = |(_, slot): (u32, u32)| {
+        [Side::First, Side::Second].map(|side| {
+            let at = slab::slot(slot).unwrap() + slab::state(side) + word::FLAGS;
+            let mut flags = [0; 8];
+            file.read_exact_at(&mut flags, at as u64).unwrap();
+            u64::from_ne_bytes(flags)
+        })
+    };
+    let recalled = || {
+        let told = control.recall().unwrap();
+        [told["pending"].as_u64().unwrap(), told["returned"].as_u64().unwrap()]
+    };
+    assert_eq!((recalled(), said(place)), ([0, 0], [0, 0]));
+    let port = ends.0.local_addr().unwrap().port();
+    control.put_rule(&format!("deny port {port}")).unwrap();
+    assert_eq!(said(place), [0, 0], "a rule alone is for what comes");
+    assert_eq!(recalled(), [1, 0]);
+    assert_eq!((said(place), said(first)), ([flag::RECALLED; 2], [0, 0]));
+    // One of its sides has brought it back.
+    let at = slab::slot(place.1).unwrap() + slab::state(Side::Second) + word::FLAGS;
+    let flags = flag::RECALLED | flag::SWITCHED | flag::LEAVES;
+    file.write_all_at(&flags.to_ne_bytes(), at as u64).unwrap();
+    assert_eq!(recalled(), [0, 1]);
+    assert_eq!(why(&control, pid, ends.0.as_raw_fd())["reason"], "Recalled");
+    assert_eq!(why(&control, pid, kept.0.as_raw_fd())["state"], "accelerated");
+}
+
+#[test]
 fn why_finds_the_reason_from_inside_or_outside() {
     let running = Running::new(Options::default());
     let (control, pid) = (running.control(), std::process::id() as i32);

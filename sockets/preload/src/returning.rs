@@ -71,6 +71,17 @@ impl Stream {
         }
     }
 
+    /// Whether the monitor wants the connection back, and nobody has to be waited for: all that
+    /// came is read.
+    #[inline]
+    pub fn is_recalled(&self, phase: u32) -> bool {
+        let wrong = phase::LEAVES | phase::NEVER;
+        phase & (phase::SWITCHED | wrong) == phase::SWITCHED
+            && self.slot().is_some_and(|slot| {
+                slot.peer_said() & flag::RECALLED != 0 && slot.next_header(self) == 0
+            })
+    }
+
     /// Whether its readiness is not that of rings any more, or soon will not be.
     #[inline]
     pub fn leaves_rings(&self) -> bool {

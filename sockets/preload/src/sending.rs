@@ -326,7 +326,7 @@ impl Stream {
         }
         let slot = self.slot()?;
         let sender = self.local.ends.sender(&mut half)?;
-        let wake = slot.write(flag::CLOSED | flag::DEAF, || {
+        let wake = slot.write(flag::CLOSED | flag::DEAF | flag::RECALLED, || {
             sender.write_short(bytes, LEFT).or_else(|| write_with_room(sender, bytes))
         })?;
         slot.count(word::SENT_BYTES, bytes.len() as u64);

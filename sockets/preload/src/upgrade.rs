@@ -138,6 +138,8 @@ impl Stream {
             self.go_on_returning(descriptor);
         } else if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
             self.go_on_from(descriptor, phase);
+        } else if self.is_recalled(phase) {
+            self.bring_back(descriptor);
         }
     }
 

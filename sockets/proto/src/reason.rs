@@ -37,11 +37,13 @@ pub enum Reason {
     Namespace = 15,
     /// It was accelerated, and came back to be handed on, or for what only the kernel can do.
     HandedOn = 16,
+    /// It was accelerated, and came back since the rules did not allow it any more.
+    Recalled = 17,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::PeerPlain,
         Self::PeerElsewhere,
         Self::SameProcess,
@@ -58,6 +60,7 @@ impl Reason {
         Self::Young,
         Self::Namespace,
         Self::HandedOn,
+        Self::Recalled,
     ];
 
     /// The one with that number.
@@ -84,6 +87,9 @@ impl Reason {
             Self::Young => "too few operations so far",
             Self::Namespace => "a Unix socket of another namespace of the network",
             Self::HandedOn => "handed on: it is the kernel's again",
+            Self::Recalled => {
+                "it was accelerated, and came back: the rules do not allow it any more"
+            }
         }
     }
 }

@@ -207,6 +207,8 @@ pub mod flag {
     pub const LOOKS: u64 = 256;
     /// It reads nothing more, so that its peer must not send: with Unix sockets only.
     pub const DEAF: u64 = 512;
+    /// The monitor wants the connection back in the kernel. It says so in the words of both sides.
+    pub const RECALLED: u64 = 1024;
 }
 
 #[cfg(test)]

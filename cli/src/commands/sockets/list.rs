@@ -39,7 +39,7 @@ pub fn why(refusal: &Value, text: &str) -> String {
     let (times, ago) = (&refusal["times"], &refusal["seconds_ago"]);
     match refusal["reason"].as_str() {
         // It was not refused: it was accelerated before.
-        Some("HandedOn") => format!("{text} ({ago} s ago)"),
+        Some("HandedOn" | "Recalled") => format!("{text} ({ago} s ago)"),
         _ => format!("{text} (refused {times} times, {ago} s ago)"),
     }
 }

@@ -3,6 +3,7 @@
 
 mod list;
 mod policy;
+mod recall;
 mod stats;
 mod why;
 
@@ -28,6 +29,8 @@ enum What {
     Why(why::Arguments),
     /// Which connections may be accelerated
     Policy(policy::Arguments),
+    /// Bring connections back into the kernel that the policy does not allow any more
+    Recall(recall::Arguments),
 }
 
 /// Asks the monitor.
@@ -44,6 +47,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Stats(arguments) => stats::run(arguments, &control)?,
         What::Why(arguments) => why::run(arguments, &control)?,
         What::Policy(arguments) => policy::run(arguments, &control)?,
+        What::Recall(arguments) => recall::run(arguments, &control)?,
     }
     Ok(ExitCode::SUCCESS)
 }

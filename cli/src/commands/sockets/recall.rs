@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport sockets recall`: connections that the rules do not allow any more come back.
+
+use clap::Args;
+use freeport_monitor::Control;
+use serde_json::{Value, json};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether they have.
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport sockets policy deny port 6379\n  \
+                  freeport sockets recall\n  \
+                  tcpdump -i lo port 6379\n\n\
+                  A connection comes back with the next operation of one of its processes, with \
+                  not a byte lost, and stays in the kernel, where tcpdump, nft and tc see it. New \
+                  ones leave the kernel again once the rule is taken out.")]
+pub struct Arguments {
+    /// How long to wait for connections that nobody uses just now
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    wait: f64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Recalls them, and waits a little.
+pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
+    let wait = Duration::try_from_secs_f64(arguments.wait)
+        .map_err(|_| anyhow::anyhow!("--wait {}: not a time in seconds", arguments.wait))?;
+    let until = Instant::now() + wait;
+    let recalled = loop {
+        let recalled = control.recall()?;
+        if recalled["pending"] == 0 || Instant::now() >= until {
+            break recalled;
+        }
+        thread::sleep(PAUSE);
+    };
+    if arguments.json {
+        println!("{recalled}");
+        return Ok(());
+    }
+    println!("{}", told(&recalled["returned"], "are back in the kernel"));
+    if recalled["pending"] != json!(0) {
+        let text = "come back as soon as one of their processes sends or looks for something";
+        println!("{}", told(&recalled["pending"], text));
+    }
+    Ok(())
+}
+
+fn told(count: &Value, what: &str) -> String {
+    format!("{count} connections that the rules do not allow {what}")
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Connections that have to come back into the kernel, because the rules have changed since they
+//! left it.
+
+use super::{Connection, Monitor};
+use crate::Error;
+use crate::member::{Member, MemberId};
+use crate::policy::{Party, Policy};
+use crate::slab::Words;
+use freeport_sockets_proto::slab::flag;
+use std::collections::BTreeMap;
+
+/// How many connections the rules do not allow any more, by where they are.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Recalled {
+    /// In shared memory: they come back with the next operation of one of their sides.
+    pub pending: usize,
+    /// In the kernel again.
+    pub returned: usize,
+}
+
+impl Monitor {
+    /// Tells both sides of each connection that the rules do not allow any more to bring it back.
+    ///
+    /// # Errors
+    /// No memory; those before were told.
+    pub fn recall(&mut self) -> Result<Recalled, Error> {
+        let mut recalled = Recalled::default();
+        for slab in self.slabs.values() {
+            let ids = slab.members();
+            for (slot, connection) in slab.used() {
+                if !is_denied(&self.policy, &self.members, ids, connection) {
+                    continue;
+                }
+                if slab.words(slot).iter().any(Words::has_returned) {
+                    recalled.returned += 1;
+                } else {
+                    slab.say(slot, flag::RECALLED)?;
+                    recalled.pending += 1;
+                }
+            }
+        }
+        Ok(recalled)
+    }
+}
+
+/// Whether the rules would refuse it now. Who is gone has no more to do with it.
+fn is_denied(
+    policy: &Policy,
+    members: &BTreeMap<MemberId, Member>,
+    ids: [MemberId; 2],
+    connection: &Connection,
+) -> bool {
+    let party = |at: usize| {
+        let process = &members.get(&ids[at])?.process;
+        Some(Party { process, place: connection.ends[at].local.as_ref()? })
+    };
+    party(0).zip(party(1)).is_some_and(|(one, other)| policy.decide([one, other]).is_err())
+}
