@@ -49,6 +49,13 @@ const PIPE_BYTES: libc::c_int = 1 << 20;
 /// By descriptors of the kernel, whose calls block.
 pub struct Blocking<S>(S);
 
+impl<S> Blocking<S> {
+    /// What is below.
+    pub fn into_inner(self) -> S {
+        self.0
+    }
+}
+
 impl<S: Read + Write> Channel for Blocking<S> {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> Result<()> {

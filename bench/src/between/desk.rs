@@ -19,6 +19,8 @@ pub struct Desk {
     ended: AtomicU64,
     /// Processor time of who waited.
     pub waiting: AtomicU64,
+    /// A process with which something is to be done.
+    pub process: AtomicU64,
     /// Where the second of each pair listens, as long as it is not 0.
     pub ports: [AtomicU64; PAIRS_MAX],
     /// Why a process that runs a program of its own failed.
@@ -36,6 +38,16 @@ impl Desk {
         while self.arrived.load(Ordering::Acquire) < parties {
             std::thread::yield_now();
         }
+    }
+
+    /// Says that it is there, and waits for nobody.
+    pub fn arrive(&self) {
+        self.meet(0);
+    }
+
+    /// How many are there.
+    pub fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Acquire)
     }
 
     /// Says that it begins now.

@@ -10,6 +10,7 @@ mod aims;
 mod applications;
 mod carriers;
 mod cells;
+mod deaths;
 mod idle;
 mod launcher;
 pub mod peer;
@@ -28,6 +29,7 @@ use crate::{Output, between, folder, report};
 use anyhow::{Context, Result};
 use applications::{Cell, Measuring};
 use carriers::Tcp;
+use deaths::Deaths;
 use launcher::Launcher;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -99,6 +101,8 @@ pub enum Case {
     Connect,
     /// Servers that have nothing to do
     Idle,
+    /// Programs that are killed, until the one at the other end notices
+    Deaths,
     /// redis, asked by redis-benchmark
     Redis,
     /// nginx, asked by wrk
@@ -110,11 +114,12 @@ pub enum Case {
 }
 
 impl Case {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Latency,
         Self::Throughput,
         Self::Connect,
         Self::Idle,
+        Self::Deaths,
         Self::Redis,
         Self::Nginx,
         Self::Memcached,
@@ -146,6 +151,7 @@ struct Results {
     pairs: Vec<PairResult>,
     applications: Vec<(Cell, MetricResult)>,
     idle: Option<MetricResult>,
+    deaths: Vec<Deaths>,
 }
 
 /// Measures; tells how far it is.
@@ -171,6 +177,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         pairs: pairs(arguments, &with, progress, &mut doubts)?,
         applications: applications(arguments, &with, progress, &mut failures),
         idle: idle(arguments, &with, progress)?,
+        deaths: deaths(arguments, &with, progress)?,
     };
     if let Some(out) = &arguments.out {
         results.write(out, &machine)?;
@@ -276,10 +283,22 @@ fn idle(
         .map(Some)
 }
 
+fn deaths(
+    arguments: &Arguments,
+    with: &Measuring<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Deaths>> {
+    if !chosen(&arguments.cases, &Case::ALL).contains(&Case::Deaths) {
+        return Ok(vec![]);
+    }
+    deaths::measure(with.launcher, with.rounds, with.folder, progress)
+}
+
 impl Results {
     fn aims(&self) -> Vec<String> {
         let mut aims = aims::of_pairs(&self.pairs);
         aims.extend(self.idle.as_ref().and_then(aims::of_idle));
+        aims.extend(deaths::aim(&self.deaths));
         aims.extend(aims::of_applications(&self.applications));
         aims
     }
@@ -287,6 +306,9 @@ impl Results {
     fn tables(&self) -> Vec<String> {
         let mut tables: Vec<String> = self.pairs.iter().map(PairResult::text).collect();
         tables.extend(self.idle.as_ref().map(MetricResult::text));
+        if !self.deaths.is_empty() {
+            tables.push(deaths::text(&self.deaths));
+        }
         let (bytes, requests): (Vec<_>, Vec<_>) = self
             .applications
             .iter()
@@ -305,15 +327,20 @@ impl Results {
     fn lines(&self) -> Vec<report::Line> {
         let mut lines: Vec<report::Line> = self.pairs.iter().flat_map(PairResult::lines).collect();
         let applications = self.applications.iter().map(|(_, result)| result);
-        lines.extend(self.idle.iter().chain(applications).flat_map(MetricResult::lines));
+        let deaths = self.deaths.iter().map(|it| &it.result);
+        lines.extend(
+            self.idle.iter().chain(deaths).chain(applications).flat_map(MetricResult::lines),
+        );
         lines
     }
 
     fn write(&self, out: &Path, machine: &Machine) -> Result<()> {
         folder::make(out)?;
         folder::save(out, "sockets.csv", results::csv(&self.pairs, machine))?;
+        let deaths = self.deaths.iter().map(|it| &it.result);
+        let applications = self.applications.iter().map(|(_, result)| result);
         let applications: Vec<&MetricResult> =
-            self.applications.iter().map(|(_, result)| result).chain(&self.idle).collect();
+            applications.chain(&self.idle).chain(deaths).collect();
         folder::save(out, "sockets-applications.csv", metrics::csv(&applications, machine))?;
         let has = |case| self.pairs.iter().any(|it| it.setting.case == case);
         if has(results::Case::Latency) {

@@ -116,6 +116,11 @@ impl Program {
         }
     }
 
+    /// Kills it, without telling it to end.
+    pub fn kill(&self) {
+        self.signal(libc::SIGKILL);
+    }
+
     fn reap(&mut self) -> Result<(ExitStatus, Duration)> {
         let id = std::mem::take(&mut self.id);
         let mut status = 0;

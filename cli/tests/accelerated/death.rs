@@ -4,6 +4,7 @@
 use crate::harness::{Mode, Node, free_port, wait_until};
 use crate::resp::Client;
 use crate::roles;
+use serde_json::Value;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -68,6 +69,22 @@ fn connections_go_on_without_the_monitor_and_new_ones_leave_with_the_next() {
     fs::write(node.path().join("end"), "").expect("it can be written");
     survivor.finish();
     Monitor::of(&node).kill();
+}
+
+#[test]
+fn whatever_who_is_left_does_it_notices() {
+    let node = Node::without_monitor();
+    // How long it takes is what the bench is for; it fails if it takes very long.
+    let arguments = ["bench", "sockets", "--case", "deaths", "--rounds", "1", "--json"];
+    let told = node.start("bench", node.freeport(&arguments)).finish();
+    let is_figure = |value: &Value| value.as_f64().is_some_and(|ms| ms > 0.0);
+    let lines: Vec<Value> =
+        told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(lines.len(), 13, "{told}");
+    for line in lines {
+        assert!(is_figure(&line["value"]) && is_figure(&line["peer_value"]), "{line}");
+        assert_eq!(line["note"], Value::Null, "{line}");
+    }
 }
 
 /// A monitor in the background.

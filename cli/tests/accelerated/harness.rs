@@ -215,6 +215,18 @@ impl Node {
         self.ask(&["sockets", "stats", "--json"]).expect("the monitor answers")
     }
 
+    /// The monitor's process, if one answers.
+    pub fn monitor_pid(&self) -> Option<i32> {
+        let stats = self.ask(&["sockets", "stats", "--json"])?;
+        stats["pid"].as_i64().and_then(|pid| pid.try_into().ok())
+    }
+
+    /// What the monitor knows of connections, for people.
+    pub fn listed(&self) -> String {
+        let output = self.freeport(&["sockets", "list"]).output().expect("it can be begun");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// The connections that are accelerated now.
     pub fn connections(&self) -> Vec<Value> {
         let list = self.ask(&["sockets", "list", "--json"]).expect("the monitor answers");

@@ -20,4 +20,5 @@ mod redis;
 mod resp;
 mod roles;
 mod shells;
+mod soak;
 mod unix;

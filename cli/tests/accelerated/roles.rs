@@ -2,7 +2,7 @@
 //! Clients and servers of our own: this test begun again, by `freeport exec` or not, to do nothing
 //! but what a variable of the environment says.
 
-use crate::{death, memcached, nginx, recall, redis};
+use crate::{death, memcached, nginx, recall, redis, soak};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -31,6 +31,7 @@ fn play() {
         "redis survivor" => death::survivor(&argument),
         "talk" => death::talk(&argument),
         "listen" => death::listen(&argument),
+        "soak visitor" => soak::visitors::visit(&argument),
         other => panic!("no such role: {other}"),
     }
 }

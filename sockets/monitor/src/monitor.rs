@@ -180,8 +180,13 @@ impl Monitor {
 
     /// A member's process is gone, with all that it had, or is another program now.
     pub fn leave(&mut self, id: MemberId) {
-        if self.members.contains_key(&id) {
+        if let Some(member) = self.members.get(&id) {
             self.passed.leave(id);
+            for slab in member.slabs.iter().filter_map(|number| self.slabs.get(number)) {
+                if let Some(side) = slab.side(id) {
+                    slab.tell_gone(side);
+                }
+            }
             self.remove(id);
         }
     }

@@ -170,6 +170,18 @@ impl<T> Slab<T> {
         free.collect()
     }
 
+    /// The process of a side is gone. Says so in what it has, since whoever only writes to it would
+    /// not notice before there is no room.
+    pub fn tell_gone(&self, side: Side) {
+        for number in 0..SLOTS {
+            let slot = self.slots.get(number as usize).and_then(Option::as_ref);
+            if slot.is_some_and(|slot| slot.held == [true; 2]) {
+                // Without memory for it, it is noticed when there is no room.
+                let _ = self.say_of(number, &[side], slab::flag::GONE);
+            }
+        }
+    }
+
     /// Whether nobody will ever use it again.
     pub fn is_over(&self) -> bool {
         self.present != [true; 2] && self.slots.iter().all(Option::is_none)
@@ -200,9 +212,13 @@ impl<T> Slab<T> {
     /// # Errors
     /// No memory.
     pub fn say(&self, number: u32, flags: u64) -> Result<(), Error> {
+        self.say_of(number, &[Side::First, Side::Second], flags)
+    }
+
+    fn say_of(&self, number: u32, sides: &[Side], flags: u64) -> Result<(), Error> {
         let page = Page::map(&self.file, number as usize * SLOT_BYTES)?;
-        for side in [Side::First, Side::Second] {
-            page.word(slab::state(side) + slab::word::FLAGS).fetch_or(flags, Ordering::SeqCst);
+        for side in sides {
+            page.word(slab::state(*side) + slab::word::FLAGS).fetch_or(flags, Ordering::SeqCst);
         }
         Ok(())
     }
@@ -306,6 +322,16 @@ mod tests {
         let said = |slot| slab.words(slot).map(|words| words.at(slab::word::FLAGS));
         let (attached, recalled) = (slab::flag::ATTACHED, slab::flag::RECALLED);
         assert_eq!((said(0), said(1)), ([0, 0], [attached | recalled, recalled]));
+    }
+
+    #[test]
+    fn who_is_gone_is_told_in_slots_that_the_other_side_has() {
+        let mut slab = Slab::new(MEMBERS).unwrap();
+        (0..3).for_each(|number| assert_eq!(slab.hand_out(number), Ok(number)));
+        assert!(matches!(slab.release(Side::First, 1), Released::HalfHeld));
+        slab.tell_gone(Side::Second);
+        let said = [0, 1, 2].map(|slot| slab.words(slot).map(|it| it.at(slab::word::FLAGS)));
+        assert_eq!(said, [[0, slab::flag::GONE], [0, 0], [0, slab::flag::GONE]]);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Local {
     pub ends: Ends,
     /// Where its slot is mapped; null if it is not.
     pub slot: AtomicPtr<u8>,
+    /// The place of the slab in which that is, counted from 1, or 0: see [`slabs`](crate::slabs).
+    pub slab: AtomicU32,
     /// When the kernel was asked last, in [ticks](raw::ticks).
     pub asked: AtomicU64,
     /// A descriptor of this process that has it; -1 for none.

@@ -28,6 +28,9 @@ const AGAIN_TICKS: u64 = 2_000_000_000;
 /// microseconds.
 static READ: AtomicU64 = AtomicU64::new(0);
 const READ_TICKS: u64 = 50_000;
+/// Until when the monitor is not waited for, in ticks, and for how long it is otherwise.
+static SLOW_UNTIL: AtomicU64 = AtomicU64::new(0);
+const ROOM_MILLISECONDS: u32 = 2;
 /// Our descriptor is moved to at least this number where it can be, so that it is in nobody's way.
 const HIGH: i32 = 1000;
 /// The same where there are several threads: the first number behind the 64 that each process has
@@ -112,6 +115,8 @@ pub fn is_busy() -> bool {
 pub fn claim(token: u64, descriptor: i32, inherited: bool) -> Asked {
     let Some(_held) = LOCK.take(false) else { return Asked::Busy };
     let Some(monitor) = reach() else { return Asked::No };
+    slabs::sweep();
+    give_back_owed();
     let claim = Request::Claim { token, descriptor, inherited };
     if !send(monitor, &claim, Some(descriptor)) {
         return Asked::No;
@@ -157,9 +162,39 @@ pub fn epoch() -> u32 {
 pub fn release(from: u32, slab: u32, slot: u32) {
     let Some(_held) = LOCK.take(false) else { return };
     let monitor = DESCRIPTOR.load(Ordering::Relaxed);
-    if monitor >= 0 && from == epoch() {
-        send(monitor, &Request::Release { slab, slot }, None);
+    if monitor >= 0 && from == epoch() && slabs::owe(slab, slot) {
+        give_back_owed();
     }
+}
+
+/// Gives all slots back that are to be. What there is no room for is kept for the next time.
+fn give_back_owed() {
+    while let Some((slab, slot)) = slabs::owed() {
+        let monitor = DESCRIPTOR.load(Ordering::Relaxed);
+        if monitor < 0 {
+            return;
+        }
+        if send(monitor, &Request::Release { slab, slot }, None) {
+            slabs::is_paid(slab, slot);
+        } else if !has_room_soon(monitor) {
+            return;
+        }
+    }
+}
+
+/// Whether there is room for more messages, or is within moments: who closes many connections is
+/// quicker than the monitor. One that takes longer is not waited for again for a while.
+#[cold]
+fn has_room_soon(monitor: i32) -> bool {
+    let (now, until) = (raw::ticks(), SLOW_UNTIL.load(Ordering::Relaxed));
+    if DESCRIPTOR.load(Ordering::Relaxed) != monitor || now < until {
+        return false;
+    }
+    let has_room = raw::wait(monitor, libc::POLLOUT, ROOM_MILLISECONDS).is_ok();
+    if !has_room {
+        SLOW_UNTIL.store(now.wrapping_add(AGAIN_TICKS), Ordering::Relaxed);
+    }
+    has_room
 }
 
 /// [`read_mail`], if there can be any and it was not read just now.
@@ -190,8 +225,8 @@ pub fn read_mail() {
             Reply::Refused { token, reason } => upgrade::is_refused(token, reason),
             Reply::Over { slab } => slabs::remove(slab),
             Reply::Paired { token, slab, slot, side, fenced, peer } => {
-                let start = slabs::find(slab, memory);
-                if !upgrade::is_paired(token, start, slab, slot, side, fenced, peer) {
+                let found = slabs::find(slab, memory);
+                if !upgrade::is_paired(token, found, slab, slot, side, fenced, peer) {
                     send(monitor, &Request::Release { slab, slot }, None);
                 }
             }

@@ -137,7 +137,9 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                     slot.say_descriptor(other);
                 }
             }
-            stream.local.copies.fetch_sub(1, Ordering::Relaxed);
+            if stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1 {
+                stream.leaves_slab();
+            }
             if stream.shared.references.fetch_sub(1, Ordering::AcqRel) == 1 {
                 connections::is_free(number);
             }
@@ -158,9 +160,10 @@ fn another(of: What) -> i32 {
 
 /// The last descriptor is closed: the peer gets what was sent, and then the end.
 fn end(stream: &Stream, descriptor: i32, is_open: bool) {
-    epoll::forget_stream(stream);
     let shared = stream.shared;
-    if shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
+    let is_claimed = shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
+    epoll::forget_stream(stream, is_open && is_claimed);
+    if is_claimed {
         monitor::withdraw(stream.token());
         if is_open && stream.is_unix() && shared.phase() & (phase::NEVER | phase::PASSED) == 0 {
             // The monitor may have it open for a moment still: the peer shall know at once.

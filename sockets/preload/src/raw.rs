@@ -442,11 +442,18 @@ pub fn user() -> u32 {
     unsafe { call(libc::SYS_geteuid, [0; 6]) as u32 }
 }
 
-/// Whether a process is there.
+/// Whether a process is there, and not only its number: whoever waits for it to be alive may be the
+/// one who should take note of its death.
 pub fn is_alive(process: i32) -> bool {
-    // SAFETY: no signal is sent.
-    let result = unsafe { call(libc::SYS_kill, [argument(process), 0, 0, 0, 0, 0]) };
-    checked(result) != Err(libc::ESRCH)
+    match process_handle(process) {
+        Ok(handle) => {
+            let is_over = wait_readable(handle, false).is_ok();
+            _ = close(handle);
+            !is_over
+        }
+        // Without a descriptor for it there is no telling.
+        Err(error) => error != libc::ESRCH,
+    }
 }
 
 /// `membarrier(2)`.

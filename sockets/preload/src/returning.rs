@@ -273,7 +273,7 @@ impl Stream {
     }
 
     /// Whether the peer does nothing more on its end.
-    fn is_peer_gone(&self, descriptor: i32, slot: &Slot) -> bool {
+    pub fn is_peer_gone(&self, descriptor: i32, slot: &Slot) -> bool {
         let events = raw::events(descriptor, libc::POLLRDHUP);
         // Read behind that: who says that it leaves does so before it ends its stream.
         let (said, ended) = (slot.peer_said(), libc::POLLHUP | libc::POLLERR);

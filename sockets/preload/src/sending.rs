@@ -7,7 +7,7 @@ use crate::next::next;
 use crate::parts::Parts;
 use crate::receiving::ATTEMPTS;
 use crate::slot::{Out, Slot};
-use crate::waiting::Wait;
+use crate::waiting::{ASK_TICKS, Wait};
 use crate::{epoll, errno, raw, sleep};
 use core::slice;
 use core::sync::atomic::{Ordering, fence};
@@ -204,8 +204,14 @@ impl Stream {
                 return Sent::Result(if sent > 0 { sent as isize } else { broken_pipe(flags) });
             }
             if !blocks {
-                if self.waits_in_kernel() && self.prepare_kernel_wait(descriptor, slot, true) {
-                    continue;
+                if self.waits_in_kernel() {
+                    if self.prepare_kernel_wait(descriptor, slot, true) {
+                        continue;
+                    }
+                } else if sent == 0 && self.learns_of_end(descriptor, slot) {
+                    // Who tries again and again learns it nowhere else.
+                    self.shared.mark(phase::PEER_GONE);
+                    return Sent::Result(kernel());
                 }
                 epoll::look_again(self, libc::EPOLLOUT);
                 return if sent > 0 { Sent::Result(sent as isize) } else { fails(libc::EAGAIN) };
@@ -228,7 +234,9 @@ impl Stream {
         let shared = self.shared;
         // Where this side itself has shut the kernel's reading, its end says nothing of the peer.
         let is_end = shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
-        if slot.peer_said() & flag::CLOSED != 0 || is_end {
+        let said = slot.peer_said() & (flag::CLOSED | flag::GONE);
+        let is_over = said & flag::CLOSED != 0 || is_end;
+        if is_over || said != 0 && self.learns_of_end(descriptor, slot) {
             return Attempt::PeerGone;
         }
         let Some(mut half) = shared.send.take(shared.is_alone()) else { return Attempt::Nested };
@@ -250,6 +258,18 @@ impl Stream {
             self.ring_doorbell(descriptor, slot);
         }
         if faulty && sent == 0 { Attempt::PeerGone } else { Attempt::Sent(sent) }
+    }
+
+    /// Asks the kernel whether the peer is gone, if it was not asked just now: a process that is
+    /// gone may have left the socket to another one.
+    #[cold]
+    fn learns_of_end(&self, descriptor: i32, slot: &Slot) -> bool {
+        let (now, asked) = (raw::ticks(), self.local.asked.load(Ordering::Relaxed));
+        if now.wrapping_sub(asked) < ASK_TICKS {
+            return false;
+        }
+        self.local.asked.store(now, Ordering::Relaxed);
+        self.is_peer_gone(descriptor, slot)
     }
 
     /// Writes parts as far as there is room; gives how much, whether to wake, and whether the peer
@@ -326,7 +346,7 @@ impl Stream {
         }
         let slot = self.slot()?;
         let sender = self.local.ends.sender(&mut half)?;
-        let wake = slot.write(flag::CLOSED | flag::DEAF | flag::RECALLED, || {
+        let wake = slot.write(flag::CLOSED | flag::DEAF | flag::GONE | flag::RECALLED, || {
             sender.write_short(bytes, LEFT).or_else(|| write_with_room(sender, bytes))
         })?;
         slot.count(word::SENT_BYTES, bytes.len() as u64);

@@ -4,6 +4,7 @@
 use crate::connection::{Connection, phase};
 use crate::connections::{self, Stream};
 use crate::monitor::Asked;
+use crate::slabs::{self, Found};
 use crate::slot::Slot;
 use crate::{epoll, monitor, process, raw, unix};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
@@ -92,8 +93,23 @@ impl Stream {
         let shared = self.shared;
         if shared.is(phase::HOLDS_SLOT) {
             shared.unmark(phase::HOLDS_SLOT);
+            self.leaves_slab();
             let number = |word: &AtomicU32| word.load(Ordering::Relaxed);
             monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
+        }
+    }
+
+    /// The slab at that place is used for it.
+    fn uses_slab(&self, place: u32) {
+        self.leaves_slab();
+        slabs::is_used(place);
+        self.local.slab.store(place + 1, Ordering::Relaxed);
+    }
+
+    /// This process does nothing more with its slot.
+    pub fn leaves_slab(&self) {
+        if let Some(place) = self.local.slab.swap(0, Ordering::Relaxed).checked_sub(1) {
+            slabs::is_left(place);
         }
     }
 
@@ -268,18 +284,18 @@ pub fn is_refused(token: u64, reason: Reason) {
     stream.shared.unmark(phase::CLAIMED);
 }
 
-/// The monitor has given a slot of a slab that is mapped at `start`. False: it is not wanted.
+/// The monitor has given a slot of a slab. False: it is not wanted.
 pub fn is_paired(
     token: u64,
-    start: Option<*mut u8>,
+    found: Option<Found>,
     slab: u32,
     slot: u32,
     side: Side,
     fenced: bool,
     peer: u32,
 ) -> bool {
-    let place = start.zip(slab::slot(slot));
-    let Some((stream, (start, at))) = claimed(token).zip(place) else { return false };
+    let place = found.zip(slab::slot(slot));
+    let Some((stream, (found, at))) = claimed(token).zip(place) else { return false };
     let shared = stream.shared;
     if !fenced && !process::has_membarrier() || !stream.is_only_here() {
         return false;
@@ -295,7 +311,8 @@ pub fn is_paired(
     shared.side.store(side as u32, Ordering::Relaxed);
     shared.fenced.store(fenced, Ordering::Relaxed);
     // SAFETY: the slot is inside the slab.
-    stream.local.slot.store(unsafe { start.add(at) }, Ordering::Release);
+    stream.local.slot.store(unsafe { found.start.add(at) }, Ordering::Release);
+    stream.uses_slab(found.place);
     let Some(slot) = stream.slot() else { return false };
     stream.take_ends(&slot, &send, &receive);
     // Whoever waits for this socket now waits in the kernel.
@@ -307,6 +324,7 @@ pub fn is_paired(
         shared.unmark(phase::ATTACHED | phase::CLAIMED);
         stream.local.ends.forget();
         stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
+        stream.leaves_slab();
         return false;
     }
     drop((send, receive));

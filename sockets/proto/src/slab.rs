@@ -209,6 +209,9 @@ pub mod flag {
     pub const DEAF: u64 = 512;
     /// The monitor wants the connection back in the kernel. It says so in the words of both sides.
     pub const RECALLED: u64 = 1024;
+    /// Said by the monitor: the process that has claimed it is gone. The kernel knows whether
+    /// others have it still.
+    pub const GONE: u64 = 2048;
 }
 
 #[cfg(test)]

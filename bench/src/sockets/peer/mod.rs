@@ -3,6 +3,7 @@
 //! others do not do. They know nothing of Freeport: ordinary sockets, and the bench decides by how
 //! it starts them whether they are accelerated.
 
+mod death;
 mod echo;
 mod epoll;
 mod load;
@@ -12,6 +13,7 @@ use crate::between::desk::Desk;
 use crate::between::measure::{LONGEST, Plan, answer, ask, receive, send};
 use crate::between::shared::Shared;
 use anyhow::{Context, Result, ensure};
+pub use death::Scene;
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -48,6 +50,8 @@ pub struct Arguments {
     /// How long connections stay open after that
     #[arg(long, default_value_t = 0)]
     silence_ms: u64,
+    #[arg(long, value_enum, default_value = "recv")]
+    scene: Scene,
     #[arg(long, default_value = "")]
     request: String,
     #[arg(long, default_value = "")]
@@ -73,6 +77,10 @@ pub enum Role {
     Echo,
     /// Connects, and sends a request over each connection when the last is answered
     Load,
+    /// Connects, and notices that the other one is killed
+    Survive,
+    /// Listens, and is killed
+    Die,
 }
 
 impl Role {
@@ -87,6 +95,8 @@ impl Role {
             Self::Accept => "accept",
             Self::Echo => "echo",
             Self::Load => "load",
+            Self::Survive => "survive",
+            Self::Die => "die",
         }
     }
 }
@@ -121,6 +131,15 @@ impl Arguments {
             Role::Connect => self.connect(desk),
             Role::Accept => self.accept(desk),
             Role::Echo => echo::serve(&self.listen(desk)?),
+            Role::Survive if self.scene == Scene::Halfway => {
+                let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port(desk)?))?;
+                death::survive(stream, self.scene, desk)
+            }
+            Role::Die if self.scene == Scene::Halfway => {
+                death::die(self.listen(desk)?.accept()?.0, self.scene, desk)
+            }
+            Role::Survive => death::survive(self.connected(desk)?.into_inner(), self.scene, desk),
+            Role::Die => death::die(self.accepted(desk)?.into_inner(), self.scene, desk),
             Role::Load => {
                 let load = load::Load {
                     port: self.port(desk)?,

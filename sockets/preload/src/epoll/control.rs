@@ -354,12 +354,8 @@ pub fn has_left(stream: &Stream) {
                 }
             }
             let (epoll, descriptor) = (set_of.descriptor(), known.descriptor);
-            let delete = || {
-                let nothing = libc::epoll_event { events: 0, u64: 0 };
-                raw::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, descriptor, nothing)
-            };
             if known.is(state::DELETED) {
-                _ = delete();
+                delete(set_of, known);
                 known.state &= !state::SWITCHED;
                 return unlink(number, known, set_of, stream);
             }
@@ -369,22 +365,35 @@ pub fn has_left(stream: &Stream) {
             known.state |= if is_attached { state::TOKENED } else { 0 };
             if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_err() {
                 // Those that are told exclusively cannot be changed.
-                _ = delete();
+                delete(set_of, known);
                 _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, event);
             }
         });
     });
 }
 
-/// A socket is closed: it is in no set any more.
-pub fn forget_stream(stream: &Stream) {
+/// A socket is closed: it is in no set any more. `is_kept`: the monitor may have it open for a
+/// moment still, so that the kernel would go on to report it.
+pub fn forget_stream(stream: &Stream, is_kept: bool) {
     if stream.local.registrations.load(Ordering::Relaxed) == 0 {
         return;
     }
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
-        with_set(number, |set_of, known| unlink(number, known, set_of, stream));
+        with_set(number, |set_of, known| {
+            if is_kept {
+                delete(set_of, known);
+            }
+            unlink(number, known, set_of, stream);
+        });
     });
+}
+
+/// Deletes a registration in the kernel.
+fn delete(set_of: &Set, known: &Registration) {
+    let nothing = libc::epoll_event { events: 0, u64: 0 };
+    let (epoll, operation) = (set_of.descriptor(), libc::EPOLL_CTL_DEL);
+    _ = raw::epoll_ctl(epoll, operation, known.descriptor, nothing);
 }
 
 /// A set is closed.

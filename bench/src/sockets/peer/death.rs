@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Two programs of which one is killed: what both do meanwhile, and when the other one notices.
+
+use crate::between::desk::Desk;
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+/// What both do when one of them is killed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Scene {
+    /// The survivor waits in `recv`, and nobody does anything
+    Recv,
+    /// The same in `poll`
+    Poll,
+    /// The same in `select`
+    Select,
+    /// The same in `epoll_wait`
+    Epoll,
+    /// The survivor asks again and again, without blocking
+    Spin,
+    /// The survivor receives what the other sends as fast as it can
+    Bulk,
+    /// The survivor has sent something that the other has not read, and waits in `recv`
+    Unread,
+    /// The survivor waits in `send`, since the other reads nothing
+    FullSend,
+    /// The survivor tries again and again to send, without blocking, since the other reads nothing
+    FullSpin,
+    /// The survivor sends a little each millisecond, and never receives
+    OneWay,
+    /// The connection is new, and may just be about to leave the kernel
+    Halfway,
+    /// Who is killed is a child that serves what its parent has accepted
+    Worker,
+    /// The survivor waits in `recv`, and the monitor was killed before
+    NoMonitor,
+}
+
+impl Scene {
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Recv => "in recv",
+            Self::Poll => "in poll",
+            Self::Select => "in select",
+            Self::Epoll => "in epoll_wait",
+            Self::Spin => "asking without blocking",
+            Self::Bulk => "receiving much",
+            Self::Unread => "something not read",
+            Self::FullSend => "in send, without room",
+            Self::FullSpin => "sending without room",
+            Self::OneWay => "sending one way",
+            Self::Halfway => "a new connection",
+            Self::Worker => "served by a child",
+            Self::NoMonitor => "without a monitor",
+        }
+    }
+}
+
+/// Bytes of what is sent at once where there is much.
+const MUCH: usize = 64 << 10;
+/// Bytes of messages otherwise.
+const LITTLE: usize = 64;
+/// Between two messages that go one way.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Waits for the end of a connection as the scene says, and notes when that came.
+///
+/// # Errors
+/// The end is none.
+pub fn survive(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
+    if scene != Scene::Unread {
+        desk.arrive();
+    }
+    match scene {
+        Scene::Recv | Scene::Worker | Scene::NoMonitor => to_end(&mut stream)?,
+        Scene::Poll | Scene::Select | Scene::Epoll => {
+            wait(&stream, scene)?;
+            to_end(&mut stream)?;
+        }
+        Scene::Spin => {
+            stream.set_nonblocking(true)?;
+            to_end(&mut stream)?;
+        }
+        Scene::Bulk => to_end(&mut stream)?,
+        Scene::Unread => {
+            stream.write_all(&[1; LITTLE])?;
+            desk.arrive();
+            to_end(&mut stream)?;
+        }
+        Scene::FullSend => while stream.write(&[1; MUCH]).is_ok() {},
+        Scene::FullSpin => {
+            stream.set_nonblocking(true)?;
+            until_error(|| stream.write(&[1; MUCH]));
+        }
+        Scene::OneWay => {
+            while stream.write(&[1; LITTLE]).is_ok() {
+                thread::sleep(PAUSE);
+            }
+        }
+        Scene::Halfway => {
+            let mut message = [1; LITTLE];
+            while stream.write_all(&message).is_ok() && stream.read_exact(&mut message).is_ok() {}
+        }
+    }
+    desk.end();
+    Ok(())
+}
+
+/// Does what the other one does who is killed.
+///
+/// # Errors
+/// It was not killed.
+pub fn die(mut stream: TcpStream, scene: Scene, desk: &Desk) -> Result<()> {
+    if scene == Scene::Worker {
+        // SAFETY: this process has one thread.
+        let child = unsafe { libc::fork() };
+        ensure!(child >= 0, "no child");
+        if child > 0 {
+            drop(stream);
+            desk.process.store(child as u64, Ordering::Release);
+            // SAFETY: its own child.
+            unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
+            return Ok(());
+        }
+    } else {
+        desk.process.store(std::process::id().into(), Ordering::Release);
+    }
+    if scene == Scene::Worker || scene == Scene::Halfway {
+        // What it had from its parent leaves the kernel with messages.
+        desk.arrive();
+        let mut message = [1; LITTLE];
+        while stream.read_exact(&mut message).is_ok() && stream.write_all(&message).is_ok() {}
+        bail!("the survivor has gone first");
+    }
+    desk.arrive();
+    match scene {
+        Scene::Bulk => while stream.write(&[1; MUCH]).is_ok() {},
+        Scene::OneWay => while stream.read(&mut [0; MUCH]).is_ok_and(|count| count > 0) {},
+        Scene::Unread | Scene::FullSend | Scene::FullSpin => loop {
+            thread::sleep(Duration::from_secs(60));
+        },
+        _ => {
+            let _ = stream.read(&mut [0]);
+        }
+    }
+    bail!("the survivor has gone first");
+}
+
+/// Receives what there is, until the end.
+fn to_end(stream: &mut TcpStream) -> Result<()> {
+    let mut bytes = vec![0; MUCH];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(error).context("no end, but something else"),
+        }
+    }
+}
+
+fn until_error(mut act: impl FnMut() -> io::Result<usize>) {
+    let goes_on = |result: io::Result<usize>| match result {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
+    };
+    while goes_on(act()) {}
+}
+
+/// Waits until there is something to read.
+fn wait(stream: &TcpStream, scene: Scene) -> Result<()> {
+    let number = stream.as_raw_fd();
+    // SAFETY: structures that live as long as the calls; zero is a value of them.
+    let found = unsafe {
+        match scene {
+            Scene::Poll => {
+                let mut polled = libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 };
+                libc::poll(&mut polled, 1, -1)
+            }
+            Scene::Select => {
+                let mut set: libc::fd_set = std::mem::zeroed();
+                libc::FD_SET(number, &mut set);
+                let none = ptr::null_mut();
+                libc::select(number + 1, &mut set, none, none, ptr::null_mut())
+            }
+            _ => {
+                let epoll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+                let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+                libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, number, &mut event);
+                libc::epoll_wait(epoll, &mut event, 1, -1)
+            }
+        }
+    };
+    ensure!(found == 1, "nothing came, but {}", io::Error::last_os_error());
+    Ok(())
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who takes part: servers of all kinds and their clients, each begun again when it has ended.
+
+use crate::harness::{Mode, Node, Program, find, find_or_say, free_port};
+use crate::nginx::{self, PLAIN, Settings};
+use crate::soak::{board::now_ms, processes};
+use std::collections::HashMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Begins somebody, who is given a seed.
+type Begin = Box<dyn Fn(&Node, u64) -> Program>;
+
+/// Somebody who takes part.
+pub struct Player {
+    pub name: String,
+    pub role: Role,
+    begin: Begin,
+    pub program: Option<Program>,
+    /// When it is begun again.
+    again_at: Instant,
+    /// The signals that its first process was sent.
+    signals: Vec<i32>,
+    pub begun: u64,
+}
+
+/// What somebody is.
+#[derive(Clone, Debug)]
+pub enum Role {
+    Server {
+        /// Where it is reached: a port or a path.
+        place: String,
+        /// Processes that it has when nobody is served.
+        processes: usize,
+        /// Whether who accepts a connection has it until its end.
+        keeps: bool,
+        /// Whether it ends well when it is told to.
+        obeys: bool,
+    },
+    Client {
+        desk: usize,
+    },
+}
+
+impl Player {
+    fn new(name: &str, role: Role, begin: impl Fn(&Node, u64) -> Program + 'static) -> Self {
+        let begin = Box::new(begin);
+        let (name, again_at) = (name.to_owned(), Instant::now());
+        Self { name, role, begin, program: None, again_at, signals: vec![], begun: 0 }
+    }
+
+    pub fn is_client(&self) -> bool {
+        matches!(self.role, Role::Client { .. })
+    }
+
+    /// The processes that it has now.
+    pub fn processes(&self) -> Vec<i32> {
+        self.program.as_ref().map_or(vec![], |program| processes::of_group(program.pid()))
+    }
+
+    /// Begins it, if it is time to.
+    pub fn go_on(&mut self, node: &Node, seed: u64) {
+        if self.program.is_none() && Instant::now() >= self.again_at {
+            self.program = Some((self.begin)(node, seed));
+            self.begun += 1;
+            self.signals.clear();
+        }
+    }
+
+    /// Notes that one of its processes was sent a signal.
+    pub fn is_sent(&mut self, pid: i32, signal: i32) {
+        if self.program.as_ref().is_some_and(|program| program.pid() == pid) {
+            self.signals.push(signal);
+        }
+    }
+
+    /// If its first process has ended, all others are killed; true then.
+    pub fn has_ended(&mut self, pause: Duration) -> bool {
+        let Some(status) = self.program.as_mut().and_then(Program::ended) else { return false };
+        let obeys = matches!(self.role, Role::Server { obeys: true, .. }) || self.is_client();
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        let is_asked = signal.map_or(status.success() && obeys, |it| self.signals.contains(&it));
+        let printed = self.program.as_ref().map_or(String::new(), Program::printed);
+        assert!(is_asked, "{} ends by itself: {status}:\n{printed}", self.name);
+        self.again_at = Instant::now() + pause;
+        true
+    }
+
+    pub fn end(&mut self) {
+        self.program = None;
+    }
+}
+
+fn server(place: &str, processes: usize, keeps: bool, obeys: bool) -> Role {
+    Role::Server { place: place.to_owned(), processes, keeps, obeys }
+}
+
+/// Servers of our own: kinds, and where they are.
+const OURS: [(&str, char, usize); 11] = [
+    ("epoll", '4', 1),
+    ("epoll", 'u', 1),
+    ("poll", '6', 1),
+    ("threads", '4', 1),
+    ("threads", 'u', 1),
+    ("fork", '4', 1),
+    ("fork", 'u', 1),
+    ("prefork", '4', 4),
+    ("exec", '4', 1),
+    ("pass", '4', 4),
+    ("pass", '6', 4),
+];
+
+/// All who take part; those of our own have been compiled.
+pub fn all(node: &Node, clients: usize) -> Vec<Player> {
+    compile(node);
+    let mut players = vec![];
+    let mut places = vec![];
+    for (kind, family, processes) in OURS {
+        let place = match family {
+            'u' => format!("u:{}", node.path().join(format!("{kind}.sock")).display()),
+            _ => format!("{family}:{}", port()),
+        };
+        places.push(place.clone());
+        let role = server(&place, processes, kind != "pass", false);
+        let name = format!("{kind} {family}");
+        players.push(Player::new(&name, role, move |node, _| {
+            let mut command = node.command(Mode::Accelerated, &node.path().join("server"));
+            command.args([kind, &place]);
+            node.start(kind, command)
+        }));
+    }
+    let ours = places.len();
+    players.extend(real_servers(node));
+    for number in 0..clients {
+        let (desk, places) = (number + 1, places.clone());
+        let visited = players.iter().enumerate().skip(ours).filter(|(_, it)| !it.is_client());
+        let visited: Vec<_> =
+            visited.map(|(at, it)| (at, it.name.clone(), it.role.clone())).collect();
+        // One in four talks to a real server.
+        let real = visited.get(number / 4 % visited.len().max(1)).filter(|_| number % 4 == 3);
+        let begin: Begin = match real.cloned() {
+            Some((at, kind, Role::Server { place, .. })) => Box::new(move |node, seed| {
+                let argument = format!("{desk} {seed} {at} {kind} {place}");
+                node.role(Mode::Accelerated, "soak visitor", &argument)
+            }),
+            _ => Box::new(move |node, seed| {
+                let mut command = node.command(Mode::Accelerated, &node.path().join("client"));
+                command.args([desk.to_string(), seed.to_string()]).args(&places);
+                node.start("client", command)
+            }),
+        };
+        players.push(Player::new(&format!("client {desk}"), Role::Client { desk }, begin));
+    }
+    players
+}
+
+/// A port that was not given before.
+fn port() -> u16 {
+    use std::sync::Mutex;
+    static GIVEN: Mutex<Vec<u16>> = Mutex::new(vec![]);
+    loop {
+        let port = free_port();
+        let mut given = GIVEN.lock().expect("nobody panics with it");
+        if !given.contains(&port) {
+            given.push(port);
+            return port;
+        }
+    }
+}
+
+fn compile(node: &Node) {
+    node.write("soak.h", include_str!("../programs/soak/soak.h"));
+    node.write("server.c", include_str!("../programs/soak/server.c"));
+    node.write("client.c", include_str!("../programs/soak/client.c"));
+    for name in ["server", "client"] {
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-o", name]);
+        compiler.arg(format!("{name}.c")).arg("-ldl").current_dir(node.path());
+        let output = compiler.output().expect("there is a compiler");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+fn real_servers(node: &Node) -> Vec<Player> {
+    let mut players = vec![];
+    if let Some(redis) = find_or_say("redis-server") {
+        let place = port().to_string();
+        let role = server(&place, 1, true, true);
+        players.push(Player::new("redis", role, move |node, _| {
+            let mut command = node.command(Mode::Accelerated, &redis);
+            command.args(["--bind", "127.0.0.1", "--save", "", "--port", &place]);
+            node.start("redis", command)
+        }));
+    }
+    if find_or_say("nginx").is_some() {
+        let settings = Settings { workers: 2, ..PLAIN };
+        // Made once; what is begun later is the same command.
+        let (command, port) = nginx::configure(node, "site", &settings);
+        let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let role = server(&port.to_string(), 3, true, true);
+        players.push(Player::new("nginx", role, move |node, _| {
+            let mut command = node.freeport(&[]);
+            command.args(&arguments);
+            node.start("nginx", command)
+        }));
+    }
+    if let Some(memcached) = find("memcached") {
+        let place = node.path().join("memcached.sock").display().to_string();
+        let role = server(&place, 1, true, true);
+        players.push(Player::new("memcached", role, move |node, _| {
+            let mut command = node.command(Mode::Accelerated, &memcached);
+            command.args(["-u", "root", "-t", "4", "-I", "2m", "-m", "512", "-s", &place]);
+            node.start("memcached", command)
+        }));
+    }
+    players
+}
+
+/// Signals that were sent.
+#[derive(Default)]
+pub struct Signals {
+    /// Of those that end, by the player: when.
+    deaths: HashMap<usize, Vec<u64>>,
+    /// How many of which to whom, for people.
+    pub counts: std::collections::BTreeMap<String, u64>,
+}
+
+impl Signals {
+    /// One is about to be sent.
+    pub fn note(&mut self, player: usize, name: &str, signal: i32) {
+        let what = match signal {
+            libc::SIGKILL => "KILL",
+            libc::SIGTERM => "TERM",
+            libc::SIGSTOP => "STOP",
+            _ => "other",
+        };
+        let name = name.split(' ').next().unwrap_or_default();
+        *self.counts.entry(format!("{what} {name}")).or_default() += 1;
+        if signal != libc::SIGSTOP {
+            self.deaths.entry(player).or_default().push(now_ms());
+        }
+    }
+
+    /// The same without counting, for those that end with their first process.
+    pub fn note_rest(&mut self, player: usize) {
+        self.deaths.entry(player).or_default().push(now_ms());
+    }
+
+    /// Whether somebody of a player was killed in a time.
+    pub fn is_excused(&self, player: usize, since: u64, until: u64) -> bool {
+        let (since, until) = (since.saturating_sub(1000), until + 1000);
+        let deaths = self.deaths.get(&player);
+        deaths.is_some_and(|deaths| deaths.iter().any(|at| (since..=until).contains(at)))
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Looks at what clients say: nobody may stay where they are for long, and no connection may end
+//! without somebody having been killed.
+
+use super::board::{Board, Word, state};
+use super::cast::{Player, Role, Signals};
+use super::processes;
+use crate::harness::Node;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How long anybody may take for anything. Not a measure of speed: there are many processes and
+/// few cores.
+pub const PATIENCE: Duration = Duration::from_secs(40);
+/// The same for noticing that a process is dead.
+const DEATH: Duration = Duration::from_secs(10);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What was seen last.
+#[derive(Default)]
+pub struct Watch {
+    looked: Option<Instant>,
+    /// By desk: how many steps there were, and since when; and since when its peer is dead.
+    seen: HashMap<usize, Seen>,
+}
+
+struct Seen {
+    steps: u64,
+    pid: u64,
+    since: Instant,
+    dead_since: Option<Instant>,
+}
+
+impl Watch {
+    pub fn look(&mut self, board: &Board, players: &[Player], signals: &mut Signals, node: &Node) {
+        let now = Instant::now();
+        if self.looked.is_some_and(|looked| now - looked < PAUSE) {
+            return;
+        }
+        self.looked = Some(now);
+        self.look_at_events(board, players, signals, node);
+        for player in players {
+            if let Role::Client { desk } = player.role
+                && player.program.is_some()
+            {
+                self.look_at_client(board, players, (player, desk), node);
+            }
+        }
+    }
+
+    fn look_at_events(&self, board: &Board, players: &[Player], signals: &Signals, node: &Node) {
+        for line in board.told().lines() {
+            let Some(rest) = line.strip_prefix("cut: ") else { self.fail(line, &[], node) };
+            let numbers: Vec<u64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
+            let [server, _, since, until, ..] = numbers[..] else { panic!("{line}") };
+            if !signals.is_excused(server as usize, since, until) {
+                let name = &players[server as usize].name;
+                let all = players[server as usize].processes();
+                self.fail(&format!("{name} has cut a connection: {line}"), &all, node);
+            }
+        }
+    }
+
+    fn look_at_client(
+        &mut self,
+        board: &Board,
+        players: &[Player],
+        (player, desk): (&Player, usize),
+        node: &Node,
+    ) {
+        let now = Instant::now();
+        let word = |word| board.get(desk, word);
+        let (steps, pid) = (word(Word::Steps), player.program.as_ref().map_or(0, |it| it.pid()));
+        let new = || Seen { steps, pid: pid as u64, since: now, dead_since: None };
+        let seen = self.seen.entry(desk).or_insert_with(new);
+        if seen.steps != steps || seen.pid != pid as u64 {
+            *seen = new();
+        }
+        let (stays, state, peer) = (now - seen.since, word(Word::State), word(Word::Peer));
+        let server = (word(Word::Server) as usize).checked_sub(1).and_then(|it| players.get(it));
+        let keeps = server.is_some_and(|it| matches!(it.role, Role::Server { keeps: true, .. }));
+        if state == state::IDLES && keeps && peer != 0 && !processes::is_there(peer as i32) {
+            seen.dead_since.get_or_insert(now);
+        }
+        let notices_late = seen.dead_since.is_some_and(|since| now - since > DEATH);
+        let may_stay = state == state::IDLES || state == state::RESTS;
+        if notices_late || !may_stay && stays > PATIENCE {
+            let what = if notices_late { "does not notice a death" } else { "waits" };
+            let with = server.map_or("nobody", |it| &it.name);
+            let mut all = player.processes();
+            all.extend(server.into_iter().flat_map(Player::processes));
+            let what = format!(
+                "{} {what}, in state {state}, process {peer} of {with} being the peer",
+                player.name
+            );
+            self.fail(&what, &all, node);
+        }
+    }
+
+    /// Tells what it was like, and fails.
+    pub fn fail(&self, what: &str, processes: &[i32], node: &Node) -> ! {
+        eprintln!("FAILED: {what}");
+        eprintln!("{}", node.listed());
+        for pid in processes {
+            eprintln!("{}", processes::dump(*pid));
+        }
+        // The programs themselves can be had as well.
+        if std::env::var_os("FREEPORT_SOAK_HOLD").is_some() {
+            eprintln!("held in {}", node.path().display());
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+        panic!("{what}");
+    }
+}
