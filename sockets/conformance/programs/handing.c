@@ -105,6 +105,49 @@ CASE(the_peer_does_not_look, WARM | RACE) {
     }
 }
 
+static void answer_at_once(int fd, enum side side) {
+    (void)side;
+    TRY(send(fd, "answer", 6, 0));
+}
+
+// Messages of which each side sends every other one, so slowly that all that follows from one has
+// happened when the next is sent.
+static void talk_slowly(int end, enum side side, int messages) {
+    for (int i = 0; i < messages; i++) {
+        int sends = (i % 2 == 0) == (side == CLIENT);
+        size_t moved = sends ? send_all(end, in, 40) : receive_all(end, in, 40);
+        require(moved == 40, "a message");
+        sleep_ms(2);
+    }
+}
+
+// About when they leave the kernel, one side at a time. The peer calls nothing until it is told to.
+static void halfway_to_who_does_not_look(int fd, enum side side, enum side giver) {
+    for (int messages = 9; messages < 25; messages++) {
+        int end = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        require(end >= 0, "accept");
+        talk_slowly(end, side, messages);
+        if (side != giver) {
+            await_peer(side, messages);
+            TRY(recv(end, in, 6, MSG_WAITALL));
+            note_bytes("received", in, 6);
+            TRY(recv(end, in, 6, 0));
+            close(end);
+        } else {
+            hand_on(end, side, answer_at_once);
+            reach(side, messages);
+        }
+    }
+}
+
+CASE(halfway_to_a_client_that_does_not_look, BARE) {
+    halfway_to_who_does_not_look(fd, side, SERVER);
+}
+
+CASE(halfway_to_a_server_that_does_not_look, BARE) {
+    halfway_to_who_does_not_look(fd, side, CLIENT);
+}
+
 CASE(the_peer_looks_without_blocking, WARM | RACE) {
     set_blocking(fd, 0);
     if (side == CLIENT) {

@@ -167,7 +167,18 @@ impl Stream {
             self.has_left_rings(descriptor);
             return None;
         }
+        let counts = phase::ATTACHED | phase::LOOKS | phase::LEAVES;
+        let is_counted = shared.phase.load(Ordering::SeqCst) & counts == phase::ATTACHED;
+        let counted = self.slot().filter(|_| is_counted);
+        if counted.is_some_and(|slot| !slot.begin_receiving()) {
+            shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
+            self.has_left_rings(descriptor);
+            return None;
+        }
         let received = kernel();
+        if let Some(slot) = counted {
+            slot.end_receiving();
+        }
         let data = match received {
             1.. => self.without_doorbells(received as usize) as isize,
             other => other,

@@ -223,7 +223,7 @@ impl Stream {
         } else {
             let said = slot.peer_said();
             // Whether there are no doorbells in the kernel that the peer would take for bytes.
-            let can_look = said & flag::LOOKS != 0 || !shared.is(phase::SENDS);
+            let can_look = slot.tells_doorbells() || !shared.is(phase::SENDS);
             let is_followed = said & flag::LEAVES != 0;
             let is_quiet = slot.is_peer_quiet() && (can_look || is_followed);
             // Who has left sends again what was not read, and ends its stream in the kernel.

@@ -371,6 +371,30 @@ impl Slot {
         written
     }
 
+    /// Begins to receive through the kernel. False: the peer has stopped, which has to be looked at
+    /// first.
+    pub fn begin_receiving(&self) -> bool {
+        self.shared_word(self.side, word::RECEIVING).fetch_add(1, Ordering::SeqCst);
+        let is_asked = self.peer_said() & flag::STOPS != 0;
+        if is_asked {
+            self.end_receiving();
+        }
+        !is_asked
+    }
+
+    /// Has received through the kernel.
+    pub fn end_receiving(&self) {
+        self.shared_word(self.side, word::RECEIVING).fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether the peer takes no doorbell for a byte of the stream, whenever it looks next. This
+    /// side has said that it stops.
+    pub fn tells_doorbells(&self) -> bool {
+        let receiving = self.shared_word(self.side.other(), word::RECEIVING).load(Ordering::SeqCst);
+        let said = self.peer_said();
+        said & flag::LOOKS != 0 || said & flag::COUNTS != 0 && receiving == 0
+    }
+
     /// Begins to ring a doorbell. False: the peer takes it for a byte of the stream.
     pub fn begin_ringing(&self) -> bool {
         self.shared_word(self.side, word::RINGING).fetch_add(1, Ordering::SeqCst);

@@ -170,6 +170,7 @@ impl Stream {
         if phase & (phase::SENDS | phase::NEVER) == 0 && peer == flag::ATTACHED {
             self.switch_sending(descriptor);
         }
+        self.counts_receives(&slot);
         self.switch_receiving();
         let has_left_kernel = self.shared.is(phase::RECEIVES)
             && self.shared.kernel_receives.load(Ordering::SeqCst) == 0;
@@ -180,6 +181,15 @@ impl Stream {
         let is_switched = self.shared.is(phase::SWITCHED);
         if is_switched && self.shared.kernel_receives.load(Ordering::SeqCst) == 0 {
             self.has_switched(&slot);
+        }
+    }
+
+    /// Says that the calls that receive through the kernel count themselves in the slot, as soon as
+    /// those are out that do not: they began before there was one.
+    fn counts_receives(&self, slot: &Slot) {
+        let is_alone = self.shared.kernel_receives.load(Ordering::SeqCst) == 0;
+        if is_alone && slot.said() & flag::COUNTS == 0 {
+            slot.say(flag::COUNTS);
         }
     }
 
@@ -331,6 +341,7 @@ pub fn is_paired(
     epoll::has_attached(&stream);
     slot.say_descriptor(stream.local.descriptor.load(Ordering::Relaxed));
     slot.say(flag::ATTACHED);
+    stream.counts_receives(&slot);
     true
 }
 

@@ -147,6 +147,9 @@ pub mod word {
     pub const AGAIN: usize = 80;
     /// How many bytes the peer has sent in its place so. Both sides write it.
     pub const AGAIN_BYTES: usize = 96;
+    /// Calls that are about to receive through the kernel, or are there, although the side has the
+    /// slot. They look at what the peer says behind counting themselves.
+    pub const RECEIVING: usize = 104;
     /// How many bytes it has put into the ring. For people, as are those behind; far enough from
     /// what the peer looks at that counting does not take that from its cache.
     pub const SENT_BYTES: usize = 256;
@@ -212,6 +215,9 @@ pub mod flag {
     /// Said by the monitor: the process that has claimed it is gone. The kernel knows whether
     /// others have it still.
     pub const GONE: u64 = 2048;
+    /// All its calls that receive through the kernel are counted in
+    /// [`RECEIVING`](super::word::RECEIVING): none is left from before it had the slot.
+    pub const COUNTS: u64 = 4096;
 }
 
 #[cfg(test)]
