@@ -22,83 +22,79 @@ fn begins(actions: *const c_void) {
     });
 }
 
-/// `posix_spawn(3)`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn posix_spawn(
-    child: *mut libc::pid_t,
+/// What a program is begun with.
+#[derive(Clone, Copy)]
+struct Program {
     path: *const c_char,
     actions: *const c_void,
     attributes: *const c_void,
     arguments: Texts,
     environment: Texts,
-) -> c_int {
-    begins(actions);
-    next!(posix_spawn(child: *mut libc::pid_t, path: *const c_char, actions: *const c_void,
-        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
 }
 
-/// `posix_spawnp(3)`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn posix_spawnp(
-    child: *mut libc::pid_t,
-    file: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: Texts,
-    environment: Texts,
-) -> c_int {
-    begins(actions);
-    next!(posix_spawnp(child: *mut libc::pid_t, file: *const c_char, actions: *const c_void,
-        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
-}
-
-/// `pidfd_spawn(3)`, which newer C libraries have.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn pidfd_spawn(
-    child: *mut c_int,
-    path: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: Texts,
-    environment: Texts,
-) -> c_int {
-    begins(actions);
-    let result = next!(pidfd_spawn(child: *mut c_int, path: *const c_char, actions: *const c_void,
-        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int);
-    if result >= 0 {
-        return result;
-    }
-    let spawn = |child: *mut libc::pid_t| {
-        next!(posix_spawn(child: *mut libc::pid_t, path: *const c_char, actions: *const c_void,
+/// Calls the C library's function of that name: `begin!(posix_spawn, child: libc::pid_t, program)`.
+macro_rules! begin {
+    ($name:ident, $child:ident: $kind:ty, $program:expr) => {{
+        let Program { path, actions, attributes, arguments, environment } = $program;
+        next!($name($child: *mut $kind, path: *const c_char, actions: *const c_void,
             attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
-    };
-    // SAFETY: as of the function that this stands for.
-    unsafe { without_pidfd(child, spawn) }
+    }};
 }
 
-/// `pidfd_spawnp(3)`, which newer C libraries have.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn pidfd_spawnp(
-    child: *mut c_int,
-    file: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: Texts,
-    environment: Texts,
-) -> c_int {
-    begins(actions);
-    let result = next!(pidfd_spawnp(child: *mut c_int, file: *const c_char, actions: *const c_void,
-        attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int);
-    if result >= 0 {
-        return result;
-    }
-    let spawn = |child: *mut libc::pid_t| {
-        next!(posix_spawnp(child: *mut libc::pid_t, file: *const c_char, actions: *const c_void,
-            attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int)
+/// Defines one of the functions that begin a program, which says where its child is found.
+macro_rules! spawner {
+    ($(#[$about:meta])* $name:ident, $kind:ty, |$child:ident, $program:ident| $run:expr) => {
+        $(#[$about])*
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C-unwind" fn $name(
+            $child: *mut $kind,
+            path: *const c_char,
+            actions: *const c_void,
+            attributes: *const c_void,
+            arguments: Texts,
+            environment: Texts,
+        ) -> c_int {
+            begins(actions);
+            let $program = Program { path, actions, attributes, arguments, environment };
+            $run
+        }
     };
-    // SAFETY: as of the function that this stands for.
-    unsafe { without_pidfd(child, spawn) }
 }
+
+spawner!(
+    /// `posix_spawn(3)`.
+    posix_spawn,
+    libc::pid_t,
+    |child, program| begin!(posix_spawn, child: libc::pid_t, program)
+);
+spawner!(
+    /// `posix_spawnp(3)`.
+    posix_spawnp,
+    libc::pid_t,
+    |child, program| begin!(posix_spawnp, child: libc::pid_t, program)
+);
+spawner!(
+    /// `pidfd_spawn(3)`, which newer C libraries have.
+    pidfd_spawn,
+    c_int,
+    |child, program| {
+        let begun = begin!(pidfd_spawn, child: c_int, program);
+        let older = |child| begin!(posix_spawn, child: libc::pid_t, program);
+        // SAFETY: as of the function that this stands for; so it is below.
+        if begun >= 0 { begun } else { unsafe { without_pidfd(child, older) } }
+    }
+);
+spawner!(
+    /// `pidfd_spawnp(3)`, which newer C libraries have.
+    pidfd_spawnp,
+    c_int,
+    |child, program| {
+        let begun = begin!(pidfd_spawnp, child: c_int, program);
+        let older = |child| begin!(posix_spawnp, child: libc::pid_t, program);
+        // SAFETY: see above.
+        if begun >= 0 { begun } else { unsafe { without_pidfd(child, older) } }
+    }
+);
 
 /// What the C library does in the two above, where it is older: programs that ask whether it has
 /// them find ours.
