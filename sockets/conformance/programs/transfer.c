@@ -232,6 +232,17 @@ CASE(eight_mebibytes_blocking, WARM | V6 | MIXED) {
     TRY(recv(fd, in, 1, 0));
 }
 
+CASE(each_sends_a_mebibyte_and_a_half_at_once, WARM | V6 | TCP) {
+    // Nobody reads before both have sent everything.
+    size_t length = 3 << 19;
+    fill(out, length, side);
+    TRY(send(fd, out, length, 0));
+    meet(side, 1);
+    TRY(receive_all(fd, in, length));
+    note_bytes("received", in, length);
+    meet(side, 2);
+}
+
 CASE(eight_mebibytes_with_waitall, WARM) {
     if (side == SERVER) {
         fill(out, sizeof out, 2);

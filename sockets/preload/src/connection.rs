@@ -35,8 +35,10 @@ pub mod phase {
     pub const HUNG_UP: u32 = 1024;
     /// It is a Unix socket.
     pub const UNIX: u32 = 1 << 20;
-    /// The application knows that the peer has reset it; see [`unix`](crate::unix).
+    /// The application knows that the peer has reset it; see [`resets`](crate::resets).
     pub const RESET_TOLD: u32 = 1 << 21;
+    /// The kernel says that it was reset.
+    pub const KERNEL_RESET: u32 = 1 << 23;
     /// It sends no more through the ring: it comes back into the kernel, or has.
     pub const LEAVES: u32 = 4096;
     /// It is just leaving, so nothing can be sent.
@@ -45,6 +47,9 @@ pub mod phase {
     pub const STOPS: u32 = 1 << 15;
     /// It has come back, and still has the slot: threads may be about to look there.
     pub const HOLDS_SLOT: u32 = 8192;
+    /// A fork that nobody was told of has it as well, and the process that was forked has the ends
+    /// of its rings still to itself; see [`straying`](crate::straying).
+    pub const STRAYS: u32 = 1 << 22;
     /// Another process was given it, which the monitor knows.
     pub const PASSED: u32 = 1 << 14;
     /// What it is no more when it has come back.
@@ -58,7 +63,9 @@ pub mod phase {
         | KERNEL_END
         | LOOKS
         | MOVES
-        | HUNG_UP;
+        | HUNG_UP
+        | KERNEL_RESET
+        | STRAYS;
     /// Both streams are in rings.
     pub const SWITCHED: u32 = SENDS | RECEIVES;
 }

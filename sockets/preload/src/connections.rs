@@ -34,6 +34,9 @@ pub struct Local {
     pub descriptor: AtomicI32,
     /// Descriptors that count no more, because the process is becoming another program.
     pub given_up: AtomicU32,
+    /// That the process has said, since it is becoming another program, that it resets the
+    /// connection: 1, and 2 if it lingers for no time because of that.
+    pub resets: AtomicU32,
     /// How many descriptors of this process have it.
     pub copies: AtomicU32,
     /// The first of its registrations in sets, counted from 1; see [`epoll`](crate::epoll).
@@ -97,6 +100,7 @@ pub fn add() -> Option<Stream> {
                     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
                     stream.local.descriptor.store(-1, Ordering::Relaxed);
                     stream.local.given_up.store(0, Ordering::Relaxed);
+                    stream.local.resets.store(0, Ordering::Relaxed);
                     stream.local.ends.forget();
                     stream.local.copies.store(1, Ordering::Relaxed);
                     stream.local.registrations.store(0, Ordering::Relaxed);

@@ -16,6 +16,8 @@ use freeport_ring::{ReceiverCursor, SenderCursor};
 #[derive(Debug)]
 pub struct Ends {
     are_here: AtomicBool,
+    /// They are a copy of those that another process may use; see [`straying`](crate::straying).
+    are_copies: AtomicBool,
     sender: UnsafeCell<MaybeUninit<Out>>,
     receiver: UnsafeCell<MaybeUninit<In>>,
 }
@@ -27,6 +29,26 @@ impl Ends {
     /// Has none: for a new socket.
     pub fn forget(&self) {
         self.are_here.store(false, Ordering::Relaxed);
+        self.are_copies.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether they are here.
+    pub fn are_here(&self) -> bool {
+        self.are_here.load(Ordering::Relaxed)
+    }
+
+    /// Has copies only, if it had any. False: it had none.
+    pub fn become_copies(&self) -> bool {
+        let had = self.are_here.swap(false, Ordering::Relaxed);
+        self.are_copies.store(had, Ordering::Relaxed);
+        had
+    }
+
+    /// Has them after all, if it has copies.
+    pub fn are_right(&self) -> bool {
+        let are_copies = self.are_copies.swap(false, Ordering::Relaxed);
+        self.are_here.store(are_copies, Ordering::Relaxed);
+        are_copies
     }
 
     /// The sending end, if it is here.

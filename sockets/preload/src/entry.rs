@@ -7,14 +7,17 @@
 
 #![expect(clippy::missing_safety_doc, reason = "it is that of the functions they stand for")]
 
+pub mod calls;
 pub mod data;
 pub mod descriptors;
 pub mod events;
+pub mod forking;
 pub mod own;
 pub mod programs;
 pub mod sockets;
 pub mod spawning;
 pub mod streams;
+pub mod uring;
 mod variadic;
 
 pub use events::{as_time, until};

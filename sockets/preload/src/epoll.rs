@@ -9,6 +9,7 @@
 //! the sockets that are busy, not with those that there are.
 
 mod control;
+mod foreign;
 pub mod nested;
 mod registration;
 mod set;
@@ -18,5 +19,6 @@ pub use control::{
     control, forget_set, forget_stream, goes_on_as, has_attached, has_left, has_switched,
     look_again, register_set, was_shut,
 };
+pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
 pub use registration::events_of;
 pub use wait::{Deadline, Until, wait};

@@ -7,14 +7,16 @@
 //! it: so it is told of each time that a socket is handed on.
 
 use crate::connection::phase;
-use crate::connections::{self, Stream};
+use crate::connections::Stream;
 use crate::opening::stream;
-use crate::table::{self, What};
-use crate::{monitor, opening, process, raw, substitute};
+use crate::{epoll, monitor, opening, process, raw, substitute};
 use core::sync::atomic::Ordering;
 
 /// Before another process gets a copy of a descriptor, in a message.
 pub fn is_passed(descriptor: i32) {
+    if let Some(set) = epoll::nested::of(descriptor).filter(|_| !process::is_guest()) {
+        return epoll::is_passed(set);
+    }
     let Some(stream) = stream(descriptor).filter(|_| process::has(descriptor)) else { return };
     comes_back_for_good(&stream, descriptor);
     tell(&stream, descriptor);
@@ -75,7 +77,7 @@ pub fn is_inherited() {
 /// Notes a connected stream socket that came from elsewhere, if it is one.
 pub fn adopt(descriptor: i32) {
     if !opening::is_connected_stream(descriptor) {
-        return;
+        return epoll::has_come(descriptor);
     }
     let nonblocking =
         raw::fcntl(descriptor, libc::F_GETFL, 0).is_ok_and(|flags| flags & libc::O_NONBLOCK != 0);
@@ -98,11 +100,8 @@ fn tell(stream: &Stream, descriptor: i32) {
 
 /// Visits the streams that a program has which is begun now, with each of their descriptors.
 fn each_handed_on(visit: impl Fn(i32, &Stream)) {
-    table::each(|descriptor, what| {
-        if let What::Stream(number) = what
-            && let Some(stream) = connections::get(number)
-            && process::hands_on(descriptor)
-        {
+    opening::each_stream(|descriptor, stream| {
+        if process::hands_on(descriptor) {
             visit(descriptor, &stream);
         }
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sockets that a program is begun with: those of the process that began it, or that became it.
 
-use crate::{handing, opening, raw, table};
+use crate::{epoll, handing, opening, raw, table};
 
 /// Sockets that are told from each other. Further ones stay in the kernel.
 const SOCKETS: usize = 64;
@@ -68,9 +68,10 @@ impl Adopted {
     /// Adopts a descriptor, if it is of a stream socket. Several may be of the same one, as with
     /// programs that are given a connection as standard input and output.
     fn adopt(&mut self, descriptor: i32) {
-        let Some(name) = name(descriptor).filter(|_| table::get(descriptor).is_none()) else {
+        let Some(name) = name(descriptor) else { return epoll::has_come(descriptor) };
+        if table::get(descriptor).is_some() {
             return;
-        };
+        }
         let mut known = self.sockets.iter().take(self.count);
         if let Some((_, first)) = known.find(|(other, _)| *other == name) {
             opening::note_same(*first, descriptor);

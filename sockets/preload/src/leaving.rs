@@ -5,25 +5,34 @@
 //! A process that is killed tells nobody, so what it had counts on. Nothing is wrong with that but
 //! that the others never have the socket alone again.
 
-use crate::connections::{self, Stream};
-use crate::table::{self, What};
-use crate::{process, raw};
+use crate::connection::phase;
+use crate::connections::Stream;
+use crate::{opening, process, raw};
 use core::sync::atomic::Ordering;
 
 /// When the process is over.
 pub fn is_over() {
     if !process::is_guest() {
         process::check();
-        each(|_, stream| _ = gives_up(stream));
+        opening::each_stream(|descriptor, stream| {
+            if !gives_up(&stream) {
+                abandons(&stream, descriptor);
+            }
+        });
     }
 }
 
 /// Before the process becomes another program, which does not have what is closed by that.
 pub fn gives_up_closed() {
-    each(|descriptor, stream| {
+    opening::each_stream(|descriptor, stream| {
         let flags = raw::fcntl(descriptor, libc::F_GETFD, 0);
-        if flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC != 0) && gives_up(stream) {
+        if flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0) {
+            return;
+        }
+        if gives_up(&stream) {
             stream.local.given_up.fetch_add(1, Ordering::Relaxed);
+        } else {
+            abandons(&stream, descriptor);
         }
     });
 }
@@ -31,24 +40,34 @@ pub fn gives_up_closed() {
 /// It has become no other program.
 #[cold]
 pub fn takes_back() {
-    each(|_, stream| {
+    opening::each_stream(|descriptor, stream| {
         let given_up = stream.local.given_up.swap(0, Ordering::Relaxed);
         stream.shared.references.fetch_add(given_up, Ordering::AcqRel);
+        let resets = stream.local.resets.swap(0, Ordering::Relaxed);
+        if resets != 0 {
+            stream.resets_not(descriptor, resets == FORCED);
+        }
     });
+}
+
+/// Told, and the kernel made to do it; see [`Local`](crate::connections::Local).
+const FORCED: u32 = 2;
+
+/// The last descriptor of all is closed by the kernel.
+fn abandons(stream: &Stream, descriptor: i32) {
+    if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
+        let is_forced = stream.says_reset(&slot, descriptor);
+        if process::has_one_thread() {
+            // Nobody sleeps who is woken by them, and the kernel would reset what has ended well.
+            stream.take_all_doorbells(descriptor);
+        }
+        stream.local.resets.store(if is_forced { FORCED } else { 1 }, Ordering::Relaxed);
+    }
 }
 
 /// One descriptor less, unless it is the last one of all.
 fn gives_up(stream: &Stream) -> bool {
+    stream.parts_from_stray();
     let less = |count: u32| if count > 1 { Some(count - 1) } else { None };
     stream.shared.references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
-}
-
-fn each(visit: impl Fn(i32, &Stream)) {
-    table::each(|descriptor, what| {
-        if let What::Stream(number) = what
-            && let Some(stream) = connections::get(number)
-        {
-            visit(descriptor, &stream);
-        }
-    });
 }

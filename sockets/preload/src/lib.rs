@@ -13,13 +13,14 @@
 //! | [`opening`] | how sockets begin and end |
 //! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
 //! | [`returning`], [`resending`], [`standing_in`], [`substitute`] | coming back |
-//! | [`sending`], [`receiving`], [`files`] | data |
+//! | [`sending`], [`receiving`], [`files`], [`resets`] | data, and its end |
 //! | [`handing`], [`control`], [`file_actions`] | going to others |
 //! | [`inherited`], [`leaving`] | coming from others, and leaving them |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
 //! | [`waiting`], [`sleep`], [`patience`] | waiting for one |
 //! | [`unix`], [`diagnosis`] | what is particular to Unix sockets |
-//! | [`process`], [`lock`] | threads, forks |
+//! | [`process`], [`lock`], [`straying`] | threads, forks |
+//! | [`uring`] | what is not accelerated at all |
 //! | [`next`], [`raw`], [`errno`] | the C library and the kernel |
 //!
 //! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
@@ -49,6 +50,7 @@ mod process;
 mod raw;
 mod receiving;
 mod resending;
+mod resets;
 mod returning;
 mod select;
 mod sending;
@@ -56,8 +58,10 @@ mod slabs;
 mod sleep;
 mod slot;
 mod standing_in;
+mod straying;
 mod substitute;
 mod table;
 mod unix;
 mod upgrade;
+mod uring;
 mod waiting;

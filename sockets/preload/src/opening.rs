@@ -128,12 +128,15 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
         },
         What::Stream(number) => {
             let Some(stream) = connections::get(number) else { return };
+            stream.parts_from_stray();
             if stream.shared.references.load(Ordering::Acquire) == 1 {
                 end(&stream, descriptor, is_open);
             } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
                 let other = another(what);
                 stream.local.descriptor.store(other, Ordering::Relaxed);
-                if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
+                let slot = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED));
+                // Where this process has none any more, another one has it by its own number.
+                if let Some(slot) = slot.filter(|_| other >= 0) {
                     slot.say_descriptor(other);
                 }
             }
@@ -182,8 +185,8 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
         return;
     }
     let Some(slot) = stream.slot() else { return };
-    if is_open && resets(stream, &slot, descriptor) {
-        slot.say(flag::RESET);
+    if is_open {
+        stream.says_reset(&slot, descriptor);
     }
     slot.say(flag::CLOSED | flag::ENDED);
     if is_open {
@@ -195,35 +198,37 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
 }
 
-/// Whether closing resets the connection. What was not received is lost, and the peer is told so,
-/// as by the kernel.
-fn resets(stream: &Stream, slot: &Slot, descriptor: i32) -> bool {
-    if stream.is_unix() {
-        return stream.leaves_unread(slot, descriptor);
-    }
-    let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
-    _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger);
-    if slot.next_header(stream) != 0 && stream.shared.is(phase::RECEIVES) {
-        linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
-    }
-    linger.l_onoff != 0 && linger.l_linger == 0
-}
-
 /// Before a fork: the child will have what this process has.
 pub fn share_all() {
-    each_stream(|stream| {
+    each_stream(|_, stream| {
         stream.share_ends();
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
     });
 }
 
-fn each_stream(visit: impl Fn(Stream)) {
-    table::each(|_, what| {
+/// There was no fork after all.
+#[cold]
+pub fn has_no_child() {
+    each_stream(|_, stream| _ = stream.shared.references.fetch_sub(1, Ordering::AcqRel));
+}
+
+/// In the child of a fork that nobody was told of, as soon as it is noticed: it has its parent's
+/// sockets, which the parent takes for its own alone.
+#[cold]
+pub fn has_strayed() {
+    each_stream(|_, stream| {
+        stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        stream.strays();
+    });
+}
+
+/// Visits the streams that this process has, with each of their descriptors.
+pub fn each_stream(visit: impl Fn(i32, Stream)) {
+    table::each(|descriptor, what| {
         if let What::Stream(number) = what
             && let Some(stream) = connections::get(number)
         {
-            visit(stream);
+            visit(descriptor, stream);
         }
     });
 }

@@ -232,9 +232,10 @@ fn ask_for_others(
             let of_set = if nested::of(one.fd).is_some() { one.revents } else { 0 };
             one.revents = if ready > 0 { place.revents } else { 0 } | of_set;
             if let Some(halfway) = halfway(one.fd) {
-                if halfway.0.shared.is(phase::RECEIVES) {
-                    halfway.0.kernel_reported(u32::from(one.revents.cast_unsigned()));
-                }
+                // The end of a stream that is not read so far means nothing, but for a reset.
+                let is_known = halfway.0.shared.is(phase::RECEIVES);
+                let known = if is_known { i16::MAX } else { libc::POLLHUP };
+                halfway.0.kernel_reported(u32::from((one.revents & known).cast_unsigned()));
                 let always = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
                 one.revents &= one.events | always;
                 one.revents |= of_rings(one.events, &halfway);

@@ -5,7 +5,7 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
 
-use crate::{inherited, leaving, monitor, opening, raw, table};
+use crate::{inherited, leaving, monitor, opening, raw};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -14,8 +14,8 @@ static MARK: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
 static NUMBER: AtomicI32 = AtomicI32::new(0);
 /// How many forks lie between this process and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Whether a fork is under way that shares what it has to.
-static IS_PREPARED: AtomicBool = AtomicBool::new(false);
+/// Forks that are under way and share what they have to.
+static PREPARED: AtomicU32 = AtomicU32::new(0);
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
 /// The C library's own word for having one thread; null if it has none.
 static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
@@ -82,28 +82,52 @@ pub fn check() {
     }
 }
 
-/// Before all forks that the C library makes. What counts descriptors counts one more for each,
-/// even if the fork fails: then their sockets end with the process only, as far as rings go.
+/// Before all forks that the C library makes.
 extern "C" fn before_fork() {
-    check();
-    opening::share_all();
-    IS_PREPARED.store(true, Ordering::Relaxed);
+    prepare_fork();
 }
 
 /// Behind those, in parent and child.
 extern "C" fn after_fork() {
+    has_forked();
+}
+
+/// Before a fork: what counts descriptors counts one more for each.
+pub fn prepare_fork() {
     check();
-    IS_PREPARED.store(false, Ordering::Relaxed);
+    opening::share_all();
+    PREPARED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Behind a fork, in parent and child.
+pub fn has_forked() {
+    check();
+    let less = |forks: u32| forks.checked_sub(1);
+    _ = PREPARED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+}
+
+/// Makes a child with memory of its own by `make`, which gives what the kernel does: below zero, it
+/// was not made.
+pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
+    if MARK.load(Ordering::Acquire).is_null() {
+        return make();
+    }
+    prepare_fork();
+    let result = make();
+    if result < 0 {
+        opening::has_no_child();
+    }
+    has_forked();
+    result
 }
 
 /// In the child of a fork, before it does anything else.
 #[cold]
 fn is_child(mark: *mut AtomicI32) {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    if !IS_PREPARED.load(Ordering::Relaxed) {
-        // Made by a system call of its own: its sockets are the parent's, and for the child the
-        // kernel's alone.
-        table::forget_all();
+    if PREPARED.swap(0, Ordering::Relaxed) == 0 {
+        // Made by an instruction of its own.
+        opening::has_strayed();
     }
     monitor::leave_to_parent();
     settle(mark);

@@ -470,6 +470,29 @@ pub fn epoll_ctl(set: i32, operation: i32, descriptor: i32, event: libc::epoll_e
     unsafe { checked_call(libc::SYS_epoll_ctl, arguments) }
 }
 
+/// Whether a descriptor is a set of descriptors, as far as `/proc` says.
+pub fn is_set(descriptor: i32) -> bool {
+    const NAME: &[u8] = b"anon_inode:[eventpoll]";
+    const FOLDER: &[u8] = b"/proc/self/fd/";
+    let mut path = [0_u8; 32];
+    for (place, byte) in path.iter_mut().zip(FOLDER) {
+        *place = *byte;
+    }
+    let mut left = descriptor.unsigned_abs();
+    let digits = left.checked_ilog10().unwrap_or(0) as usize + 1;
+    for place in path.iter_mut().skip(FOLDER.len()).take(digits).rev() {
+        *place = b'0' + (left % 10) as u8;
+        left /= 10;
+    }
+    let mut target = [0_u8; NAME.len()];
+    let (at, bytes) = (target.as_mut_ptr() as usize, target.len());
+    let folder = argument(libc::AT_FDCWD);
+    let arguments = [folder, path.as_ptr() as usize, at, bytes, 0, 0];
+    // SAFETY: a path that ends with zero, and room that lives as long as the call.
+    let read = unsafe { checked_call(libc::SYS_readlinkat, arguments) };
+    read == Ok(NAME.len()) && target == *NAME
+}
+
 /// What is ready in a set of descriptors, without waiting.
 pub fn epoll_ready(set: i32, events: &mut [libc::epoll_event]) -> Result {
     let (at, count) = (events.as_mut_ptr() as usize, events.len());

@@ -12,7 +12,7 @@ use crate::{errno, raw, sleep};
 use core::slice;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
-use freeport_sockets_proto::slab::{flag, word};
+use freeport_sockets_proto::slab::word;
 
 /// What came of an attempt to receive.
 enum Attempt {
@@ -181,7 +181,10 @@ impl Stream {
         }
         let data = match received {
             1.. => self.without_doorbells(received as usize) as isize,
-            other => other,
+            other => {
+                self.kernel_told(other);
+                other
+            }
         };
         if data > 0 && is_taken {
             shared.kernel_received.fetch_add(data as u64, Ordering::Release);
@@ -314,14 +317,6 @@ impl Stream {
             }
         }
         Some(received as isize)
-    }
-
-    /// What the last call gives: the error that the kernel has for it, once, or nothing.
-    fn end_of_stream(&self) -> isize {
-        match self.take_error() {
-            0 => 0,
-            error => errno::fail(error),
-        }
     }
 
     #[inline]
@@ -490,7 +485,8 @@ impl Stream {
     #[inline(always)]
     pub fn receive_at_once(&self, descriptor: i32, into: &mut [u8], flags: i32) -> Option<isize> {
         let shared = self.shared;
-        if !shared.is(phase::LOOKS) || flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) != 0 {
+        let is_plain = flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) == 0;
+        if shared.phase() & (phase::LOOKS | phase::STRAYS) != phase::LOOKS || !is_plain {
             return None;
         }
         let slot = self.slot().filter(|slot| slot.next_header(self) != 0)?;
@@ -565,7 +561,10 @@ impl Stream {
         match result {
             Ok(0) => {}
             Ok(_) | Err(libc::EAGAIN | libc::EINTR) => return false,
-            Err(libc::ECONNRESET) if !self.is_reset() || self.is_unix() => {}
+            Err(libc::ECONNRESET | libc::EPIPE) => {
+                // It may be what the kernel makes of doorbells that nobody took.
+                self.shared.mark(phase::KERNEL_RESET);
+            }
             Err(error) => self.shared.error.store(error, Ordering::Relaxed),
         }
         self.shared.mark(phase::KERNEL_END) & phase::KERNEL_END == 0
@@ -577,14 +576,8 @@ impl Stream {
         if events & ended as u32 != 0 {
             self.shared.mark(phase::KERNEL_END);
         }
-        if events & hung_up as u32 != 0 && self.is_reset() {
+        if events & hung_up as u32 != 0 && self.reset().is_some() {
             self.shared.mark(phase::HUNG_UP);
         }
-    }
-
-    /// Whether the peer has reset the connection. If it has not, a reset is what the kernel makes
-    /// of doorbells that nobody took: the end.
-    pub fn is_reset(&self) -> bool {
-        self.slot().is_none_or(|slot| slot.peer_said() & flag::RESET != 0)
     }
 }

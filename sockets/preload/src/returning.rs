@@ -63,7 +63,7 @@ impl Stream {
     /// has brought it there.
     #[inline]
     pub fn is_returning(&self, phase: u32) -> bool {
-        match phase & (phase::ATTACHED | phase::LEAVES) {
+        match phase & (phase::ATTACHED | phase::LEAVES | phase::STRAYS) {
             0 => false,
             phase::ATTACHED => self.slot().is_some_and(|slot| slot.peer_said() & flag::STOPS != 0),
             phase::LEAVES => !self.local.slot.load(Ordering::Relaxed).is_null(),
@@ -103,6 +103,9 @@ impl Stream {
     /// Goes as far as it can now.
     #[cold]
     pub fn go_on_returning(&self, descriptor: i32) {
+        if self.shared.is(phase::STRAYS) {
+            return self.meets_stray(descriptor);
+        }
         let progress = self.return_now(descriptor, None);
         // Who only has to read what is left does not wait for anybody.
         let is_reading = self.shared.phase() & (phase::LEAVES | phase::MOVES) == phase::LEAVES;
@@ -526,7 +529,7 @@ impl Stream {
 
     /// The peer does not look at what it owes: the connection ends, so that nobody takes a part of
     /// what it carried for all of it.
-    fn give_up(&self, descriptor: i32) {
+    pub fn give_up(&self, descriptor: i32) {
         raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
         let alone = self.shared.is_alone();
         let held = self.shared.send.take(alone).zip(self.shared.receive.take(alone));

@@ -6,6 +6,7 @@ use crate::connections::Stream;
 use crate::next::next;
 use crate::parts::Parts;
 use crate::receiving::ATTEMPTS;
+use crate::resets::broken_pipe;
 use crate::slot::{Out, Slot};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::{epoll, errno, raw, sleep};
@@ -142,7 +143,9 @@ impl Stream {
             self.has_left_rings(descriptor);
             return None;
         }
-        let sent = kernel();
+        let is_gone = shared.is(phase::PEER_GONE);
+        let refusal = if is_gone { self.refusal(flags) } else { None };
+        let sent = refusal.unwrap_or_else(kernel);
         if sent > 0 {
             shared.kernel_sent.fetch_add(sent as u64, Ordering::Release);
         }
@@ -191,7 +194,7 @@ impl Stream {
                 }
                 Attempt::PeerGone if sent == 0 => {
                     self.shared.mark(phase::PEER_GONE);
-                    return Sent::Result(kernel());
+                    return Sent::Result(self.refusal(flags).unwrap_or_else(&kernel));
                 }
                 Attempt::PeerGone => break,
                 Attempt::Nested if sent == 0 => return fails(libc::EINTR),
@@ -284,6 +287,13 @@ impl Stream {
         let send = &self.shared.send;
         let left = parts.bytes().unwrap_or(0).saturating_sub(skipped);
         let wanted = left.saturating_add(KEPT);
+        if slot.exceeds_areas(self, wanted) && slot.can_grow(self) {
+            let (sent, wake) = self.fill_areas(slot, sender, parts, skipped);
+            if sent > 0 {
+                let (more, also, faulty) = self.write_parts(slot, sender, parts, skipped + sent);
+                return (sent + more, wake | also, faulty);
+            }
+        }
         let (mut wake, mut faulty, mut is_full) = (false, false, false);
         let fits = loop {
             match sender.ring().free(wanted) {
@@ -330,6 +340,40 @@ impl Stream {
         (sent, wake, faulty)
     }
 
+    /// Fills one area after the other, up to the last one, with what has room in none: as much as a
+    /// connection takes before anybody reads, however it is sent. Gives how much that was, and
+    /// whether to wake.
+    #[cold]
+    fn fill_areas(
+        &self,
+        slot: &Slot,
+        sender: &mut Out,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> (usize, bool) {
+        let (mut sent, mut wake) = (0, false);
+        while slot.can_grow(self) {
+            let free = sender.ring().free(usize::MAX).unwrap_or(0);
+            // Besides headers, there has to be room to say that it goes on elsewhere.
+            let mut room = free.saturating_sub(free / 1024 + 2 * KEPT);
+            // SAFETY: memory that the application gave to be sent.
+            sent += unsafe {
+                parts.each(skipped + sent, |at, bytes, _| {
+                    let piece = slice::from_raw_parts(at, bytes.min(room));
+                    room -= piece.len();
+                    let done = sender.write(piece);
+                    wake |= done.is_ok_and(|done| done.wake);
+                    done.map_or(0, |done| done.outcome)
+                })
+            };
+            match slot.grow(self, sender) {
+                Some(also) => wake |= also,
+                None => break,
+            }
+        }
+        (sent, wake)
+    }
+
     /// Sends a few bytes through the ring, if that is all there is to do. `None`: it is not, and
     /// nothing has happened.
     #[inline(always)]
@@ -340,7 +384,8 @@ impl Stream {
             return None;
         }
         let mut half = shared.send.take(shared.is_alone())?;
-        let wrong = phase::PEER_GONE | phase::ENDED | phase::KERNEL_END | phase::LEAVES;
+        let wrong = phase::PEER_GONE | phase::ENDED | phase::KERNEL_END;
+        let wrong = wrong | phase::LEAVES | phase::STRAYS;
         if shared.phase() & (phase::LOOKS | wrong) != phase::LOOKS {
             return None;
         }
@@ -401,12 +446,4 @@ impl Stream {
         }
         slot.end_ringing(rang);
     }
-}
-
-/// What sending gives who has said that he sends nothing more.
-fn broken_pipe(flags: i32) -> isize {
-    if flags & libc::MSG_NOSIGNAL == 0 {
-        raw::raise(libc::SIGPIPE);
-    }
-    errno::fail(libc::EPIPE)
 }

@@ -121,8 +121,16 @@ impl Slot {
     /// The area behind that of the sending end. `None`: there is none.
     fn next_area(&self, stream: &Stream) -> Option<u32> {
         let area = stream.shared.send.area.load(Ordering::Relaxed) + 1;
-        let last = if stream.is_unix() { unix::LAST_AREA } else { slab::AREAS - 1 };
-        (area <= last).then_some(area)
+        (area <= Self::last_area(stream)).then_some(area)
+    }
+
+    fn last_area(stream: &Stream) -> u32 {
+        if stream.is_unix() { unix::LAST_AREA } else { slab::AREAS - 1 }
+    }
+
+    /// Whether so much has room in no area.
+    pub fn exceeds_areas(&self, stream: &Stream, bytes: usize) -> bool {
+        bytes > Ring::capacity(Self::last_area(stream))
     }
 
     /// Whether the sending end can be moved to a larger area.
@@ -197,6 +205,11 @@ impl Slot {
     /// Says something of this side, for good.
     pub fn say(&self, flags: u64) {
         self.shared_word(self.side, word::FLAGS).fetch_or(flags, Ordering::SeqCst);
+    }
+
+    /// Says that it is not so.
+    pub fn unsay(&self, flags: u64) {
+        self.shared_word(self.side, word::FLAGS).fetch_and(!flags, Ordering::SeqCst);
     }
 
     /// What the peer has said of itself.
@@ -451,6 +464,13 @@ impl Slot {
             (self.state(self.side).load(word::SENT_BYTES), peer)
         };
         sent.saturating_sub(received)
+    }
+
+    /// How many of the bytes that the peer has put into its ring this side has not taken.
+    pub fn unread_bytes(&self) -> u64 {
+        // SAFETY: a word of the slot.
+        let received = unsafe { self.state(self.side).load(word::RECEIVED_BYTES) };
+        self.peer_word(word::SENT_BYTES).saturating_sub(received)
     }
 
     /// Adds to one of the numbers, with the lock of its direction held if it is to be exact.

@@ -58,11 +58,6 @@ pub fn clear(descriptor: i32) -> Option<What> {
     decode(place.swap(0, Ordering::AcqRel))
 }
 
-/// Forgets all.
-pub fn forget_all() {
-    TABLE.store(core::ptr::null_mut(), Ordering::Release);
-}
-
 /// Calls `visit` with all descriptors of which something is known.
 pub fn each(mut visit: impl FnMut(i32, What)) {
     for descriptor in 0..=HIGHEST.load(Ordering::Relaxed) {

@@ -10,7 +10,6 @@ use crate::connections::Stream;
 use crate::slot::Slot;
 use crate::{opening, raw};
 use core::ptr;
-use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
 /// Where the path of an address begins: what has no name is no longer than that.
@@ -91,40 +90,6 @@ impl Stream {
         slot.peer_said() & flag::DEAF != 0
     }
 
-    /// Whether there is an error that the application has not had yet.
-    pub fn has_error(&self) -> bool {
-        self.shared.error.load(Ordering::Relaxed) != 0 || self.has_untold_reset()
-    }
-
-    /// That error, once.
-    pub fn take_error(&self) -> i32 {
-        match self.shared.error.swap(0, Ordering::Relaxed) {
-            0 if self.has_untold_reset() => {
-                let before = self.shared.mark(phase::RESET_TOLD);
-                if before & phase::RESET_TOLD == 0 { libc::ECONNRESET } else { 0 }
-            }
-            error => error,
-        }
-    }
-
-    /// Whether the peer of a Unix socket has ended without having read all, which was not told yet.
-    /// The kernel says so of what is in the kernel only.
-    fn has_untold_reset(&self) -> bool {
-        let phase = self.shared.phase();
-        if phase & (phase::UNIX | phase::RESET_TOLD | phase::ATTACHED)
-            != phase::UNIX | phase::ATTACHED
-        {
-            return false;
-        }
-        let Some(slot) = self.slot() else { return false };
-        let said = slot.peer_said();
-        if said & flag::CLOSED != 0 {
-            return said & flag::RESET != 0;
-        }
-        let is_dead = phase & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
-        is_dead && slot.unreceived_bytes() > 0
-    }
-
     /// Of the events of `poll`, those of a Unix socket that has ended in one direction or both.
     #[cold]
     pub fn unix_ends(&self, slot: &Slot) -> u32 {
@@ -144,16 +109,6 @@ impl Stream {
             ready |= libc::EPOLLERR as u32;
         }
         ready
-    }
-
-    /// Whether closing leaves something that was not read: what was not received is lost, and the
-    /// peer is told so.
-    pub fn leaves_unread(&self, slot: &Slot, descriptor: i32) -> bool {
-        self.switch_receiving();
-        slot.next_header(self) != 0
-            || !self.shared.is(phase::RECEIVES)
-                && raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong)
-                    .is_ok_and(|bytes| bytes > 0)
     }
 }
 

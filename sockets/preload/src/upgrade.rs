@@ -6,7 +6,7 @@ use crate::connections::{self, Stream};
 use crate::monitor::Asked;
 use crate::slabs::{self, Found};
 use crate::slot::Slot;
-use crate::{epoll, monitor, process, raw, unix};
+use crate::{epoll, monitor, process, raw, unix, uring};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Side, flag};
@@ -38,6 +38,11 @@ impl Stream {
         let operations = shared.operations.load(Ordering::Relaxed);
         shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
         if !self.is_only_here() {
+            return;
+        }
+        let is_given = shared.inherited.load(Ordering::Relaxed);
+        if uring::is_used() || is_given && epoll::has_foreign() {
+            shared.mark(phase::NEVER);
             return;
         }
         if monitor::is_busy() {

@@ -39,11 +39,13 @@ pub enum Reason {
     HandedOn = 16,
     /// It was accelerated, and came back since the rules did not allow it any more.
     Recalled = 17,
+    /// Its process asks the kernel through rings (`io_uring`).
+    IoUring = 18,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::PeerPlain,
         Self::PeerElsewhere,
         Self::SameProcess,
@@ -61,6 +63,7 @@ impl Reason {
         Self::Namespace,
         Self::HandedOn,
         Self::Recalled,
+        Self::IoUring,
     ];
 
     /// The one with that number.
@@ -90,6 +93,7 @@ impl Reason {
             Self::Recalled => {
                 "it was accelerated, and came back: the rules do not allow it any more"
             }
+            Self::IoUring => "its process uses io_uring, which nobody can see into",
         }
     }
 }
@@ -104,6 +108,6 @@ mod tests {
             assert_eq!(Reason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Reason::from_number(0), None);
-        assert_eq!(Reason::from_number(17), None);
+        assert_eq!(Reason::from_number(19), None);
     }
 }

@@ -218,6 +218,8 @@ pub mod flag {
     /// All its calls that receive through the kernel are counted in
     /// [`RECEIVING`](super::word::RECEIVING): none is left from before it had the slot.
     pub const COUNTS: u64 = 4096;
+    /// It had ended its stream before it reset the connection.
+    pub const RESET_LATE: u64 = 1 << 16;
 }
 
 #[cfg(test)]

@@ -102,6 +102,9 @@ fn from_outside(pid: i32, inode: u64) -> Value {
     if let Err(why) = program::preloaded(pid) {
         return kernel(None, format!("process {pid} {}", why.text()));
     }
+    if program::has_uring(pid) {
+        return of(Reason::IoUring);
+    }
     let owners = program::owners(inode);
     if owners.len() > 1 {
         let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
@@ -158,6 +161,9 @@ fn peer_plain(pid: i32, inode: u64) -> Option<String> {
     };
     let owner = program::owners(peer).first().copied()?;
     match program::preloaded(owner) {
+        Ok(Preloaded) if program::has_uring(owner) => {
+            Some(format!("the peer, process {owner}, uses io_uring"))
+        }
         Ok(Preloaded) => None,
         Err(why) => Some(format!("the peer, process {owner}, {}", why.text())),
     }

@@ -68,6 +68,13 @@ pub fn owners(inode: u64) -> Vec<i32> {
     pids.filter(has_it).collect()
 }
 
+/// Whether a process has rings of the kernel (`io_uring`).
+pub fn has_uring(pid: i32) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    let mut targets = descriptors.filter_map(|it| fs::read_link(it.ok()?.path()).ok());
+    targets.any(|target| target.as_os_str() == "anon_inode:[io_uring]")
+}
+
 /// The monitor that a process was told of, if it is not the one that is asked here.
 pub fn other_monitor(pid: i32) -> Option<PathBuf> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;

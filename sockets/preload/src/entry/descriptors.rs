@@ -3,8 +3,8 @@
 
 use crate::next::next;
 use crate::opening::{self, stream};
-use crate::{monitor, process, raw};
-use core::ffi::{c_int, c_long, c_uint};
+use crate::{handing, monitor, process, raw};
+use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
 /// `close(2)`.
@@ -16,35 +16,6 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     }
     opening::is_closing(fd);
     next!(close(fd: c_int) -> c_int)
-}
-
-/// `syscall(2)`, of which only what closes is of interest: libuv and others close so.
-///
-/// All else is the kernel's at once. What is behind ours is not looked up, since allocators call
-/// this while they begin, and looking it up may allocate.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn syscall(
-    number: c_long,
-    first: usize,
-    second: usize,
-    third: usize,
-    fourth: usize,
-    fifth: usize,
-    sixth: usize,
-) -> c_long {
-    const ERRORS: core::ops::Range<isize> = -4095..0;
-    if number == libc::SYS_close {
-        let fd = first as c_int;
-        if monitor::is_ours(fd) {
-            return crate::errno::fail(libc::EBADF) as c_long;
-        }
-        opening::is_closing(fd);
-    }
-    // SAFETY: what the program wants.
-    let result = unsafe { raw::call(number, [first, second, third, fourth, fifth, sixth]) };
-    let result =
-        if ERRORS.contains(&result) { crate::errno::fail(-result as c_int) } else { result };
-    result as c_long
 }
 
 /// `close_range(2)`. What is the library's own stays open.
@@ -179,4 +150,20 @@ pub unsafe extern "C-unwind" fn ioctl(
         stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
     }
     result
+}
+
+/// `pidfd_getfd(2)`: what comes from another process, which has it as well.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn pidfd_getfd(process: c_int, fd: c_int, flags: c_uint) -> c_int {
+    let new = next!(pidfd_getfd(process: c_int, fd: c_int, flags: c_uint) -> c_int);
+    was_taken(new);
+    new
+}
+
+/// Notes a descriptor that this process has taken out of another one.
+pub fn was_taken(fd: c_int) {
+    if fd >= 0 && !process::is_guest() {
+        opening::is_new(fd);
+        handing::adopt(fd);
+    }
 }

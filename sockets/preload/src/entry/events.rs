@@ -76,8 +76,13 @@ pub unsafe extern "C-unwind" fn epoll_ctl(
 ) -> c_int {
     match set(epoll) {
         Some(number) => epoll::control(number, operation, fd, event) as c_int,
-        None => next!(epoll_ctl(epoll: c_int, operation: c_int, fd: c_int,
-            event: *mut libc::epoll_event) -> c_int),
+        None => {
+            if operation == libc::EPOLL_CTL_ADD {
+                epoll::is_registered_elsewhere(fd);
+            }
+            next!(epoll_ctl(epoll: c_int, operation: c_int, fd: c_int,
+                event: *mut libc::epoll_event) -> c_int)
+        }
     }
 }
 

@@ -14,7 +14,7 @@ type Texts = *const *const c_char;
 /// Becomes another program by `run`, which comes back only if that cannot be. The child of a
 /// `vfork` becomes one beside the process whose memory it is in: for that one, others inherit what
 /// it has.
-fn become_another(run: impl FnOnce() -> c_int) -> c_int {
+pub(super) fn become_another<T>(run: impl FnOnce() -> T) -> T {
     process::check();
     if process::is_guest() {
         handing::is_inherited();

@@ -2,7 +2,6 @@
 //! Making sockets, connecting them, and their options.
 
 use crate::connection::phase;
-use crate::connections::Stream;
 use crate::next::next;
 use crate::opening::{self, is_stream, stream};
 use crate::unix;
@@ -183,7 +182,10 @@ pub unsafe extern "C-unwind" fn getsockopt(
                 let low_water = stream.shared.low_water.load(Ordering::Relaxed);
                 (low_water > 0).then_some(low_water.cast_signed())
             }
-            (libc::SOL_SOCKET, libc::SO_ERROR) => stream.error_besides(bytes),
+            (libc::SOL_SOCKET, libc::SO_ERROR) => {
+                let given = bytes.first_chunk().map(|given| c_int::from_ne_bytes(*given));
+                given.and_then(|given| stream.error_besides(given))
+            }
             _ => None,
         };
         if let Some(known) = known {
@@ -193,17 +195,4 @@ pub unsafe extern "C-unwind" fn getsockopt(
         }
     }
     result
-}
-
-impl Stream {
-    /// The error that the application has not had yet, besides that which the kernel has given as
-    /// these bytes. `None`: there is no other.
-    fn error_besides(&self, given: &[u8]) -> Option<c_int> {
-        let given = c_int::from_ne_bytes(given.try_into().ok()?);
-        match self.take_error() {
-            0 if given == libc::ECONNRESET && !self.is_reset() => Some(0),
-            0 => None,
-            error => Some(error),
-        }
-    }
 }

@@ -9,7 +9,6 @@ use crate::slot::Slot;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use freeport_ring::Place;
-use freeport_sockets_proto::slab::flag;
 
 /// Registrations of a process.
 const COUNT: usize = 1 << 18;
@@ -227,10 +226,12 @@ pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
         if phase & phase::ENDED != 0 {
             ready |= libc::EPOLLHUP as u32;
         }
-        if stream.shared.error.load(Ordering::Relaxed) != 0 {
+        if stream.has_error() {
             ready |= libc::EPOLLERR as u32;
         }
-        if phase & phase::PEER_GONE != 0 || slot.peer_said() & flag::RESET != 0 {
+        if stream.reset().is_some() {
+            ready |= libc::EPOLLHUP as u32;
+        } else if phase & phase::PEER_GONE != 0 {
             // The kernel knows the rest.
             let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
             ready |= raw::errors(descriptor);

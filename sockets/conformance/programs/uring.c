@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Programs that ask the kernel through rings of its own (`io_uring`). Where there are none, they
+// say so, plain and accelerated alike.
+
+#include "case.h"
+
+#include <dlfcn.h>
+#include <linux/io_uring.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+static char in[1000];
+
+struct ring {
+    int fd;
+    struct io_uring_params parameters;
+    char *submitted, *completed;
+    struct io_uring_sqe *entries;
+};
+
+static int make(struct ring *ring) {
+    *ring = (struct ring){0};
+    ring->fd = syscall(SYS_io_uring_setup, 8, &ring->parameters);
+    if (ring->fd < 0)
+        return 0;
+    int access = PROT_READ | PROT_WRITE;
+    ring->submitted = mmap(NULL, 65536, access, MAP_SHARED, ring->fd, IORING_OFF_SQ_RING);
+    ring->completed = mmap(NULL, 65536, access, MAP_SHARED, ring->fd, IORING_OFF_CQ_RING);
+    ring->entries = mmap(NULL, 4096, access, MAP_SHARED, ring->fd, IORING_OFF_SQES);
+    return ring->submitted != MAP_FAILED && ring->completed != MAP_FAILED &&
+           ring->entries != MAP_FAILED;
+}
+
+// Does one operation through the ring, and gives its result.
+static int do_one(struct ring *ring, int operation, int fd, void *bytes, unsigned count) {
+    struct io_sqring_offsets *sent = &ring->parameters.sq_off;
+    struct io_cqring_offsets *done = &ring->parameters.cq_off;
+    unsigned *tail = (unsigned *)(ring->submitted + sent->tail);
+    unsigned mask = *(unsigned *)(ring->submitted + sent->ring_mask);
+    unsigned at = *tail & mask;
+    ring->entries[at] = (struct io_uring_sqe){
+        .opcode = operation, .fd = fd, .addr = (uintptr_t)bytes, .len = count};
+    ((unsigned *)(ring->submitted + sent->array))[at] = at;
+    __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+    require(syscall(SYS_io_uring_enter, ring->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1,
+            "io_uring_enter");
+    unsigned *head = (unsigned *)(ring->completed + done->head);
+    mask = *(unsigned *)(ring->completed + done->ring_mask);
+    struct io_uring_cqe *entry = (struct io_uring_cqe *)(ring->completed + done->cqes);
+    int result = entry[*head & mask].res;
+    __atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+    return result;
+}
+
+// One end asks through a ring; the other one does as always.
+static void talk(struct ring *ring, int fd, enum side side) {
+    for (int i = 0; i < 40; i++) {
+        if (side == CLIENT) {
+            require(send(fd, "question", 8, 0) == 8, "send");
+            require(recv(fd, in, 6, MSG_WAITALL) == 6, "receive");
+        } else {
+            require(do_one(ring, IORING_OP_RECV, fd, in, 8) == 8, "receive by the ring");
+            require(do_one(ring, IORING_OP_SEND, fd, "answer", 6) == 6, "send by the ring");
+        }
+    }
+    note("done");
+}
+
+CASE(from_the_beginning, COLD) {
+    struct ring ring;
+    int is_made = make(&ring);
+    note("a ring: %d", is_made);
+    if (is_made) {
+        talk(&ring, fd, side);
+        prove_soon(fd, side);
+        check_returned(fd);
+        talk(&ring, fd, side);
+    }
+}
+
+CASE(after_the_upgrade, WARM | RACE) {
+    struct ring ring;
+    if (side == CLIENT) {
+        TRY(send(fd, "unread", 6, 0));
+        await_peer(side, 1);
+        TRY(recv(fd, in, 6, MSG_WAITALL));
+    } else {
+        await_bytes(fd, 6);
+        TRY(send(fd, "unread", 6, 0));
+    }
+    int is_made = side == SERVER && make(&ring);
+    if (side == SERVER)
+        reach(side, 1);
+    if (is_made) {
+        check_returned(fd);
+        TRY(do_one(&ring, IORING_OP_RECV, fd, in, 6));
+        note_bytes("received", in, 6);
+    } else if (side == SERVER) {
+        _exit(0);
+    }
+    talk(&ring, fd, side);
+}
+
+CASE(by_the_library, WARM | RACE) {
+    // The library makes rings by instructions of its own. Not every machine has it.
+    char ring[1024];
+    int (*begin)(unsigned, void *, unsigned) = NULL;
+    if (side == SERVER && dlopen("liburing.so.2", RTLD_NOW | RTLD_GLOBAL))
+        begin = dlsym(RTLD_DEFAULT, "io_uring_queue_init");
+    int is_made = begin && begin(8, ring, 0) == 0;
+    if (is_made)
+        check_returned(fd);
+    if (side == CLIENT) {
+        TRY(send(fd, "data", 4, 0));
+        TRY(recv(fd, in, 6, MSG_WAITALL));
+    } else {
+        TRY(recv(fd, in, 4, MSG_WAITALL));
+        TRY(send(fd, "answer", 6, 0));
+    }
+}

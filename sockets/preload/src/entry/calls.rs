@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `syscall(2)`: what programs ask the kernel for by number is done as by the functions of that
+//! name, if it has to do with a connection.
+//!
+//! All else is the kernel's at once. What is behind ours is not looked up, since allocators call
+//! this while they begin, and looking it up may allocate.
+
+use super::{data, descriptors, programs, sockets};
+use crate::opening::stream;
+use crate::table;
+use crate::{errno, leaving, monitor, process, raw, uring};
+use core::ffi::{c_int, c_long, c_uint};
+
+/// What the kernel gives for errors.
+const ERRORS: core::ops::Range<isize> = -4095..0;
+
+/// `syscall(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn syscall(
+    number: c_long,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+    sixth: usize,
+) -> c_long {
+    let arguments = [first, second, third, fourth, fifth, sixth];
+    // SAFETY: what the program wants; so it is below.
+    let kernel = || unsafe { raw::call(number, arguments) };
+    // SAFETY: see above.
+    let done = unsafe { of_data(number, arguments).or_else(|| of_descriptors(number, arguments)) };
+    if let Some(result) = done {
+        return result as c_long;
+    }
+    let result = match number {
+        libc::SYS_execve | libc::SYS_execveat => programs::become_another(kernel),
+        libc::SYS_exit_group => {
+            leaving::is_over();
+            kernel()
+        }
+        libc::SYS_pidfd_getfd => {
+            let taken = kernel();
+            descriptors::was_taken(taken as c_int);
+            taken
+        }
+        libc::SYS_io_uring_setup => uring::begins(kernel),
+        number if forks(number, arguments) => process::fork_by(kernel),
+        _ => kernel(),
+    };
+    if ERRORS.contains(&result) {
+        errno::fail(-result as c_int) as c_long
+    } else {
+        result as c_long
+    }
+}
+
+/// Sending and receiving, if it is on a connection.
+unsafe fn of_data(number: c_long, arguments: [usize; 6]) -> Option<isize> {
+    let [first, second, third, fourth, fifth, sixth] = arguments;
+    let fd = first as c_int;
+    let is_data = matches!(
+        number,
+        libc::SYS_read
+            | libc::SYS_write
+            | libc::SYS_readv
+            | libc::SYS_writev
+            | libc::SYS_recvfrom
+            | libc::SYS_sendto
+            | libc::SYS_recvmsg
+            | libc::SYS_sendmsg
+    );
+    if !is_data || stream(fd).is_none() {
+        return None;
+    }
+    // SAFETY: as of the functions that these stand for.
+    unsafe {
+        Some(match number {
+            libc::SYS_read => data::read(fd, second as *mut _, third),
+            libc::SYS_write => data::write(fd, second as *const _, third),
+            libc::SYS_readv => data::readv(fd, second as *const _, third as c_int),
+            libc::SYS_writev => data::writev(fd, second as *const _, third as c_int),
+            libc::SYS_recvfrom => {
+                let (address, length) = (fifth as *mut _, sixth as *mut _);
+                data::recvfrom(fd, second as *mut _, third, fourth as c_int, address, length)
+            }
+            libc::SYS_sendto => {
+                let (address, length) = (fifth as *const _, sixth as libc::socklen_t);
+                data::sendto(fd, second as *const _, third, fourth as c_int, address, length)
+            }
+            libc::SYS_recvmsg => data::recvmsg(fd, second as *mut _, third as c_int),
+            _ => data::sendmsg(fd, second as *const _, third as c_int),
+        })
+    }
+}
+
+/// Closing and copying descriptors, if one of them is of interest: libuv and others close so.
+unsafe fn of_descriptors(number: c_long, arguments: [usize; 6]) -> Option<isize> {
+    let [first, second, third, ..] = arguments;
+    let (fd, other, flags) = (first as c_int, second as c_int, third as c_int);
+    let is_known = |fd: c_int| monitor::is_ours(fd) || table::get(fd).is_some();
+    // SAFETY: as of the functions that these stand for.
+    let result = unsafe {
+        match number {
+            libc::SYS_close if is_known(fd) => descriptors::close(fd),
+            libc::SYS_dup if is_known(fd) => descriptors::dup(fd),
+            libc::SYS_dup3 if is_known(fd) || is_known(other) => {
+                descriptors::dup3(fd, other, flags)
+            }
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_dup2 if is_known(fd) || is_known(other) => descriptors::dup2(fd, other),
+            libc::SYS_close_range => {
+                descriptors::close_range(first as c_uint, second as c_uint, flags)
+            }
+            libc::SYS_shutdown if is_known(fd) => sockets::shutdown(fd, other),
+            _ => return None,
+        }
+    };
+    Some(result as isize)
+}
+
+/// Whether a call makes a child with memory of its own.
+fn forks(number: c_long, arguments: [usize; 6]) -> bool {
+    const WITH_MEMORY: u64 = libc::CLONE_VM as u64;
+    match number {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_fork => true,
+        libc::SYS_clone => arguments[0] as u64 & WITH_MEMORY == 0,
+        libc::SYS_clone3 => {
+            let [flags, bytes, ..] = arguments;
+            // SAFETY: the kernel reads flags in front of all else there.
+            bytes >= size_of::<u64>()
+                && flags != 0
+                && unsafe { (flags as *const u64).read() } & WITH_MEMORY == 0
+        }
+        _ => false,
+    }
+}

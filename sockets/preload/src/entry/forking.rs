@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Children with memory of their own. `fork` calls handlers before and behind it, in which sockets
+//! are shared; the others do not.
+
+use crate::next::next;
+use crate::{opening, process};
+use core::ffi::{c_int, c_void};
+
+/// `fork(2)`: if there is no child, nothing is shared with it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fork() -> libc::pid_t {
+    let child = next!(fork() -> libc::pid_t);
+    if child < 0 {
+        opening::has_no_child();
+    }
+    child
+}
+
+/// `_Fork(3)`.
+#[cfg_attr(test, expect(non_snake_case, reason = "it is called so"))]
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn _Fork() -> libc::pid_t {
+    process::fork_by(|| next!(_Fork() -> libc::pid_t) as isize) as libc::pid_t
+}
+
+/// `clone(2)`. Behind the fourth, there are arguments only if flags ask for them; what stands there
+/// otherwise means nothing.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn clone(
+    function: *const c_void,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    number_here: *mut libc::pid_t,
+    thread: *mut c_void,
+    number_there: *mut libc::pid_t,
+) -> c_int {
+    let make = || {
+        next!(clone(function: *const c_void, stack: *mut c_void, flags: c_int,
+            argument: *mut c_void, number_here: *mut libc::pid_t, thread: *mut c_void,
+            number_there: *mut libc::pid_t) -> c_int)
+    };
+    if flags & libc::CLONE_VM != 0 {
+        return make();
+    }
+    process::fork_by(|| make() as isize) as c_int
+}
