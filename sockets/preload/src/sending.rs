@@ -214,7 +214,7 @@ impl Stream {
                 } else if sent == 0 && self.learns_of_end(descriptor, slot) {
                     // Who tries again and again learns it nowhere else.
                     self.shared.mark(phase::PEER_GONE);
-                    return Sent::Result(kernel());
+                    return Sent::Result(self.refusal(flags).unwrap_or_else(&kernel));
                 }
                 epoll::look_again(self, libc::EPOLLOUT);
                 return if sent > 0 { Sent::Result(sent as isize) } else { fails(libc::EAGAIN) };
@@ -272,7 +272,11 @@ impl Stream {
             return false;
         }
         self.local.asked.store(now, Ordering::Relaxed);
-        self.is_peer_gone(descriptor, slot)
+        let is_gone = self.is_peer_gone(descriptor, slot);
+        if is_gone {
+            self.ask_kernel(descriptor);
+        }
+        is_gone
     }
 
     /// Writes parts as far as there is room; gives how much, whether to wake, and whether the peer
