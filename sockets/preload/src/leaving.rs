@@ -16,7 +16,7 @@ pub fn is_over() {
         process::check();
         opening::each_stream(|descriptor, stream| {
             if !gives_up(&stream) {
-                abandons(&stream, descriptor);
+                abandons(&stream, descriptor, true);
             }
         });
     }
@@ -32,7 +32,7 @@ pub fn gives_up_closed() {
         if gives_up(&stream) {
             stream.local.given_up.fetch_add(1, Ordering::Relaxed);
         } else {
-            abandons(&stream, descriptor);
+            abandons(&stream, descriptor, process::has_one_thread());
         }
     });
 }
@@ -53,12 +53,13 @@ pub fn takes_back() {
 /// Told, and the kernel made to do it; see [`Local`](crate::connections::Local).
 const FORCED: u32 = 2;
 
-/// The last descriptor of all is closed by the kernel.
-fn abandons(stream: &Stream, descriptor: i32) {
+/// The last descriptor of all is closed by the kernel. `is_over`: if so, nobody in this process
+/// sleeps on it afterwards.
+fn abandons(stream: &Stream, descriptor: i32, is_over: bool) {
     if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
         let is_forced = stream.says_reset(&slot, descriptor);
-        if process::has_one_thread() {
-            // Nobody sleeps who is woken by them, and the kernel would reset what has ended well.
+        if is_over {
+            // The kernel would take them for what was not read, and reset what has ended well.
             stream.take_all_doorbells(descriptor);
         }
         stream.local.resets.store(if is_forced { FORCED } else { 1 }, Ordering::Relaxed);

@@ -21,7 +21,7 @@
 //! | [`unix`], [`diagnosis`] | what is particular to Unix sockets |
 //! | [`process`], [`lock`], [`straying`] | threads, forks |
 //! | [`uring`] | what is not accelerated at all |
-//! | [`next`], [`raw`], [`errno`] | the C library and the kernel |
+//! | [`next`], [`raw`], [`errno`], [`scratch`] | the C library and the kernel |
 //!
 //! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
 //! `errno`, and has no descriptor but the one to the monitor, once there is something to claim.
@@ -52,6 +52,7 @@ mod receiving;
 mod resending;
 mod resets;
 mod returning;
+mod scratch;
 mod select;
 mod sending;
 mod slabs;

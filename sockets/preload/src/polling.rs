@@ -18,14 +18,15 @@ const FEW: usize = 128;
 const HALFWAY_NANOSECONDS: u64 = 1_000_000;
 
 /// A copy of what the application asks for, which the kernel may write to.
-struct Copy {
+pub struct Copy {
     few: [libc::pollfd; FEW],
     many: Option<*mut libc::pollfd>,
     count: usize,
 }
 
 impl Copy {
-    fn new(count: usize) -> Option<Self> {
+    /// Of so many descriptors, none of them asked for yet. `None`: no memory.
+    pub fn new(count: usize) -> Option<Self> {
         let nothing = libc::pollfd { fd: -1, events: 0, revents: 0 };
         let many = match count {
             ..=FEW => None,
@@ -34,7 +35,8 @@ impl Copy {
         Some(Self { few: [nothing; FEW], many, count })
     }
 
-    fn all(&mut self) -> &mut [libc::pollfd] {
+    /// All of it.
+    pub fn all(&mut self) -> &mut [libc::pollfd] {
         match self.many {
             // SAFETY: mapped for so many.
             Some(many) => unsafe { slice::from_raw_parts_mut(many, self.count) },

@@ -6,6 +6,7 @@ use crate::connection::phase;
 use crate::connections::Stream;
 use crate::next::next;
 use crate::parts::Parts;
+use crate::scratch::Scratch;
 use crate::slot::{In, Slot};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::{errno, raw, sleep};
@@ -231,14 +232,7 @@ impl Stream {
             return Some(0);
         }
         if flags & libc::MSG_TRUNC != 0 && !self.is_unix() {
-            // The bytes go nowhere, as with TCP in the kernel.
-            let mut nowhere = [0_u8; 4096];
-            let part = libc::iovec {
-                iov_base: nowhere.as_mut_ptr().cast(),
-                iov_len: wanted.min(nowhere.len()),
-            };
-            let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL);
-            return self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0);
+            return self.receive_nowhere(descriptor, slot, wanted, flags);
         }
         if parts.has_null() {
             return Some(errno::fail(libc::EFAULT));
@@ -317,6 +311,23 @@ impl Stream {
             }
         }
         Some(received as isize)
+    }
+
+    /// The bytes go nowhere, as with TCP in the kernel.
+    #[inline(never)]
+    fn receive_nowhere(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        wanted: usize,
+        flags: i32,
+    ) -> Option<isize> {
+        let mut scratch = Scratch::new();
+        let nowhere = scratch.bytes();
+        let (at, room) = (nowhere.as_mut_ptr().cast(), nowhere.len());
+        let part = libc::iovec { iov_base: at, iov_len: wanted.min(room) };
+        let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL);
+        self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0)
     }
 
     #[inline]
@@ -575,6 +586,9 @@ impl Stream {
         let (ended, hung_up) = (libc::EPOLLRDHUP | libc::EPOLLHUP, libc::EPOLLHUP);
         if events & ended as u32 != 0 {
             self.shared.mark(phase::KERNEL_END);
+        }
+        if events & libc::EPOLLERR as u32 != 0 {
+            self.shared.mark(phase::KERNEL_RESET);
         }
         if events & hung_up as u32 != 0 && self.reset().is_some() {
             self.shared.mark(phase::HUNG_UP);

@@ -3,14 +3,12 @@
 
 use crate::patience::Patience;
 use crate::raw;
+use crate::scratch::Scratch;
 use crate::slot::{Reader, Slot};
 use crate::unix::LargeBuffer;
 use freeport_ring::bytes::Read;
 use freeport_ring::{ReceiverCursor, SenderCursor};
 use freeport_sockets_proto::slab::{AREAS, REFUND_BYTES};
-
-/// What is copied at once.
-const BYTES: usize = 16 << 10;
 
 /// For how long, in ticks, who wants a connection back waits for room for what it sends itself:
 /// about five seconds.
@@ -61,9 +59,11 @@ pub fn send_for_peer(descriptor: i32, slot: &Slot, stopped: (u32, ReceiverCursor
 impl Resending<'_> {
     /// Sends what the peer gives back. False: not all of it.
     fn refund(&mut self, bytes: usize, to: Reader) -> bool {
-        let (mut buffer, mut done) = ([0_u8; BYTES], 0);
+        let (mut scratch, mut done) = (Scratch::new(), 0);
         while done < bytes {
-            let piece = buffer.get_mut(..(bytes - done).min(BYTES)).unwrap_or_default();
+            let room = scratch.bytes();
+            let count = room.len().min(bytes - done);
+            let piece = room.get_mut(..count).unwrap_or_default();
             self.slot.read_given_back(to, done, piece);
             if !self.send(piece) {
                 return false;
@@ -83,12 +83,13 @@ impl Resending<'_> {
     ) -> bool {
         let unread = from.and_then(|cursor| self.slot.unread(by, area, cursor));
         let Some(mut unread) = unread else { return false };
-        let mut buffer = [0_u8; BYTES];
+        let mut scratch = Scratch::new();
         loop {
-            let Ok(read) = unread.read(&mut buffer) else { return false };
+            let room = scratch.bytes();
+            let Ok(read) = unread.read(room) else { return false };
             match read.outcome {
                 Read::Bytes(count) => {
-                    if !self.send(buffer.get(..count).unwrap_or_default()) {
+                    if !self.send(room.get(..count).unwrap_or_default()) {
                         return false;
                     }
                 }

@@ -60,6 +60,14 @@ impl Stream {
     /// for who reads.
     #[cold]
     pub fn end_of_stream(&self) -> isize {
+        let has_closed = |slot: Slot| slot.peer_said() & flag::CLOSED != 0;
+        let is_dead = self.shared.is(phase::RECEIVES | phase::KERNEL_END);
+        if is_dead && !self.slot().is_some_and(has_closed) {
+            // Its process was killed perhaps, and the kernel has an error behind doorbells.
+            let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+            self.take_all_doorbells(descriptor);
+            self.ask_kernel(descriptor);
+        }
         if self.reset() == Some(libc::EPIPE) {
             return 0;
         }

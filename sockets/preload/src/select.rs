@@ -105,9 +105,13 @@ fn wait(
     until: Until,
     mask: *const libc::sigset_t,
 ) -> i32 {
-    let mut list = [libc::pollfd { fd: -1, events: 0, revents: 0 }; DESCRIPTORS];
+    let wanted_ones = || (0..count.max(0) as usize).filter(|descriptor| has(wanted, *descriptor));
+    let Some(mut copy) = polling::Copy::new(wanted_ones().count()) else {
+        return errno::fail(libc::ENOMEM) as i32;
+    };
+    let list = copy.all();
     let mut length = 0;
-    for descriptor in (0..count.max(0) as usize).filter(|descriptor| has(wanted, *descriptor)) {
+    for descriptor in wanted_ones() {
         let Some(place) = list.get_mut(length) else { break };
         place.fd = descriptor as i32;
         for (words, events) in wanted.iter().zip(ASKED) {

@@ -104,12 +104,20 @@ impl Stream {
         }
         // Nobody comes back into the kernel meanwhile.
         let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return };
-        let said = self.slot().map_or(flag::STOPS, |slot| slot.peer_said());
+        let Some(slot) = self.slot() else { return };
+        let said = slot.peer_said();
         if !self.shared.is(phase::RECEIVES)
             || self.shared.is(phase::STOPS)
             || said & (flag::STOPS | flag::LEAVES) != 0
         {
             // What comes may be bytes of the stream again.
+            return;
+        }
+        // Others may have taken what was seen, and the peer may leave its ring just now: no more
+        // than it has rung for certain.
+        let left = slot.peer_rang().saturating_sub(self.shared.rung.load(Ordering::Relaxed));
+        let seen = usize::try_from(left).map_or(seen, |left| seen.min(left));
+        if seen == 0 {
             return;
         }
         let mut bytes = [0; DOORBELLS];

@@ -302,8 +302,13 @@ impl Slot {
     pub fn peer_left_at(&self) -> Option<u64> {
         let switched = self.peer_switched()?;
         let has_said = self.peer_said() & flag::LEAVES != 0;
-        let rang = || switched.wrapping_add(self.peer_word(word::RANG) >> 32);
+        let rang = || switched.wrapping_add(self.peer_rang());
         Some(if has_said { self.peer_word(word::LEFT_AT) } else { rang() })
+    }
+
+    /// How many doorbells the peer has rung, not counting one that it just rings.
+    pub fn peer_rang(&self) -> u64 {
+        self.peer_word(word::RANG) >> 32
     }
 
     /// Which descriptor the peer has.
