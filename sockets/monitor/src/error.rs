@@ -68,6 +68,12 @@ pub enum Error {
         /// With which rights.
         mode: u32,
     },
+    /// Something else is where it is to listen.
+    #[error("{} is no socket, and nothing else is replaced: choose another place", path.display())]
+    NotSocket {
+        /// What is there.
+        path: PathBuf,
+    },
     /// Does not fit into the address of a socket.
     #[error("{}: a socket's path has at most {most} bytes; set FREEPORT_MONITOR", path.display())]
     PathLength {

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{env, mem};
 
@@ -122,11 +122,23 @@ impl Location {
         Ok(())
     }
 
-    /// Makes the folder if there is none, and looks whether others could put something there.
+    /// Nothing but the socket of a monitor before is ever replaced.
+    fn check_kind(&self) -> Result<(), Error> {
+        match fs::symlink_metadata(&self.path) {
+            Ok(found) if !found.file_type().is_socket() => {
+                Err(Error::NotSocket { path: self.path.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the folder if there is none, and looks whether others could put something there, or
+    /// something else than a socket is.
     ///
     /// # Errors
-    /// It cannot be made, or others can write to it.
+    /// It cannot be made, or others can write to it, or the place is somebody's.
     pub fn prepare_folder(&self) -> Result<(), Error> {
+        self.check_kind()?;
         let Some(folder) = self.path.parent().filter(|it| !it.as_os_str().is_empty()) else {
             return Ok(());
         };
@@ -167,7 +179,9 @@ impl Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         // Nobody can be told if they stay; the next monitor replaces them.
-        let _ = fs::remove_file(&self.socket);
+        if fs::symlink_metadata(&self.socket).is_ok_and(|it| it.file_type().is_socket()) {
+            let _ = fs::remove_file(&self.socket);
+        }
         let _ = fs::remove_file(&self.lock_path);
     }
 }
@@ -228,6 +242,16 @@ mod tests {
         fs::write(location.beside("lock"), "4194305").unwrap();
         let _taken = location.take().unwrap();
         location.connect().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_socket_stays_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::at(folder.path().join("monitor.sock"));
+        fs::write(location.path(), "somebody's").unwrap();
+        assert!(matches!(location.take(), Err(Error::NotSocket { .. })));
+        assert_eq!(fs::read_to_string(location.path()).unwrap(), "somebody's");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing beside it");
     }
 
     #[test]
