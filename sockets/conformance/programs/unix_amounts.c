@@ -293,3 +293,21 @@ CASE(a_pair_with_a_child, UNIX | RACE) {
     waitpid(child, &status, 0);
     note_status("child", status);
 }
+
+// Who waits for news takes a read that leaves room for all that there is.
+CASE(one_read_gives_all_that_has_come, WARM | UNIX) {
+    static char all[400000];
+    if (side == SERVER) {
+        memset(all, 'x', sizeof all);
+        TRY(send(fd, all, 60000, 0));
+        TRY(send(fd, all, 60000, 0));
+        meet(side, 1);
+        meet(side, 2);
+        return;
+    }
+    meet(side, 1);
+    TRY(read(fd, all, sizeof all));
+    note_bytes("received", all, 120000);
+    TRY(recv(fd, all, sizeof all, MSG_DONTWAIT));
+    meet(side, 2);
+}

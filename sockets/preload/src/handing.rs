@@ -9,7 +9,7 @@
 use crate::connection::phase;
 use crate::connections::Stream;
 use crate::opening::stream;
-use crate::{epoll, monitor, opening, process, raw, substitute};
+use crate::{confined, epoll, monitor, opening, process, raw, substitute};
 use core::sync::atomic::Ordering;
 
 /// Before another process gets a copy of a descriptor, in a message.
@@ -76,6 +76,9 @@ pub fn is_inherited() {
 
 /// Notes a connected stream socket that came from elsewhere, if it is one.
 pub fn adopt(descriptor: i32) {
+    if confined::is_confined() {
+        return;
+    }
     if !opening::is_connected_stream(descriptor) {
         return epoll::has_come(descriptor);
     }

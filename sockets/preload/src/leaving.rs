@@ -67,7 +67,7 @@ fn abandons(stream: &Stream, descriptor: i32, is_over: bool) {
 }
 
 /// One descriptor less, unless it is the last one of all.
-fn gives_up(stream: &Stream) -> bool {
+pub fn gives_up(stream: &Stream) -> bool {
     stream.parts_from_stray();
     let less = |count: u32| if count > 1 { Some(count - 1) } else { None };
     stream.shared.references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()

@@ -16,6 +16,7 @@
 //! | [`sending`], [`receiving`], [`files`], [`resets`] | data, and its end |
 //! | [`handing`], [`control`], [`file_actions`] | going to others |
 //! | [`inherited`], [`leaving`] | coming from others, and leaving them |
+//! | [`confined`] | programs that give up system calls |
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
 //! | [`waiting`], [`sleep`], [`patience`] | waiting for one |
 //! | [`unix`], [`diagnosis`] | what is particular to Unix sockets |
@@ -26,6 +27,7 @@
 //! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
 //! `errno`, and has no descriptor but the one to the monitor, once there is something to claim.
 
+mod confined;
 mod connection;
 mod connections;
 mod control;

@@ -5,7 +5,7 @@ use crate::connection::phase;
 use crate::connections::{self, Stream};
 use crate::slot::Slot;
 use crate::table::{self, What};
-use crate::{epoll, handing, monitor, process, raw};
+use crate::{confined, epoll, handing, monitor, process, raw};
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
@@ -27,7 +27,7 @@ pub fn stream(descriptor: i32) -> Option<Stream> {
 /// the number is not open, and whoever opens it says anew what it is.
 #[cold]
 pub fn note(descriptor: i32, nonblocking: bool) {
-    if descriptor < 0 || !process::begin() {
+    if descriptor < 0 || confined::is_confined() || !process::begin() {
         return;
     }
     is_new(descriptor);

@@ -5,7 +5,7 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
 
-use crate::{inherited, leaving, monitor, opening, raw};
+use crate::{confined, inherited, leaving, monitor, opening, raw};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -66,7 +66,8 @@ fn settle(mark: *mut AtomicI32) {
     let number = raw::process();
     NUMBER.store(number, Ordering::Relaxed);
     let register = libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
-    let can = raw::membarrier(register).is_ok() && pass_everywhere();
+    // Who has given up system calls has no use for it.
+    let can = !confined::is_confined() && raw::membarrier(register).is_ok() && pass_everywhere();
     HAS_MEMBARRIER.store(can, Ordering::Relaxed);
     // SAFETY: the page of `begin`.
     unsafe { &*mark }.store(number, Ordering::Release);

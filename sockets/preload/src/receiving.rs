@@ -463,17 +463,22 @@ impl Stream {
         let received = unsafe {
             parts.each(skipped, |at, bytes, _| {
                 let into = slice::from_raw_parts_mut(at, bytes);
-                loop {
-                    let done = match receiver.read(into) {
+                let mut filled = 0;
+                // Up to the last byte that is there: who got less takes it for all.
+                while let Some(room) = into.get_mut(filled..).filter(|room| !room.is_empty()) {
+                    let done = match receiver.read(room) {
                         Ok(done) => done,
                         Err(_) => {
                             last = Attempt::Broken;
-                            return 0;
+                            break;
                         }
                     };
                     wake |= done.wake;
                     match done.outcome {
-                        Read::Bytes(count) => return count,
+                        Read::Bytes(count) => {
+                            filled += count;
+                            continue;
+                        }
                         Read::Nothing => last = Attempt::Nothing,
                         Read::End => last = Attempt::End,
                         Read::Moved { name, entry } => {
@@ -484,8 +489,9 @@ impl Stream {
                             last = Attempt::Broken;
                         }
                     }
-                    return 0;
+                    break;
                 }
+                filled
             })
         };
         (received, wake, last)
@@ -520,7 +526,22 @@ impl Stream {
         if done.wake {
             self.ring_doorbell(descriptor, &slot);
         }
-        count.map(usize::cast_signed)
+        let mut count = count?;
+        if count < into.len() && slot.next_header(self) != 0 {
+            count += self.receive_rest(descriptor, &slot, into.get_mut(count..)?);
+        }
+        Some(count.cast_signed())
+    }
+
+    /// What is there as well, behind a place where the ring goes on elsewhere. Who got less than
+    /// there was room for takes it for all there is, and waits for news.
+    #[cold]
+    fn receive_rest(&self, descriptor: i32, slot: &Slot, into: &mut [u8]) -> usize {
+        let part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        match self.take_from_ring(descriptor, slot, Parts::one(&part), 0) {
+            Attempt::Received(count) => count,
+            _ => 0,
+        }
     }
 
     /// How many bytes can be read at once; `None`: the kernel knows.

@@ -6,9 +6,10 @@
 //! this while they begin, and looking it up may allocate.
 
 use super::{data, descriptors, programs, sockets};
+use crate::next::next;
 use crate::opening::stream;
 use crate::table;
-use crate::{errno, leaving, monitor, process, raw, uring};
+use crate::{confined, errno, leaving, monitor, process, raw, uring};
 use core::ffi::{c_int, c_long, c_uint};
 
 /// What the kernel gives for errors.
@@ -44,6 +45,9 @@ pub unsafe extern "C-unwind" fn syscall(
             descriptors::was_taken(taken as c_int);
             taken
         }
+        libc::SYS_prctl | libc::SYS_seccomp if gives_up_calls(number, first) => {
+            confined::begins(kernel)
+        }
         libc::SYS_io_uring_setup => uring::begins(kernel),
         number if forks(number, arguments) => process::fork_by(kernel),
         _ => kernel(),
@@ -52,6 +56,36 @@ pub unsafe extern "C-unwind" fn syscall(
         errno::fail(-result as c_int) as c_long
     } else {
         result as c_long
+    }
+}
+
+/// `prctl(2)`, by which programs give up system calls.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn prctl(
+    option: c_int,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+) -> c_int {
+    let make = || {
+        next!(prctl(option: c_int, second: usize, third: usize, fourth: usize, fifth: usize)
+            -> c_int)
+    };
+    if gives_up_calls(libc::SYS_prctl, option as usize) {
+        confined::begins(|| make() as isize) as c_int
+    } else {
+        make()
+    }
+}
+
+/// Whether a program gives up system calls by that.
+fn gives_up_calls(number: c_long, first: usize) -> bool {
+    const STRICT: usize = libc::SECCOMP_SET_MODE_STRICT as usize;
+    const FILTER: usize = libc::SECCOMP_SET_MODE_FILTER as usize;
+    match number {
+        libc::SYS_prctl => first == libc::PR_SET_SECCOMP as usize,
+        _ => matches!(first, STRICT | FILTER),
     }
 }
 
