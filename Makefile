@@ -4,12 +4,13 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO ?= cargo
 
-.PHONY: help tools demo test test-long fuzz bench fmt lint clean
+.PHONY: help tools demo test test-long applications fuzz bench fmt lint clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
 	@echo "make test       unit tests, goldens, tidy, both back ends against each other"
 	@echo "make test-long  the same with many more generated programs and seeds"
+	@echo "make applications  install every program of docs/applications.csv, and test them for longer"
 	@echo "make fuzz       rings and members of a monitor fuzzed for a minute each; nightly compiler"
 	@echo "make bench      measure network functions and peers; results go to out/bench"
 	@echo "make fmt        format every Rust and ClickNP source"
@@ -27,6 +28,10 @@ test: tools
 
 test-long: tools
 	FREEPORT_LONG=1 $(CARGO) test --locked --workspace
+
+applications:
+	@bash scripts/install.sh --applications
+	FREEPORT_LONG=1 $(CARGO) test --locked -p freeport-cli --test accelerated
 
 fuzz: tools
 	@bash scripts/fuzz.sh ring hello monitor_messages

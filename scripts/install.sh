@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Installs what Freeport needs to be built and tested, and nothing that is there already.
-# Quiet and quick when nothing is missing, so every make target starts with it.
+# Quiet and quick when nothing is missing, so every make target starts with it. With --applications
+# it also installs the programs of docs/applications.csv, which are tested where they are.
 set -euo pipefail
 
 # Debian packages, each with a file or command that shows it is there.
@@ -21,6 +22,13 @@ needed=(
     "memcached=memcached"
     "wrk=wrk"
     "iperf3=iperf3"
+    "openssh-server=sshd"
+    "postgresql=/usr/lib/postgresql/*/bin/postgres"
+)
+# More programs that are tested where they are.
+applications=(
+    "default-jdk-headless=javac"
+    "nodejs=node"
 )
 # Of these, what begins a service when it is installed, with the service's name. Freeport measures
 # and tests the programs only: no service of theirs may begin, now or when the system starts.
@@ -29,6 +37,8 @@ services=(
     "nginx-light=nginx"
     "memcached=memcached"
     "iperf3=iperf3"
+    "openssh-server=ssh"
+    "postgresql=postgresql"
 )
 # Debian's packages ask this file whether a service may begin.
 policy=/usr/sbin/policy-rc.d
@@ -37,7 +47,7 @@ oldest_cargo_minor=88
 
 is_there() {
     case "$1" in
-        /*) [ -e "$1" ] ;;
+        /*) compgen -G "$1" >/dev/null ;;
         *) command -v "$1" >/dev/null 2>&1 || [ -x "/sbin/$1" ] || [ -x "/usr/sbin/$1" ] ;;
     esac
 }
@@ -129,5 +139,13 @@ install_rust() {
     rm -f "$rustup"
 }
 
+case "${1-}" in
+    "") ;;
+    --applications) needed+=("${applications[@]}") ;;
+    *)
+        echo "install.sh: the only option is --applications" >&2
+        exit 1
+        ;;
+esac
 install_packages
 install_rust

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 /// Against hanging only.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(10);
+const LIBRARY: &str = "libfreeport_preload.so";
 
 /// Whether there is time for more than the least that shows something.
 pub fn is_long() -> bool {
@@ -145,6 +146,16 @@ impl Node {
         let path = self.path().join(name);
         fs::write(&path, content).expect("it can be written");
         path
+    }
+
+    /// A copy of the library that every user can read.
+    pub fn library(&self) -> PathBuf {
+        let built = Path::new(env!("CARGO_BIN_EXE_freeport")).with_file_name(LIBRARY);
+        let copy = self.path().join(LIBRARY);
+        if !copy.exists() {
+            fs::copy(built, &copy).expect("it was built");
+        }
+        copy
     }
 
     /// The command itself.
@@ -295,12 +306,17 @@ impl Program {
 
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
+        self.wait_for(PATIENCE)
+    }
+
+    /// The same for what may take longer.
+    pub fn wait_for(&mut self, patience: Duration) -> ExitStatus {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.ended() {
                 return status;
             }
-            let is_late = begin.elapsed() > PATIENCE;
+            let is_late = begin.elapsed() > patience;
             assert!(!is_late, "{} does not end:\n{}", self.name, self.printed());
             thread::sleep(PAUSE);
         }

@@ -104,7 +104,7 @@ pub fn client(port: &str) {
     }
 }
 
-fn values_come_back(port: u16, round: u64) {
+pub fn values_come_back(port: u16, round: u64) {
     let mut client = Client::settled(port);
     let around = [1 << 6, 1 << 12, 1 << 16, 1 << 17, 1 << 20];
     let around = around.into_iter().flat_map(|size| [size - 1, size, size + 1]);
@@ -124,7 +124,7 @@ fn values_come_back(port: u16, round: u64) {
     }
 }
 
-fn transactions_are_whole(port: u16) {
+pub fn transactions_are_whole(port: u16) {
     let mut client = Client::settled(port);
     assert_eq!(client.call(&["SET", "counter", "5"]), Answer::ok());
     assert_eq!(client.call(&["MULTI"]), Answer::ok());
@@ -135,7 +135,7 @@ fn transactions_are_whole(port: u16) {
     assert_eq!(client.call(&["EXEC"]), Answer::List(Some(all)));
 }
 
-fn messages_reach_subscribers(port: u16) {
+pub fn messages_reach_subscribers(port: u16) {
     let mut subscriber = Client::settled(port);
     let mut publisher = Client::settled(port);
     let subscribed =
@@ -156,7 +156,7 @@ fn messages_reach_subscribers(port: u16) {
     hears.join().expect("all was heard");
 }
 
-fn blocking_pops_wait(port: u16) {
+pub fn blocking_pops_wait(port: u16) {
     let mut waiter = Client::settled(port);
     let mut pusher = Client::settled(port);
     assert_eq!(waiter.call(&["BLPOP", "queue", "0.05"]), Answer::List(None));
@@ -174,7 +174,7 @@ fn blocking_pops_wait(port: u16) {
     waits.join().expect("all was popped");
 }
 
-fn clients_can_be_killed(port: u16) {
+pub fn clients_can_be_killed(port: u16) {
     let mut victim = Client::settled(port);
     let mut killer = Client::settled(port);
     let Answer::Number(id) = victim.call(&["CLIENT", "ID"]) else { panic!("no number") };

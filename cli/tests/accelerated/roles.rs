@@ -2,6 +2,7 @@
 //! Clients and servers of our own: this test begun again, by `freeport exec` or not, to do nothing
 //! but what a variable of the environment says.
 
+use crate::matrix::{redis_mixed, tokio_pair};
 use crate::{death, memcached, nginx, recall, redis, soak};
 use std::env;
 use std::ffi::c_int;
@@ -32,6 +33,10 @@ fn play() {
         "talk" => death::talk(&argument),
         "listen" => death::listen(&argument),
         "soak visitor" => soak::visitors::visit(&argument),
+        "redis mixed" => redis_mixed::clients(&argument),
+        "tokio server" => tokio_pair::server(&argument),
+        "tokio client" => tokio_pair::client(&argument, true),
+        "tokio plain client" => tokio_pair::client(&argument, false),
         other => panic!("no such role: {other}"),
     }
 }
