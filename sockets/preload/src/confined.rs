@@ -16,8 +16,8 @@ pub fn is_confined() -> bool {
     IS_CONFINED.load(Ordering::Relaxed)
 }
 
-/// Gives up system calls by `give_up`, which gives what is below zero if that cannot be. The guest of
-/// its parent does so for the program that it becomes.
+/// Gives up system calls by `give_up`, which gives what is below zero if that cannot be. The guest
+/// of its parent does so for the program that it becomes.
 #[cold]
 pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
     if process::is_guest() {

@@ -20,6 +20,7 @@
 //! | [`epoll`], [`polling`], [`select`] | waiting for several |
 //! | [`waiting`], [`sleep`], [`patience`] | waiting for one |
 //! | [`unix`], [`diagnosis`] | what is particular to Unix sockets |
+//! | [`underlay`] | whether the peer is gone |
 //! | [`process`], [`lock`], [`straying`] | threads, forks |
 //! | [`uring`] | what is not accelerated at all |
 //! | [`next`], [`raw`], [`errno`], [`scratch`] | the C library and the kernel |
@@ -64,6 +65,7 @@ mod standing_in;
 mod straying;
 mod substitute;
 mod table;
+mod underlay;
 mod unix;
 mod upgrade;
 mod uring;
