@@ -16,6 +16,7 @@ pub fn is_over() {
         process::check();
         opening::each_stream(|descriptor, stream| {
             if !gives_up(&stream) {
+                opening::ends_claimed(&stream, descriptor);
                 abandons(&stream, descriptor, true);
             }
         });

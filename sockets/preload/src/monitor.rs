@@ -268,14 +268,21 @@ fn connect() -> raw::Result<i32> {
     let connected = raw::connect(descriptor, &address, bytes)
         .and_then(|_| if is_trusted(descriptor) { Ok(()) } else { Err(libc::EPERM) });
     // Not among the numbers that a program expects.
-    let least = if process::has_one_thread() { HIGH } else { HIGH_BESIDE_THREADS };
-    let high = raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least);
+    let copy = |least| raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least);
+    let high = match process::has_one_thread() {
+        true => copy(HIGH).or_else(|_| copy(HIGH_BESIDE_THREADS)),
+        false => copy(HIGH_BESIDE_THREADS),
+    };
     match (connected, high) {
         (Ok(_), Ok(high)) => {
             _ = raw::close(descriptor);
             Ok(high)
         }
-        (Ok(_), Err(_)) => Ok(descriptor),
+        (Ok(_), Err(error)) => {
+            // Who may have so few needs each of them.
+            _ = raw::close(descriptor);
+            Err(error)
+        }
         (Err(error), high) => {
             _ = raw::close(descriptor);
             if let Ok(high) = high {

@@ -168,9 +168,8 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     epoll::forget_stream(stream, is_open && is_claimed);
     if is_claimed {
         monitor::withdraw(stream.token());
-        if is_open && stream.is_unix() && shared.phase() & (phase::NEVER | phase::PASSED) == 0 {
-            // The monitor may have it open for a moment still: the peer shall know at once.
-            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        if is_open {
+            ends_claimed(stream, descriptor);
         }
     }
     if is_open && stream.is_returning(shared.phase()) {
@@ -196,6 +195,21 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
     let number = |word: &core::sync::atomic::AtomicU32| word.load(Ordering::Relaxed);
     monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
+}
+
+/// The last descriptor but the monitor's is about to be closed, which may have it open for a moment
+/// still, or as long as it is stopped: the peer shall know at once.
+pub fn ends_claimed(stream: &Stream, descriptor: i32) {
+    let phase = stream.shared.phase();
+    let is_waiting = phase & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
+    if !is_waiting || phase & (phase::NEVER | phase::PASSED) != 0 {
+        return;
+    }
+    if !stream.is_unix() && stream.would_reset(descriptor) {
+        raw::disconnect(descriptor);
+    } else {
+        raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+    }
 }
 
 /// Before a fork: the child will have what this process has.

@@ -22,6 +22,9 @@ static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
 const PAGE_BYTES: usize = 4096;
 
+/// Who may have fewer bytes of addresses has no room for a slab, and needs the rest for himself.
+const LEAST_ADDRESSES: u64 = 2 * freeport_sockets_proto::slab::SLAB_BYTES as u64;
+
 /// When the library is loaded.
 extern "C" fn constructor() {
     if monitor::begin() {
@@ -42,11 +45,14 @@ extern "C" fn destructor() {
 #[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
 static DESTRUCTOR: extern "C" fn() = destructor;
 
-/// Begins to know. False: there is no memory for that.
+/// Begins to know. False: there is no memory for that, or so little that nothing comes of it.
 #[cold]
 pub fn begin() -> bool {
     if !MARK.load(Ordering::Acquire).is_null() {
         return true;
+    }
+    if raw::address_limit() < LEAST_ADDRESSES {
+        return false;
     }
     let Ok(page) = raw::map(PAGE_BYTES, false, None) else { return false };
     // SAFETY: just mapped. Where it is refused, the hook of fork has to do.

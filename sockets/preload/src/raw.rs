@@ -92,6 +92,18 @@ pub fn map(bytes: usize, shared: bool, descriptor: Option<i32>) -> Result<*mut u
     unsafe { checked_call(libc::SYS_mmap, arguments) }.map(|at| at as *mut u8)
 }
 
+/// How many bytes of addresses this process may have.
+pub fn address_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: u64::MAX, rlim_max: u64::MAX };
+    let kind = libc::RLIMIT_AS as usize;
+    // SAFETY: a place that lives as long as the call.
+    _ = unsafe {
+        let place = ptr::from_mut(&mut limit) as usize;
+        checked_call(libc::SYS_prlimit64, [0, kind, 0, place, 0, 0])
+    };
+    limit.rlim_cur
+}
+
 /// Gives memory the child of a fork finds zero.
 ///
 /// # Safety
@@ -173,6 +185,12 @@ pub fn connect(descriptor: i32, address: &libc::sockaddr_un, bytes: usize) -> Re
     let address = ptr::from_ref(address) as usize;
     // SAFETY: an address that lives as long as the call.
     unsafe { checked_call(libc::SYS_connect, [argument(descriptor), address, bytes, 0, 0, 0]) }
+}
+
+/// Ends a connection at once, as closing does with something unread.
+pub fn disconnect(descriptor: i32) {
+    let nobody = libc::sockaddr_un { sun_family: libc::AF_UNSPEC as u16, sun_path: [0; 108] };
+    _ = connect(descriptor, &nobody, size_of::<libc::sockaddr>());
 }
 
 /// Lets one socket listen at any free port of the loopback interface, connects another one to it,

@@ -130,6 +130,15 @@ impl Stream {
         is_forced
     }
 
+    /// Whether the kernel resets the connection when a socket is closed that it has alone.
+    pub fn would_reset(&self, descriptor: i32) -> bool {
+        let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
+        _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger);
+        linger.l_onoff != 0 && linger.l_linger == 0
+            || raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong)
+                .is_ok_and(|bytes| bytes > 0)
+    }
+
     /// Takes that back: the process goes on.
     #[cold]
     pub fn resets_not(&self, descriptor: i32, was_forced: bool) {
