@@ -10,6 +10,7 @@ mod harness;
 mod hostile;
 mod http;
 mod languages;
+mod limits;
 mod matrix;
 mod memcached;
 mod nginx;

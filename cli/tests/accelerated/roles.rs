@@ -2,8 +2,7 @@
 //! Clients and servers of our own: this test begun again, by `freeport exec` or not, to do nothing
 //! but what a variable of the environment says.
 
-use crate::matrix::{redis_mixed, tokio_pair};
-use crate::{death, memcached, nginx, recall, redis, soak};
+use crate::{crate, death, limits, memcached, nginx, recall, redis, redis_mixed, soak, tokio_pair, use};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -32,6 +31,7 @@ fn play() {
         "redis survivor" => death::survivor(&argument),
         "talk" => death::talk(&argument),
         "listen" => death::listen(&argument),
+        "visitor" => limits::visit(&argument),
         "soak visitor" => soak::visitors::visit(&argument),
         "redis mixed" => redis_mixed::clients(&argument),
         "tokio server" => tokio_pair::server(&argument),
