@@ -2,7 +2,8 @@
 //! Clients and servers of our own: this test begun again, by `freeport exec` or not, to do nothing
 //! but what a variable of the environment says.
 
-use crate::{crate, death, limits, memcached, nginx, recall, redis, redis_mixed, soak, tokio_pair, use};
+use crate::matrix::{redis_mixed, tokio_pair};
+use crate::{death, limits, memcached, nginx, recall, redis, soak};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
