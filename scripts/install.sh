@@ -27,8 +27,16 @@ needed=(
 )
 # More programs that are tested where they are.
 applications=(
+    "apache2-utils=ab"
     "default-jdk-headless=javac"
+    "lighttpd=lighttpd"
+    "netcat-openbsd=nc"
     "nodejs=node"
+    "openssl=openssl"
+    "rsync=rsync"
+    "stunnel4=stunnel4"
+    "varnish=varnishd"
+    "wget=wget"
 )
 # Of these, what begins a service when it is installed, with the service's name. Freeport measures
 # and tests the programs only: no service of theirs may begin, now or when the system starts.
@@ -39,6 +47,10 @@ services=(
     "iperf3=iperf3"
     "openssh-server=ssh"
     "postgresql=postgresql"
+    "lighttpd=lighttpd"
+    "rsync=rsync"
+    "stunnel4=stunnel4"
+    "varnish=varnish"
 )
 # Debian's packages ask this file whether a service may begin.
 policy=/usr/sbin/policy-rc.d

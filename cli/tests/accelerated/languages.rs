@@ -26,7 +26,7 @@ fn serve_and_ask(node: &Node, mode: [Mode; 2], program: &Path, before: &[&str], 
 }
 
 /// Whether somebody listens on a port, without a connection that a server would count.
-fn server_listens(port: &str) -> bool {
+pub fn server_listens(port: &str) -> bool {
     let port: u16 = port.parse().expect("a port");
     let listening = format!(":{port:04X} 00000000:0000 0A");
     let listed = |path| std::fs::read_to_string(path).unwrap_or_default().to_uppercase();

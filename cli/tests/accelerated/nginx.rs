@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Bytes of the files that it serves.
-const SIZES: [usize; 8] = [0, 1, 64, 4096, 65_536, 100_000, 1 << 20, 8 << 20];
+pub const SIZES: [usize; 8] = [0, 1, 64, 4096, 65_536, 100_000, 1 << 20, 8 << 20];
 
 /// A server, with what is behind it.
-struct Site {
+pub struct Site {
     program: Program,
-    port: u16,
+    pub port: u16,
 }
 
 /// What is different from test to test.
@@ -40,7 +40,7 @@ pub const PLAIN: Settings = Settings {
     locations: "",
 };
 
-fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
+pub fn begin(node: &Node, name: &str, settings: &Settings) -> Site {
     let (command, port) = configure(node, name, settings);
     Site { program: node.serve(name, command, port), port }
 }
@@ -83,7 +83,7 @@ pub fn configure(node: &Node, name: &str, settings: &Settings) -> (Command, u16)
 
 impl Site {
     /// Ends it as its users do: it answers what it was asked for.
-    fn quit(mut self, node: &Node, name: &str) {
+    pub fn quit(mut self, node: &Node, name: &str) {
         self.program.signal(libc::SIGQUIT);
         assert!(self.program.wait().success());
         let errors = fs::read_to_string(node.path().join(name).join("errors"));
@@ -91,7 +91,7 @@ impl Site {
     }
 }
 
-fn load_with_wrk(node: &Node, port: u16, path: &str) {
+pub fn load_with_wrk(node: &Node, port: u16, path: &str) {
     let wrk = find("wrk").expect("wrk is installed: scripts/install.sh");
     let mut command = node.command(Mode::Accelerated, &wrk);
     let seconds = if is_long() { "10s" } else { "1s" };

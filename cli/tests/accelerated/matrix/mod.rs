@@ -5,15 +5,19 @@
 //! Who installs them all (`make applications`) has all of it tested; a program that is not there is
 //! told, and nothing is tested with it.
 
+mod encryption;
 mod postgres;
 pub mod redis_mixed;
 mod ssh;
 mod table;
 pub mod tokio_pair;
+mod transfers;
 mod users;
+mod web;
 
-use crate::harness::{Mode, Node, find_or_say};
+use crate::harness::{Mode, Node, find_or_say, is_long};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// Server and client, accelerated both, and each with a plain one.
 const MODES: [[Mode; 2]; 3] =
@@ -22,6 +26,16 @@ const MODES: [[Mode; 2]; 3] =
 /// Whether something can have left the kernel.
 fn are_accelerated(modes: [Mode; 2]) -> bool {
     modes == [Mode::Accelerated; 2]
+}
+
+/// Where a program is that takes too long for each run of the tests, or is too large for it; only
+/// if there is time.
+fn find_if_long(name: &str) -> Option<PathBuf> {
+    if !is_long() {
+        eprintln!("{name}: only with FREEPORT_LONG");
+        return None;
+    }
+    find_or_say(name)
 }
 
 /// Runs commands of a shell, which have to succeed; what they print.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs that carry files from one place to another.
+
+use super::{MODES, are_accelerated, find_if_long, shell};
+use crate::harness::{Mode, Node, Program, content, find_or_say, free_port};
+use crate::languages::server_listens;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Bytes of a file.
+const fn size() -> usize {
+    5 << 20
+}
+
+/// Begins a server, and waits until it listens; nobody connects for that.
+fn serve(node: &Node, name: &str, command: Command, port: u16) -> Program {
+    let mut server = node.start(name, command);
+    server.wait_until("it listens", || server_listens(&port.to_string()));
+    server
+}
+
+#[test]
+fn netcat_sends_a_file() {
+    let Some(nc) = find_if_long("nc") else { return };
+    for modes in MODES {
+        let (node, _monitor) = Node::new();
+        let port = free_port();
+        node.write("sent", content(8, size()));
+        let mut command = node.command(modes[0], &find_or_say("sh").expect("it is there"));
+        let listens = format!("exec {} -l 127.0.0.1 {port} > got", nc.display());
+        command.args(["-c", &listens]);
+        let server = serve(&node, "nc", command, port);
+        shell(&node, modes[1], &format!("{} -N 127.0.0.1 {port} < sent", nc.display()));
+        server.finish();
+        shell(&node, Mode::Plain, "cmp sent got");
+        if are_accelerated(modes) {
+            // How much of a short transfer leaves is a question of time.
+            node.assert_moved(1, 1);
+        } else {
+            assert_eq!(node.moved().bytes, 0, "{modes:?}");
+        }
+    }
+}
+
+/// A folder with files of many sizes, some of them alike.
+fn make_tree(at: &Path) {
+    for (number, bytes) in [0, 1, 700, 5000, 70_000, 700_000, size()].into_iter().enumerate() {
+        let folder = at.join(format!("folder {number}"));
+        fs::create_dir_all(&folder).expect("it can be made");
+        for own in 0..5 {
+            let file = folder.join(own.to_string());
+            fs::write(file, content(own / 2, bytes)).expect("it can be written");
+        }
+    }
+}
+
+#[test]
+fn rsync_makes_folders_the_same() {
+    let Some(rsync) = find_if_long("rsync") else { return };
+    for modes in MODES {
+        let (node, _monitor) = Node::new();
+        let port = free_port();
+        make_tree(&node.path().join("there"));
+        make_tree(&node.path().join("here"));
+        fs::create_dir(node.path().join("empty")).expect("it can be made");
+        let at = node.path().display();
+        // SAFETY: it has no arguments.
+        let user = match unsafe { libc::geteuid() } {
+            0 => "uid = root\ngid = root\n",
+            _ => "",
+        };
+        let settings = node.write(
+            "rsyncd.conf",
+            format!("use chroot = no\n{user}[files]\npath = {at}\nread only = no\n"),
+        );
+        let mut command = node.command(modes[0], &rsync);
+        command.args(["--daemon", "--no-detach", "--address=127.0.0.1"]);
+        command.arg(format!("--port={port}")).arg(format!("--config={}", settings.display()));
+        let server = serve(&node, "rsync", command, port);
+        let text = "
+            R=rsync://127.0.0.1:PORT/files
+            rsync -a $R/there/ got; diff -r there got
+            rsync -a --delete $R/empty/ got; [ -z \"$(ls got)\" ]
+            rsync -a here/ $R/put/; diff -r here put
+            date > here/new; dd if=/dev/urandom of=here/folder\\ 6/0 conv=notrunc bs=10k count=3
+            rsync -a --checksum --no-whole-file -z here/ $R/put/; diff -r here put
+            rsync --list-only $R/put/ | tail -n +2 | wc -l";
+        let printed = shell(&node, modes[1], &text.replace("PORT", &port.to_string()));
+        assert_eq!(printed.lines().last().map(str::trim), Some("8"), "{printed}");
+        if are_accelerated(modes) {
+            node.assert_moved(3, 3 * (size() as u64));
+        }
+        drop(server);
+    }
+}
+
+#[test]
+fn git_clones_from_its_daemon_and_pushes_to_it() {
+    let Some(git) = find_if_long("git") else { return };
+    for modes in MODES {
+        let (node, _monitor) = Node::new();
+        let port = free_port();
+        let text = "
+            git init -q --bare base.git; git -C base.git config daemon.receivepack true
+            git init -q here; cd here; git config user.name me; git config user.email me@here
+            for n in 1 2 3 4 5; do
+              head -c 900000 /dev/urandom > file$n; git add .; git commit -q -m commit$n
+            done
+            git push -q ../base.git HEAD:refs/heads/main
+            git -C ../base.git symbolic-ref HEAD refs/heads/main";
+        shell(&node, Mode::Plain, text);
+        let mut command = node.command(modes[0], &git);
+        command.args(["daemon", "--export-all", "--listen=127.0.0.1", "--reuseaddr"]);
+        command.arg(format!("--port={port}"));
+        command.arg(format!("--base-path={}", node.path().display()));
+        let _server = serve(&node, "git", command, port);
+        let text = "
+            U=git://127.0.0.1:PORT/base.git
+            git clone -q $U there; git -C there fsck --strict
+            diff -r --exclude=.git here there
+            cd there; git config user.name you; git config user.email you@there
+            head -c 2000000 /dev/urandom > more; git add more; git commit -q -m more
+            git push -q $U HEAD:refs/heads/main; cd ../here; git pull -q $U main
+            cmp more ../there/more; git rev-parse HEAD; git -C ../base.git rev-parse main
+            git ls-remote $U refs/heads/main | cut -f 1";
+        let printed = shell(&node, modes[1], &text.replace("PORT", &port.to_string()));
+        let mut heads = printed.lines().rev();
+        let last = [heads.next(), heads.next(), heads.next()];
+        assert!(last[0].is_some_and(|it| it.len() == 40), "{printed}");
+        assert!(last[0] == last[1] && last[1] == last[2], "{printed}");
+    }
+}
