@@ -228,7 +228,8 @@ impl Node {
 
     /// The monitor's process, if one answers.
     pub fn monitor_pid(&self) -> Option<i32> {
-        let stats = self.ask(&["sockets", "stats", "--json"])?;
+        let output = self.freeport(&["sockets", "stats", "--json"]).output().ok()?;
+        let stats: Value = serde_json::from_slice(&output.stdout).ok()?;
         stats["pid"].as_i64().and_then(|pid| pid.try_into().ok())
     }
 

@@ -2,6 +2,7 @@
 //! A stream socket, as far as a fork shares it: how far it has come on its way out of the kernel,
 //! and where both of its streams are.
 
+use crate::family::Holders;
 use crate::lock::{Held, Lock};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -78,6 +79,8 @@ pub struct Half<T> {
     cursor: UnsafeCell<T>,
     /// The area in which the ring is.
     pub area: AtomicU32,
+    /// Whether a process has died in the middle of using it: nobody knows where it is then.
+    pub is_broken: AtomicBool,
     /// Sending: whether the ring was full. Unused otherwise.
     pub was_full: AtomicBool,
     /// Sending: how often it was full.
@@ -99,7 +102,11 @@ impl<T: Copy> Half<T> {
     /// Takes the lock. `None`: this thread has it, and was interrupted.
     #[inline]
     pub fn take(&self, alone: bool) -> Option<HeldHalf<'_, T>> {
-        Some(HeldHalf { half: self, _held: self.lock.take(alone)? })
+        let held = self.lock.take(alone)?;
+        if held.from_dead {
+            self.is_broken.store(true, Ordering::Relaxed);
+        }
+        Some(HeldHalf { half: self, _held: held })
     }
 }
 
@@ -109,6 +116,11 @@ impl<T: Copy> HeldHalf<'_, T> {
     pub fn cursor(&self) -> T {
         // SAFETY: the lock is held.
         unsafe { *self.half.cursor.get() }
+    }
+
+    /// Whether nobody knows where it is.
+    pub fn is_broken(&self) -> bool {
+        self.half.is_broken.load(Ordering::Relaxed)
     }
 
     /// Says where it is now.
@@ -127,6 +139,8 @@ pub struct Connection {
     pub phase: AtomicU32,
     /// Descriptors of all processes; 0: a free place.
     pub references: AtomicU32,
+    /// Which processes those are, if there may be several.
+    pub holders: Holders,
     /// Changes with each socket that has this place.
     pub generation: AtomicU32,
     /// Whether the descriptor does not block.
@@ -210,6 +224,7 @@ impl Connection {
             flag.store(false, Ordering::Relaxed);
         }
         self.inherited.store(false, Ordering::Relaxed);
+        self.holders.forget();
         self.error.store(0, Ordering::Relaxed);
         if let Some((mut send, mut receive)) = self.send.take(false).zip(self.receive.take(false)) {
             self.begin_rings(&mut send, &mut receive);
@@ -263,6 +278,7 @@ impl Connection {
 impl<T: Copy + Default> HeldHalf<'_, T> {
     fn reset(&mut self) {
         self.set_cursor(T::default());
+        self.half.is_broken.store(false, Ordering::Relaxed);
         self.half.area.store(0, Ordering::Relaxed);
         self.half.was_full.store(false, Ordering::Relaxed);
         self.half.fulls.store(0, Ordering::Relaxed);

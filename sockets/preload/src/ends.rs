@@ -6,11 +6,13 @@
 
 use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
+use crate::raw;
 use crate::slot::{In, Out, Slot};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 use freeport_ring::{ReceiverCursor, SenderCursor};
+use freeport_sockets_proto::slab::flag;
 
 /// The ends of a socket's rings. All zero is none.
 #[derive(Debug)]
@@ -143,6 +145,10 @@ impl Stream {
         if let Some(sender) = self.local.ends.sender(half) {
             return Some(act(sender));
         }
+        if half.is_broken() {
+            self.breaks(slot);
+            return None;
+        }
         let mut sender = slot.sender(self, half)?;
         let result = act(&mut sender);
         half.set_cursor(sender.ring().cursor());
@@ -165,10 +171,27 @@ impl Stream {
             slot.note_next_header(self, receiver);
             return Some(result);
         }
+        if half.is_broken() {
+            self.breaks(slot);
+            return None;
+        }
         let mut receiver = slot.receiver(self, half)?;
         let result = act(&mut receiver);
         slot.note_next_header(self, &mut receiver);
         half.set_cursor(receiver.ring().cursor());
         Some(result)
+    }
+
+    /// Ends the connection: a process that shared it has died in the middle of using a ring, and
+    /// whoever went on there would take or send something twice, or not at all.
+    #[cold]
+    fn breaks(&self, slot: &Slot) {
+        let shared = self.shared;
+        if shared.mark(phase::KERNEL_END | phase::PEER_GONE) & phase::PEER_GONE == 0 {
+            shared.error.store(libc::ECONNRESET, Ordering::Relaxed);
+            slot.say(flag::CLOSED | flag::ENDED | flag::RESET);
+            let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        }
     }
 }

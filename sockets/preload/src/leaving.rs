@@ -2,8 +2,8 @@
 //! What a process has of sockets that others have as well, when it is over or becomes another
 //! program: the others are told that it has them no more.
 //!
-//! A process that is killed tells nobody, so what it had counts on. Nothing is wrong with that but
-//! that the others never have the socket alone again.
+//! A process that is killed tells nobody: the others look for that, as [`family`](crate::family)
+//! says.
 
 use crate::connection::phase;
 use crate::connections::Stream;
@@ -30,9 +30,7 @@ pub fn gives_up_closed() {
         if flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0) {
             return;
         }
-        if gives_up(&stream) {
-            stream.local.given_up.fetch_add(1, Ordering::Relaxed);
-        } else {
+        if !gives_up(&stream) {
             abandons(&stream, descriptor, process::has_one_thread());
         }
     });
@@ -48,6 +46,7 @@ pub fn takes_back() {
         if resets != 0 {
             stream.resets_not(descriptor, resets == FORCED);
         }
+        stream.note_copies();
     });
 }
 
@@ -70,6 +69,16 @@ fn abandons(stream: &Stream, descriptor: i32, is_over: bool) {
 /// One descriptor less, unless it is the last one of all.
 pub fn gives_up(stream: &Stream) -> bool {
     stream.parts_from_stray();
+    if opening::is_last_but_for_dead(stream) {
+        stream.drop_dead();
+    }
+    let given_up = stream.local.given_up.fetch_add(1, Ordering::Relaxed) + 1;
+    stream.note_copies();
     let less = |count: u32| if count > 1 { Some(count - 1) } else { None };
-    stream.shared.references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
+    let references = &stream.shared.references;
+    let is_given_up = references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok();
+    if !is_given_up {
+        stream.local.given_up.store(given_up - 1, Ordering::Relaxed);
+    }
+    is_given_up
 }

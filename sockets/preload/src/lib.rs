@@ -37,6 +37,7 @@ mod ends;
 pub mod entry;
 mod epoll;
 mod errno;
+mod family;
 mod file_actions;
 mod files;
 mod handing;

@@ -34,6 +34,8 @@ pub struct Lock {
 #[derive(Debug)]
 pub struct Held<'a> {
     lock: &'a Lock,
+    /// Whether it was taken from a process that has died with it, in the middle of something.
+    pub from_dead: bool,
 }
 
 impl Lock {
@@ -52,13 +54,18 @@ impl Lock {
                 return None;
             }
             self.owner.store(ONLY, Ordering::Relaxed);
-            return Some(Held { lock: self });
+            return Some(self.held(false));
         }
         let this = owner();
         match self.owner.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Some(Held { lock: self }),
+            Ok(_) => Some(self.held(false)),
             Err(_) => self.wait(this),
         }
+    }
+
+    #[inline]
+    fn held(&self, from_dead: bool) -> Held<'_> {
+        Held { lock: self, from_dead }
     }
 
     #[cold]
@@ -76,7 +83,7 @@ impl Lock {
                 taken.is_ok()
             };
             if is_free && taken() {
-                return Some(Held { lock: self });
+                return Some(self.held(owner != 0));
             }
             if looks > SPINS + YIELDS {
                 looks = SPINS;
@@ -105,4 +112,33 @@ fn owner() -> u64 {
 
 fn is_alive(owner: u64) -> bool {
     raw::is_alive((owner >> PROCESS_SHIFT) as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_a_lock_from_the_dead_knows_it() {
+        assert!(process::begin());
+        let memory = raw::map(4096, true, None).unwrap();
+        // SAFETY: zero, shared, and mapped until the end.
+        let lock: &Lock = unsafe { &*memory.cast() };
+        assert!(!lock.take(false).unwrap().from_dead);
+        // SAFETY: the child touches the lock and its own number only, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            std::mem::forget(lock.take(false));
+            // SAFETY: as said.
+            unsafe { libc::_exit(0) };
+        }
+        while lock.owner.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        // It is a zombie, for which nobody else waits.
+        assert!(lock.take(false).unwrap().from_dead);
+        assert!(!lock.take(false).unwrap().from_dead);
+        // SAFETY: its own child.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+    }
 }

@@ -223,7 +223,7 @@ pub fn read_mail() {
             Reply::Welcome { version } if version != VERSION => lose(),
             Reply::Welcome { .. } => {}
             Reply::Refused { token, reason } => upgrade::is_refused(token, reason),
-            Reply::Over { slab } => slabs::remove(slab),
+            Reply::Over { slab } => slabs::is_over(slab),
             Reply::Paired { token, slab, slot, side, fenced, peer } => {
                 let found = slabs::find(slab, memory);
                 if !upgrade::is_paired(token, found, slab, slot, side, fenced, peer) {

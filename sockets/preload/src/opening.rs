@@ -31,6 +31,7 @@ pub fn note(descriptor: i32, nonblocking: bool) {
         return;
     }
     is_new(descriptor);
+    monitor::read_mail_at_times();
     let Some(stream) = connections::add() else { return };
     stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
     stream.local.descriptor.store(descriptor, Ordering::Relaxed);
@@ -87,6 +88,7 @@ pub fn note_same(old: i32, new: i32) {
         let Some(stream) = connections::get(number) else { return };
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
         stream.local.copies.fetch_add(1, Ordering::Relaxed);
+        stream.note_copies();
         if new <= libc::STDERR_FILENO {
             // The C library has streams on those, which go past this one.
             stream.bring_back(old);
@@ -129,6 +131,9 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
         What::Stream(number) => {
             let Some(stream) = connections::get(number) else { return };
             stream.parts_from_stray();
+            if is_last_but_for_dead(&stream) {
+                stream.drop_dead();
+            }
             if stream.shared.references.load(Ordering::Acquire) == 1 {
                 end(&stream, descriptor, is_open);
             } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
@@ -143,11 +148,22 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
             if stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1 {
                 stream.leaves_slab();
             }
+            stream.note_copies();
             if stream.shared.references.fetch_sub(1, Ordering::AcqRel) == 1 {
                 connections::is_free(number);
             }
         }
     }
+}
+
+/// Whether it is the last descriptor of this process, others are counted, and it matters whether
+/// those are there.
+pub fn is_last_but_for_dead(stream: &Stream) -> bool {
+    let of_slot = phase::CLAIMED | phase::ATTACHED | phase::HOLDS_SLOT | phase::PASSED;
+    !stream.shared.is_alone()
+        && stream.local.copies.load(Ordering::Relaxed) == 1
+        && stream.shared.references.load(Ordering::Acquire) > 1
+        && stream.shared.phase() & of_slot != 0
 }
 
 /// Another descriptor of the same in this process; -1: there is none.
@@ -164,6 +180,10 @@ fn another(of: What) -> i32 {
 /// The last descriptor is closed: the peer gets what was sent, and then the end.
 fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     let shared = stream.shared;
+    if shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
+        // What has been answered is given back now, and not with the next claim.
+        monitor::read_mail_at_times();
+    }
     let is_claimed = shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
     epoll::forget_stream(stream, is_open && is_claimed);
     if is_claimed {
@@ -217,6 +237,7 @@ pub fn share_all() {
     each_stream(|_, stream| {
         stream.share_ends();
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        stream.note_copies();
     });
 }
 
@@ -234,6 +255,11 @@ pub fn has_strayed() {
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
         stream.strays();
     });
+}
+
+/// In the child of a fork, which has what its parent had.
+pub fn note_all_copies() {
+    each_stream(|_, stream| stream.note_copies());
 }
 
 /// Visits the streams that this process has, with each of their descriptors.

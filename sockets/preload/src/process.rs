@@ -16,6 +16,8 @@ static NUMBER: AtomicI32 = AtomicI32::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Forks that are under way and share what they have to.
 static PREPARED: AtomicU32 = AtomicU32::new(0);
+/// Tells the namespace of process numbers from others; 0: not looked at.
+static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
 /// The C library's own word for having one thread; null if it has none.
 static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
@@ -137,13 +139,27 @@ fn is_child(mark: *mut AtomicI32) {
         opening::has_strayed();
     }
     monitor::leave_to_parent();
+    NAMESPACE.store(0, Ordering::Relaxed);
     settle(mark);
+    opening::note_all_copies();
 }
 
 /// The number of this process.
 #[inline]
 pub fn number() -> i32 {
     NUMBER.load(Ordering::Relaxed)
+}
+
+/// What tells the namespace in which it has that number from others; 0: that cannot be known.
+pub fn namespace() -> u32 {
+    let known = NAMESPACE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let found = raw::inode_at(c"/proc/self/ns/pid").ok().and_then(|it| u32::try_from(it).ok());
+    let found = found.unwrap_or(0);
+    NAMESPACE.store(found, Ordering::Relaxed);
+    found
 }
 
 /// Changes with each fork on the way to this process.

@@ -168,6 +168,17 @@ pub fn inode(descriptor: i32) -> Result<u64> {
     }
 }
 
+/// The inode of what a path leads to.
+pub fn inode_at(path: &CStr) -> Result<u64> {
+    // SAFETY: a text that ends with zero; as above.
+    unsafe {
+        let mut about: libc::stat = core::mem::zeroed();
+        let place = ptr::from_mut(&mut about) as usize;
+        let arguments = [argument(libc::AT_FDCWD), path.as_ptr() as usize, place, 0, 0, 0];
+        checked_call(libc::SYS_newfstatat, arguments).map(|_| about.st_ino)
+    }
+}
+
 /// A new socket.
 pub fn socket(family: i32, kind: i32) -> Result<i32> {
     socket_of(family, kind, 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The slabs that this process has mapped. They stay until the monitor says that they are over;
-//! those of a monitor that is gone until no connection of this process is in them.
+//! The slabs that this process has mapped. They stay until the monitor says that they are over, or
+//! is gone, and no connection of this process is in them.
 
 use crate::raw;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -124,15 +124,15 @@ pub fn is_paid(name: u32, slot: u32) {
     }
 }
 
-/// Nobody will use a slab again.
-pub fn remove(name: u32) {
+/// The monitor will use a slab no more.
+pub fn is_over(name: u32) {
     if let Some((_, slab)) = known(name) {
-        slab.name.store(0, Ordering::Relaxed);
-        slab.take_away();
+        slab.changed.store(raw::ticks(), Ordering::Relaxed);
+        slab.forget_name();
     }
 }
 
-/// Takes those away that came from a monitor that is gone, and that nobody uses.
+/// Takes those away that are over, or came from a monitor that is gone, and that nobody uses.
 pub fn sweep() {
     let now = raw::ticks();
     for slab in all() {
@@ -140,14 +140,17 @@ pub fn sweep() {
             && slab.used.load(Ordering::Relaxed) == 0
             && now.wrapping_sub(slab.changed.load(Ordering::Relaxed)) > UNUSED_TICKS;
         if is_unused && !slab.start.load(Ordering::Relaxed).is_null() {
-            slab.take_away();
+            raw::unmap(slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed), SLAB_BYTES);
         }
     }
 }
 
 impl Slab {
-    fn take_away(&self) {
-        raw::unmap(self.start.swap(core::ptr::null_mut(), Ordering::Relaxed), SLAB_BYTES);
+    /// Nothing is said of it to the monitor any more.
+    fn forget_name(&self) {
+        self.name.store(0, Ordering::Relaxed);
+        let owed = self.owed.swap(0, Ordering::Relaxed).count_ones();
+        OWED.fetch_sub(owed, Ordering::Relaxed);
     }
 }
 
@@ -160,9 +163,5 @@ fn is_slab(memory: i32) -> bool {
 
 /// Another monitor will give its slabs names of its own, and knows of none of these.
 pub fn forget_names() {
-    for slab in all() {
-        slab.name.store(0, Ordering::Relaxed);
-        slab.owed.store(0, Ordering::Relaxed);
-    }
-    OWED.store(0, Ordering::Relaxed);
+    all().iter().for_each(Slab::forget_name);
 }

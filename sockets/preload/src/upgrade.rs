@@ -37,6 +37,9 @@ impl Stream {
         // Where it does not come to anything: not again before about as many operations.
         let operations = shared.operations.load(Ordering::Relaxed);
         shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
+        if !shared.is_alone() && !self.is_only_here() {
+            self.drop_dead();
+        }
         if !self.is_only_here() {
             return;
         }
@@ -111,9 +114,11 @@ impl Stream {
         self.local.slab.store(place + 1, Ordering::Relaxed);
     }
 
-    /// This process does nothing more with its slot.
+    /// This process does nothing more with its slot. A thread that still sleeps there will look at
+    /// it when it wakes, whenever that is: then the slab stays.
     pub fn leaves_slab(&self) {
-        if let Some(place) = self.local.slab.swap(0, Ordering::Relaxed).checked_sub(1) {
+        let place = self.local.slab.swap(0, Ordering::Relaxed).checked_sub(1);
+        if let Some(place) = place.filter(|_| self.shared.sleepers.load(Ordering::SeqCst) == 0) {
             slabs::is_left(place);
         }
     }

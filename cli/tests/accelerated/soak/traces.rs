@@ -8,10 +8,13 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Descriptors of a server that more clients may have brought: those to the monitor, and to logs.
 const MORE_DESCRIPTORS: usize = 2;
-/// Connections of which the monitor may still know: some end before its answer is read, and those
-/// of a process that was killed count for those that it was forked from.
-const KEPT: u64 = 300;
-/// Memory of their slabs, and of all that one process has mapped, in KiB.
+/// Connections of which the monitor may still know: some end before its answer comes, which who
+/// rests does not read.
+const KEPT: u64 = 48;
+/// Memory of their slabs, in KiB.
+const KEPT_KIB: u64 = 1 << 10;
+/// Memory of slabs that one process has mapped, in KiB: those of a monitor that is gone are there
+/// until something else leaves the kernel.
 const SLABS_KIB: u64 = 128 << 10;
 /// By how much the monitor's memory may grow, in KiB.
 const MONITOR_KIB: u64 = 16 << 10;
@@ -53,7 +56,7 @@ pub fn look(soak: &mut Soak) {
         soak.wait("the monitor knows of no connection", |soak| {
             let stats = soak.node.stats();
             let number = |name: &str| stats[name].as_u64().expect("a number");
-            number("connections") <= KEPT && number("slab_bytes") <= SLABS_KIB << 10
+            number("connections") <= KEPT && number("slab_bytes") <= KEPT_KIB << 10
         });
         look_at_monitor(soak);
     }

@@ -237,9 +237,10 @@ static void is_closed(struct talk *talk) {
 
 // The server's end came before its time.
 static void is_cut(struct talk *talk) {
-    tell("cut: %d %llu %llu %llu %d %llu %llu\n", talk->server, (unsigned long long)talk->peer,
-         (unsigned long long)talk->since, (unsigned long long)now_ms(), getpid(),
-         (unsigned long long)talk->sent, (unsigned long long)talk->received);
+    tell("cut: %d %llu %llu %llu %d %llu %llu: in state %d, %s\n", talk->server,
+         (unsigned long long)talk->peer, (unsigned long long)talk->since,
+         (unsigned long long)now_ms(), getpid(), (unsigned long long)talk->sent,
+         (unsigned long long)talk->received, (int)desk->state, strerror(errno));
     desk->cuts++;
     is_closed(talk);
 }
@@ -294,6 +295,19 @@ static void ends(struct talk *talk) {
     desk->talks++;
 }
 
+// A child was killed in the middle of something. Nobody knows where the stream is, but it ends.
+static void ends_somewhere(struct talk *talk) {
+    says(ENDS, talk);
+    static unsigned char bytes[PIECE];
+    ssize_t count;
+    shutdown(talk->fd, SHUT_WR);
+    do {
+        count = recv(talk->fd, bytes, sizeof bytes, 0);
+        desk->steps++;
+    } while (count > 0 || (count < 0 && errno == EINTR));
+    is_closed(talk);
+}
+
 static void connects(struct talk *talk, int servers, char **addresses) {
     *talk = (struct talk){.fd = -1, .server = random_number(servers), .since = now_ms()};
     talk->seed = random_number(1ull << 40);
@@ -321,7 +335,7 @@ static void talks(struct talk *talk) {
     if (goes_on == 0)
         is_cut(talk);
     else if (goes_on < 0)
-        is_closed(talk);
+        ends_somewhere(talk);
 }
 
 static void rests(void) {
