@@ -34,6 +34,10 @@ pub struct Arguments {
     /// The rules to begin with [default: /etc/freeport/sockets.policy, if there is one]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// How many slabs, of 64 connections each, the processes of two users may have with each other
+    /// [default: an eighth of the descriptors that the monitor may have]
+    #[arg(long, value_name = "COUNT")]
+    user_slabs: Option<usize>,
     /// Log one JSON object a line
     #[arg(long)]
     json: bool,
@@ -47,7 +51,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let location = Location::of_environment();
     let policy = policy(arguments.policy.as_deref())?;
     let idle = arguments.idle.map(Duration::from_secs);
-    let options = Options { policy, idle, ..Options::default() };
+    let slabs_of_users = arguments.user_slabs;
+    let options = Options { policy, idle, slabs_of_users, ..Options::default() };
     if !arguments.background {
         serve(&location, options, arguments.json, None)?;
         return Ok(ExitCode::SUCCESS);

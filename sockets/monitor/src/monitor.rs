@@ -7,6 +7,7 @@
 mod claims;
 mod passed;
 mod recall;
+mod shares;
 
 use crate::Error;
 use crate::control;
@@ -20,6 +21,7 @@ use crate::slab::{Released, Slab, Words};
 use freeport_sockets_proto::message::{CLAIM_MILLISECONDS, CLAIMS_MAX, Reply, Request};
 use freeport_sockets_proto::{Reason, VERSION};
 use passed::{Pass, Passed};
+use shares::Shares;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -39,12 +41,16 @@ pub struct Limits {
     pub members_of_user: usize,
     /// Claims that wait, of all members.
     pub waiting: usize,
+    /// Those of one user.
+    pub waiting_of_user: usize,
     /// How long each waits.
     pub hold: Duration,
     /// Slabs.
     pub slabs: usize,
     /// Those of one member.
     pub slabs_of_member: usize,
+    /// Those that two users have with each other, or one with itself.
+    pub slabs_of_users: usize,
     /// Sockets of which is known that they were passed on.
     pub passed: usize,
 }
@@ -56,9 +62,11 @@ impl Limits {
             members: (descriptors / 2).min(8192),
             members_of_user: (descriptors / 4).min(4096),
             waiting: (descriptors / 8).min(8192),
+            waiting_of_user: (descriptors / 16).min(4096),
             hold: Duration::from_millis(CLAIM_MILLISECONDS),
             slabs: (descriptors / 4).min(65_536),
             slabs_of_member: (descriptors / 8).min(512),
+            slabs_of_users: (descriptors / 8).min(32_768),
             passed: descriptors.min(16_384),
         }
     }
@@ -111,6 +119,7 @@ pub struct Monitor {
     numbers: u64,
     pub(crate) slabs: BTreeMap<u32, Slab<Connection>>,
     by_pair: HashMap<(MemberId, MemberId), Vec<u32>>,
+    shares: Shares,
     /// Where the ends are that have a slot, by their inodes.
     pub(crate) accelerated: HashMap<u64, (u32, u32)>,
     next_slab: u32,
@@ -140,6 +149,7 @@ impl Monitor {
             numbers: 0,
             slabs: BTreeMap::new(),
             by_pair: HashMap::new(),
+            shares: Shares::default(),
             accelerated: HashMap::new(),
             // Members may still have slabs of the monitor before, and talk of those.
             next_slab: RandomState::new().hash_one(0) as u32 % SLAB_NUMBERS,
@@ -202,6 +212,7 @@ impl Monitor {
     fn remove(&mut self, id: MemberId) {
         let Some(member) = self.members.remove(&id) else { return };
         self.waiting.retain(|_, waiting| waiting.member != id);
+        self.shares.remove_waiting(member.process.user, member.waiting);
         self.by_token.retain(|(member, _), _| *member != id);
         for number in member.slabs {
             let Some(slab) = self.slabs.get_mut(&number) else { continue };
@@ -345,7 +356,7 @@ impl Monitor {
         if self.slabs.get(&number).is_none_or(|slab| !slab.is_over()) {
             return;
         }
-        let slab = self.slabs.remove(&number);
+        let slab = self.take_slab(number);
         for id in slab.into_iter().flat_map(|slab| slab.members()) {
             if let Some(member) = self.members.get_mut(&id) {
                 member.slabs.remove(&number);

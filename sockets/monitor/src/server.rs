@@ -24,8 +24,10 @@ const MESSAGES_A_TURN: usize = 32;
 const MESSAGE_BYTES_MAX: usize = 4096;
 /// How long a connection may stay without its first message, or without reading an answer.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How many may be connected without having said what for, or without having read an answer.
-const SILENT_MAX: usize = 64;
+/// How many may be connected without having said what for, or without having read an answer; of
+/// all, and of one user.
+const SILENT_MAX: usize = 512;
+const SILENT_OF_USER: usize = 64;
 /// How many bytes of an answer to people are sent at once.
 const PART_BYTES: usize = 32 << 10;
 /// Events of one look.
@@ -43,12 +45,15 @@ pub struct Options {
     pub hold: Duration,
     /// It ends when it has had no members for so long.
     pub idle: Option<Duration>,
+    /// How many slabs two users may have with each other; if that is not said, an eighth of the
+    /// descriptors that there may be.
+    pub slabs_of_users: Option<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let hold = Duration::from_millis(CLAIM_MILLISECONDS);
-        Self { policy: Policy::default(), hold, idle: None }
+        Self { policy: Policy::default(), hold, idle: None, slabs_of_users: None }
     }
 }
 
@@ -124,7 +129,8 @@ impl Server {
     pub fn new(place: Taken, options: Options) -> Result<Self, Error> {
         let now = Instant::now();
         let limits = Limits::for_descriptors(raise_descriptors());
-        let limits = Limits { hold: options.hold, ..limits };
+        let slabs_of_users = options.slabs_of_users.unwrap_or(limits.slabs_of_users);
+        let limits = Limits { hold: options.hold, slabs_of_users, ..limits };
         // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
         let epoll = unsafe {
             let descriptor = libc::epoll_create1(libc::EPOLL_CLOEXEC);
@@ -261,6 +267,12 @@ impl Server {
         self.connections.len() < limits.members
             && self.of_user.get(&user).is_none_or(|count| *count < limits.members_of_user)
             && self.silent.len() < SILENT_MAX
+            && self.silent_of(user) < SILENT_OF_USER
+    }
+
+    fn silent_of(&self, user: u32) -> usize {
+        let connections = self.silent.keys().filter_map(|id| self.connections.get(id));
+        connections.filter(|connection| connection.peer.user == user).count()
     }
 
     /// Begins to look at a connection.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which processes of a family of forks have a socket, and with how many descriptors. A process that
-//! is killed tells nobody that it has it no more: the others look for that when it matters.
+//! Which processes of a family of forks have a socket, and with how many descriptors. A process
+//! that is killed tells nobody that it has it no more: the others look for that when it matters.
 //!
-//! What is counted may be more than there is, for a moment or for good: then a socket stays where it
-//! is. It is never less. So descriptors are counted before a process is noted to have them, and
+//! What is counted may be more than there is, for a moment or for good: then a socket stays where
+//! it is. It is never less. So descriptors are counted before a process is noted to have them, and
 //! noted to be gone before they count no more.
 
 use crate::connections::Stream;

@@ -180,10 +180,6 @@ fn another(of: What) -> i32 {
 /// The last descriptor is closed: the peer gets what was sent, and then the end.
 fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     let shared = stream.shared;
-    if shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
-        // What has been answered is given back now, and not with the next claim.
-        monitor::read_mail_at_times();
-    }
     let is_claimed = shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
     epoll::forget_stream(stream, is_open && is_claimed);
     if is_claimed {

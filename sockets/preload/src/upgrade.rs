@@ -295,8 +295,14 @@ fn claim_behind(operations: u64) -> u64 {
 /// The monitor does not give a slot.
 pub fn is_refused(token: u64, reason: Reason) {
     let Some(stream) = claimed(token) else { return };
-    let may_change =
-        [Reason::PeerPlain, Reason::Resources, Reason::NoMonitor, Reason::Shared].contains(&reason);
+    let may_change = [
+        Reason::PeerPlain,
+        Reason::Resources,
+        Reason::UserLimit,
+        Reason::NoMonitor,
+        Reason::Shared,
+    ]
+    .contains(&reason);
     if !may_change {
         stream.shared.mark(phase::NEVER);
     }

@@ -41,11 +41,14 @@ pub enum Reason {
     Recalled = 17,
     /// Its process asks the kernel through rings (`io_uring`).
     IoUring = 18,
+    /// The users of both ends have as much as two may have with each other, or one of them as many
+    /// claims as one may have.
+    UserLimit = 19,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::PeerPlain,
         Self::PeerElsewhere,
         Self::SameProcess,
@@ -64,6 +67,7 @@ impl Reason {
         Self::HandedOn,
         Self::Recalled,
         Self::IoUring,
+        Self::UserLimit,
     ];
 
     /// The one with that number.
@@ -89,6 +93,7 @@ impl Reason {
             Self::NoMonitor => "no monitor answers",
             Self::Young => "too few operations so far",
             Self::Namespace => "a Unix socket of another namespace of the network",
+            Self::UserLimit => "its users have as much as they may have",
             Self::HandedOn => "handed on: it is the kernel's again",
             Self::Recalled => {
                 "it was accelerated, and came back: the rules do not allow it any more"
@@ -108,6 +113,6 @@ mod tests {
             assert_eq!(Reason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Reason::from_number(0), None);
-        assert_eq!(Reason::from_number(19), None);
+        assert_eq!(Reason::from_number(20), None);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 const MORE_DESCRIPTORS: usize = 2;
 /// Connections of which the monitor may still know: some end before its answer comes, which who
 /// rests does not read.
-const KEPT: u64 = 48;
+const KEPT: u64 = 100;
 /// Memory of their slabs, in KiB.
 const KEPT_KIB: u64 = 1 << 10;
 /// Memory of slabs that one process has mapped, in KiB: those of a monitor that is gone are there

@@ -88,7 +88,12 @@ impl Monitor {
         if member.waiting >= CLAIMS_MAX || room == 0 {
             return self.refuse(claim, Reason::Resources, now);
         }
+        let user = member.process.user;
+        if self.shares.waiting(user) >= self.limits.waiting_of_user {
+            return self.refuse(claim, Reason::UserLimit, now);
+        }
         member.waiting += 1;
+        self.shares.add_waiting(user);
         self.numbers += 1;
         let until = now + self.limits.hold;
         self.deadlines.push_back((until, end.key, self.numbers));
@@ -105,6 +110,7 @@ impl Monitor {
         self.by_token.remove(&(member, token));
         if let Some(member) = self.members.get_mut(&member) {
             member.waiting = member.waiting.saturating_sub(1);
+            self.shares.remove_waiting(member.process.user, 1);
         }
         self.close(member, socket, now);
         Some(Claim { member, token, note })
@@ -184,6 +190,10 @@ impl Monitor {
         if self.slabs.len() >= self.limits.slabs || most >= self.limits.slabs_of_member {
             return Err(Reason::Resources);
         }
+        let users = self.users(ids);
+        if self.shares.slabs(users) >= self.limits.slabs_of_users {
+            return Err(Reason::UserLimit);
+        }
         let mut slab = Slab::new([pair.0, pair.1]).map_err(|_| Reason::Resources)?;
         let slot = slab.hand_out(connection).map_err(|_| Reason::Resources)?;
         let following = |number: u32| (number + 1) % SLAB_NUMBERS;
@@ -193,6 +203,7 @@ impl Monitor {
         let number = self.next_slab;
         self.next_slab = following(number);
         self.slabs.insert(number, slab);
+        self.shares.add_slab(number, users);
         self.by_pair.entry(pair).or_default().push(number);
         self.ledger.slabs += 1;
         Ok((number, slot))
