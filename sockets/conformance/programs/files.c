@@ -114,6 +114,22 @@ CASE(spliced_from_a_pipe, WARM | V6) {
     meet(side, 1);
 }
 
+CASE(spliced_without_waiting_for_the_pipe, WARM | V6) {
+    // Whether the socket is waited for depends on what it is.
+    if (side == CLIENT) {
+        await_peer(side, 1);
+        sleep_ms(30);
+        TRY(send(fd, "data", 4, 0));
+        meet(side, 2);
+        return;
+    }
+    int ends[2];
+    require(pipe(ends) == 0, "pipe");
+    reach(side, 1);
+    TRY(splice(fd, NULL, ends[1], NULL, 100, SPLICE_F_NONBLOCK));
+    meet(side, 2);
+}
+
 CASE(spliced_into_a_pipe, WARM | V6) {
     if (side == CLIENT) {
         fill(out, 50000, 4);

@@ -107,14 +107,17 @@ fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) ->
     let mut buffer = [0_u8; BYTES];
     let at = buffer.as_mut_ptr();
     let part = libc::iovec { iov_base: at.cast::<c_void>(), iov_len: count.min(BYTES) };
-    let no_wait = if flags & libc::SPLICE_F_NONBLOCK != 0 { libc::MSG_DONTWAIT } else { 0 };
+    let waits_for_pipe = flags & libc::SPLICE_F_NONBLOCK == 0;
+    // A TCP socket is waited for all the same.
+    let waits = waits_for_pipe || !source.is_unix();
+    let no_wait = if waits { 0 } else { libc::MSG_DONTWAIT };
     let receive = |part: &libc::iovec, flags| {
         let flags = flags | no_wait;
         source.receive(from, Parts::one(part), flags, || {
             errno::from(raw::receive_at(from, part.iov_base.cast(), part.iov_len, flags))
         })
     };
-    if raw::wait_writable(to, no_wait == 0).is_err() {
+    if raw::wait_writable(to, waits_for_pipe).is_err() {
         return errno::fail(libc::EAGAIN);
     }
     // Seen first, and taken when the pipe has it.
