@@ -33,6 +33,7 @@ mod connection;
 mod connections;
 mod control;
 mod diagnosis;
+mod doorbells;
 mod ends;
 pub mod entry;
 mod epoll;

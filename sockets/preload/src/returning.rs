@@ -31,10 +31,14 @@ use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
 /// How long who wants a connection back waits for the peer to notice, and for bytes or room in the
 /// kernel that have to come, in milliseconds.
 pub const PATIENCE: u32 = 10_000;
-/// The same for who follows a peer that wants it, of all that it waits for: about two seconds.
+/// The same in ticks, for bytes that the peer has sent before: about ten seconds.
+const OWN_TICKS: u64 = 24_000_000_000;
+/// How long who follows a peer that wants it waits for room for what the peer wants to have again,
+/// in a call that may not block: about two seconds.
 const FOLLOWER_TICKS: u64 = 5_000_000_000;
-/// And for doorbells, which have been sent: about half a second.
-const DOORBELL_TICKS: u64 = 1_200_000_000;
+/// And how long for what the peer is about to do, over as many calls as it takes: about half a
+/// minute. A peer that others keep from the processor is not one that does not want to.
+const PEER_TICKS: u64 = 72_000_000_000;
 /// Looks for what the peer does, before others get the processor; and of those before it sleeps.
 const LOOKS: u32 = 100;
 const YIELDS: u32 = 400;
@@ -198,22 +202,24 @@ impl Stream {
         looks: u32,
     ) -> Progress {
         let shared = self.shared;
-        if !shared.is(phase::STOPS) {
+        let before = shared.phase();
+        if before & phase::STOPS == 0 {
             if self.is_peer_gone(descriptor, slot) && self.has_unread(slot, halves) {
                 return Progress::Fails;
             }
             if !self.leave(halves) {
                 return Progress::Waits;
             }
-            match self.stop(descriptor, slot, halves) {
+            match self.stop(slot, halves) {
                 Progress::Done => {}
                 other => {
-                    let has_said = slot.said() & flag::LEAVES != 0;
-                    let leaves = if has_said { 0 } else { phase::LEAVES };
-                    shared.unmark(leaves | phase::MOVES | phase::STOPS);
+                    shared.unmark((phase::LEAVES | phase::MOVES | phase::STOPS) & !before);
                     return other;
                 }
             }
+        }
+        if !self.says_what_it_wants(descriptor, slot, halves) {
+            return Progress::Waits;
         }
         let has_left = slot.peer_said() & flag::LEAVES != 0;
         if !has_left && self.is_peer_gone(descriptor, slot) {
@@ -269,8 +275,12 @@ impl Stream {
         if is_gone {
             self.drop_doorbells(descriptor, u64::MAX);
         }
-        if !self.drop_doorbells_before_stream(descriptor, slot, true) {
-            return Progress::Waits;
+        while !self.drop_doorbells_before_stream(descriptor, slot, true) {
+            if self.is_patient(descriptor) {
+                raw::yield_now();
+                return Progress::Waits;
+            }
+            // None comes any more.
         }
         self.has_returned(descriptor, slot, halves)
     }
@@ -308,7 +318,9 @@ impl Stream {
         let shared = self.shared;
         let before = shared.mark(phase::LEAVES | phase::MOVES);
         if !are_out(&shared.kernel_sends) {
-            shared.unmark(phase::MOVES | phase::LEAVES & !before);
+            // Who was moving before still is: it has not sent again what it has to, and until then
+            // nobody sends anything.
+            shared.unmark((phase::MOVES | phase::LEAVES) & !before);
             return false;
         }
         self.leave_ends(send, receive);
@@ -327,42 +339,61 @@ impl Stream {
 
     /// Reads no more from the peer's ring, and says so. It waits while others are just receiving
     /// through the kernel, or have to before.
-    fn stop(&self, descriptor: i32, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
+    fn stop(&self, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
         let shared = self.shared;
         shared.mark(phase::STOPS);
         if !shared.is(phase::LOOKS) && !are_out(&shared.kernel_receives) {
             return Progress::Waits;
         }
-        let is_heard = slot.prepares_again();
-        let refunded = match self.unread_before_ring(slot) {
-            _ if !is_heard && self.has_unread(slot, halves) => None,
-            0 => Some(0),
-            _ if !is_heard => None,
-            left => self.refund(descriptor, slot, left),
-        };
-        let Some(refunded) = refunded else {
-            slot.wants_nothing_yet();
+        let left = self.unread_before_ring(slot);
+        if !slot.prepares_again() {
             // A peer that was here before sends nothing again.
-            return if is_heard { Progress::Waits } else { Progress::Fails };
-        };
-        let area = shared.receive.area.load(Ordering::Relaxed);
+            if left > 0 || self.has_unread(slot, halves) {
+                return Progress::Fails;
+            }
+        } else if left > REFUND_BYTES as u64 {
+            // The application has to read some of it first.
+            slot.wants_nothing_yet();
+            return Progress::Waits;
+        }
+        slot.say(flag::STOPS);
+        sleep::pass_barrier();
+        Progress::Done
+    }
+
+    /// Says what the peer has to send again, and that this side sends through the kernel, unless it
+    /// has said so. False: the peer may still be about to switch, so that it is not known what lies
+    /// in the kernel before that.
+    fn says_what_it_wants(&self, descriptor: i32, slot: &Slot, halves: &Halves<'_>) -> bool {
+        let is_asking = slot.is_asking_again();
+        if !is_asking && slot.said() & flag::LEAVES != 0 {
+            return true;
+        }
+        if is_asking && !slot.has_peer_written() {
+            return false;
+        }
+        let left = if is_asking { self.unread_before_ring(slot) } else { 0 };
+        let refunded = self.refund(descriptor, slot, left);
+        let area = self.shared.receive.area.load(Ordering::Relaxed);
         let stopped = halves.1.cursor().stop().map(|stopped| (area, stopped));
         slot.say_stopped(stopped, refunded);
-        sleep::pass_barrier();
-        if shared.is(phase::SENDS) && slot.peer_said() & flag::CLOSED == 0 {
+        if self.shared.is(phase::SENDS) && slot.peer_said() & flag::CLOSED == 0 {
             // Who closes would leave the doorbell, and the kernel would reset what has ended well.
             self.ring_once(descriptor, slot);
         }
         self.say_left(slot);
-        Progress::Done
+        true
     }
 
-    /// Takes what came through the kernel before the peer switched, and gives it back. `None`: it
-    /// is too much, so that the application has to read some of it first.
-    fn refund(&self, descriptor: i32, slot: &Slot, left: u64) -> Option<u64> {
-        let left = usize::try_from(left).ok().filter(|left| *left <= REFUND_BYTES)?;
-        let mut patience = Patience(DOORBELL_TICKS);
+    /// Takes what came through the kernel before the peer switched, and gives it back.
+    fn refund(&self, descriptor: i32, slot: &Slot, left: u64) -> u64 {
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let mut patience = Patience(OWN_TICKS);
         let (mut buffer, mut done) = ([0_u8; BYTES], 0);
+        if left > REFUND_BYTES {
+            self.break_off(descriptor);
+            return 0;
+        }
         while done < left {
             let room = buffer.get_mut(..(left - done).min(BYTES)).unwrap_or_default();
             match raw::receive(descriptor, room, libc::MSG_DONTWAIT) {
@@ -372,11 +403,16 @@ impl Stream {
                     done += count;
                 }
                 Err(libc::EAGAIN) if patience.wait(descriptor, libc::POLLIN) => {}
+                Err(libc::EAGAIN) => {
+                    // What comes later would be taken for something else.
+                    self.break_off(descriptor);
+                    break;
+                }
                 Err(_) => break,
             }
         }
         self.shared.kernel_received.fetch_add(done as u64, Ordering::Release);
-        Some(done as u64)
+        done as u64
     }
 
     /// How many bytes that came through the kernel before the peer switched were not read.
@@ -404,7 +440,7 @@ impl Stream {
         let (sent, is_all) = resending::send(descriptor, slot, &send.cursor(), last, patience);
         if !is_all {
             // The peer's kernel takes nothing, or the peer has broken the protocol.
-            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+            self.break_off(descriptor);
         }
         Some(sent)
     }
@@ -417,45 +453,20 @@ impl Stream {
             self.shared.waits_since.store(now.max(1), Ordering::Relaxed);
             return true;
         }
-        let is_patient = now.wrapping_sub(since) < FOLLOWER_TICKS;
+        let is_patient = now.wrapping_sub(since) < PEER_TICKS;
         if !is_patient {
-            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+            self.break_off(descriptor);
         }
         is_patient
     }
 
-    /// Drops the doorbells that came before the place where the peer's stream is the kernel's.
-    /// False: they wake other threads first, which sleep on the socket, unless it is time to go on.
-    fn drop_doorbells_before_stream(&self, descriptor: i32, slot: &Slot, waits: bool) -> bool {
-        let Some(at) = slot.peer_left_at() else { return true };
-        let taken = self.shared.kernel_received.load(Ordering::Acquire);
-        let taken = taken + self.shared.rung.load(Ordering::Relaxed);
-        let left = at.saturating_sub(taken);
-        if waits && left > 0 && self.shared.sleepers.load(Ordering::SeqCst) > 0 {
-            return false;
-        }
-        self.drop_doorbells(descriptor, left);
-        true
-    }
-
-    /// Drops so many doorbells, or all that there are if that is more than there can be.
-    fn drop_doorbells(&self, descriptor: i32, count: u64) {
-        let mut patience = Patience(DOORBELL_TICKS);
-        let (mut bytes, mut left) = ([0_u8; 64], count);
-        while left > 0 {
-            let room = bytes.get_mut(..left.min(64) as usize).unwrap_or_default();
-            match raw::receive(descriptor, room, libc::MSG_DONTWAIT) {
-                Ok(0) => return,
-                Ok(count) => {
-                    left -= count as u64;
-                    self.shared.rung.fetch_add(count as u64, Ordering::Relaxed);
-                }
-                // They were sent, but the kernel may hold them back for a moment.
-                Err(libc::EAGAIN)
-                    if count != u64::MAX && patience.wait(descriptor, libc::POLLIN) => {}
-                Err(libc::EINTR) => {}
-                Err(_) => return,
-            }
+    /// Ends the connection at once, so that nobody takes a part of what it carried for all of it.
+    #[cold]
+    fn break_off(&self, descriptor: i32) {
+        if self.is_unix() {
+            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        } else {
+            raw::disconnect(descriptor);
         }
     }
 

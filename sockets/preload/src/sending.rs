@@ -11,7 +11,7 @@ use crate::slot::{Out, Slot};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::{epoll, errno, raw, sleep};
 use core::slice;
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::{flag, word};
 
 /// The longest that [`Stream::send_at_once`] sends.
@@ -411,43 +411,5 @@ impl Stream {
         let slot = self.slot().filter(|_| self.shared.is(phase::SENDS))?;
         let _half = self.shared.send.take(self.shared.is_alone())?;
         i32::try_from(slot.unreceived_bytes()).ok()
-    }
-
-    /// Wakes the peer, wherever it sleeps on this connection.
-    #[cold]
-    pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) {
-        if slot.said() & flag::SWITCHED == 0 {
-            // It would be taken for a byte of the stream: it rings when that has left the kernel.
-            self.shared.owes_doorbell.store(true, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            if slot.said() & flag::SWITCHED == 0 {
-                return;
-            }
-        }
-        self.shared.owes_doorbell.store(false, Ordering::SeqCst);
-        slot.count(word::DOORBELLS, 1);
-        // Who comes back into the kernel waits until those are out who count themselves before.
-        self.shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
-        if self.shared.phase() & (phase::ATTACHED | phase::LEAVES) == phase::ATTACHED {
-            self.ring_once(descriptor, slot);
-        }
-        self.shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Rings, unless the peer would take it for a byte of the stream.
-    pub fn ring_once(&self, descriptor: i32, slot: &Slot) {
-        let mut rang = 0;
-        if slot.begin_ringing() {
-            match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
-                Ok(_) => {
-                    rang = 1;
-                    self.shared.rang.fetch_add(1, Ordering::Relaxed);
-                }
-                // Where there is no room for another one, there are many that wake it.
-                Err(libc::EAGAIN) => {}
-                Err(_) => _ = self.shared.mark(phase::PEER_GONE),
-            }
-        }
-        slot.end_ringing(rang);
     }
 }

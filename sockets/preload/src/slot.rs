@@ -269,7 +269,18 @@ impl Slot {
             state.set(word::REFUNDED, refunded);
         }
         self.agree(self.side.other(), again::PREPARED, again::WANTED);
-        self.say(flag::STOPS);
+    }
+
+    /// Whether this side has still to say so.
+    pub fn is_asking_again(&self) -> bool {
+        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
+        word == again::PREPARED
+    }
+
+    /// Whether the peer is out of all that it began to write before it could see that this side
+    /// stops, and so will not switch any more. This side has passed a barrier behind saying that.
+    pub fn has_peer_written(&self) -> bool {
+        self.peer_said() & flag::LEAVES != 0 || self.peer_word(word::WRITING) & 1 == 0
     }
 
     /// Where the peer has stopped reading, and how many bytes it gives back.
