@@ -93,19 +93,20 @@ impl Member {
         }
     }
 
-    /// Talks until the other end is claimed as well.
-    fn pair(&self, stream: &mut TcpStream) -> (OwnedFd, u32, Side) {
+    /// Talks until the other end is claimed as well; also gives how often it has asked.
+    fn pair(&self, stream: &mut TcpStream) -> (OwnedFd, u32, Side, u64) {
         let descriptor = stream.as_raw_fd();
-        let begun = Instant::now();
+        let (begun, mut asked) = (Instant::now(), 0);
         loop {
             assert!(begun.elapsed() < PATIENCE, "never paired");
             let claim = Request::Claim { token: 1, descriptor, inherited: false };
             socket::send(self.0.as_fd(), &claim.encode(), &[stream.as_fd()]).unwrap();
             loop {
                 assert!(ping(stream), "an honest beginning is answered");
+                asked += 1;
                 match self.hear() {
                     Some((Reply::Paired { slot, side, .. }, Some(slab))) => {
-                        return (slab, slot, side);
+                        return (slab, slot, side, asked);
                     }
                     Some((Reply::Refused { .. }, _)) => break,
                     _ => {}
@@ -137,6 +138,32 @@ impl Slot {
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: inside the slab and aligned.
         unsafe { AtomicU64::from_ptr(self.slab.add(self.start + at).cast()) }
+    }
+
+    /// Does as it should until the server uses both rings: so that what is written there matters.
+    fn leave_kernel(&self, stream: &mut TcpStream, mut asked: u64) {
+        let own = |at| self.word(slab::state(self.side) + at);
+        let server = |at| self.word(slab::state(self.side.other()) + at).load(Ordering::SeqCst);
+        own(word::FLAGS).store(flag::ATTACHED, Ordering::SeqCst);
+        let begun = Instant::now();
+        let mut is_answered = true;
+        while server(word::SENT_BYTES) == 0 {
+            assert!(begun.elapsed() < PATIENCE, "the server never sends through its ring");
+            if is_answered {
+                stream.write_all(b"PING\r\n").unwrap();
+                asked += 1;
+            }
+            is_answered = stream.read(&mut [0; 7]).is_ok();
+            thread::sleep(Duration::from_micros(100));
+        }
+        own(word::SWITCHED_AT).store(asked * b"PING\r\n".len() as u64, Ordering::SeqCst);
+        own(word::FLAGS).fetch_or(flag::SWITCHED, Ordering::SeqCst);
+        // It looks again when a doorbell rings.
+        stream.write_all(&[0]).unwrap();
+        while server(word::FLAGS) & flag::LOOKS == 0 {
+            assert!(begun.elapsed() < PATIENCE, "the server never looks at the other ring");
+            thread::sleep(Duration::from_micros(100));
+        }
     }
 
     /// Somewhere where it matters.
@@ -181,11 +208,11 @@ fn attack(node: &Node, port: u16, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let mut stream = connect(port);
     let member = Member::new(node);
-    let (slab, slot, side) = member.pair(&mut stream);
+    let (slab, slot, side, asked) = member.pair(&mut stream);
     let slot = Slot::new(&slab, slot, side);
-    let flags = slot.word(slab::state(side) + word::FLAGS);
-    flags.store(flag::ATTACHED, Ordering::SeqCst);
     stream.set_nonblocking(true).unwrap();
+    slot.leave_kernel(&mut stream, asked);
+    let flags = slot.word(slab::state(side) + word::FLAGS);
     for _ in 0..DEEDS {
         match rng.u32(..100) {
             0 => _ = flags.fetch_or(1 << rng.u32(..10), Ordering::SeqCst),
