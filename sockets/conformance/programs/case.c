@@ -36,9 +36,6 @@ static struct shared *shared;
 static struct test_case *cases;
 static enum side this_side;
 
-// Exported by the library: 1 if both directions of the connection are in rings.
-int freeport_is_accelerated(int fd) __attribute__((weak));
-
 void add_case(struct test_case *added) {
     struct test_case **last = &cases;
     while (*last)
@@ -101,27 +98,6 @@ void note_bytes(const char *what, const void *bytes, size_t length) {
     note("%s: %zu bytes %016llx %s", what, length, sum, text);
 }
 
-const char *events_text(unsigned events) {
-    static const struct {
-        unsigned bit;
-        const char *name;
-    } names[] = {{POLLIN, "IN"},         {POLLOUT, "OUT"},  {POLLPRI, "PRI"}, {POLLRDHUP, "RDHUP"},
-                 {POLLHUP, "HUP"},       {POLLERR, "ERR"},  {POLLNVAL, "NVAL"},
-                 {POLLRDNORM, "RDNORM"}, {POLLWRNORM, "WRNORM"}};
-    static _Thread_local char text[100];
-    text[0] = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!(events & names[i].bit))
-            continue;
-        strcat(text, *text ? "|" : "");
-        strcat(text, names[i].name);
-        events &= ~names[i].bit;
-    }
-    if (events)
-        sprintf(text + strlen(text), "|%#x", events);
-    return *text ? text : "0";
-}
-
 void note_poll(const char *what, int fd) {
     struct pollfd asked = {fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP, 0};
     int ready = poll(&asked, 1, 0);
@@ -151,18 +127,6 @@ void require(int condition, const char *what) {
         return;
     note("FAILED: %s, errno %s", what, strerrorname_np(errno));
     _exit(99);
-}
-
-int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void sleep_ms(long milliseconds) {
-    struct timespec left = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-    while (nanosleep(&left, &left) && errno == EINTR) {
-    }
 }
 
 int prove(int fd, enum side side) {
@@ -311,24 +275,6 @@ int listen_here(struct sockaddr_storage *where, socklen_t *length) {
     if (length)
         *length = bytes;
     return fd;
-}
-
-void fill(void *bytes, size_t length, uint64_t seed) {
-    unsigned char *out = bytes;
-    uint64_t state = seed * 0x9e3779b97f4a7c15ULL + 1;
-    for (size_t i = 0; i < length; i++) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out[i] = (unsigned char)(state >> 32);
-    }
-}
-
-uint64_t checksum(uint64_t so_far, const void *bytes, size_t length) {
-    const unsigned char *in = bytes;
-    for (size_t i = 0; i < length; i++)
-        so_far = (so_far ^ in[i]) * 1099511628211ULL;
-    return so_far;
 }
 
 size_t send_all(int fd, const void *bytes, size_t length) {

@@ -9,29 +9,7 @@
 #ifndef CONFORMANCE_CASE_H
 #define CONFORMANCE_CASE_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "basics.h"
 
 enum side { SERVER, CLIENT };
 
@@ -87,8 +65,6 @@ void note_bytes(const char *what, const void *bytes, size_t length);
         outcome_;                                                                                  \
     })
 
-// What a mask of poll or epoll says.
-const char *events_text(unsigned events);
 // Adds what poll says of a descriptor now, asked for everything.
 void note_poll(const char *what, int fd);
 // Adds what epoll says within so many milliseconds, sorted by the data of events: their order is
@@ -120,8 +96,6 @@ void meet(enum side side, int point);
 void await_events(int fd, short events);
 // Waits until so many bytes can be read, or 5 seconds.
 void await_bytes(int fd, int bytes);
-void sleep_ms(long milliseconds);
-int64_t now_ms(void);
 
 // Where the listening socket of a case is.
 const struct sockaddr *address(socklen_t *length);
@@ -133,10 +107,6 @@ int connect_there(void);
 // A socket that listens on a port of its own, of the family of the case; where, if asked.
 int listen_here(struct sockaddr_storage *where, socklen_t *length);
 
-// Bytes that depend on the seed and on their place.
-void fill(void *bytes, size_t length, uint64_t seed);
-uint64_t checksum(uint64_t so_far, const void *bytes, size_t length);
-#define CHECKSUM_BEGIN 14695981039346656037ULL
 // Sends or receives all of it, as a stream does it; gives how much it was.
 size_t send_all(int fd, const void *bytes, size_t length);
 size_t receive_all(int fd, void *bytes, size_t length);
@@ -185,16 +155,20 @@ void talk_to_heir(int fd, enum side side);
 // Who has handed it on, and has it still, goes on with the other side.
 void go_on_behind_heir(int fd, enum side side);
 
-// Sends descriptors over a Unix socket, with one byte. Gives what `sendmsg` gives.
-ssize_t pass(int over, const int *fds, int count);
-// Receives so many at most; gives how many came, or -1.
-int take(int over, int *fds, int room);
-// The same for one, which has to succeed. Nothing is noted: whoever gets it may be at it already.
+// Sends and receives one, which has to succeed. Nothing is noted: whoever gets it may be at it
+// already.
 void give(int over, int fd);
 int taken(int over);
 // Two Unix sockets for that.
 void new_pair(int pair[2]);
 // Forks a child that takes a connection, having closed its own, and runs with it.
 pid_t start_heir(int over, int fd, enum side side, void (*run)(int fd, enum side side));
+// All of that, until the child has ended. Who has passed it closes it at once, or keeps it.
+enum after { CLOSES, KEEPS };
+void pass_to_child(int fd, enum side side, void (*run)(int fd, enum side side),
+                   enum after after);
+// Records of four bytes that come and go, by one number and by the other one.
+void ask(int fd, int count);
+void answer_by(const int numbers[2], int count);
 
 #endif

@@ -8,16 +8,6 @@
 
 static char in[1000];
 
-// The server gives the connection to a child in a message, and closes its own.
-static void hand_on(int fd, enum side side, void (*run)(int fd, enum side side)) {
-    int pair[2];
-    new_pair(pair);
-    pid_t child = start_heir(pair[1], fd, side, run);
-    give(pair[0], fd);
-    close(fd);
-    note_end("heir", child);
-}
-
 static void answer(int fd, enum side side) {
     reach(side, 2);
     TRY(recv(fd, in, 8, MSG_WAITALL));
@@ -32,7 +22,7 @@ CASE(the_peer_sleeps_in_recv, WARM | RACE) {
         TRY(recv(fd, in, 6, 0));
     } else {
         sleep_ms(30);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
     }
 }
 
@@ -45,7 +35,7 @@ CASE(the_peer_polls, WARM | RACE) {
         TRY(recv(fd, in, 6, MSG_WAITALL));
     } else {
         sleep_ms(30);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
     }
 }
 
@@ -59,7 +49,7 @@ CASE(the_peer_selects, WARM | RACE) {
         TRY(recv(fd, in, 6, MSG_WAITALL));
     } else {
         sleep_ms(30);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
     }
 }
 
@@ -71,7 +61,7 @@ static void answer_and_stay(int fd, enum side side) {
 static void wait_in_set(int fd, enum side side, unsigned flags) {
     if (side == SERVER) {
         sleep_ms(30);
-        hand_on(fd, side, answer_and_stay);
+        pass_to_child(fd, side, answer_and_stay, CLOSES);
         return;
     }
     int epoll = epoll_create1(0);
@@ -101,7 +91,7 @@ CASE(the_peer_does_not_look, WARM | RACE) {
         note_bytes("received", in, 6);
     } else {
         await_peer(side, 1);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
     }
 }
 
@@ -159,7 +149,7 @@ CASE(the_peer_looks_without_blocking, WARM | RACE) {
         meet(side, 3);
     } else {
         await_bytes(fd, 8);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
         meet(side, 3);
     }
 }
@@ -178,7 +168,7 @@ CASE(without_blocking, WARM) {
         TRY(recv(fd, in, 6, MSG_WAITALL));
     } else {
         set_blocking(fd, 0);
-        hand_on(fd, side, whether_it_blocks);
+        pass_to_child(fd, side, whether_it_blocks, CLOSES);
     }
 }
 
@@ -209,7 +199,7 @@ static void with_options(int fd, enum side side, int no_delay, int low_water) {
     TRY(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof no_delay));
     TRY(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof low_water));
     TRY(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time));
-    hand_on(fd, side, options_of);
+    pass_to_child(fd, side, options_of, CLOSES);
 }
 
 CASE(options_go_along, WARM | TCP) { with_options(fd, side, 1, 5); }
@@ -232,7 +222,7 @@ CASE(the_peer_has_shut_down, WARM | V6) {
         TRY(recv(fd, in, 6, 0));
     } else {
         await_peer(side, 1);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
     }
 }
 
@@ -247,7 +237,7 @@ CASE(the_peer_has_shut_down_and_does_not_look, WARM | V6) {
         TRY(recv(fd, in, 6, 0));
     } else {
         await_peer(side, 1);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
         reach(side, 3);
     }
 }
@@ -262,7 +252,7 @@ CASE(both_have_shut_down, WARM) {
     if (side == CLIENT)
         read_what_was_asked(fd, side);
     else
-        hand_on(fd, side, read_what_was_asked);
+        pass_to_child(fd, side, read_what_was_asked, CLOSES);
 }
 
 static void read_to_the_end(int fd, enum side side) {
@@ -282,7 +272,7 @@ CASE(after_shutting_down, WARM | V6) {
     } else {
         TRY(send(fd, "words", 5, 0));
         TRY(shutdown(fd, SHUT_WR));
-        hand_on(fd, side, read_to_the_end);
+        pass_to_child(fd, side, read_to_the_end, CLOSES);
     }
 }
 
@@ -317,7 +307,7 @@ CASE(the_peer_has_closed, WARM | V6) {
         reach(side, 1);
     } else {
         await_peer(side, 1);
-        hand_on(fd, side, read_what_is_left);
+        pass_to_child(fd, side, read_what_is_left, CLOSES);
     }
 }
 
@@ -349,7 +339,7 @@ static void urgent(int fd, enum side side) {
 
 CASE(urgent_data_for_the_heir, WARM | V6 | TCP) {
     if (side == SERVER) {
-        hand_on(fd, side, urgent);
+        pass_to_child(fd, side, urgent, CLOSES);
         return;
     }
     await_peer(side, 2);
@@ -370,7 +360,7 @@ CASE(looked_at_before, WARM) {
         await_bytes(fd, 8);
         TRY(recv(fd, in, 4, MSG_PEEK));
         note_bytes("seen", in, 4);
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
     }
 }
 
@@ -380,7 +370,7 @@ CASE(in_the_middle_of_a_message, WARM) {
         TRY(recv(fd, in, 6, MSG_WAITALL));
     } else {
         TRY(recv(fd, in, 7, MSG_WAITALL));
-        hand_on(fd, side, answer);
+        pass_to_child(fd, side, answer, CLOSES);
     }
 }
 

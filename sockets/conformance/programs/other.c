@@ -90,40 +90,6 @@ void go_on_behind_heir(int fd, enum side side) {
     meet(side, 4);
 }
 
-// Room for as many descriptors as the kernel lets pass at once.
-union control {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(253 * sizeof(int))];
-};
-
-ssize_t pass(int over, const int *fds, int count) {
-    union control control = {0};
-    struct iovec part = {"d", 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
-    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
-    return sendmsg(over, &message, 0);
-}
-
-int take(int over, int *fds, int room) {
-    union control control;
-    char byte;
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
-    message.msg_controllen = CMSG_LEN(room * sizeof(int));
-    if (recvmsg(over, &message, 0) != 1)
-        return -1;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (!header)
-        return 0;
-    int count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    memcpy(fds, CMSG_DATA(header), count * sizeof(int));
-    return count;
-}
-
 void new_pair(int pair[2]) {
     require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
 }
@@ -153,4 +119,33 @@ pid_t start_heir(int over, int fd, enum side side, void (*run)(int fd, enum side
     close(closed[1]);
     run(taken(over), side);
     _exit(0);
+}
+
+void pass_to_child(int fd, enum side side, void (*run)(int fd, enum side side),
+                   enum after after) {
+    int pair[2];
+    new_pair(pair);
+    pid_t child = start_heir(pair[1], fd, side, run);
+    give(pair[0], fd);
+    check_returned(fd);
+    if (after == CLOSES)
+        close(fd);
+    note_end("heir", child);
+}
+
+void ask(int fd, int count) {
+    char bytes[4];
+    for (int i = 0; i < count; i++) {
+        require(send(fd, "ping", 4, 0) == 4, "send");
+        require(recv(fd, bytes, 4, MSG_WAITALL) == 4, "receive");
+    }
+    note("done");
+}
+
+void answer_by(const int numbers[2], int count) {
+    char bytes[4];
+    for (int i = 0; i < count; i++) {
+        require(recv(numbers[i % 2], bytes, 4, MSG_WAITALL) == 4, "receive");
+        require(send(numbers[i / 2 % 2], bytes, 4, 0) == 4, "send");
+    }
 }

@@ -8,41 +8,30 @@
 
 static char in[1000];
 
-// The server passes the connection to a child that `run`s with it, and keeps it if it is to go on.
-static void hand_to(void (*run)(int fd, enum side side), int fd, enum side side, int keeps) {
+// The server passes the connection to a child that `run`s with it, and keeps it if told so.
+static void hand_to(void (*run)(int fd, enum side side), int fd, enum side side,
+                    enum after after) {
     begin_handing(fd, side);
     if (side == CLIENT) {
         talk_to_heir(fd, side);
     } else {
-        int pair[2];
-        new_pair(pair);
-        pid_t child = start_heir(pair[1], fd, side, run);
-        give(pair[0], fd);
-        check_returned(fd);
-        if (!keeps)
-            close(fd);
-        note_end("heir", child);
+        pass_to_child(fd, side, run, after);
     }
-    if (keeps)
+    if (after == KEEPS)
         go_on_behind_heir(fd, side);
     else if (side == CLIENT)
         TRY(recv(fd, in, 1, 0));
 }
 
-CASE(before_the_upgrade, V6 | MIXED) { hand_to(be_heir, fd, side, 1); }
-CASE(with_bytes_unread_both_ways, WARM | V6 | MIXED) { hand_to(be_heir, fd, side, 0); }
-CASE(passed_and_kept, WARM | V6 | RACE) { hand_to(be_heir, fd, side, 1); }
+CASE(before_the_upgrade, V6 | MIXED) { hand_to(be_heir, fd, side, KEEPS); }
+CASE(with_bytes_unread_both_ways, WARM | V6 | MIXED) { hand_to(be_heir, fd, side, CLOSES); }
+CASE(passed_and_kept, WARM | V6 | RACE) { hand_to(be_heir, fd, side, KEEPS); }
 
 static void be_heir_of_heir(int fd, enum side side) {
-    int pair[2];
-    new_pair(pair);
-    pid_t child = start_heir(pair[1], fd, side, be_heir);
-    give(pair[0], fd);
-    close(fd);
-    note_end("heir of the heir", child);
+    pass_to_child(fd, side, be_heir, CLOSES);
 }
 
-CASE(passed_on, WARM) { hand_to(be_heir_of_heir, fd, side, 0); }
+CASE(passed_on, WARM) { hand_to(be_heir_of_heir, fd, side, CLOSES); }
 
 CASE(passed_back, WARM | V6) {
     begin_handing(fd, side);
@@ -148,11 +137,7 @@ CASE(passed_to_oneself, WARM) {
 
 CASE(passed_to_oneself_and_used_by_both_numbers, WARM | RACE) {
     if (side == CLIENT) {
-        for (int i = 0; i < 50; i++) {
-            require(send(fd, "ping", 4, 0) == 4, "send");
-            require(recv(fd, in, 4, MSG_WAITALL) == 4, "receive");
-        }
-        note("done");
+        ask(fd, 50);
         meet(side, 1);
         return;
     }
@@ -160,10 +145,7 @@ CASE(passed_to_oneself_and_used_by_both_numbers, WARM | RACE) {
     new_pair(pair);
     give(pair[0], fd);
     both[1] = taken(pair[1]);
-    for (int i = 0; i < 50; i++) {
-        require(recv(both[i % 2], in, 4, MSG_WAITALL) == 4, "receive");
-        require(send(both[i / 2 % 2], in, 4, 0) == 4, "send");
-    }
+    answer_by(both, 50);
     meet(side, 1);
 }
 
@@ -181,23 +163,12 @@ CASE(upgraded_again, WARM | V6 | RACE | TCP) {
         go_on_behind_heir(fd, side);
         return;
     }
-    int pair[2];
-    new_pair(pair);
-    pid_t child = start_heir(pair[1], fd, side, take_again_and_be_heir);
-    give(pair[0], fd);
-    close(fd);
-    note_end("heir", child);
+    pass_to_child(fd, side, take_again_and_be_heir, CLOSES);
 }
 
 CASE(both_ends_at_the_same_time, WARM | RACE) {
     begin_handing(fd, side);
-    int pair[2];
-    new_pair(pair);
-    void (*run)(int, enum side) = side == SERVER ? be_heir : talk_to_heir;
-    pid_t child = start_heir(pair[1], fd, side, run);
-    give(pair[0], fd);
-    close(fd);
-    note_end("heir", child);
+    pass_to_child(fd, side, side == SERVER ? be_heir : talk_to_heir, CLOSES);
 }
 
 // Begins the heir as a program that has one end of a pair, without the library.
@@ -318,11 +289,7 @@ CASE(several_messages_at_once, WARM) {
 CASE(a_message_that_is_only_looked_at, WARM | RACE) {
     // Each look gives another descriptor of the connection.
     if (side == CLIENT) {
-        for (int i = 0; i < 60; i++) {
-            require(send(fd, "ping", 4, 0) == 4, "send");
-            require(recv(fd, in, 4, MSG_WAITALL) == 4, "receive");
-        }
-        note("done");
+        ask(fd, 60);
         meet(side, 1);
         return;
     }
@@ -342,10 +309,7 @@ CASE(a_message_that_is_only_looked_at, WARM | RACE) {
         memcpy(&ends[i], CMSG_DATA(&control.header), sizeof(int));
         TRY(fcntl(ends[i], F_GETFD));
     }
-    for (int i = 0; i < 60; i++) {
-        require(recv(ends[i % 2], in, 4, MSG_WAITALL) == 4, "receive");
-        require(send(ends[i / 2 % 2], in, 4, 0) == 4, "send");
-    }
+    answer_by(ends, 60);
     meet(side, 1);
 }
 
@@ -381,7 +345,7 @@ static void wait_in_a_set(int fd, enum side side) {
     note_events("the heir's set then", epoll, 0);
 }
 
-CASE(to_one_that_waits_in_a_set, WARM | V6) { hand_to(wait_in_a_set, fd, side, 0); }
+CASE(to_one_that_waits_in_a_set, WARM | V6) { hand_to(wait_in_a_set, fd, side, CLOSES); }
 
 CASE(registered_in_a_set_that_stays, WARM) {
     // The passer keeps the connection, and its set goes on.
@@ -393,11 +357,7 @@ CASE(registered_in_a_set_that_stays, WARM) {
     if (side == CLIENT) {
         talk_to_heir(fd, side);
     } else {
-        int pair[2];
-        new_pair(pair);
-        pid_t child = start_heir(pair[1], fd, side, be_heir);
-        give(pair[0], fd);
-        note_end("heir", child);
+        pass_to_child(fd, side, be_heir, KEEPS);
     }
     meet(side, 3);
     note_events("nothing", epoll, 0);

@@ -25,12 +25,7 @@ CASE(more_than_a_mebibyte_unread_both_ways, WARM | V6 | TCP) {
         exchange_large(fd, side);
         return;
     }
-    int pair[2];
-    new_pair(pair);
-    pid_t child = start_heir(pair[1], fd, side, exchange_large);
-    give(pair[0], fd);
-    close(fd);
-    note_end("heir", child);
+    pass_to_child(fd, side, exchange_large, CLOSES);
 }
 
 static void *send_much(void *given) {

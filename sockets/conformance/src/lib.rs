@@ -10,10 +10,11 @@ mod case;
 mod coverage;
 mod difference;
 mod programs;
+pub mod random;
 mod run;
 
 pub use case::{Case, Over, Runs, flag};
 pub use coverage::{COLUMNS, How, Row, exported, rows};
 pub use difference::difference;
-pub use programs::{Program, compile};
+pub use programs::{Program, compile, compile_folder};
 pub use run::{Effort, Failure, Preload, Report, compare};

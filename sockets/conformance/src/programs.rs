@@ -24,7 +24,7 @@ pub struct Program {
 }
 
 /// What every program has in common.
-const SHARED: [&str; 2] = ["case", "other"];
+const SHARED: [&str; 3] = ["basics", "case", "other"];
 
 /// Compiles every `.c` file of `folder`, each together with those of `shared`, to a file below
 /// `cache` that is named after what went into it. Beside one that asks for it (`static_path`) lies
@@ -44,23 +44,58 @@ pub fn compile(folder: &Path, shared: &Path, cache: &Path) -> io::Result<Vec<Pro
 }
 
 fn compile_one(source: &Path, shared: &Path, cache: &Path) -> io::Result<Program> {
-    let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let together = SHARED.map(|name| shared.join(name).with_extension("c"));
+    let sources: Vec<&Path> = [source].into_iter().chain(together.iter().map(|it| &**it)).collect();
+    let headers = [shared.join("basics.h"), shared.join("case.h")];
+    link_as(source, &sources, &headers, cache)
+}
+
+/// Compiles all `.c` files of a folder, and those that `programs` has for everybody, to one program
+/// that is named after the folder, in a file below `cache`.
+///
+/// # Errors
+/// A compiler that is not there, or what it says.
+pub fn compile_folder(folder: &Path, programs: &Path, cache: &Path) -> io::Result<Program> {
+    fs::create_dir_all(cache)?;
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    files.sort();
+    let has_ending = |file: &PathBuf, wanted| file.extension().is_some_and(|it| it == wanted);
+    let mut headers: Vec<PathBuf> = files.extract_if(.., |file| has_ending(file, "h")).collect();
+    files.retain(|file| has_ending(file, "c"));
+    headers.push(programs.join("basics.h"));
+    let basics = programs.join("basics.c");
+    let main = folder.with_extension("c");
+    let sources: Vec<&Path> = files.iter().chain([&basics]).map(|it| &**it).collect();
+    link_as(&main, &sources, &headers, cache)
+}
+
+/// Links sources to a program with the name of a file, if they were not before.
+fn link_as(
+    named: &Path,
+    sources: &[&Path],
+    headers: &[PathBuf],
+    cache: &Path,
+) -> io::Result<Program> {
+    let name = named.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut hasher = DefaultHasher::new();
     FLAGS.hash(&mut hasher);
-    let header = shared.join("case.h");
-    let inputs = [source, &header].into_iter().chain(together.iter().map(PathBuf::as_path));
-    for input in inputs {
-        fs::read(input)?.hash(&mut hasher);
+    let mut asks_for_static = false;
+    for input in sources.iter().copied().chain(headers.iter().map(|it| &**it)) {
+        let content = fs::read(input)?;
+        content.hash(&mut hasher);
+        asks_for_static |=
+            input == named && String::from_utf8_lossy(&content).contains("static_path()");
     }
     let executable = cache.join(format!("{name}-{:016x}", hasher.finish()));
     let compiler = || {
         let mut compiler = Command::new("cc");
-        compiler.args(FLAGS).arg("-I").arg(shared).arg(source).args(&together);
+        let folders = headers.iter().filter_map(|header| header.parent());
+        compiler.args(FLAGS).args(folders.map(|it| format!("-I{}", it.display()))).args(sources);
         compiler
     };
     if !executable.exists() {
-        if fs::read_to_string(source)?.contains("static_path()") {
+        if asks_for_static {
             let beside = cache.join(format!("{name}-{:016x}-static", hasher.finish()));
             // Where the C library cannot be linked statically, its cases go without.
             _ = link(compiler().arg("-static"), &beside);

@@ -20,6 +20,8 @@ pub struct Effort {
     pub repeats: u32,
     /// How long the program waits for both sides before it prints what they have noted so far.
     pub seconds: u64,
+    /// What programs that do random things begin with; one more with each repetition.
+    pub seed: u64,
 }
 
 /// What accelerates.
@@ -118,7 +120,8 @@ pub fn compare(case: &Case, preload: Option<&Preload>, effort: Effort) -> Result
         return Err(Failure::Plain { transcript, complaints });
     }
     let comparisons = if preload.is_some() { case.comparisons() } else { &[Runs::Plain] };
-    for _ in 0..effort.repeats {
+    for repeat in 0..effort.repeats {
+        let effort = Effort { seed: effort.seed + u64::from(repeat), ..effort };
         for &runs in comparisons {
             let report = run(case, runs, preload, effort)?;
             if let Some(difference) = difference(&plain.transcript, &report.transcript) {
@@ -143,17 +146,13 @@ fn run(
     let mut command = Command::new(&case.executable);
     command.arg(case.argument()).env_remove("LD_PRELOAD");
     command.env("CONFORMANCE_SECONDS", effort.seconds.to_string());
+    command.env("CONFORMANCE_SEED", effort.seed.to_string());
     if let Some(preload) = preload {
         command.env("FREEPORT_MONITOR", &preload.monitor);
         load(&mut command, runs, &preload.library);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that whatever it leaves can be ended.
-    let mut child = command.process_group(0).spawn()?;
-    let printed = finish(&mut child, effort.seconds);
-    kill_group(&child);
-    let status = child.wait()?;
-    let Some((transcript, said)) = printed? else {
+    let (status, printed) = run_to_end(&mut command, effort.seconds + GRACE_SECONDS)?;
+    let Some((transcript, said)) = printed else {
         return Err(Failure::Endless { runs });
     };
     let (marks, complaints): (Vec<&str>, Vec<&str>) =
@@ -165,6 +164,21 @@ fn run(
     let mark = marks.first().copied().unwrap_or_default();
     let upgraded = [mark.contains("upgraded 1"), mark.ends_with(" 1")];
     Ok(Report { transcript, upgraded, complaints })
+}
+
+/// How a command ended, and what it printed on both streams: `None`, if it had to be killed after
+/// so long.
+pub type Ended = (ExitStatus, Option<(String, String)>);
+
+/// Runs a command, and ends whatever it leaves.
+pub fn run_to_end(command: &mut Command, seconds: u64) -> io::Result<Ended> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own, so that whatever it leaves can be ended.
+    let mut child = command.process_group(0).spawn()?;
+    let printed = finish(&mut child, seconds);
+    kill_group(&child);
+    let status = child.wait()?;
+    Ok((status, printed?))
 }
 
 /// Says in the environment which processes load the library.
@@ -185,7 +199,7 @@ fn load(command: &mut Command, runs: Runs, library: &Path) {
 fn finish(child: &mut Child, seconds: u64) -> io::Result<Option<(String, String)>> {
     let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let mut errors = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let deadline = Instant::now() + Duration::from_secs(seconds + GRACE_SECONDS);
+    let deadline = Instant::now() + Duration::from_secs(seconds);
     // The streams may be held open by processes that a case has left, so they are read until the
     // program itself has ended, and then for what is in them.
     set_nonblocking(&output)?;

@@ -2,17 +2,18 @@
 //! Every case behaves the same with accelerated sockets as without.
 //!
 //! `FREEPORT_CASES` runs only the cases whose title contains it, `FREEPORT_LONG` repeats each, and
-//! those that are races more often; `FREEPORT_PRELOAD` is another library.
+//! those that are races more often; `FREEPORT_SEED` is what those that do random things
+//! begin with, and `FREEPORT_PRELOAD` is another library.
 
-use freeport_monitor::{Location, Options, Server};
+mod common;
+
+use common::{library, monitor};
 use freeport_sockets_conformance::{
     Case, Effort, How, Preload, compare, compile, exported, flag, rows,
 };
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
@@ -64,12 +65,21 @@ fn known() -> BTreeSet<&'static str> {
 }
 
 fn effort(case: &Case) -> Effort {
-    let repeats = match (std::env::var_os("FREEPORT_LONG").is_some(), case.has(flag::RACE)) {
+    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
+    let repeats = match (is_long, case.has(flag::RACE)) {
+        _ if case.program == "stress" => {
+            if is_long {
+                100
+            } else {
+                4
+            }
+        }
         (false, _) => 1,
         (true, false) => 3,
         (true, true) => 20,
     };
-    Effort { repeats, seconds: 15 }
+    let seed = std::env::var("FREEPORT_SEED").ok().and_then(|text| text.parse().ok());
+    Effort { repeats, seconds: 15, seed: seed.unwrap_or(1) }
 }
 
 fn cases() -> &'static [Case] {
@@ -82,37 +92,6 @@ fn compiled_cases() -> Vec<Case> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
     let programs = compile(&folder, &folder, &cache).unwrap();
     programs.iter().flat_map(|program| program.cases().unwrap()).collect()
-}
-
-/// The library, as it is now: cargo builds it for no test by itself.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        if let Some(given) = std::env::var_os("FREEPORT_PRELOAD") {
-            return given.into();
-        }
-        let test = std::env::current_exe().unwrap();
-        let folder = test.ancestors().nth(2).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--package", "freeport-preload"]);
-        cargo.arg("--target-dir").arg(folder.parent().unwrap());
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success(), "the library cannot be built");
-        folder.join("libfreeport_preload.so")
-    })
-}
-
-/// Runs a monitor below `folder` until the tests end, and says where it listens.
-fn monitor(folder: &Path) -> PathBuf {
-    let path = folder.join("monitor.sock");
-    let server = Server::new(Location::at(&path).take().unwrap(), Options::default()).unwrap();
-    thread::spawn(move || {
-        let (stop, _never) = std::io::pipe().unwrap();
-        server.run(stop.as_fd(), &mut |_| ()).unwrap();
-    });
-    path
 }
 
 fn table() -> String {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random programs of socket calls, which have to give the same with accelerated sockets as
+//! without. Cases find what their writers thought of; these are for the rest.
+//!
+//! A seed gives a [program](Program): lines that a few processes and threads execute one after the
+//! other (`interpreter/`). [`generate()`] knows roughly what each call does, so that calls make sense,
+//! and nothing waits that is not woken; what calls give is not its business, as that is found out
+//! by running the program in the kernel. [`judge`] does both, and [`shrink()`] takes out of a program
+//! that differs whatever it differs without.
+
+mod actions;
+mod generate;
+mod judge;
+mod processes;
+mod program;
+mod shrink;
+mod waits;
+mod world;
+
+pub use generate::generate;
+pub use judge::{Interpreter, Transcript, Verdict, judge};
+pub use program::Program;
+pub use shrink::shrink;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From a seed to a program.
+
+use super::program::Program;
+use super::world::World;
+
+/// What is done how often.
+const ACTIONS: [(u32, fn(&mut World)); 24] = [
+    (26, World::send),
+    (28, World::receive),
+    (9, World::poll),
+    (3, World::new_set),
+    (6, World::change_set),
+    (12, World::wait_for_set),
+    (5, World::look),
+    (6, World::set_option),
+    (4, World::copy),
+    (4, World::close),
+    (2, World::shut),
+    (8, World::blocked),
+    (2, World::stream),
+    (1, World::fill),
+    (4, World::warm_somewhere),
+    (2, World::connect_again),
+    (2, World::fork_somewhere),
+    (1, World::spawn_somewhere),
+    (2, World::thread_somewhere),
+    (1, World::exec_somewhere),
+    (1, World::end_somewhere),
+    (2, World::pass_somewhere),
+    (1, World::urgent),
+    (3, World::probe_somebody),
+];
+
+/// The program of a seed.
+pub fn generate(seed: u64) -> Program {
+    let mut world = World::new(seed);
+    if world.chance(30) {
+        world.say("cores together");
+    }
+    for _ in 0..if world.chance(25) { 2 } else { 1 } {
+        let ends = world.first_connection();
+        if let Some(ends) = ends.filter(|_| !world.chance(10)) {
+            world.warm(ends);
+        }
+    }
+    let total: u32 = ACTIONS.iter().map(|(weight, _)| weight).sum();
+    for _ in 0..world.rng.u32(8..45) {
+        let mut left = world.rng.u32(..total);
+        let chosen = ACTIONS.iter().find(|(weight, _)| {
+            let hit = left < *weight;
+            left = left.saturating_sub(*weight);
+            hit
+        });
+        if let Some((_, action)) = chosen {
+            action(&mut world);
+        }
+    }
+    world.finish();
+    Program { lines: world.lines }
+}
+
+impl World {
+    /// What all descriptors of an actor say.
+    fn probe(&mut self, actor: usize) {
+        let mut list = String::new();
+        for held in self.held_by(actor).into_iter().take(9) {
+            if self.both(held.object).is_some() {
+                self.say(format!("a{actor} fionread s{}", held.name));
+                list.push_str(&format!(" s{} IN|OUT|PRI|RDHUP", held.name));
+            }
+        }
+        if !list.is_empty() {
+            self.say(format!("a{actor} poll 0{list}"));
+        }
+    }
+
+    fn probe_somebody(&mut self) {
+        let living = self.living();
+        if let Some(actor) = self.one_of(&living) {
+            self.probe(actor);
+        }
+    }
+
+    /// At the end everything is read and closed, in some order, and looked at meanwhile.
+    fn finish(&mut self) {
+        for actor in self.living() {
+            self.probe(actor);
+        }
+        let mut all = self.all_held();
+        for held in &all {
+            if self.both(held.object).is_some() {
+                let (actor, name) = (held.actor, held.name);
+                self.say(format!("a{actor} recv s{name} 100000 DONTWAIT"));
+                self.say(format!("a{actor} getopt s{name} SO_ERROR"));
+            }
+        }
+        self.rng.shuffle(&mut all);
+        for held in all {
+            let process = self.actors[held.actor].process;
+            if self.processes[process].contains_key(&held.name) {
+                self.close_by(held);
+                if self.chance(50) {
+                    self.probe_somebody();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_always_gives_the_same_program() {
+        assert_eq!(generate(5), generate(5));
+        assert_ne!(generate(5), generate(6));
+    }
+
+    #[test]
+    fn programs_do_all_there_is_to_do() {
+        let text: String = (0..300).map(|seed| generate(seed).to_string()).collect();
+        for word in ["fork", "exec", "spawn", "thread", "pass", "pair", "INET6", "ET", "finish"] {
+            assert!(text.contains(word), "{word}");
+        }
+        assert!(text.lines().all(|line| line.len() < 240), "a line is too long");
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Connections that are made, and processes that begin, end, and hand descriptors on.
+
+use super::world::{ACTORS, Family, Held, Object, World};
+use std::collections::VecDeque;
+
+impl World {
+    /// A listener of an actor.
+    pub fn listen(&mut self, actor: usize, family: Family) -> Held {
+        let name = self.new_name();
+        self.say(format!("a{actor} socket s{name} {}", family.word()));
+        self.say(format!("a{actor} bind s{name} {}", family.word()));
+        self.say(format!("a{actor} listen s{name} 8"));
+        let object = self.new_object(Object::Listener(family, VecDeque::new()));
+        self.name(actor, name, object);
+        Held { actor, name, object }
+    }
+
+    /// A connection of an actor to a listener, which waits there.
+    pub fn connect(&mut self, actor: usize, listener: Held) -> Option<Held> {
+        let family = self.listener(listener.object)?;
+        let name = self.new_name();
+        self.say(format!("a{actor} socket s{name} {}", family.word()));
+        self.say(format!("a{actor} connect s{name} s{}", listener.name));
+        let [own, other] = self.new_connection(family);
+        self.name(actor, name, own);
+        if let Object::Listener(_, waiting) = &mut self.objects[listener.object] {
+            waiting.push_back(other);
+        }
+        Some(Held { actor, name, object: own })
+    }
+
+    /// Accepts what waits at a listener.
+    pub fn accept(&mut self, listener: Held) -> Option<Held> {
+        let Object::Listener(_, waiting) = &mut self.objects[listener.object] else { return None };
+        let object = waiting.pop_front()?;
+        let name = self.new_name();
+        let nonblocking = self.chance(15);
+        let flags = if nonblocking { "NONBLOCK" } else { "0" };
+        self.say(format!("a{} accept s{name} s{} {flags}", listener.actor, listener.name));
+        self.name(listener.actor, name, object);
+        self.end(object)?.nonblocking = nonblocking;
+        Some(Held { actor: listener.actor, name, object })
+    }
+
+    /// A connection between the first actors, before anything else happens.
+    pub fn first_connection(&mut self) -> Option<[Held; 2]> {
+        match self.rng.u32(..20) {
+            0..=3 => self.first_pair(),
+            kind => {
+                let family = match kind {
+                    4..=7 => Family::Unix,
+                    8..=10 => Family::V6,
+                    _ => Family::V4,
+                };
+                let by = self.rng.usize(..2);
+                let listener = self.listen(by, family);
+                let there = self.connect(1 - by, listener)?;
+                let here = self.accept(listener)?;
+                if self.chance(50) {
+                    self.close_by(listener);
+                }
+                Some([here, there])
+            }
+        }
+    }
+
+    /// A pair, of which a child gets one end.
+    fn first_pair(&mut self) -> Option<[Held; 2]> {
+        let names = [self.new_name(), self.new_name()];
+        self.say(format!("a0 pair s{} s{}", names[0], names[1]));
+        let ends = self.new_connection(Family::Unix);
+        for (name, end) in names.into_iter().zip(ends) {
+            self.name(0, name, end);
+        }
+        let child = self.fork(0)?;
+        let own = Held { actor: 0, name: names[0], object: ends[0] };
+        let its = Held { actor: child, name: names[1], object: ends[1] };
+        self.close_by(Held { name: names[1], object: ends[1], ..own });
+        self.close_by(Held { name: names[0], object: ends[0], ..its });
+        Some([own, its])
+    }
+
+    /// One connection more, to a listener that there is.
+    pub fn connect_again(&mut self) {
+        if !self.has_names_left(2) {
+            return;
+        }
+        let listens = |world: &Self, object: usize| world.listener(object).is_some();
+        let Some(listener) = self.any_held(listens) else { return };
+        let living = self.living();
+        let Some(actor) = self.one_of(&living) else { return };
+        let Some(there) = self.connect(actor, listener) else { return };
+        if let Some(here) = self.accept(listener).filter(|_| self.chance(60)) {
+            self.warm([here, there]);
+        }
+    }
+
+    /// A child of an actor.
+    pub fn fork(&mut self, actor: usize) -> Option<usize> {
+        let names = self.processes[self.actors[actor].process].clone();
+        let child = self.new_actor(None)?;
+        self.processes[self.actors[child].process] = names;
+        self.say(format!("a{actor} fork a{child}"));
+        Some(child)
+    }
+
+    fn some_actor(&mut self) -> Option<usize> {
+        let living = self.living();
+        self.one_of(&living)
+    }
+
+    pub fn fork_somewhere(&mut self) {
+        if self.actors.len() + 2 > ACTORS {
+            return;
+        }
+        let Some(actor) = self.some_actor() else { return };
+        let Some(child) = self.fork(actor) else { return };
+        // Mostly one of both closes its copy soon.
+        let closes = self.one_of(&[actor, child, child]).unwrap_or(child);
+        for held in self.held_by(closes) {
+            if self.chance(50) {
+                self.close_by(held);
+            }
+        }
+    }
+
+    pub fn spawn_somewhere(&mut self) {
+        if self.actors.len() + 2 > ACTORS {
+            return;
+        }
+        let Some(actor) = self.some_actor() else { return };
+        let mut names = self.processes[self.actors[actor].process].clone();
+        names.retain(|_, entry| !entry.closed_on_exec);
+        let Some(child) = self.new_actor(None) else { return };
+        self.processes[self.actors[child].process] = names;
+        self.say(format!("a{actor} spawn a{child}"));
+    }
+
+    pub fn thread_somewhere(&mut self) {
+        if self.actors.len() + 2 > ACTORS {
+            return;
+        }
+        let Some(actor) = self.some_actor() else { return };
+        let Some(thread) = self.new_actor(Some(self.actors[actor].process)) else { return };
+        self.say(format!("a{actor} thread a{thread}"));
+    }
+
+    pub fn exec_somewhere(&mut self) {
+        let Some(actor) = self.some_actor() else { return };
+        let without = u32::from(self.chance(15));
+        self.say(format!("a{actor} exec {without}"));
+        let process = self.actors[actor].process;
+        for (at, other) in self.actors.iter_mut().enumerate() {
+            other.lives &= other.process != process || at == actor;
+        }
+        let closed: Vec<u32> = self.processes[process]
+            .iter()
+            .filter(|(_, entry)| entry.closed_on_exec)
+            .map(|(name, _)| *name)
+            .collect();
+        closed.into_iter().for_each(|name| self.drop_name(process, name));
+    }
+
+    pub fn end_somewhere(&mut self) {
+        let Some(actor) = self.some_actor() else { return };
+        let process = self.actors[actor].process;
+        let others = self.living().into_iter().any(|it| self.actors[it].process != process);
+        if !others || self.living().len() < 3 && self.chance(80) {
+            return;
+        }
+        let line =
+            if self.rng.bool() { format!("kill a{actor}") } else { format!("a{actor} exit") };
+        self.say(line);
+        self.end_process(process);
+    }
+
+    /// Hands a descriptor to another actor, which takes it at once.
+    pub fn pass_somewhere(&mut self) {
+        if !self.has_names_left(1) {
+            return;
+        }
+        let Some(held) = self.any_held(|_, _| true) else { return };
+        let from = self.actors[held.actor].process;
+        let others: Vec<usize> =
+            self.living().into_iter().filter(|it| self.actors[*it].process != from).collect();
+        let Some(to) = self.one_of(&others) else { return };
+        let name = self.new_name();
+        self.say(format!("a{} pass a{to} s{}", held.actor, held.name));
+        let closes_first = self.chance(50);
+        if closes_first {
+            self.say(format!("a{} close s{}", held.actor, held.name));
+        }
+        self.say(format!("a{to} take s{name}"));
+        self.name(to, name, held.object);
+        if closes_first {
+            self.drop_name(from, held.name);
+        }
+    }
+}

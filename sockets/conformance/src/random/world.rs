@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the generator believes of the sockets of a program: enough for calls that make sense and
+//! return. Where it is wrong, a program is worse, but not wrong: it is only run.
+
+use fastrand::Rng;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The names of descriptors that there are.
+const NAMES: u32 = 64;
+/// Actors that the interpreter has places for.
+pub const ACTORS: usize = 8;
+/// What a connection is sent at most before somebody reads. Any kernel takes as much.
+pub const UNREAD: usize = 40_000;
+/// The same in calls: each costs the kernel memory of its own.
+pub const UNREAD_CALLS: usize = 40;
+
+/// Families of sockets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    V4,
+    V6,
+    Unix,
+}
+
+impl Family {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::V4 => "INET",
+            Self::V6 => "INET6",
+            Self::Unix => "UNIX",
+        }
+    }
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+pub struct End {
+    pub family: Family,
+    pub peer: usize,
+    /// Bytes that came and were not read, and the calls that sent them.
+    pub unread: usize,
+    pub calls: usize,
+    pub nonblocking: bool,
+    pub times_out: bool,
+    pub low_water: usize,
+    pub reading_shut: bool,
+    pub writing_shut: bool,
+    /// Nobody has it any more.
+    pub closed: bool,
+    /// What is unread is not known so well.
+    pub is_vague: bool,
+}
+
+/// What a descriptor is.
+#[derive(Clone, Debug)]
+pub enum Object {
+    End(End),
+    /// A listener, with connections that nobody has accepted.
+    Listener(Family, VecDeque<usize>),
+    /// An epoll set.
+    Set,
+}
+
+/// A name in a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub object: usize,
+    pub closed_on_exec: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Actor {
+    pub process: usize,
+    pub lives: bool,
+}
+
+/// A descriptor of an actor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    pub actor: usize,
+    pub name: u32,
+    pub object: usize,
+}
+
+pub struct World {
+    pub rng: Rng,
+    pub lines: Vec<String>,
+    pub objects: Vec<Object>,
+    pub actors: Vec<Actor>,
+    pub processes: Vec<BTreeMap<u32, Entry>>,
+    next_name: u32,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let actors = (0..2).map(|process| Actor { process, lives: true }).collect();
+        Self {
+            rng: Rng::with_seed(seed),
+            lines: vec![],
+            objects: vec![],
+            actors,
+            processes: vec![BTreeMap::new(); 2],
+            next_name: 1,
+        }
+    }
+
+    pub fn say(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    /// True that often of a hundred times.
+    pub fn chance(&mut self, percent: u32) -> bool {
+        self.rng.u32(..100) < percent
+    }
+
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> Option<T> {
+        if choices.is_empty() { None } else { Some(choices[self.rng.usize(..choices.len())]) }
+    }
+
+    pub fn has_names_left(&self, count: u32) -> bool {
+        self.next_name + count <= NAMES
+    }
+
+    pub fn new_name(&mut self) -> u32 {
+        self.next_name += 1;
+        self.next_name - 1
+    }
+
+    /// What an actor calls a new object, or an old one.
+    pub fn name(&mut self, actor: usize, name: u32, object: usize) {
+        let entry = Entry { object, closed_on_exec: false };
+        let process = self.actors[actor].process;
+        self.processes[process].insert(name, entry);
+    }
+
+    pub fn new_object(&mut self, object: Object) -> usize {
+        self.objects.push(object);
+        self.objects.len() - 1
+    }
+
+    /// Both ends of a new connection.
+    pub fn new_connection(&mut self, family: Family) -> [usize; 2] {
+        let first = self.objects.len();
+        [first, first + 1].map(|at| {
+            let peer = 2 * first + 1 - at;
+            self.new_object(Object::End(End {
+                family,
+                peer,
+                unread: 0,
+                calls: 0,
+                nonblocking: false,
+                times_out: false,
+                low_water: 1,
+                reading_shut: false,
+                writing_shut: false,
+                closed: false,
+                is_vague: false,
+            }))
+        })
+    }
+
+    pub fn end(&mut self, object: usize) -> Option<&mut End> {
+        match &mut self.objects[object] {
+            Object::End(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// An end, and its peer.
+    pub fn both(&self, object: usize) -> Option<(&End, &End)> {
+        let Object::End(end) = &self.objects[object] else { return None };
+        let Object::End(peer) = &self.objects[end.peer] else { return None };
+        Some((end, peer))
+    }
+
+    /// Whether nothing more will come to an end.
+    pub fn is_over(&self, object: usize) -> bool {
+        self.both(object)
+            .is_none_or(|(end, peer)| peer.closed || peer.writing_shut || end.reading_shut)
+    }
+
+    /// All descriptors of actors that live.
+    pub fn all_held(&self) -> Vec<Held> {
+        let living = (0..self.actors.len()).filter(|actor| self.actors[*actor].lives);
+        living.flat_map(|actor| self.held_by(actor)).collect()
+    }
+
+    pub fn held_by(&self, actor: usize) -> Vec<Held> {
+        let names = &self.processes[self.actors[actor].process];
+        names.iter().map(|(name, it)| Held { actor, name: *name, object: it.object }).collect()
+    }
+
+    /// A descriptor of something that fulfils a condition.
+    pub fn any_held(&mut self, fits: impl Fn(&Self, usize) -> bool) -> Option<Held> {
+        let all = self.all_held();
+        let fitting: Vec<_> = all.into_iter().filter(|held| fits(self, held.object)).collect();
+        self.one_of(&fitting)
+    }
+
+    pub fn any_end(&mut self) -> Option<Held> {
+        self.any_held(|world, object| world.both(object).is_some())
+    }
+
+    /// Who has an object; never the given actor, which is busy.
+    pub fn holder(&mut self, object: usize, but: usize) -> Option<Held> {
+        let all = self.all_held();
+        let fits = |held: &Held| held.object == object && held.actor != but;
+        let fitting: Vec<_> = all.into_iter().filter(fits).collect();
+        self.one_of(&fitting)
+    }
+
+    pub fn living(&self) -> Vec<usize> {
+        (0..self.actors.len()).filter(|actor| self.actors[*actor].lives).collect()
+    }
+
+    /// Notes that a process has a name no more.
+    pub fn drop_name(&mut self, process: usize, name: u32) {
+        let Some(entry) = self.processes[process].remove(&name) else { return };
+        let mut names = self.processes.iter().flat_map(BTreeMap::values);
+        if !names.any(|other| other.object == entry.object) {
+            self.close_object(entry.object);
+        }
+    }
+
+    fn close_object(&mut self, object: usize) {
+        match &mut self.objects[object] {
+            Object::End(end) => {
+                end.closed = true;
+                let (peer, unread) = (end.peer, end.unread > 0 || end.is_vague);
+                if let Some(peer) = self.end(peer).filter(|_| unread) {
+                    peer.is_vague = true;
+                }
+            }
+            Object::Listener(_, waiting) => {
+                let waiting: Vec<usize> = waiting.drain(..).collect();
+                waiting.into_iter().for_each(|end| self.close_object(end));
+            }
+            Object::Set => {}
+        }
+    }
+
+    /// Notes that a process is no more.
+    pub fn end_process(&mut self, process: usize) {
+        let names: Vec<u32> = self.processes[process].keys().copied().collect();
+        names.into_iter().for_each(|name| self.drop_name(process, name));
+        for actor in self.actors.iter_mut().filter(|actor| actor.process == process) {
+            actor.lives = false;
+        }
+    }
+
+    /// A new actor, of that process or of a new one; `None`: there are enough.
+    pub fn new_actor(&mut self, process: Option<usize>) -> Option<usize> {
+        if self.actors.len() == ACTORS {
+            return None;
+        }
+        let process = process.unwrap_or_else(|| {
+            self.processes.push(BTreeMap::new());
+            self.processes.len() - 1
+        });
+        self.actors.push(Actor { process, lives: true });
+        Some(self.actors.len() - 1)
+    }
+}

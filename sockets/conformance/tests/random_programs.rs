@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random programs give the same with accelerated sockets as without, and so do those that were
+//! found to differ once (`kept/`).
+//!
+//! `FREEPORT_SEED` is the first seed, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` tries
+//! thousands. `FREEPORT_STEPS` is a file with a program to be run instead, and both its runs are
+//! printed. A program that differs is printed as small as it could be made.
+
+mod common;
+
+use freeport_sockets_conformance::random::{
+    Interpreter, Program, Verdict, generate, judge, shrink,
+};
+use freeport_sockets_conformance::{Preload, compile_folder, difference};
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// Programs that run at the same time.
+const WORKERS: usize = 3;
+/// Programs that are looked at to make one smaller.
+const LOOKS: usize = 400;
+
+#[test]
+fn random_programs_are_the_same_with_accelerated_sockets() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("FREEPORT_SEED").unwrap_or(1);
+    let default = if std::env::var_os("FREEPORT_LONG").is_some() { 5000 } else { 150 };
+    let seeds = first..first + number("FREEPORT_PROGRAMS").unwrap_or(default);
+    let folder = tempfile::tempdir().unwrap();
+    let interpreter = interpreter(folder.path());
+    let results = Results::default();
+    let next = AtomicU64::new(seeds.start);
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(seed) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| seeds.contains(seed))
+                {
+                    try_seed(&interpreter, seed, &results);
+                }
+            });
+        }
+    });
+    results.report(seeds.count());
+}
+
+/// What came out so far.
+#[derive(Default)]
+struct Results {
+    steps: AtomicU64,
+    unsteady: Mutex<Vec<String>>,
+    failures: Mutex<Vec<String>>,
+    upgraded: Mutex<[u64; 2]>,
+}
+
+impl Results {
+    fn report(self, programs: usize) {
+        let unsteady = self.unsteady.into_inner().unwrap();
+        let [upgraded, dialogues] = self.upgraded.into_inner().unwrap();
+        let steps = self.steps.into_inner();
+        println!(
+            "{programs} programs of {steps} steps; {upgraded} of {dialogues} dialogues upgraded; \
+             unsteady: {unsteady:#?}"
+        );
+        let failures = self.failures.into_inner().unwrap();
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        assert!(upgraded * 2 > dialogues, "hardly anything was upgraded, which proves nothing");
+        assert!(unsteady.len() * 10 <= programs, "too many programs differ from themselves");
+    }
+}
+
+fn try_seed(interpreter: &Interpreter, seed: u64, results: &Results) {
+    let program = generate(seed);
+    results.steps.fetch_add(program.lines.len() as u64, Ordering::Relaxed);
+    match judge(interpreter, &program) {
+        Ok(Verdict::Same(said)) => {
+            let mut upgraded = results.upgraded.lock().unwrap();
+            for (sum, word) in upgraded.iter_mut().zip(said.split(' ').skip(1).step_by(2)) {
+                *sum += word.parse::<u64>().unwrap();
+            }
+        }
+        Ok(Verdict::Unsteady(line)) => {
+            results.unsteady.lock().unwrap().push(format!("{seed}: {line}"));
+        }
+        Ok(Verdict::Different(plain, accelerated)) => {
+            let small = shrink(&program, LOOKS, |it| shows_something(interpreter, it));
+            let report = format!(
+                "--- FREEPORT_SEED={seed} FREEPORT_PROGRAMS=1\n- {plain}\n+ {accelerated}\n{}",
+                side_by_side(interpreter, &small)
+            );
+            println!("{report}");
+            results.failures.lock().unwrap().push(report);
+        }
+        Err(error) => results.failures.lock().unwrap().push(format!("seed {seed}: {error}")),
+    }
+}
+
+fn shows_something(interpreter: &Interpreter, program: &Program) -> bool {
+    let quick = Interpreter { patience_ms: 400, ..interpreter.clone() };
+    matches!(judge(&quick, program), Ok(Verdict::Different(..)))
+}
+
+/// Both runs of a program, as differences.
+fn side_by_side(interpreter: &Interpreter, program: &Program) -> String {
+    let text = |is_accelerated| {
+        let transcript = interpreter.run(program, is_accelerated);
+        transcript.map_or_else(|error| error.to_string(), |it| it.lines.join("\n"))
+    };
+    let (plain, accelerated) = (text(false), text(true));
+    difference(&plain, &accelerated).unwrap_or(plain)
+}
+
+fn interpreter(folder: &Path) -> Interpreter {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    let program =
+        compile_folder(&root.join("interpreter"), &root.join("programs"), &cache).unwrap();
+    let preload =
+        Preload { library: common::library().to_owned(), monitor: common::monitor(folder) };
+    let folder = folder.to_owned();
+    Interpreter { executable: program.executable, preload, folder, patience_ms: 3000 }
+}
+
+#[test]
+fn programs_that_differed_once_do_not_any_more() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("kept");
+    let folder = tempfile::tempdir().unwrap();
+    let interpreter = interpreter(folder.path());
+    let mut failures = vec![];
+    for entry in fs::read_dir(kept).unwrap() {
+        let path = entry.unwrap().path();
+        let program = Program::parse(&fs::read_to_string(&path).unwrap());
+        match judge(&interpreter, &program).unwrap() {
+            Verdict::Same(_) => {}
+            verdict => failures.push(format!("{}: {verdict:?}", path.display())),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Runs a program of one's own: for looking into what was found.
+#[test]
+fn a_program_that_is_given() {
+    let Some(file) = std::env::var_os("FREEPORT_STEPS") else { return };
+    let program = Program::parse(&fs::read_to_string(file).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    println!("{}", side_by_side(&interpreter(folder.path()), &program));
+}
