@@ -21,6 +21,8 @@ struct shared *shared;
 static int patience = 1500;
 // Dialogues, and those behind which both ends were upgraded.
 static int dialogues, upgraded;
+// Where the program is.
+static int line_number;
 // Actors that did not end what they were given.
 static int stuck[ACTORS];
 
@@ -62,6 +64,7 @@ static void give(int actor, const char *line) {
     struct actor *it = &shared->actors[actor];
     snprintf(it->line, sizeof it->line, "%s", line);
     it->result[0] = 0;
+    it->line_number = line_number;
     atomic_fetch_add(&it->given, 1);
     wake(&it->given);
 }
@@ -106,8 +109,9 @@ static const char *await_end(int actor, int does_kill) {
     int ended = poll(&(struct pollfd){handle, POLLIN, 0}, 1, patience) == 1;
     close(handle);
     forget_process(process, -1);
-    // What it has sent last is on its way.
+    // What it has sent last is on its way, and whoever else has its sockets closes them soon.
     settle(actor);
+    sleep_ms(20);
     return ended ? "ended" : "did not end";
 }
 
@@ -209,11 +213,8 @@ static void run(char *line) {
 
 static void run_all(char *program) {
     char *rest = NULL;
-    int number = 0;
     for (char *line = strtok_r(program, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        number++;
-        for (int i = 0; i < ACTORS; i++)
-            shared->actors[i].line_number = number;
+        line_number++;
         if (line[0] != '#')
             run(line);
     }

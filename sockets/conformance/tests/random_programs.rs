@@ -3,7 +3,8 @@
 //! found to differ once (`kept/`).
 //!
 //! `FREEPORT_SEED` is the first seed, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` tries
-//! thousands. `FREEPORT_STEPS` is a file with a program to be run instead, and both its runs are
+//! thousands; `FREEPORT_LOOKS` is how many programs are looked at to make one that differs
+//! smaller (0: it is left as it is). `FREEPORT_STEPS` is a file with a program to be run instead, and both its runs are
 //! printed. A program that differs is printed as small as it could be made.
 
 mod common;
@@ -21,11 +22,10 @@ use std::thread;
 /// Programs that run at the same time.
 const WORKERS: usize = 3;
 /// Programs that are looked at to make one smaller.
-const LOOKS: usize = 400;
+const LOOKS: usize = 150;
 
 #[test]
 fn random_programs_are_the_same_with_accelerated_sockets() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("FREEPORT_SEED").unwrap_or(1);
     let default = if std::env::var_os("FREEPORT_LONG").is_some() { 5000 } else { 150 };
     let seeds = first..first + number("FREEPORT_PROGRAMS").unwrap_or(default);
@@ -85,12 +85,8 @@ fn try_seed(interpreter: &Interpreter, seed: u64, results: &Results) {
         Ok(Verdict::Unsteady(line)) => {
             results.unsteady.lock().unwrap().push(format!("{seed}: {line}"));
         }
-        Ok(Verdict::Different(plain, accelerated)) => {
-            let small = shrink(&program, LOOKS, |it| shows_something(interpreter, it));
-            let report = format!(
-                "--- FREEPORT_SEED={seed} FREEPORT_PROGRAMS=1\n- {plain}\n+ {accelerated}\n{}",
-                side_by_side(interpreter, &small)
-            );
+        Ok(verdict @ Verdict::Different(..)) => {
+            let report = report(interpreter, &program, seed, &verdict);
             println!("{report}");
             results.failures.lock().unwrap().push(report);
         }
@@ -98,9 +94,20 @@ fn try_seed(interpreter: &Interpreter, seed: u64, results: &Results) {
     }
 }
 
-fn shows_something(interpreter: &Interpreter, program: &Program) -> bool {
-    let quick = Interpreter { patience_ms: 400, ..interpreter.clone() };
-    matches!(judge(&quick, program), Ok(Verdict::Different(..)))
+/// What differs, and in which small program.
+fn report(interpreter: &Interpreter, program: &Program, seed: u64, verdict: &Verdict) -> String {
+    let quick = Interpreter { patience_ms: 400, more_plain_runs: 1, ..interpreter.clone() };
+    let is_alike =
+        |it: &Program| judge(&quick, it).is_ok_and(|found| found.kind() == verdict.kind());
+    let looks = number("FREEPORT_LOOKS").map_or(LOOKS, |looks| looks as usize);
+    let small = shrink(program, looks, is_alike);
+    let Verdict::Different(plain, accelerated) = verdict else { return String::new() };
+    let both = side_by_side(interpreter, &small);
+    format!("--- FREEPORT_SEED={seed} FREEPORT_PROGRAMS=1\n- {plain}\n+ {accelerated}\n{both}")
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
 /// Both runs of a program, as differences.
@@ -121,7 +128,13 @@ fn interpreter(folder: &Path) -> Interpreter {
     let preload =
         Preload { library: common::library().to_owned(), monitor: common::monitor(folder) };
     let folder = folder.to_owned();
-    Interpreter { executable: program.executable, preload, folder, patience_ms: 3000 }
+    Interpreter {
+        executable: program.executable,
+        preload,
+        folder,
+        patience_ms: 3000,
+        more_plain_runs: 5,
+    }
 }
 
 #[test]

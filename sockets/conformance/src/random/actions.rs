@@ -119,7 +119,7 @@ impl World {
                 length = length / 4 * messages;
                 format!("recvmmsg s{name} {} {messages} DONTWAIT", length / messages * 4)
             }
-            13 if calls <= 8 && length <= 8000 => {
+            13 if calls <= 8 && length <= 8000 && plainly => {
                 takes = true;
                 format!("splice_from s{name} {length} 0")
             }

@@ -220,7 +220,7 @@ impl World {
 
     /// A dialogue, of some length.
     pub fn warm(&mut self, ends: [Held; 2]) {
-        let rounds = if self.chance(75) { 40 } else { self.rng.u32(1..16) };
+        let rounds = if self.chance(80) { 40 } else { self.rng.u32(1..4) };
         let [one, other] = ends;
         let (first, second) = (one.actor, other.actor);
         if first != second {
