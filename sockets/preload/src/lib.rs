@@ -50,6 +50,7 @@ mod next;
 mod opening;
 mod parts;
 mod patience;
+mod peeking;
 mod polling;
 mod process;
 mod raw;

@@ -279,12 +279,12 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         return None;
     }
     let writes = how == libc::SHUT_WR || how == libc::SHUT_RDWR;
+    let reads = how == libc::SHUT_RD || how == libc::SHUT_RDWR;
     let slot = stream.slot().filter(|_| shared.is(phase::ATTACHED));
-    if slot.is_none() && writes {
+    if slot.is_none() && (writes || reads) {
         shared.mark(phase::NEVER);
     }
     let slot = slot?;
-    let reads = how == libc::SHUT_RD || how == libc::SHUT_RDWR;
     if writes && !shared.is(phase::SENDS) {
         // It ends where it is, and stays there.
         stream.stay_in_kernel(&slot);

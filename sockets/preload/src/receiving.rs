@@ -33,8 +33,6 @@ enum Attempt {
 
 /// Attempts of a call that does not block, while the connection comes back.
 pub const ATTEMPTS: u32 = 100;
-/// Bytes that are looked at together for several parts.
-const PEEKED_BYTES: usize = 1 << 20;
 
 impl Stream {
     /// Receives. `kernel` does it through the kernel, and gives what the C library's function does.
@@ -94,7 +92,30 @@ impl Stream {
                     -> isize)
             });
         }
-        self.receive_once(descriptor, is_taken, false, kernel)
+        let received = self.receive_once(descriptor, is_taken, false, kernel)?;
+        Some(self.with_rest_in_ring(descriptor, parts, flags, received))
+    }
+
+    /// What the kernel has given may be followed by more in the ring, of which nobody would know
+    /// who takes a short piece for all there was.
+    fn with_rest_in_ring(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        received: isize,
+    ) -> isize {
+        let Some(before @ 1..) = usize::try_from(received).ok() else { return received };
+        let goes_on = parts.bytes().is_some_and(|wanted| before < wanted);
+        if !goes_on || flags & (libc::MSG_PEEK | libc::MSG_TRUNC) != 0 {
+            return received;
+        }
+        self.switch_receiving();
+        let Some(slot) = self.slot().filter(|_| self.shared.is(phase::RECEIVES)) else {
+            return received;
+        };
+        let flags = flags | libc::MSG_DONTWAIT;
+        self.receive_by_ring(descriptor, &slot, parts, flags, before).unwrap_or(received)
     }
 
     /// Whether the connection comes back before this side has begun to read from the ring: it has
@@ -219,7 +240,7 @@ impl Stream {
     }
 
     /// Receives through the ring, behind so many bytes that are there already.
-    fn receive_by_ring(
+    pub fn receive_by_ring(
         &self,
         descriptor: i32,
         slot: &Slot,
@@ -229,7 +250,7 @@ impl Stream {
     ) -> Option<isize> {
         let Some(wanted) = parts.bytes() else { return Some(errno::fail(libc::EINVAL)) };
         if wanted == 0 {
-            return Some(0);
+            return self.receive_nothing(descriptor, slot, flags);
         }
         if flags & libc::MSG_TRUNC != 0 && !self.is_unix() {
             return self.receive_nowhere(descriptor, slot, wanted, flags);
@@ -362,35 +383,6 @@ impl Stream {
     #[cold]
     fn without_ring(&self) -> Attempt {
         if self.shared.is(phase::STOPS) { Attempt::Left } else { Attempt::Broken }
-    }
-
-    /// Looks at what there is, in one piece, and fills parts with it.
-    fn peek_scattered(
-        &self,
-        descriptor: i32,
-        slot: &Slot,
-        parts: Parts<'_>,
-        flags: i32,
-    ) -> Option<isize> {
-        let bytes = parts.bytes().unwrap_or(0).min(PEEKED_BYTES);
-        let Ok(memory) = raw::map(bytes, false, None) else {
-            return Some(errno::fail(libc::ENOMEM));
-        };
-        let part = libc::iovec { iov_base: memory.cast(), iov_len: bytes };
-        let peeked = self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0);
-        let there = peeked.and_then(|peeked| usize::try_from(peeked).ok()).unwrap_or(0);
-        let mut done = 0;
-        // SAFETY: memory that the application gave to be filled, and as much as was peeked.
-        unsafe {
-            parts.each(0, |at, room, _| {
-                let count = room.min(there - done);
-                core::ptr::copy_nonoverlapping(memory.add(done), at, count);
-                done += count;
-                count
-            });
-        }
-        raw::unmap(memory.cast(), bytes);
-        peeked
     }
 
     fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {

@@ -85,8 +85,9 @@ fn send_from(
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize {
     let kernel = move || next!(read(fd: c_int, buffer: *mut c_void, bytes: usize) -> isize);
     match stream(fd) {
-        Some(stream) => receive(stream, fd, buffer, bytes, 0, kernel),
-        None => kernel(),
+        // Who reads nothing does not wait for anything, unlike who receives nothing.
+        Some(stream) if bytes > 0 => receive(stream, fd, buffer, bytes, 0, kernel),
+        _ => kernel(),
     }
 }
 
@@ -98,8 +99,8 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const libc::iovec, coun
     let Ok(number) = usize::try_from(count) else { return kernel() };
     // SAFETY: as of the function that this stands for.
     match unsafe { Parts::new(parts, number) } {
-        Some(list) => stream.receive(fd, list, 0, kernel),
-        None => kernel(),
+        Some(list) if list.bytes() != Some(0) => stream.receive(fd, list, 0, kernel),
+        _ => kernel(),
     }
 }
 
