@@ -88,6 +88,12 @@ static int compare_events(const void *one, const void *other) {
     return (first->data.u64 > second->data.u64) - (first->data.u64 < second->data.u64);
 }
 
+// A set in which much happens asks the kernel for other descriptors at times only.
+static int set_of(struct call *call) {
+    usleep(200);
+    return descriptor(call, 0);
+}
+
 static void say_events(struct call *call, struct epoll_event *events, int ready) {
     say_result(call, ready);
     if (ready > 0)
@@ -102,19 +108,19 @@ enum { EVENTS = 40 };
 // epoll_wait, epoll_pwait, epoll_pwait2: SET MILLISECONDS
 static void do_epoll_wait(struct call *call) {
     struct epoll_event events[EVENTS];
-    int set = descriptor(call, 0);
+    int set = set_of(call);
     say_events(call, events, epoll_wait(set, events, EVENTS, argument(call, 1)));
 }
 
 static void do_epoll_pwait(struct call *call) {
     struct epoll_event events[EVENTS];
-    int set = descriptor(call, 0);
+    int set = set_of(call);
     say_events(call, events, epoll_pwait(set, events, EVENTS, argument(call, 1), NULL));
 }
 
 static void do_epoll_pwait2(struct call *call) {
     struct epoll_event events[EVENTS];
-    int set = descriptor(call, 0);
+    int set = set_of(call);
     long time = argument(call, 1);
     struct timespec limit = {time / 1000, time % 1000 * 1000000};
     say_events(call, events, epoll_pwait2(set, events, EVENTS, time < 0 ? NULL : &limit, NULL));

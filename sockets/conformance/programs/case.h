@@ -168,7 +168,7 @@ enum after { CLOSES, KEEPS };
 void pass_to_child(int fd, enum side side, void (*run)(int fd, enum side side),
                    enum after after);
 // Records of four bytes that come and go, by one number and by the other one.
-void ask(int fd, int count);
+void ping_all(int fd, int count);
 void answer_by(const int numbers[2], int count);
 
 #endif

@@ -124,7 +124,7 @@ static void halfway_to_who_does_not_look(int fd, enum side side, enum side giver
             TRY(recv(end, in, 6, 0));
             close(end);
         } else {
-            hand_on(end, side, answer_at_once);
+            pass_to_child(end, side, answer_at_once, CLOSES);
             reach(side, messages);
         }
     }

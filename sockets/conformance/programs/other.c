@@ -133,7 +133,7 @@ void pass_to_child(int fd, enum side side, void (*run)(int fd, enum side side),
     note_end("heir", child);
 }
 
-void ask(int fd, int count) {
+void ping_all(int fd, int count) {
     char bytes[4];
     for (int i = 0; i < count; i++) {
         require(send(fd, "ping", 4, 0) == 4, "send");

@@ -137,7 +137,7 @@ CASE(passed_to_oneself, WARM) {
 
 CASE(passed_to_oneself_and_used_by_both_numbers, WARM | RACE) {
     if (side == CLIENT) {
-        ask(fd, 50);
+        ping_all(fd, 50);
         meet(side, 1);
         return;
     }
@@ -289,7 +289,7 @@ CASE(several_messages_at_once, WARM) {
 CASE(a_message_that_is_only_looked_at, WARM | RACE) {
     // Each look gives another descriptor of the connection.
     if (side == CLIENT) {
-        ask(fd, 60);
+        ping_all(fd, 60);
         meet(side, 1);
         return;
     }

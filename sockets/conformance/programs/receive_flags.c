@@ -277,3 +277,31 @@ CASE(nothing_asked_for_at_the_end, WARM) {
     }
     meet(side, 1);
 }
+
+CASE(nothing_asked_for_where_nothing_is, WARM | V6) {
+    // Who receives no bytes waits for some nevertheless; who reads none does not.
+    char bytes[4];
+    if (side == SERVER) {
+        TRY(recv(fd, bytes, 0, MSG_DONTWAIT));
+        TRY(read(fd, bytes, 0));
+        meet(side, 1);
+        TRY(recv(fd, bytes, 0, 0));
+        TRY(recv(fd, bytes, 4, MSG_WAITALL));
+    } else {
+        meet(side, 1);
+        TRY(send(fd, "some", 4, 0));
+    }
+    meet(side, 2);
+}
+
+CASE(more_than_a_page_thrown_away, WARM | V6 | TCP) {
+    char bytes[20000] = {0};
+    if (side == CLIENT) {
+        TRY(send(fd, bytes, sizeof bytes, 0));
+    } else {
+        await_bytes(fd, sizeof bytes);
+        TRY(recv(fd, NULL, 15000, MSG_TRUNC));
+        TRY(recv(fd, bytes, sizeof bytes, 0));
+    }
+    meet(side, 1);
+}

@@ -21,3 +21,4 @@ pub use generate::generate;
 pub use judge::{Interpreter, Transcript, Verdict, judge};
 pub use program::Program;
 pub use shrink::shrink;
+pub use world::Reach;

@@ -3,14 +3,14 @@
 //! found to differ once (`kept/`).
 //!
 //! `FREEPORT_SEED` is the first seed, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` tries
-//! thousands; `FREEPORT_LOOKS` is how many programs are looked at to make one that differs
-//! smaller (0: it is left as it is). `FREEPORT_STEPS` is a file with a program to be run instead, and both its runs are
-//! printed. A program that differs is printed as small as it could be made.
+//! thousands; `FREEPORT_EVERYTHING` also does what is known to differ. A program that differs is
+//! printed as small as it could be made by looking at `FREEPORT_LOOKS` others. `FREEPORT_STEPS` is a
+//! file with a program to be run instead, and both its runs are printed.
 
 mod common;
 
 use freeport_sockets_conformance::random::{
-    Interpreter, Program, Verdict, generate, judge, shrink,
+    Interpreter, Program, Reach, Verdict, generate, judge, shrink,
 };
 use freeport_sockets_conformance::{Preload, compile_folder, difference};
 use std::fs;
@@ -27,7 +27,7 @@ const LOOKS: usize = 150;
 #[test]
 fn random_programs_are_the_same_with_accelerated_sockets() {
     let first = number("FREEPORT_SEED").unwrap_or(1);
-    let default = if std::env::var_os("FREEPORT_LONG").is_some() { 5000 } else { 150 };
+    let default = if std::env::var_os("FREEPORT_LONG").is_some() { 5000 } else { 120 };
     let seeds = first..first + number("FREEPORT_PROGRAMS").unwrap_or(default);
     let folder = tempfile::tempdir().unwrap();
     let interpreter = interpreter(folder.path());
@@ -73,7 +73,7 @@ impl Results {
 }
 
 fn try_seed(interpreter: &Interpreter, seed: u64, results: &Results) {
-    let program = generate(seed);
+    let program = generate(seed, reach());
     results.steps.fetch_add(program.lines.len() as u64, Ordering::Relaxed);
     match judge(interpreter, &program) {
         Ok(Verdict::Same(said)) => {
@@ -106,6 +106,12 @@ fn report(interpreter: &Interpreter, program: &Program, seed: u64, verdict: &Ver
     format!("--- FREEPORT_SEED={seed} FREEPORT_PROGRAMS=1\n- {plain}\n+ {accelerated}\n{both}")
 }
 
+/// With `FREEPORT_EVERYTHING` programs also do what is known to differ.
+fn reach() -> Reach {
+    let everything = std::env::var_os("FREEPORT_EVERYTHING").is_some();
+    if everything { Reach::Everything } else { Reach::Settled }
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
@@ -132,7 +138,7 @@ fn interpreter(folder: &Path) -> Interpreter {
         executable: program.executable,
         preload,
         folder,
-        patience_ms: 3000,
+        patience_ms: 8000,
         more_plain_runs: 5,
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Calls on one descriptor that return at once.
 
-use super::world::{Entry, Family, Held, Object, UNREAD, UNREAD_CALLS, World};
+use super::world::{End, Entry, Family, Held, Object, UNREAD, UNREAD_CALLS, UNREAD_UNIX, World};
 
 /// Lengths where something changes: words, entries, blocks, small areas of rings.
 const LENGTHS: [usize; 16] =
@@ -42,10 +42,18 @@ impl World {
         let refused = peer.reading_shut && end.family == Family::Unix;
         let fails = end.writing_shut || peer.closed || refused;
         let (at, peer_at) = (peer.unread, end.peer);
-        if peer.calls >= UNREAD_CALLS || at >= UNREAD || (fails && self.chance(70)) {
+        if peer.closed && !self.goes_everywhere() {
             return false;
         }
-        let length = self.length().min(UNREAD - at);
+        let is_small = end.family == Family::Unix && !self.goes_everywhere();
+        let (most, most_calls) = if is_small { (UNREAD_UNIX, 8) } else { (UNREAD, UNREAD_CALLS) };
+        if peer.calls >= most_calls || at >= most || (fails && self.chance(70)) {
+            return false;
+        }
+        let mut length = self.length().min(most - at);
+        if fails && !self.goes_everywhere() {
+            length = length.max(1);
+        }
         let (actor, name) = (held.actor, held.name);
         let flags = self.flags(&["NOSIGNAL", "DONTWAIT"], "");
         let pieces = self.rng.u32(1..9);
@@ -201,9 +209,9 @@ impl World {
         let process = self.actors[actor].process;
         let closed_on_exec = self.rng.bool();
         if self.chance(30) {
-            let Some(over) = self.one_of(&self.held_by(actor)).filter(|it| it.name != name) else {
-                return;
-            };
+            let mut others = self.held_by(actor);
+            others.retain(|it| it.name != name && self.may_close(it.object));
+            let Some(over) = self.one_of(&others) else { return };
             let way = if closed_on_exec { "dup3" } else { "dup2" };
             self.say(format!("a{actor} {way} s{} s{name}", over.name));
             self.drop_name(process, over.name);
@@ -226,11 +234,19 @@ impl World {
 
     pub fn shut(&mut self) {
         let Some(held) = self.any_end() else { return };
-        let halves = self.one_of(&["WR", "WR", "WR", "RD", "RDWR"]).unwrap_or("WR");
+        let all: &[&str] = &["WR", "WR", "WR", "RD", "RDWR"];
+        let halves = if self.goes_everywhere() { all } else { &all[..1] };
+        let halves = self.one_of(halves).unwrap_or("WR");
         self.shut_by(held, halves);
     }
 
     pub fn shut_by(&mut self, held: Held, halves: &str) {
+        let everywhere = self.goes_everywhere();
+        // A socket whose halves are both shut, on both sides, is not connected any more.
+        let is_first = |end: &&mut End| everywhere || !end.writing_shut;
+        if self.end(held.object).filter(is_first).is_none() {
+            return;
+        }
         self.say(format!("a{} shutdown s{} {halves}", held.actor, held.name));
         let Some(end) = self.end(held.object) else { return };
         end.writing_shut |= halves != "RD";
@@ -242,7 +258,7 @@ impl World {
         let Some(held) = self.any_held(|_, _| true) else { return };
         let names = self.processes.iter().flat_map(|names| names.values());
         let copies = names.filter(|entry| entry.object == held.object).count();
-        if copies > 1 || self.chance(15) {
+        if copies > 1 || self.chance(15) && self.may_close(held.object) {
             self.close_by(held);
         }
     }
@@ -263,6 +279,9 @@ impl World {
                 !end.writing_shut && !peer.closed && peer.calls < UNREAD_CALLS
             })
         };
+        if !self.goes_everywhere() {
+            return;
+        }
         let Some(held) = self.any_held(tcp) else { return };
         let Some(peer) = self.both(held.object).map(|(end, _)| end.peer) else { return };
         self.say(format!("a{} send s{} 1 OOB|NOSIGNAL", held.actor, held.name));

@@ -2,10 +2,13 @@
 //! From a seed to a program.
 
 use super::program::Program;
-use super::world::World;
+use super::world::{Reach, World};
+
+/// Something that is done.
+type Action = fn(&mut World);
 
 /// What is done how often.
-const ACTIONS: [(u32, fn(&mut World)); 24] = [
+const ACTIONS: [(u32, Action); 24] = [
     (26, World::send),
     (28, World::receive),
     (9, World::poll),
@@ -33,8 +36,8 @@ const ACTIONS: [(u32, fn(&mut World)); 24] = [
 ];
 
 /// The program of a seed.
-pub fn generate(seed: u64) -> Program {
-    let mut world = World::new(seed);
+pub fn generate(seed: u64, reach: Reach) -> Program {
+    let mut world = World::new(seed, reach);
     if world.chance(30) {
         world.say("cores together");
     }
@@ -114,13 +117,14 @@ mod tests {
 
     #[test]
     fn a_seed_always_gives_the_same_program() {
-        assert_eq!(generate(5), generate(5));
-        assert_ne!(generate(5), generate(6));
+        assert_eq!(generate(5, Reach::Settled), generate(5, Reach::Settled));
+        assert_ne!(generate(5, Reach::Settled), generate(6, Reach::Settled));
     }
 
     #[test]
     fn programs_do_all_there_is_to_do() {
-        let text: String = (0..300).map(|seed| generate(seed).to_string()).collect();
+        let of_seed = |seed| generate(seed, Reach::Settled).to_string();
+        let text: String = (0..300).map(of_seed).collect();
         for word in ["fork", "exec", "spawn", "thread", "pass", "pair", "INET6", "ET", "finish"] {
             assert!(text.contains(word), "{word}");
         }

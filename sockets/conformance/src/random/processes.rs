@@ -129,7 +129,7 @@ impl World {
         if self.actors.len() + 2 > ACTORS {
             return;
         }
-        let Some(actor) = self.some_actor() else { return };
+        let Some(actor) = self.some_actor().filter(|it| self.may_hand_on(*it)) else { return };
         let mut names = self.processes[self.actors[actor].process].clone();
         names.retain(|_, entry| !entry.closed_on_exec);
         let Some(child) = self.new_actor(None) else { return };
@@ -147,7 +147,7 @@ impl World {
     }
 
     pub fn exec_somewhere(&mut self) {
-        let Some(actor) = self.some_actor() else { return };
+        let Some(actor) = self.some_actor().filter(|it| self.may_hand_on(*it)) else { return };
         let without = u32::from(self.chance(15));
         self.say(format!("a{actor} exec {without}"));
         let process = self.actors[actor].process;
@@ -163,7 +163,8 @@ impl World {
     }
 
     pub fn end_somewhere(&mut self) {
-        let Some(actor) = self.some_actor() else { return };
+        // Who lets go of a socket that waits to be upgraded does so a little later.
+        let Some(actor) = self.some_actor().filter(|_| self.goes_everywhere()) else { return };
         let process = self.actors[actor].process;
         let others = self.living().into_iter().any(|it| self.actors[it].process != process);
         if !others || self.living().len() < 3 && self.chance(80) {
@@ -181,6 +182,10 @@ impl World {
             return;
         }
         let Some(held) = self.any_held(|_, _| true) else { return };
+        let is_set = matches!(self.objects[held.object], Object::Set);
+        if !self.goes_everywhere() && (is_set || !self.is_drained(held.object)) {
+            return;
+        }
         let from = self.actors[held.actor].process;
         let others: Vec<usize> =
             self.living().into_iter().filter(|it| self.actors[*it].process != from).collect();

@@ -11,7 +11,7 @@ impl World {
         let held = self.held_by(actor);
         let held: Vec<Held> = held
             .into_iter()
-            .filter(|it| !matches!(self.objects[it.object], Object::Listener(..)))
+            .filter(|it| self.goes_everywhere() || self.both(it.object).is_some())
             .collect();
         let mut list = String::new();
         for _ in 0..self.rng.usize(1..=most) {
@@ -45,28 +45,35 @@ impl World {
         self.say(format!("a{actor} epoll s{name}"));
         self.name(actor, name, object);
         for held in self.held_by(actor) {
-            if held.name != name && self.chance(60) {
+            let is_end = self.both(held.object).is_some();
+            if held.name != name && (is_end || self.goes_everywhere()) && self.chance(60) {
                 self.register(Held { actor, name, object }, held, "epoll_add");
             }
         }
     }
 
     fn register(&mut self, set: Held, member: Held, way: &str) {
-        let events = self.one_of(&EVENTS).unwrap_or("IN");
+        let mut events = self.one_of(&EVENTS).unwrap_or("IN");
         let more = match self.rng.u32(..10) {
             0..=4 => "",
             5..=7 => "|ET",
-            8 => "|ONESHOT",
             _ if way == "epoll_add" && events == "IN" => "|EXCLUSIVE",
+            _ if !self.goes_everywhere() => "|ET",
+            8 => "|ONESHOT",
             _ => "|ET|ONESHOT",
         };
+        if more == "|ET" && !self.goes_everywhere() {
+            // What the kernel takes for news of room, is its own.
+            events = "IN|RDHUP";
+        }
         let (actor, name) = (set.actor, set.name);
         self.say(format!("a{actor} {way} s{name} s{} {events}{more}", member.name));
     }
 
     pub fn change_set(&mut self) {
         let Some(set) = self.any_set() else { return self.new_set() };
-        let held = self.held_by(set.actor);
+        let mut held = self.held_by(set.actor);
+        held.retain(|it| self.goes_everywhere() || self.both(it.object).is_some());
         let Some(member) = self.one_of(&held) else { return };
         match self.rng.u32(..8) {
             0..=3 => self.register(set, member, "epoll_add"),
@@ -121,7 +128,8 @@ impl World {
                 let object = self.new_object(Object::Set);
                 self.name(actor, set, object);
                 self.say(format!("a{actor} epoll s{set}"));
-                let edge = self.one_of(&["", "|ET", "|ONESHOT"]).unwrap_or("");
+                let edges = if self.goes_everywhere() { 3 } else { 2 };
+                let edge = self.one_of(&["", "|ET", "|ONESHOT"][..edges]).unwrap_or("");
                 self.say(format!("a{actor} epoll_add s{set} s{name} IN|RDHUP{edge}"));
                 format!("epoll_wait s{set} 2000")
             }
@@ -223,7 +231,7 @@ impl World {
         let rounds = if self.chance(80) { 40 } else { self.rng.u32(1..4) };
         let [one, other] = ends;
         let (first, second) = (one.actor, other.actor);
-        if first != second {
+        if first != second && (self.goes_everywhere() || self.is_drained(one.object)) {
             let (name, other) = (one.name, other.name);
             self.say(format!("warm a{first} s{name} a{second} s{other} {rounds}"));
         }

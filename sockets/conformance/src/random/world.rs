@@ -11,6 +11,8 @@ const NAMES: u32 = 64;
 pub const ACTORS: usize = 8;
 /// What a connection is sent at most before somebody reads. Any kernel takes as much.
 pub const UNREAD: usize = 40_000;
+/// A Unix socket that is sent more says of itself that it has no room for a while.
+pub const UNREAD_UNIX: usize = 2_000;
 /// The same in calls: each costs the kernel memory of its own.
 pub const UNREAD_CALLS: usize = 40;
 
@@ -82,8 +84,18 @@ pub struct Held {
     pub object: usize,
 }
 
+/// How far programs go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// To what is known to be the same: any difference is new.
+    Settled,
+    /// To all there is, including what is known to differ (`known-differences.txt`).
+    Everything,
+}
+
 pub struct World {
     pub rng: Rng,
+    pub reach: Reach,
     pub lines: Vec<String>,
     pub objects: Vec<Object>,
     pub actors: Vec<Actor>,
@@ -92,10 +104,11 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, reach: Reach) -> Self {
         let actors = (0..2).map(|process| Actor { process, lives: true }).collect();
         Self {
             rng: Rng::with_seed(seed),
+            reach,
             lines: vec![],
             objects: vec![],
             actors,
@@ -106,6 +119,32 @@ impl World {
 
     pub fn say(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
+    }
+
+    /// Whether programs go everywhere.
+    pub fn goes_everywhere(&self) -> bool {
+        self.reach == Reach::Everything
+    }
+
+    /// Whether nothing is under way, either way. Where something is while a connection leaves the
+    /// kernel or comes back, a part of it is told of for a moment.
+    pub fn is_drained(&self, object: usize) -> bool {
+        let quiet = |end: &End| end.unread == 0 && !end.is_vague;
+        self.both(object).is_none_or(|(end, peer)| quiet(end) && quiet(peer))
+    }
+
+    /// Whether a descriptor may go. What is reset when its last one goes tells of it in its own
+    /// ways.
+    pub fn may_close(&self, object: usize) -> bool {
+        let names = self.processes.iter().flat_map(BTreeMap::values);
+        let copies = names.filter(|entry| entry.object == object).count();
+        copies > 1 || self.goes_everywhere() || self.is_drained(object)
+    }
+
+    /// Whether an actor may hand on what its process has.
+    pub fn may_hand_on(&self, actor: usize) -> bool {
+        self.goes_everywhere()
+            || self.held_by(actor).iter().all(|held| self.is_drained(held.object))
     }
 
     /// True that often of a hundred times.
