@@ -280,3 +280,20 @@ CASE(interrupted_all_the_time, BARE | RACE | MIXED) {
     }
     note("done");
 }
+
+CASE(reading_shut_from_the_beginning, V6 | TCP) {
+    // What comes is delivered nevertheless, and behind it the stream is at its end.
+    char byte;
+    if (side == CLIENT)
+        TRY(shutdown(fd, SHUT_RD));
+    for (int i = 0; i < 30; i++) {
+        if (side == SERVER)
+            require(send(fd, "b", 1, 0) == 1, "send");
+        await_bytes(fd, 1);
+        require(recv(fd, &byte, 1, 0) == 1, "receive");
+        if (side == CLIENT)
+            require(send(fd, &byte, 1, 0) == 1, "send");
+    }
+    note_poll("then", fd);
+    meet(side, 1);
+}

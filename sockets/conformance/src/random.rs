@@ -3,10 +3,10 @@
 //! without. Cases find what their writers thought of; these are for the rest.
 //!
 //! A seed gives a [program](Program): lines that a few processes and threads execute one after the
-//! other (`interpreter/`). [`generate()`] knows roughly what each call does, so that calls make sense,
-//! and nothing waits that is not woken; what calls give is not its business, as that is found out
-//! by running the program in the kernel. [`judge`] does both, and [`shrink()`] takes out of a program
-//! that differs whatever it differs without.
+//! other (`interpreter/`). [`generate()`] knows roughly what each call does, so that calls make
+//! sense, and nothing waits that is not woken; what calls give is not its business, as that is found
+//! out by running the program in the kernel. [`judge()`] does both, and [`shrink()`] takes out of a
+//! program that differs whatever it differs without.
 
 mod actions;
 mod generate;

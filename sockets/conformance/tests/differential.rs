@@ -5,9 +5,9 @@
 //! those that are races more often; `FREEPORT_SEED` is what those that do random things
 //! begin with, and `FREEPORT_PRELOAD` is another library.
 
-mod common;
+mod accelerating;
 
-use common::{library, monitor};
+use accelerating::{library, monitor};
 use freeport_sockets_conformance::{
     Case, Effort, How, Preload, compare, compile, exported, flag, rows,
 };

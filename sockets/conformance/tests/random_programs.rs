@@ -4,10 +4,10 @@
 //!
 //! `FREEPORT_SEED` is the first seed, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` tries
 //! thousands; `FREEPORT_EVERYTHING` also does what is known to differ. A program that differs is
-//! printed as small as it could be made by looking at `FREEPORT_LOOKS` others. `FREEPORT_STEPS` is a
-//! file with a program to be run instead, and both its runs are printed.
+//! printed as small as it could be made by looking at `FREEPORT_LOOKS` others. `FREEPORT_STEPS` is
+//! a file with a program to be run instead, and both its runs are printed.
 
-mod common;
+mod accelerating;
 
 use freeport_sockets_conformance::random::{
     Interpreter, Program, Reach, Verdict, generate, judge, shrink,
@@ -131,8 +131,10 @@ fn interpreter(folder: &Path) -> Interpreter {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
     let program =
         compile_folder(&root.join("interpreter"), &root.join("programs"), &cache).unwrap();
-    let preload =
-        Preload { library: common::library().to_owned(), monitor: common::monitor(folder) };
+    let preload = Preload {
+        library: accelerating::library().to_owned(),
+        monitor: accelerating::monitor(folder),
+    };
     let folder = folder.to_owned();
     Interpreter {
         executable: program.executable,
