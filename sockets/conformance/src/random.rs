@@ -2,7 +2,7 @@
 //! Random programs of socket calls, which have to give the same with accelerated sockets as
 //! without. Cases find what their writers thought of; these are for the rest.
 //!
-//! A seed gives a [program](Program): lines that a few processes and threads execute one after the
+//! A seed gives a [program](Program): lines that a few processes and threads run one behind the
 //! other (`interpreter/`). [`generate()`] knows roughly what each call does, so that calls make
 //! sense, and nothing waits that is not woken; what calls give is not its business, as that is found
 //! out by running the program in the kernel. [`judge()`] does both, and [`shrink()`] takes out of a
