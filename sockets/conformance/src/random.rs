@@ -4,9 +4,9 @@
 //!
 //! A seed gives a [program](Program): lines that a few processes and threads run one behind the
 //! other (`interpreter/`). [`generate()`] knows roughly what each call does, so that calls make
-//! sense, and nothing waits that is not woken; what calls give is not its business, as that is found
-//! out by running the program in the kernel. [`judge()`] does both, and [`shrink()`] takes out of a
-//! program that differs whatever it differs without.
+//! sense, and nothing waits that is not woken; what calls give is found out by running the program
+//! in the kernel. [`judge()`] does that, and compares; [`shrink()`] takes out of a program that
+//! differs whatever it differs without.
 
 mod actions;
 mod generate;
