@@ -20,6 +20,7 @@
 use crate::connection::{HeldHalf, phase};
 use crate::connections::Stream;
 use crate::patience::Patience;
+use crate::scratch::Scratch;
 use crate::slot::Slot;
 use crate::{epoll, raw, resending, sleep, standing_in};
 use core::ptr;
@@ -45,9 +46,6 @@ const YIELDS: u32 = 400;
 /// Looks after which a peer that has not noticed is taken for one that will not for long: about 20
 /// milliseconds behind those.
 const PEER_LOOKS: u32 = LOOKS + YIELDS + 20;
-/// What is copied at once.
-const BYTES: usize = 16 << 10;
-
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
@@ -389,13 +387,15 @@ impl Stream {
     fn refund(&self, descriptor: i32, slot: &Slot, left: u64) -> u64 {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let mut patience = Patience(OWN_TICKS);
-        let (mut buffer, mut done) = ([0_u8; BYTES], 0);
+        let (mut scratch, mut done) = (Scratch::new(), 0);
         if left > REFUND_BYTES {
             self.break_off(descriptor);
             return 0;
         }
         while done < left {
-            let room = buffer.get_mut(..(left - done).min(BYTES)).unwrap_or_default();
+            let room = scratch.bytes();
+            let count = room.len().min(left - done);
+            let room = room.get_mut(..count).unwrap_or_default();
             match raw::receive(descriptor, room, libc::MSG_DONTWAIT) {
                 Ok(0) => break,
                 Ok(count) => {
