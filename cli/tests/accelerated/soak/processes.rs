@@ -18,6 +18,13 @@ fn stat(pid: i32) -> Option<Vec<String>> {
     Some(rest.split(' ').map(str::to_owned).collect())
 }
 
+/// A process, told from others that are given the same number later.
+pub fn name(pid: i32) -> (i32, String) {
+    const BEGUN: usize = 19;
+    let begun = stat(pid).and_then(|stat| stat.get(BEGUN).cloned());
+    (pid, begun.unwrap_or_default())
+}
+
 /// Whether a process is there, and not only its number.
 pub fn is_there(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(&*stat[0], "Z" | "X"))

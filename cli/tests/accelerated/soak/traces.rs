@@ -23,9 +23,9 @@ const MONITOR_KIB: u64 = 16 << 10;
 #[derive(Default)]
 pub struct Traces {
     /// How many descriptors each server's process had.
-    descriptors: HashMap<i32, usize>,
+    descriptors: HashMap<(i32, String), usize>,
     /// The monitor's memory, by its process.
-    memory: HashMap<i32, u64>,
+    memory: HashMap<(i32, String), u64>,
     /// Slabs that are mapped by all, and the most by one process.
     slabs: usize,
     most_slabs: usize,
@@ -66,7 +66,7 @@ pub fn look(soak: &mut Soak) {
         servers.all(|server| {
             server.processes().into_iter().all(|pid| {
                 let now = processes::descriptors(pid).len();
-                now <= *before.entry(pid).or_insert(now) + MORE_DESCRIPTORS
+                now <= *before.entry(processes::name(pid)).or_insert(now) + MORE_DESCRIPTORS
             })
         })
     });
@@ -100,7 +100,7 @@ fn look_at_monitor(soak: &mut Soak) {
         soak.watch.fail(&what, &[pid], &soak.node);
     }
     let memory = processes::memory(pid);
-    let before = *soak.traces.memory.entry(pid).or_insert(memory);
+    let before = *soak.traces.memory.entry(processes::name(pid)).or_insert(memory);
     soak.traces.monitor = (descriptors.len(), memory);
     if memory > before + MONITOR_KIB {
         let what = format!("the monitor has {memory} KiB, and had {before}");
