@@ -42,14 +42,17 @@ pub const KEPT: usize = 128;
 /// The longest message that is sent as a whole or not at all.
 pub const WHOLE: usize = 4096;
 
-/// What is left behind a message that is sent at once: who is told that there is room has to have
-/// it for what is sent as a whole.
-const LEFT: usize = WHOLE + KEPT;
+/// How much room there has to be in a ring of that capacity before it is told of. The kernel tells
+/// of it when about a third is free: programs rely on it that a few kilobytes go in then, in a call
+/// that would wait for more.
+pub const fn room_to_tell_of(capacity: usize) -> usize {
+    capacity / 3
+}
 
 /// Writes all of the bytes, if there is enough room. `None`: there is not, and nothing is written.
 #[inline(never)]
 fn write_with_room(sender: &mut Out, bytes: &[u8]) -> Option<bool> {
-    let wanted = bytes.len() + KEPT + LEFT;
+    let wanted = bytes.len() + KEPT + room_to_tell_of(sender.ring().capacity());
     sender.ring().free(wanted).ok().filter(|free| *free >= wanted)?;
     sender.write(bytes).ok().map(|done| done.wake)
 }
@@ -332,13 +335,15 @@ impl Stream {
             })
         };
         wake |= sender.ring().publish();
+        let capacity = sender.ring().capacity();
+        let mut has_less =
+            |room| !slot.can_grow(self) && !sender.ring().free(room).is_ok_and(|free| free >= room);
         // Who is told that there is room has to have it for what is not cut.
-        let has_room = |sender: &mut Out| {
-            sender.ring().free(WHOLE + KEPT).is_ok_and(|free| free >= WHOLE + KEPT)
-        };
-        is_full |= !slot.can_grow(self) && !has_room(sender);
-        if is_full {
+        is_full |= has_less(WHOLE + KEPT);
+        if is_full || has_less(room_to_tell_of(capacity)) {
             send.was_full.store(true, Ordering::Relaxed);
+        }
+        if is_full {
             send.fulls.fetch_add(1, Ordering::Relaxed);
         }
         (sent, wake, faulty)
@@ -396,7 +401,8 @@ impl Stream {
         let slot = self.slot()?;
         let sender = self.local.ends.sender(&mut half)?;
         let wake = slot.write(flag::CLOSED | flag::DEAF | flag::GONE | flag::RECALLED, || {
-            sender.write_short(bytes, LEFT).or_else(|| write_with_room(sender, bytes))
+            let left = room_to_tell_of(sender.ring().capacity());
+            sender.write_short(bytes, left).or_else(|| write_with_room(sender, bytes))
         })?;
         slot.count(word::SENT_BYTES, bytes.len() as u64);
         drop(half);

@@ -58,8 +58,12 @@ impl Stream {
         self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
     }
 
-    /// Announces that somebody sleeps until there is room, or takes that back.
+    /// Announces that somebody sleeps until there is room, or takes that back, unless others sleep
+    /// in sets: they may wait for room as well.
     pub fn announce_room(&self, slot: &Slot, sleeps: bool) {
+        if !sleeps && self.shared.announced.load(Ordering::SeqCst) > 0 {
+            return;
+        }
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return };
         self.with_sender(slot, &mut half, |sender| {
             if sleeps {

@@ -565,12 +565,13 @@ impl Stream {
             return true;
         }
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
-        let wanted = sending::WHOLE + sending::KEPT;
-        let free = self.with_sender(slot, &mut half, |sender| sender.ring().free(wanted));
-        let is_writable = matches!(free, Some(Ok(free)) if free >= wanted);
-        if is_writable {
+        let has_room = self.with_sender(slot, &mut half, |sender| {
+            let wanted = sending::room_to_tell_of(sender.ring().capacity());
+            sender.ring().free(wanted).is_ok_and(|free| free >= wanted)
+        });
+        if has_room == Some(true) {
             self.shared.send.was_full.store(false, Ordering::Relaxed);
         }
-        is_writable || free.is_none()
+        has_room != Some(false)
     }
 }

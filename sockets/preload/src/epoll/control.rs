@@ -188,6 +188,21 @@ pub fn look_again(stream: &Stream, events: i32) {
     });
 }
 
+/// The same in all sets but that of one registration, whatever they want.
+pub fn look_again_elsewhere(stream: &Stream, here: u32) {
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        if number == here {
+            return;
+        }
+        with_set(number, |set_of, known| {
+            if !known.is(state::DELETED) {
+                wake_up(set_of, number, known, stream);
+            }
+        });
+    });
+}
+
 /// The application itself has shut one direction, which wakes who waits for a Unix socket, also
 /// where only what is new is reported.
 pub fn was_shut(stream: &Stream) {

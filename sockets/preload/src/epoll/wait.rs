@@ -320,7 +320,18 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
     if known.is(state::SWITCHED) {
         if !stream.leaves_rings() {
-            return of_doorbell(set, ours, known, &stream, events);
+            let event = of_doorbell(set, ours, known, &stream, events);
+            let are_many = known.doorbells >= DOORBELLS;
+            if are_many {
+                known.doorbells = 0;
+            }
+            drop(held);
+            if are_many {
+                stream.look_at_underlay(descriptor, 0);
+                // Whom these have woken in other sets finds none any more.
+                control::look_again_elsewhere(&stream, ours);
+            }
+            return event;
         }
         drop(held);
         // The kernel reports anew what there is, once it knows all of the connection.
@@ -378,10 +389,6 @@ fn of_doorbell(
     }
     stream.kernel_reported(events);
     known.doorbells += 1;
-    if known.doorbells >= DOORBELLS {
-        known.doorbells = 0;
-        stream.look_at_underlay(descriptor, 0);
-    }
     if known.is(state::DELETED) {
         return None;
     }
