@@ -4,8 +4,10 @@
 use crate::connection::phase;
 use crate::connections::Stream;
 use crate::raw;
+use crate::slot::Slot;
 use crate::waiting::ASK_TICKS;
 use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::flag;
 
 impl Stream {
     /// Asks the kernel whether the peer is gone, if it was not asked just now; true: it knows
@@ -26,7 +28,16 @@ impl Stream {
     pub fn ask_kernel(&self, descriptor: i32) -> bool {
         let mut byte = [0];
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-        self.kernel_said(raw::receive(descriptor, &mut byte, flags))
+        let result = raw::receive(descriptor, &mut byte, flags);
+        let returns = |slot: Slot| slot.peer_said() & (flag::STOPS | flag::LEAVES) != 0;
+        let is_in_rings = self.shared.is(phase::ATTACHED | phase::RECEIVES);
+        if !matches!(result, Ok(1..)) || !is_in_rings || self.slot().is_none_or(returns) {
+            return self.kernel_said(result);
+        }
+        // A doorbell that nobody has taken hides what is behind it.
+        let before = self.shared.phase();
+        self.kernel_reported(raw::events(descriptor, libc::POLLRDHUP));
+        (self.shared.phase() ^ before) & phase::KERNEL_END != 0
     }
 
     /// Takes note of what a look at the underlay gave. True: the stream has ended there.
