@@ -143,8 +143,13 @@ static void check_stream(int fd, uint64_t from, uint64_t to, uint64_t *random) {
 
 static void check_end(int fd) {
     char byte;
-    for (int i = 0; i < 3; i++)
-        require(recv(fd, &byte, 1, 0) == 0, "the stream ends, and stays so");
+    for (int i = 0; i < 3; i++) {
+        ssize_t got;
+        do
+            got = recv(fd, &byte, 1, 0);
+        while (got < 0 && errno == EINTR);
+        require(got == 0, "the stream ends, and stays so");
+    }
 }
 
 // Threads that run until what they do is done, and are interrupted meanwhile.

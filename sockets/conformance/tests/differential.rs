@@ -19,6 +19,10 @@ use std::thread;
 
 /// Cases that run at the same time. Most of them wait most of the time.
 const WORKERS: usize = 6;
+/// A case that differs is run again so often with nothing beside it. One that is the same then was
+/// disturbed by others, or is a race that is seldom lost: it is told, and there may be few.
+const REPEATS: usize = 3;
+const UNSTEADY_MAX: usize = 5;
 
 #[test]
 fn cases_are_the_same_with_accelerated_sockets() {
@@ -42,15 +46,28 @@ fn cases_are_the_same_with_accelerated_sockets() {
                     if known.contains(case.subject().as_str()) {
                         println!("known: {report}");
                     } else {
-                        failures.lock().unwrap().push(report);
+                        failures.lock().unwrap().push((case, report));
                     }
                 }
             });
         }
     });
-    let mut failures = failures.into_inner().unwrap();
-    failures.sort();
-    let failed = failures.len();
+    let is_same =
+        |case: &Case| (0..REPEATS).all(|_| compare(case, Some(&preload), effort(case)).is_ok());
+    let (unsteady, failures): (Vec<_>, Vec<_>) =
+        failures.into_inner().unwrap().into_iter().partition(|(case, _)| is_same(case));
+    let reports = |cases: Vec<(&Case, String)>| {
+        let mut reports: Vec<String> = cases.into_iter().map(|(_, report)| report).collect();
+        reports.sort();
+        reports
+    };
+    let (unsteady, failures) = (reports(unsteady), reports(failures));
+    let (differed, failed) = (unsteady.len(), failures.len());
+    println!(
+        "{differed} of {count} cases differed once, and then no more:\n{}",
+        unsteady.join("\n")
+    );
+    assert!(differed <= UNSTEADY_MAX, "{differed} of {count} cases differ at times");
     assert!(failures.is_empty(), "{failed} of {count} cases fail:\n{}", failures.join("\n"));
 }
 
