@@ -336,8 +336,7 @@ impl Stream {
         };
         wake |= sender.ring().publish();
         let capacity = sender.ring().capacity();
-        let mut has_less =
-            |room| !slot.can_grow(self) && !sender.ring().free(room).is_ok_and(|free| free >= room);
+        let mut has_less = |room| !slot.has_room(self, sender, room);
         // Who is told that there is room has to have it for what is not cut.
         is_full |= has_less(WHOLE + KEPT);
         if is_full || has_less(room_to_tell_of(capacity)) {

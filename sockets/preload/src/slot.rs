@@ -17,6 +17,9 @@ pub type Out = ByteSender<Shared, Shared>;
 /// The receiving end.
 pub type In = ByteReceiver<Shared, Shared>;
 
+/// What saying that a ring goes on in another area takes, with its headers.
+const GROWTH_BYTES: usize = 64;
+
 /// Which of both sides reads a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {
@@ -136,6 +139,13 @@ impl Slot {
     /// Whether the sending end can be moved to a larger area.
     pub fn can_grow(&self, stream: &Stream) -> bool {
         self.next_area(stream).is_some()
+    }
+
+    /// Whether there is so much room, or would be in the next area: there has to be some here to
+    /// say that it goes on there.
+    pub fn has_room(&self, stream: &Stream, sender: &mut Out, room: usize) -> bool {
+        let wanted = if self.can_grow(stream) { GROWTH_BYTES } else { room };
+        sender.ring().free(room).is_ok_and(|free| free >= wanted.min(room))
     }
 
     /// Moves the sending end to the next area, and gives whether the receiver has to be woken.
@@ -567,7 +577,7 @@ impl Stream {
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
         let has_room = self.with_sender(slot, &mut half, |sender| {
             let wanted = sending::room_to_tell_of(sender.ring().capacity());
-            sender.ring().free(wanted).is_ok_and(|free| free >= wanted)
+            slot.has_room(self, sender, wanted)
         });
         if has_room == Some(true) {
             self.shared.send.was_full.store(false, Ordering::Relaxed);

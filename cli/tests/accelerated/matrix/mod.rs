@@ -6,6 +6,7 @@
 //! told, and nothing is tested with it.
 
 mod encryption;
+mod messages;
 mod postgres;
 pub mod redis_mixed;
 mod ssh;

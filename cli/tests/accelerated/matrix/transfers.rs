@@ -131,3 +131,57 @@ fn git_clones_from_its_daemon_and_pushes_to_it() {
         assert!(last[0] == last[1] && last[1] == last[2], "{printed}");
     }
 }
+
+#[test]
+fn socat_gives_back_what_comes_by_itself_and_by_others() {
+    let Some(socat) = find_if_long("socat") else { return };
+    // What becomes of what comes, and whether the connection is past the kernel to the end: by its
+    // own loop, by a child at the other end of a pair, or by a child that has it as its streams.
+    for (way, leaves) in [("PIPE", true), ("EXEC:cat", true), ("EXEC:cat,nofork", false)] {
+        for modes in MODES {
+            let (node, _monitor) = Node::new();
+            let port = free_port();
+            let mut command = node.command(modes[0], &socat);
+            command.arg(format!("TCP-LISTEN:{port},bind=127.0.0.1,fork")).arg(way);
+            let _server = serve(&node, "socat", command, port);
+            node.write("sent", content(5, size()));
+            for _ in 0..3 {
+                let text = format!(
+                    "socat -t 60 - TCP:127.0.0.1:{port} < sent > got; cmp sent got; rm got"
+                );
+                shell(&node, modes[1], &text);
+            }
+            if are_accelerated(modes) && leaves {
+                node.assert_moved(3, 3 * (size() as u64));
+            } else if modes[1] == Mode::Plain {
+                assert_eq!(node.moved().connections, 3 * u64::from(way == "EXEC:cat"));
+            }
+        }
+    }
+}
+
+#[test]
+fn socat_leads_from_paths_to_ports() {
+    let Some(socat) = find_if_long("socat") else { return };
+    for modes in MODES {
+        let (node, _monitor) = Node::new();
+        let port = free_port();
+        let mut command = node.command(modes[0], &socat);
+        command.arg(format!("TCP-LISTEN:{port},bind=127.0.0.1,fork")).arg("PIPE");
+        let _behind = serve(&node, "socat", command, port);
+        let path = node.path().join("socket");
+        let mut command = node.command(modes[1], &socat);
+        command.arg(format!("UNIX-LISTEN:{},fork", path.display()));
+        command.arg(format!("TCP:127.0.0.1:{port}"));
+        let mut before = node.start("socat", command);
+        before.wait_until("it listens", || path.exists());
+        node.write("sent", content(6, size()));
+        let text = "socat -t 60 - UNIX-CONNECT:socket < sent > got; cmp sent got";
+        shell(&node, modes[0], text);
+        if are_accelerated(modes) {
+            node.assert_moved(2, 2 * (size() as u64));
+        } else {
+            assert_eq!(node.moved().bytes, 0, "{modes:?}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::find_if_long;
 use crate::harness::{Mode, Node, content, find_or_say, free_port};
-use crate::nginx::{self, PLAIN, SIZES, load_with_wrk};
+use crate::nginx::{self, PLAIN, SIZES, Settings, load_with_wrk};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -89,6 +89,44 @@ fn lighttpd_serves_in_all_its_ways() {
         visit(&node, port);
         server.signal(libc::SIGINT);
         assert!(server.wait().success(), "{}", server.printed());
+    }
+}
+
+#[test]
+fn haproxy_stands_before_nginx() {
+    let Some(haproxy) = find_if_long("haproxy") else { return };
+    for (mode, options) in [("http", "http-reuse always"), ("tcp", "option splice-auto")] {
+        let (node, _monitor) = Node::new();
+        let path = node.path().join("behind/socket");
+        let blocks = format!(
+            "server {{ listen unix:{}; root {}/behind/files; }}",
+            path.display(),
+            node.path().display()
+        );
+        let behind = nginx::begin(&node, "behind", &Settings { blocks: &blocks, ..PLAIN });
+        let port = free_port();
+        let settings = node.write(
+            "haproxy.cfg",
+            format!(
+                "global\nnbthread 2\ndefaults\nmode {mode}\ntimeout connect 60s\n\
+                 timeout client 60s\ntimeout server 60s\nlisten all\nbind 127.0.0.1:{port}\n\
+                 {options}\nserver one 127.0.0.1:{}\nserver two unix@{}\n",
+                behind.port,
+                path.display()
+            ),
+        );
+        let mut command = node.command(Mode::Accelerated, &haproxy);
+        command.arg("-db").arg("-f").arg(settings);
+        let mut server = node.serve("haproxy", command, port);
+        visit(&node, port);
+        // To what is behind as well, by port and by path.
+        let is_unix = |it: &serde_json::Value| !it["ends"].to_string().contains("127.0.0.1");
+        let has_unix = node.connections().iter().any(is_unix);
+        assert!(mode == "tcp" || has_unix, "{:?}", node.connections());
+        server.signal(libc::SIGUSR1);
+        assert!(server.wait().success(), "{}", server.printed());
+        behind.quit(&node, "behind");
+        node.assert_moved(2 * (2 * 20), 40 << 20);
     }
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Servers for shells: one tells numbered lines, the first of them bit by bit until the connection
 has left the kernel, if it is to; another one gives back what it is sent."""
+import socket
 import sys
 import threading
 import time
@@ -22,6 +23,9 @@ def tell(connection, leaves):
         # Whoever reads gets it by itself.
         time.sleep(PAUSE)
     connection.sendall(b"now\n" + LINES)
+    # What is unread of who has closed is given to each heir anew.
+    connection.shutdown(socket.SHUT_WR)
+    connection.recv(1)
 
 
 def serve(connection, role, leaves):

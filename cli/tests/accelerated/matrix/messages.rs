@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs that publish messages and hear those of others.
+
+use super::{MODES, are_accelerated, find_if_long, shell};
+use crate::harness::{Node, content, find_or_say, free_port};
+
+#[test]
+fn mosquitto_delivers_messages() {
+    let Some(mosquitto) = find_if_long("mosquitto") else { return };
+    if find_or_say("mosquitto_sub").is_none() {
+        return;
+    }
+    let count = "20000";
+    for modes in MODES {
+        let (node, _monitor) = Node::new();
+        let port = free_port();
+        let settings = format!(
+            "listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n\
+             max_inflight_messages 1000\nset_tcp_nodelay true\n"
+        );
+        let settings = node.write("mosquitto.conf", settings);
+        let mut command = node.command(modes[0], &mosquitto);
+        command.arg("-c").arg(settings);
+        let mut server = node.serve("mosquitto", command, port);
+        node.write("sent", content(4, 3 << 20));
+        // Those who are not there yet are known already, so nothing is missed.
+        let text = "
+            for n in 1 2 3; do mosquitto_sub -p PORT -c -i hears$n -q 1 -t news -E; done
+            for n in 1 2 3; do
+              mosquitto_sub -p PORT -c -i hears$n -q 1 -t news -C COUNT > heard$n &
+            done
+            seq COUNT > said; mosquitto_pub -p PORT -q 1 -t news -l < said; wait
+            for n in 1 2 3; do cmp said heard$n; done
+            mosquitto_sub -p PORT -N -C 1 -t file > got &
+            mosquitto_pub -p PORT -r -q 2 -t file -f sent; wait; cmp sent got
+            mosquitto_sub -p PORT -N -C 1 -t file > got; cmp sent got";
+        let text = text.replace("PORT", &port.to_string()).replace("COUNT", count);
+        shell(&node, modes[1], &text);
+        if are_accelerated(modes) {
+            node.assert_moved(5, 9 << 20);
+        } else {
+            assert_eq!(node.moved().bytes, 0, "{modes:?}");
+        }
+        server.signal(libc::SIGTERM);
+        assert!(server.wait().success(), "{}", server.printed());
+    }
+}
