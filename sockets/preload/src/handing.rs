@@ -6,10 +6,22 @@
 //! leave the kernel again in the hands of who got it, once the monitor knows that nobody else has
 //! it: so it is told of each time that a socket is handed on.
 
-use crate::connection::phase;
-use crate::connections::Stream;
-use crate::opening::stream;
-use crate::{confined, epoll, monitor, opening, process, raw, substitute};
+pub mod control;
+pub mod family;
+pub mod file_actions;
+pub mod inherited;
+pub mod leaving;
+
+use crate::kernel::raw;
+use crate::process;
+use crate::process::confined;
+use crate::returning::substitute;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::socket::opening;
+use crate::socket::opening::stream;
+use crate::upgrade::monitor;
+use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
 
 /// Before another process gets a copy of a descriptor, in a message.

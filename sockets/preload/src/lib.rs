@@ -9,67 +9,24 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`entry`] | the functions that programs call |
-//! | [`table`], [`connections`], [`connection`] | what is behind a descriptor |
-//! | [`opening`] | how sockets begin and end |
-//! | [`upgrade`], [`monitor`], [`slabs`], [`slot`], [`ends`] | leaving the kernel |
-//! | [`returning`], [`resending`], [`standing_in`], [`substitute`] | coming back |
-//! | [`sending`], [`receiving`], [`files`], [`resets`] | data, and its end |
-//! | [`handing`], [`control`], [`file_actions`] | going to others |
-//! | [`inherited`], [`leaving`] | coming from others, and leaving them |
-//! | [`confined`] | programs that give up system calls |
-//! | [`epoll`], [`polling`], [`select`] | waiting for several |
-//! | [`waiting`], [`sleep`], [`patience`] | waiting for one |
-//! | [`unix`], [`diagnosis`] | what is particular to Unix sockets |
-//! | [`underlay`] | whether the peer is gone |
-//! | [`process`], [`lock`], [`straying`] | threads, forks |
-//! | [`uring`] | what is not accelerated at all |
-//! | [`next`], [`raw`], [`errno`], [`scratch`] | the C library and the kernel |
+//! | [`socket`] | what is behind a descriptor, and how that begins and ends |
+//! | [`upgrade`] | leaving the kernel: claims, the monitor, memory that is shared |
+//! | [`returning`] | coming back into it |
+//! | [`data`] | what goes through a connection, and its end |
+//! | [`waiting`] | for one connection, or for several: `poll`, `select`, `epoll` |
+//! | [`handing`] | going to other programs and processes, coming from them, leaving them |
+//! | [`process`] | threads, forks, and what a process does that bears on all of its connections |
+//! | [`kernel`] | the kernel, and the C library |
 //!
 //! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
 //! `errno`, and has no descriptor but the one to the monitor, once there is something to claim.
 
-mod confined;
-mod connection;
-mod connections;
-mod control;
-mod diagnosis;
-mod doorbells;
-mod ends;
+mod data;
 pub mod entry;
-mod epoll;
-mod errno;
-mod family;
-mod file_actions;
-mod files;
 mod handing;
-mod inherited;
-mod leaving;
-mod lock;
-mod monitor;
-mod next;
-mod opening;
-mod parts;
-mod patience;
-mod peeking;
-mod polling;
+mod kernel;
 mod process;
-mod raw;
-mod receiving;
-mod resending;
-mod resets;
 mod returning;
-mod scratch;
-mod select;
-mod sending;
-mod slabs;
-mod sleep;
-mod slot;
-mod standing_in;
-mod straying;
-mod substitute;
-mod table;
-mod underlay;
-mod unix;
+mod socket;
 mod upgrade;
-mod uring;
 mod waiting;

@@ -5,7 +5,15 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
 
-use crate::{confined, inherited, leaving, monitor, opening, raw};
+pub mod confined;
+pub mod lock;
+pub mod straying;
+pub mod uring;
+
+use crate::handing::{inherited, leaving};
+use crate::kernel::raw;
+use crate::socket::opening;
+use crate::upgrade::monitor;
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 

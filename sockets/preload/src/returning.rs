@@ -17,12 +17,17 @@
 //! doorbells that have to be dropped. So they are taken out, and given back to the peer, which
 //! sends them again before the others.
 
-use crate::connection::{HeldHalf, phase};
-use crate::connections::Stream;
-use crate::patience::Patience;
-use crate::scratch::Scratch;
-use crate::slot::Slot;
-use crate::{epoll, raw, resending, sleep, standing_in};
+pub mod resending;
+pub mod standing_in;
+pub mod substitute;
+
+use crate::data::scratch::Scratch;
+use crate::kernel::raw;
+use crate::socket::connection::{HeldHalf, phase};
+use crate::socket::connections::Stream;
+use crate::upgrade::slot::Slot;
+use crate::waiting::patience::Patience;
+use crate::waiting::{epoll, sleep};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use freeport_ring::bytes::Read;

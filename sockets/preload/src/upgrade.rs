@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How a stream leaves the kernel: see `freeport-sockets-proto`, whose steps these are.
 
-use crate::connection::{Connection, phase};
-use crate::connections::{self, Stream};
-use crate::monitor::Asked;
-use crate::slabs::{self, Found};
-use crate::slot::Slot;
-use crate::{epoll, monitor, process, raw, unix, uring};
+pub mod ends;
+pub mod monitor;
+pub mod slabs;
+pub mod slot;
+
+use crate::kernel::raw;
+use crate::process;
+use crate::process::uring;
+use crate::socket::connection::{Connection, phase};
+use crate::socket::connections::{self, Stream};
+use crate::socket::unix;
+use crate::upgrade::monitor::Asked;
+use crate::upgrade::slabs::Found;
+use crate::upgrade::slot::Slot;
+use crate::waiting::epoll;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Side, flag};

@@ -5,7 +5,13 @@
 //! Where the peer waited on the same core, it lets go of it at once: who looks without that keeps
 //! the peer from doing what is waited for.
 
-use crate::raw;
+pub mod epoll;
+pub mod patience;
+pub mod polling;
+pub mod select;
+pub mod sleep;
+
+use crate::kernel::raw;
 use core::hint;
 use core::sync::atomic::{AtomicU64, Ordering};
 

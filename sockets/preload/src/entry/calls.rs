@@ -6,10 +6,14 @@
 //! this while they begin, and looking it up may allocate.
 
 use super::{data, descriptors, programs, sockets};
-use crate::next::next;
-use crate::opening::stream;
-use crate::table;
-use crate::{confined, errno, leaving, monitor, process, raw, uring};
+use crate::handing::leaving;
+use crate::kernel::next::next;
+use crate::kernel::{errno, raw};
+use crate::process;
+use crate::process::{confined, uring};
+use crate::socket::opening::stream;
+use crate::socket::table;
+use crate::upgrade::monitor;
 use core::ffi::{c_int, c_long, c_uint};
 
 /// What the kernel gives for errors.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending and receiving.
 
-use crate::connections::Stream;
-use crate::next::next;
-use crate::opening::stream;
-use crate::parts::Parts;
-use crate::{control, errno, unix};
+use crate::data::parts::Parts;
+use crate::handing::control;
+use crate::kernel::errno;
+use crate::kernel::next::next;
+use crate::socket::connections::Stream;
+use crate::socket::opening::stream;
+use crate::socket::unix;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -361,7 +363,7 @@ pub unsafe extern "C-unwind" fn sendfile(
         next!(sendfile(out: c_int, from: c_int, place: *mut libc::off_t, bytes: usize) -> isize)
     };
     match stream(out) {
-        Some(stream) => crate::files::send(&stream, out, from, offset, count, kernel),
+        Some(stream) => crate::data::files::send(&stream, out, from, offset, count, kernel),
         None => kernel(),
     }
 }
@@ -437,7 +439,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     }
     // SAFETY: as of the function that this stands for.
     let deadline = match unsafe { crate::entry::until(timeout) } {
-        Some(until) => crate::epoll::Deadline::new(until),
+        Some(until) => crate::waiting::epoll::Deadline::new(until),
         None => return errno::fail(libc::EINVAL) as c_int,
     };
     let mut each = flags & !libc::MSG_WAITFORONE;
@@ -485,5 +487,5 @@ pub unsafe extern "C-unwind" fn splice(
         // There is a pipe, and none of both has a place: the kernel refuses.
         return kernel();
     }
-    crate::files::splice(from, to, count, flags, kernel)
+    crate::data::files::splice(from, to, count, flags, kernel)
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Descriptors: closing, duplicating and controlling them.
 
-use crate::next::next;
-use crate::opening::{self, stream};
-use crate::{handing, monitor, process, raw};
+use crate::kernel::next::next;
+use crate::kernel::raw;
+use crate::socket::opening::{self, stream};
+use crate::upgrade::monitor;
+use crate::{handing, process};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -12,7 +14,7 @@ use core::sync::atomic::Ordering;
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     if monitor::is_ours(fd) {
         // Who closes all that there may be: for him, it is not there.
-        return crate::errno::fail(libc::EBADF) as c_int;
+        return crate::kernel::errno::fail(libc::EBADF) as c_int;
     }
     opening::is_closing(fd);
     next!(close(fd: c_int) -> c_int)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for several descriptors.
 
-use crate::epoll::{self, Until};
-use crate::next::next;
-use crate::polling;
-use crate::select;
-use crate::table::{self, What};
+use crate::kernel::next::next;
+use crate::socket::table::{self, What};
+use crate::waiting::epoll::{self, Until};
+use crate::waiting::polling;
+use crate::waiting::select;
 use core::ffi::{c_int, c_void};
 
 /// How long a time that may be null is; `None`: there is no such time.
@@ -53,7 +53,7 @@ pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
 
 fn created(fd: c_int) -> c_int {
     if fd >= 0 && crate::process::begin() && !crate::process::is_guest() {
-        crate::opening::is_closing(fd);
+        crate::socket::opening::is_closing(fd);
         epoll::register_set(fd);
     }
     fd
@@ -198,7 +198,7 @@ pub unsafe extern "C-unwind" fn ppoll(
     // SAFETY: as of the function that this stands for.
     match unsafe { until(timeout) } {
         Some(until) => polling::poll(fds, count, until, kernel),
-        None => crate::errno::fail(libc::EINVAL) as c_int,
+        None => crate::kernel::errno::fail(libc::EINVAL) as c_int,
     }
 }
 

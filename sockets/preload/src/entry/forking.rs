@@ -2,8 +2,9 @@
 //! Children with memory of their own. `fork` calls handlers before and behind it, in which sockets
 //! are shared; the others do not.
 
-use crate::next::next;
-use crate::{opening, process};
+use crate::kernel::next::next;
+use crate::process;
+use crate::socket::opening;
 use core::ffi::{c_int, c_void};
 
 /// `fork(2)`: if there is no child, nothing is shared with it.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What programs may ask this library.
 
-use crate::{handing, opening};
+use crate::handing;
+use crate::socket::opening;
 use core::ffi::c_int;
 
 /// Whether both streams of a descriptor are in rings: for tests, and for programs that want to
@@ -11,7 +12,7 @@ pub extern "C" fn freeport_is_accelerated(fd: c_int) -> c_int {
     let stream = opening::stream(fd);
     c_int::from(stream.is_some_and(|stream| {
         stream.go_on(fd);
-        stream.shared.is(crate::connection::phase::LOOKS)
+        stream.shared.is(crate::socket::connection::phase::LOOKS)
     }))
 }
 

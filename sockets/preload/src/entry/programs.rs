@@ -3,8 +3,10 @@
 //! the kernel, whatever it is: it may well be one without this library.
 
 use super::variadic::{Arguments, variadic};
-use crate::next::next;
-use crate::{errno, handing, leaving, process, raw};
+use crate::handing::leaving;
+use crate::kernel::next::next;
+use crate::kernel::{errno, raw};
+use crate::{handing, process};
 use core::ffi::{c_char, c_int};
 use core::ptr;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Making sockets, connecting them, and their options.
 
-use crate::connection::phase;
-use crate::next::next;
-use crate::opening::{self, is_stream, stream};
-use crate::unix;
+use crate::kernel::next::next;
+use crate::socket::connection::phase;
+use crate::socket::opening::{self, is_stream, stream};
+use crate::socket::unix;
 use core::ffi::{c_int, c_void};
 use core::slice;
 use core::sync::atomic::Ordering;
@@ -94,7 +94,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
     }
     let option = |name| {
         let mut value: c_int = 0;
-        crate::raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
+        crate::kernel::raw::get_option(listener, libc::SOL_SOCKET, name, &mut value).map(|_| value)
     };
     let family = option(libc::SO_DOMAIN).ok()?;
     let kind = option(libc::SO_TYPE).ok()?;

@@ -2,9 +2,11 @@
 //! Beginning other programs, as children. The C library makes these by functions of its own, which
 //! nobody sees: what they inherit is in the kernel before they are made.
 
-use crate::next::next;
-use crate::table::{self, What};
-use crate::{file_actions, handing, process, raw};
+use crate::handing::file_actions;
+use crate::kernel::next::next;
+use crate::kernel::raw;
+use crate::socket::table::{self, What};
+use crate::{handing, process};
 use core::ffi::{c_char, c_int, c_void};
 
 /// Texts, up to a null.

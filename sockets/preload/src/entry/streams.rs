@@ -4,9 +4,9 @@
 //! of our functions.
 
 use super::variadic::{Arguments, variadic};
-use crate::next::next;
-use crate::opening::stream;
-use crate::raw;
+use crate::kernel::next::next;
+use crate::kernel::raw;
+use crate::socket::opening::stream;
 use core::ffi::{c_char, c_int, c_void};
 
 /// What a stream is made of.
@@ -101,7 +101,7 @@ pub unsafe extern "C-unwind" fn vdprintf(
         return unsafe { write_all(fd, short.as_ptr(), bytes) as c_int };
     }
     let Ok(long) = raw::map(bytes + 1, false, None) else {
-        return crate::errno::fail(libc::ENOMEM) as c_int;
+        return crate::kernel::errno::fail(libc::ENOMEM) as c_int;
     };
     print(long.cast(), bytes + 1, &raw mut again);
     // SAFETY: see above.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The functions of `liburing` that make rings: it does that by instructions of its own.
 
-use crate::next::Next;
-use crate::uring;
+use crate::kernel::next::Next;
+use crate::process::uring;
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem;
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Doorbells: bytes through the connection of the kernel that are none of the stream, and wake who
+//! sleeps there.
+
+use crate::kernel::raw;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::upgrade::slot::Slot;
+use core::sync::atomic::{Ordering, fence};
+use freeport_sockets_proto::slab::{flag, word};
+
+impl Stream {
+    /// Wakes the peer, wherever it sleeps on this connection.
+    #[cold]
+    pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) {
+        if slot.said() & flag::SWITCHED == 0 {
+            // It would be taken for a byte of the stream: it rings when that has left the kernel.
+            self.shared.owes_doorbell.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            if slot.said() & flag::SWITCHED == 0 {
+                return;
+            }
+        }
+        self.shared.owes_doorbell.store(false, Ordering::SeqCst);
+        slot.count(word::DOORBELLS, 1);
+        // Who comes back into the kernel waits until those are out who count themselves before.
+        self.shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
+        if self.shared.phase() & (phase::ATTACHED | phase::LEAVES) == phase::ATTACHED {
+            self.ring_once(descriptor, slot);
+        }
+        self.shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Rings, unless the peer would take it for a byte of the stream.
+    pub fn ring_once(&self, descriptor: i32, slot: &Slot) {
+        let mut rang = 0;
+        if slot.begin_ringing() {
+            match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
+                Ok(_) => {
+                    rang = 1;
+                    self.shared.rang.fetch_add(1, Ordering::Relaxed);
+                }
+                // Where there is no room for another one, there are many that wake it.
+                Err(libc::EAGAIN) => {}
+                Err(_) => _ = self.shared.mark(phase::PEER_GONE),
+            }
+        }
+        slot.end_ringing(rang);
+    }
+
+    /// Drops the doorbells that came before the place where the peer's stream is the kernel's.
+    /// False: some have not come yet, or wake other threads first that sleep on the socket, unless
+    /// it is time to go on.
+    pub fn drop_doorbells_before_stream(&self, descriptor: i32, slot: &Slot, waits: bool) -> bool {
+        let Some(at) = slot.peer_left_at() else { return true };
+        let taken = self.shared.kernel_received.load(Ordering::Acquire);
+        let taken = taken + self.shared.rung.load(Ordering::Relaxed);
+        let left = at.saturating_sub(taken);
+        if waits && left > 0 && self.shared.sleepers.load(Ordering::SeqCst) > 0 {
+            return false;
+        }
+        self.drop_doorbells(descriptor, left)
+    }
+
+    /// Drops so many doorbells, or all that there are if that is more than there can be. False: not
+    /// all have come. The kernel may hold back what was sent for a moment; who goes on without it
+    /// takes it for a byte of the stream.
+    pub fn drop_doorbells(&self, descriptor: i32, count: u64) -> bool {
+        let (mut bytes, mut left) = ([0_u8; 64], count);
+        while left > 0 {
+            let room = bytes.get_mut(..left.min(64) as usize).unwrap_or_default();
+            match raw::receive(descriptor, room, libc::MSG_DONTWAIT) {
+                Ok(0) => return true,
+                Ok(count) => {
+                    left -= count as u64;
+                    self.shared.rung.fetch_add(count as u64, Ordering::Relaxed);
+                }
+                Err(libc::EINTR) => {}
+                Err(libc::EAGAIN) => return count == u64::MAX,
+                // There is no connection any more.
+                Err(_) => return true,
+            }
+        }
+        true
+    }
+}

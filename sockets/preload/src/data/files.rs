@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the kernel moves between descriptors without the application's memory, through ours where a
+//! stream is in a ring.
+
+use crate::data::parts::Parts;
+use crate::kernel::{errno, raw};
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::socket::opening::stream;
+use core::ffi::c_void;
+use core::sync::atomic::Ordering;
+
+/// What is moved at once.
+const BYTES: usize = 16 << 10;
+
+/// `sendfile` to a stream socket; `kernel` is what the application has called.
+pub fn send(
+    out: &Stream,
+    descriptor: i32,
+    from: i32,
+    offset: *mut libc::off_t,
+    count: usize,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    out.go_on(descriptor);
+    while !out.shared.is(phase::SENDS) {
+        if let Some(result) = out.send_by_kernel(descriptor, 0, &kernel) {
+            return result;
+        }
+    }
+    let mut buffer = [0_u8; BYTES];
+    let mut done = 0;
+    while done < count {
+        let wanted = (count - done).min(BYTES);
+        let at = buffer.as_mut_ptr();
+        let got = if offset.is_null() {
+            raw::read(from, at, wanted)
+        } else {
+            // SAFETY: the application's offset.
+            raw::read_at(from, at, wanted, unsafe { *offset })
+        };
+        let got = match got {
+            Ok(0) => break,
+            Ok(got) => got,
+            Err(error) if done == 0 => return errno::fail(error),
+            Err(_) => break,
+        };
+        let part = libc::iovec { iov_base: at.cast::<c_void>(), iov_len: got };
+        // SIGPIPE comes with `sendfile` as well.
+        let sent = out.send(descriptor, Parts::one(&part), 0, || {
+            errno::from(raw::send_from(descriptor, at, got))
+        });
+        let moved = usize::try_from(sent).unwrap_or(0);
+        if offset.is_null() {
+            raw::seek_back(from, got - moved);
+        } else {
+            // SAFETY: see above.
+            unsafe { *offset += moved as libc::off_t };
+        }
+        done += moved;
+        if sent < 0 && done == 0 {
+            return -1;
+        }
+        if moved < got {
+            break;
+        }
+    }
+    done as isize
+}
+
+/// `splice` from or to a stream socket; `kernel` is what the application has called.
+pub fn splice(
+    from: i32,
+    to: i32,
+    count: usize,
+    flags: libc::c_uint,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    let (source, sink) = (stream(from), stream(to));
+    for (stream, descriptor) in [(&source, from), (&sink, to)] {
+        if let Some(stream) = stream {
+            stream.go_on(descriptor);
+        }
+    }
+    if let Some(source) = source {
+        if source.shared.is(phase::ATTACHED) {
+            return from_stream(&source, from, to, count, flags);
+        }
+        // Doorbells would go where it goes.
+        source.shared.mark(phase::NEVER);
+    }
+    if let Some(sink) = sink {
+        loop {
+            if sink.shared.is(phase::SENDS) {
+                return to_stream(&sink, from, to, count, flags);
+            }
+            if let Some(result) = sink.send_by_kernel(to, 0, &kernel) {
+                return result;
+            }
+        }
+    }
+    kernel()
+}
+
+/// To a pipe: no more than it takes, so that nothing is lost.
+fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) -> isize {
+    let mut buffer = [0_u8; BYTES];
+    let at = buffer.as_mut_ptr();
+    let part = libc::iovec { iov_base: at.cast::<c_void>(), iov_len: count.min(BYTES) };
+    let waits_for_pipe = flags & libc::SPLICE_F_NONBLOCK == 0;
+    // A TCP socket is waited for all the same.
+    let waits = waits_for_pipe || !source.is_unix();
+    let no_wait = if waits { 0 } else { libc::MSG_DONTWAIT };
+    let receive = |part: &libc::iovec, flags| {
+        let flags = flags | no_wait;
+        source.receive(from, Parts::one(part), flags, || {
+            errno::from(raw::receive_at(from, part.iov_base.cast(), part.iov_len, flags))
+        })
+    };
+    if raw::wait_writable(to, waits_for_pipe).is_err() {
+        return errno::fail(libc::EAGAIN);
+    }
+    // Seen first, and taken when the pipe has it.
+    let seen = receive(&part, libc::MSG_PEEK);
+    if seen <= 0 {
+        return seen;
+    }
+    let written = match raw::write(to, at, seen as usize) {
+        Ok(written) => written,
+        Err(error) => return errno::fail(error),
+    };
+    receive(&libc::iovec { iov_base: at.cast(), iov_len: written }, 0)
+}
+
+/// From a pipe.
+fn to_stream(sink: &Stream, from: i32, to: i32, count: usize, flags: u32) -> isize {
+    if flags & libc::SPLICE_F_NONBLOCK != 0 && raw::wait_readable(from, false).is_err() {
+        return errno::fail(libc::EAGAIN);
+    }
+    if sink.shared.nonblocking.load(Ordering::Relaxed)
+        && !sink.slot().is_some_and(|slot| sink.is_writable(&slot))
+    {
+        return errno::fail(libc::EAGAIN);
+    }
+    let mut buffer = [0_u8; BYTES];
+    let at = buffer.as_mut_ptr();
+    let got = match raw::read(from, at, count.min(BYTES)) {
+        Ok(0) => return 0,
+        Ok(got) => got,
+        Err(error) => return errno::fail(error),
+    };
+    let mut sent = 0;
+    // What was taken from the pipe cannot be put back, so all of it is sent.
+    while sent < got {
+        // SAFETY: inside the buffer.
+        let rest = unsafe { at.add(sent) };
+        let part = libc::iovec { iov_base: rest.cast::<c_void>(), iov_len: got - sent };
+        let more = sink
+            .send(to, Parts::one(&part), 0, || errno::from(raw::send_from(to, rest, got - sent)));
+        if more < 0 {
+            if errno::get() != libc::EAGAIN {
+                return if sent > 0 { sent as isize } else { -1 };
+            }
+            raw::yield_now();
+        } else {
+            sent += more as usize;
+        }
+    }
+    sent as isize
+}

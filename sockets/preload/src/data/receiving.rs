@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Receiving: through the kernel as long as there is something of the stream, then through the
+//! ring.
+
+use crate::data::parts::Parts;
+use crate::data::scratch::Scratch;
+use crate::kernel::next::next;
+use crate::kernel::{errno, raw};
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::upgrade::slot::{In, Slot};
+use crate::waiting::Wait;
+use crate::waiting::sleep;
+use core::slice;
+use core::sync::atomic::Ordering;
+use freeport_ring::bytes::Read;
+use freeport_sockets_proto::slab::word;
+
+/// What came of an attempt to receive.
+enum Attempt {
+    /// So many bytes.
+    Received(usize),
+    /// There is nothing.
+    Nothing,
+    /// There will be nothing more.
+    End,
+    /// The peer has broken the protocol.
+    Broken,
+    /// The lock is held by the thread itself, below a signal handler.
+    Nested,
+    /// The stream is about to come back into the kernel, or has.
+    Left,
+}
+
+/// Attempts of a call that does not block, while the connection comes back.
+pub const ATTEMPTS: u32 = 100;
+
+impl Stream {
+    /// Receives. `kernel` does it through the kernel, and gives what the C library's function does.
+    #[inline]
+    pub fn receive(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
+        for attempt in 0_u32.. {
+            if let Some(received) = self.receive_anywhere(descriptor, parts, flags, &kernel) {
+                return received;
+            }
+            if attempt > ATTEMPTS && !self.blocks(flags) {
+                break;
+            }
+        }
+        // The peer takes its time to bring the connection back.
+        errno::fail(libc::EAGAIN)
+    }
+
+    /// `None`: the stream has left the kernel meanwhile, or has come back.
+    fn receive_anywhere(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> Option<isize> {
+        self.go_on(descriptor);
+        if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
+            return Some(kernel());
+        }
+        if self.shared.is(phase::RECEIVES)
+            && let Some(slot) = self.slot()
+        {
+            return self.receive_by_ring(descriptor, &slot, parts, flags, 0);
+        }
+        // Who only looks may go on doing so in the kernel, unless it is about to leave that.
+        let phase = self.shared.phase();
+        let may_leave = match flags & libc::MSG_PEEK {
+            0 => phase & phase::NEVER == 0,
+            _ => phase & (phase::NEVER | phase::CLAIMED) == phase::CLAIMED,
+        };
+        if flags & libc::MSG_WAITALL != 0 && may_leave {
+            return Some(self.receive_all(descriptor, parts, flags & !libc::MSG_WAITALL, 0));
+        }
+        let is_taken = flags & libc::MSG_PEEK == 0;
+        if let Some(left) = self.left_before_ring()
+            && let Some((at, count)) = parts.behind(0)
+        {
+            let count = count.min(left);
+            return self.receive_once(descriptor, is_taken, true, || {
+                next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32)
+                    -> isize)
+            });
+        }
+        let received = self.receive_once(descriptor, is_taken, false, kernel)?;
+        Some(self.with_rest_in_ring(descriptor, parts, flags, received))
+    }
+
+    /// What the kernel has given may be followed by more in the ring, of which nobody would know
+    /// who takes a short piece for all there was.
+    fn with_rest_in_ring(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        received: isize,
+    ) -> isize {
+        let Some(before @ 1..) = usize::try_from(received).ok() else { return received };
+        let goes_on = parts.bytes().is_some_and(|wanted| before < wanted);
+        if !goes_on || flags & (libc::MSG_PEEK | libc::MSG_TRUNC) != 0 {
+            return received;
+        }
+        self.switch_receiving();
+        let Some(slot) = self.slot().filter(|_| self.shared.is(phase::RECEIVES)) else {
+            return received;
+        };
+        let flags = flags | libc::MSG_DONTWAIT;
+        self.receive_by_ring(descriptor, &slot, parts, flags, before).unwrap_or(received)
+    }
+
+    /// Whether the connection comes back before this side has begun to read from the ring: it has
+    /// to read just as much from the kernel as came before that, since what comes behind it
+    /// follows there.
+    fn comes_back_before_ring(&self) -> bool {
+        let (coming_back, ring) = (phase::ATTACHED | phase::LEAVES, phase::RECEIVES);
+        self.shared.phase() & (coming_back | ring) == coming_back
+            && self.slot().is_some_and(|slot| slot.peer_switched().is_some())
+    }
+
+    /// How much that is.
+    fn left_before_ring(&self) -> Option<usize> {
+        let at = self.slot().filter(|_| self.comes_back_before_ring())?.peer_switched()?;
+        let left = at.saturating_sub(self.shared.kernel_received.load(Ordering::Acquire));
+        usize::try_from(left).ok().filter(|left| *left > 0)
+    }
+
+    /// Receives through the kernel until all is there, as `MSG_WAITALL` asks. The kernel itself
+    /// would wait on where the stream goes on in the ring. So many bytes are there already.
+    fn receive_all(&self, descriptor: i32, parts: Parts<'_>, flags: i32, before: usize) -> isize {
+        let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
+        let mut received = before;
+        loop {
+            if self.shared.is(phase::RECEIVES)
+                && let Some(slot) = self.slot()
+            {
+                let flags = flags | libc::MSG_WAITALL;
+                match self.receive_by_ring(descriptor, &slot, parts, flags, received) {
+                    Some(received) => return received,
+                    None => continue,
+                }
+            }
+            let Some((at, count)) = parts.behind(received) else { return received as isize };
+            let left = self.left_before_ring();
+            let (count, is_bounded) = (count.min(left.unwrap_or(count)), left.is_some());
+            let more =
+                self.receive_once(descriptor, flags & libc::MSG_PEEK == 0, is_bounded, || {
+                    next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32)
+                    -> isize)
+                });
+            match more {
+                None => {}
+                Some(1..) => received += more.unwrap_or(0) as usize,
+                Some(result) if received == 0 => return result,
+                Some(_) => return received as isize,
+            }
+            if received == wanted || received > 0 && flags & libc::MSG_PEEK != 0 {
+                return received as isize;
+            }
+            self.go_on(descriptor);
+        }
+    }
+
+    /// What one call of the kernel gives of the stream. `None`: only doorbells, and what they rang
+    /// for is in the ring; or the stream is just coming back.
+    fn receive_once(
+        &self,
+        descriptor: i32,
+        is_taken: bool,
+        is_bounded: bool,
+        kernel: impl Fn() -> isize,
+    ) -> Option<isize> {
+        let shared = self.shared;
+        shared.kernel_receives.fetch_add(1, Ordering::SeqCst);
+        // Who changes where it is looks whether somebody is here, having done so.
+        let must_be_bounded = !is_bounded && self.comes_back_before_ring();
+        let is_elsewhere = shared.is(phase::RECEIVES) || shared.is(phase::ATTACHED | phase::STOPS);
+        if must_be_bounded || is_elsewhere {
+            shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
+            self.has_left_rings(descriptor);
+            return None;
+        }
+        let counts = phase::ATTACHED | phase::LOOKS | phase::LEAVES;
+        let is_counted = shared.phase.load(Ordering::SeqCst) & counts == phase::ATTACHED;
+        let counted = self.slot().filter(|_| is_counted);
+        if counted.is_some_and(|slot| !slot.begin_receiving()) {
+            shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
+            self.has_left_rings(descriptor);
+            return None;
+        }
+        let received = kernel();
+        if let Some(slot) = counted {
+            slot.end_receiving();
+        }
+        let data = match received {
+            1.. => self.without_doorbells(received as usize) as isize,
+            other => {
+                self.kernel_told(other);
+                other
+            }
+        };
+        if data > 0 && is_taken {
+            shared.kernel_received.fetch_add(data as u64, Ordering::Release);
+        }
+        if received > data && is_taken {
+            shared.rung.fetch_add((received - data) as u64, Ordering::Relaxed);
+        }
+        shared.kernel_receives.fetch_sub(1, Ordering::SeqCst);
+        if received > 0 && data == 0 {
+            self.switch_receiving();
+            return None;
+        }
+        if received > data {
+            // A doorbell came with the last bytes, and will not ring for the ring again.
+            self.go_on(descriptor);
+        }
+        if data > 0 && is_taken {
+            self.has_moved(descriptor, data as u64);
+        }
+        Some(data)
+    }
+
+    /// How many of so many bytes that the kernel has given are the peer's: those behind the place
+    /// where it left the kernel are doorbells.
+    fn without_doorbells(&self, received: usize) -> usize {
+        let slot = self.slot().filter(|_| self.shared.is(phase::ATTACHED));
+        let Some(at) = slot.and_then(|slot| slot.peer_switched()) else { return received };
+        let before = self.shared.kernel_received.load(Ordering::Acquire);
+        let left = at.saturating_sub(before);
+        usize::try_from(left).map_or(received, |left| received.min(left))
+    }
+
+    /// Receives through the ring, behind so many bytes that are there already.
+    pub fn receive_by_ring(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        parts: Parts<'_>,
+        flags: i32,
+        before: usize,
+    ) -> Option<isize> {
+        let Some(wanted) = parts.bytes() else { return Some(errno::fail(libc::EINVAL)) };
+        if wanted == 0 {
+            return self.receive_nothing(descriptor, slot, flags);
+        }
+        if flags & libc::MSG_TRUNC != 0 && !self.is_unix() {
+            return self.receive_nowhere(descriptor, slot, wanted, flags);
+        }
+        if parts.has_null() {
+            return Some(errno::fail(libc::EFAULT));
+        }
+        let peeks = flags & libc::MSG_PEEK != 0;
+        if peeks && !parts.is_one() {
+            return self.peek_scattered(descriptor, slot, parts, flags);
+        }
+        let blocks =
+            flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
+        let all = flags & libc::MSG_WAITALL != 0 && !peeks;
+        let (mut received, mut wait) = (before, Wait::new());
+        loop {
+            // Before the look at the ring: what was written before the end is there.
+            let has_end = self.has_read_end(slot);
+            let attempt = if peeks {
+                self.peek_ring(slot, parts)
+            } else {
+                self.take_from_ring(descriptor, slot, parts, received)
+            };
+            match attempt {
+                Attempt::Received(count) => {
+                    received += count;
+                    if received == wanted || !all || !blocks {
+                        break;
+                    }
+                    wait = Wait::new();
+                    continue;
+                }
+                Attempt::Left | Attempt::Nothing if self.has_left_rings(descriptor) => {
+                    if received == 0 {
+                        return None;
+                    }
+                    if !all || !blocks {
+                        break;
+                    }
+                    if !self.shared.is(phase::RECEIVES) {
+                        let flags = flags & !libc::MSG_WAITALL;
+                        return Some(self.receive_all(descriptor, parts, flags, received));
+                    }
+                    continue;
+                }
+                Attempt::Left if received == 0 => return None,
+                Attempt::Left => break,
+                Attempt::End | Attempt::Nothing if received == 0 && has_end => {
+                    return Some(self.end_of_stream());
+                }
+                Attempt::End => return Some(received as isize),
+                Attempt::Nothing if has_end => break,
+                Attempt::Broken if received == 0 => return Some(errno::fail(libc::ECONNRESET)),
+                Attempt::Nested if received == 0 => return Some(errno::fail(libc::EAGAIN)),
+                Attempt::Broken | Attempt::Nested => break,
+                Attempt::Nothing => {}
+            }
+            if !blocks {
+                if received > 0 {
+                    break;
+                }
+                if self.waits_in_kernel() {
+                    if self.prepare_kernel_wait(descriptor, slot, false) {
+                        continue;
+                    }
+                } else if self.ask_kernel_at_times(descriptor) {
+                    continue;
+                }
+                return Some(errno::fail(libc::EAGAIN));
+            }
+            if !wait.step(|| slot.shares_core()) {
+                match sleep::for_data(self, descriptor, slot) {
+                    // It may be another slot, or none, by now.
+                    Ok(()) if received == 0 => return None,
+                    Ok(()) => {}
+                    Err(_) if received > 0 => break,
+                    Err(error) => return Some(errno::fail(error)),
+                }
+            }
+        }
+        Some(received as isize)
+    }
+
+    /// The bytes go nowhere, as with TCP in the kernel.
+    #[inline(never)]
+    fn receive_nowhere(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        wanted: usize,
+        flags: i32,
+    ) -> Option<isize> {
+        let mut scratch = Scratch::new();
+        let nowhere = scratch.bytes();
+        let (at, room) = (nowhere.as_mut_ptr().cast(), nowhere.len());
+        let part = libc::iovec { iov_base: at, iov_len: wanted.min(room) };
+        let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL);
+        self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0)
+    }
+
+    #[inline]
+    fn take_from_ring(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> Attempt {
+        let shared = self.shared;
+        let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
+        if !self.is_in(slot, phase::RECEIVES) {
+            return Attempt::Left;
+        }
+        let done = self.with_receiver(slot, &mut half, |receiver| {
+            self.read_parts(slot, receiver, parts, skipped)
+        });
+        let Some((received, wake, last)) = done else { return self.without_ring() };
+        if received > 0 {
+            slot.count(word::RECEIVED_BYTES, received as u64);
+            slot.count(word::RECEIVES, 1);
+        }
+        drop(half);
+        if wake {
+            self.ring_doorbell(descriptor, slot);
+        }
+        if received > 0 { Attempt::Received(received) } else { last }
+    }
+
+    /// What it means that there is no ring to be read.
+    #[cold]
+    fn without_ring(&self) -> Attempt {
+        if self.shared.is(phase::STOPS) { Attempt::Left } else { Attempt::Broken }
+    }
+
+    fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
+        let shared = self.shared;
+        let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
+        if !self.is_in(slot, phase::RECEIVES) {
+            return Attempt::Left;
+        }
+        let (mut last, mut wake) = (Attempt::Nothing, false);
+        let peeked = self.with_receiver(slot, &mut half, |receiver| {
+            self.peek_first(slot, receiver, parts, (&mut last, &mut wake))
+        });
+        drop(half);
+        if wake {
+            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
+        }
+        match peeked {
+            Some(0) => last,
+            Some(count) => Attempt::Received(count),
+            None => self.without_ring(),
+        }
+    }
+
+    fn peek_first(
+        &self,
+        slot: &Slot,
+        receiver: &mut In,
+        parts: Parts<'_>,
+        (last, wake): (&mut Attempt, &mut bool),
+    ) -> usize {
+        let mut is_first = true;
+        // SAFETY: memory that the application gave to be filled.
+        unsafe {
+            parts.each(0, |at, bytes, _| {
+                if !core::mem::take(&mut is_first) {
+                    return 0;
+                }
+                let into = slice::from_raw_parts_mut(at, bytes);
+                loop {
+                    match receiver.peek(into) {
+                        Ok(Read::Bytes(count)) => return count,
+                        Ok(Read::Nothing) => *last = Attempt::Nothing,
+                        Ok(Read::End) => *last = Attempt::End,
+                        Ok(Read::Moved { name, entry }) => {
+                            if let Some(also) = slot.follow(self, receiver, name, &entry) {
+                                *wake |= also;
+                                continue;
+                            }
+                            *last = Attempt::Broken;
+                        }
+                        Err(_) => *last = Attempt::Broken,
+                    }
+                    return 0;
+                }
+            })
+        }
+    }
+
+    /// Fills parts as far as there is something; gives how much, whether to wake, and what there
+    /// was instead.
+    fn read_parts(
+        &self,
+        slot: &Slot,
+        receiver: &mut In,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> (usize, bool, Attempt) {
+        let (mut wake, mut last) = (false, Attempt::Nothing);
+        // SAFETY: memory that the application gave to be filled.
+        let received = unsafe {
+            parts.each(skipped, |at, bytes, _| {
+                let into = slice::from_raw_parts_mut(at, bytes);
+                let mut filled = 0;
+                // Up to the last byte that is there: who got less takes it for all.
+                while let Some(room) = into.get_mut(filled..).filter(|room| !room.is_empty()) {
+                    let done = match receiver.read(room) {
+                        Ok(done) => done,
+                        Err(_) => {
+                            last = Attempt::Broken;
+                            break;
+                        }
+                    };
+                    wake |= done.wake;
+                    match done.outcome {
+                        Read::Bytes(count) => {
+                            filled += count;
+                            continue;
+                        }
+                        Read::Nothing => last = Attempt::Nothing,
+                        Read::End => last = Attempt::End,
+                        Read::Moved { name, entry } => {
+                            if let Some(also) = slot.follow(self, receiver, name, &entry) {
+                                wake |= also;
+                                continue;
+                            }
+                            last = Attempt::Broken;
+                        }
+                    }
+                    break;
+                }
+                filled
+            })
+        };
+        (received, wake, last)
+    }
+
+    /// Receives what is in the ring, if that is all there is to do. `None`: it is not, and nothing
+    /// has happened.
+    #[inline(always)]
+    pub fn receive_at_once(&self, descriptor: i32, into: &mut [u8], flags: i32) -> Option<isize> {
+        let shared = self.shared;
+        let is_plain = flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) == 0;
+        if shared.phase() & (phase::LOOKS | phase::STRAYS) != phase::LOOKS || !is_plain {
+            return None;
+        }
+        let slot = self.slot().filter(|slot| slot.next_header(self) != 0)?;
+        let mut half = shared.receive.take(shared.is_alone())?;
+        if !self.is_in(&slot, phase::LOOKS) {
+            return None;
+        }
+        let receiver = self.local.ends.receiver(&mut half)?;
+        let done = receiver.read(into).ok()?;
+        slot.note_next_header(self, receiver);
+        let count = match done.outcome {
+            Read::Bytes(count) => Some(count),
+            _ => None,
+        };
+        if let Some(count) = count {
+            slot.count(word::RECEIVED_BYTES, count as u64);
+            slot.count(word::RECEIVES, 1);
+        }
+        drop(half);
+        if done.wake {
+            self.ring_doorbell(descriptor, &slot);
+        }
+        let mut count = count?;
+        if count < into.len() && slot.next_header(self) != 0 {
+            count += self.receive_rest(descriptor, &slot, into.get_mut(count..)?);
+        }
+        Some(count.cast_signed())
+    }
+
+    /// What is there as well, behind a place where the ring goes on elsewhere. Who got less than
+    /// there was room for takes it for all there is, and waits for news.
+    #[cold]
+    fn receive_rest(&self, descriptor: i32, slot: &Slot, into: &mut [u8]) -> usize {
+        let part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        match self.take_from_ring(descriptor, slot, Parts::one(&part), 0) {
+            Attempt::Received(count) => count,
+            _ => 0,
+        }
+    }
+
+    /// How many bytes can be read at once; `None`: the kernel knows.
+    pub fn readable_bytes(&self, descriptor: i32) -> Option<i32> {
+        self.go_on(descriptor);
+        let shared = self.shared;
+        let slot = self.slot().filter(|_| shared.is(phase::ATTACHED))?;
+        let in_kernel = if shared.is(phase::RECEIVES) {
+            0
+        } else {
+            // What the peer has sent there is in front of what is in the ring.
+            let there = raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong).ok()?;
+            let received = shared.kernel_received.load(Ordering::Acquire);
+            let left = slot.peer_switched()?.saturating_sub(received);
+            if u64::from(there.unsigned_abs()) < left {
+                return Some(there);
+            }
+            i32::try_from(left).ok()?
+        };
+        let mut half = shared.receive.take(shared.is_alone())?;
+        let bytes = self.with_receiver(&slot, &mut half, |receiver| receiver.available())?.ok()?;
+        i32::try_from(bytes).ok()?.checked_add(in_kernel)
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Connections that end by a reset: the peer has not read everything, or wanted it so. The kernel
+//! knows of what was not read there only, and takes doorbells for that, so both ends say and look
+//! here how it is.
+//!
+//! Who closes its end, or ends as a process that has it, says whether that is a reset. Of a peer
+//! that was killed it is known how much of the ring it had read, and whether it had read all that
+//! came through the kernel.
+
+use crate::kernel::{errno, raw};
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::upgrade::slot::Slot;
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::flag;
+
+impl Stream {
+    /// The error of a reset, if the peer has reset the connection, told or not.
+    #[cold]
+    pub fn reset(&self) -> Option<i32> {
+        let phase = self.shared.phase();
+        let slot = self.slot().filter(|_| phase & phase::ATTACHED != 0)?;
+        let said = slot.peer_said();
+        let is_dead = phase & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
+        // What is said without closing holds once the process has ended.
+        let has_left_unread = said & flag::RESET != 0
+            || slot.unreceived_bytes() > 0
+            || phase & phase::KERNEL_RESET != 0 && said & flag::LOOKS == 0;
+        let is_reset = match said & flag::CLOSED {
+            0 => is_dead && has_left_unread,
+            _ => said & flag::RESET != 0,
+        };
+        if !is_reset {
+            return None;
+        }
+        let had_ended =
+            said & flag::RESET_LATE != 0 || said & (flag::CLOSED | flag::ENDED) == flag::ENDED;
+        Some(if had_ended && !self.is_unix() { libc::EPIPE } else { libc::ECONNRESET })
+    }
+
+    /// Whether there is an error that the application has not had yet.
+    pub fn has_error(&self) -> bool {
+        self.shared.error.load(Ordering::Relaxed) != 0
+            || !self.shared.is(phase::RESET_TOLD) && self.reset().is_some()
+    }
+
+    /// That error, once.
+    pub fn take_error(&self) -> i32 {
+        match self.shared.error.swap(0, Ordering::Relaxed) {
+            0 => {
+                let reset = self.reset().unwrap_or(0);
+                let is_told = || self.shared.mark(phase::RESET_TOLD) & phase::RESET_TOLD != 0;
+                if reset == 0 || is_told() { 0 } else { reset }
+            }
+            error => error,
+        }
+    }
+
+    /// What receiving behind the last byte gives. A reset behind the end of the stream is no news
+    /// for who reads.
+    #[cold]
+    pub fn end_of_stream(&self) -> isize {
+        let has_closed = |slot: Slot| slot.peer_said() & flag::CLOSED != 0;
+        let is_dead = self.shared.is(phase::RECEIVES | phase::KERNEL_END);
+        if is_dead && !self.slot().is_some_and(has_closed) {
+            // Its process was killed perhaps, and the kernel has an error behind doorbells.
+            let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+            self.take_all_doorbells(descriptor);
+            self.ask_kernel(descriptor);
+        }
+        if self.reset() == Some(libc::EPIPE) {
+            return 0;
+        }
+        match self.take_error() {
+            0 => 0,
+            error => errno::fail(error),
+        }
+    }
+
+    /// Takes note of an error that the kernel has told the application.
+    pub fn kernel_told(&self, result: isize) {
+        if result < 0 && matches!(errno::get(), libc::ECONNRESET | libc::EPIPE) {
+            self.shared.mark(phase::RESET_TOLD);
+        }
+    }
+
+    /// What sending gives when the peer is gone. `None`: the kernel knows.
+    #[cold]
+    pub fn refusal(&self, flags: i32) -> Option<isize> {
+        if self.is_unix() {
+            return None;
+        }
+        let is_reset = self.reset().is_some();
+        match self.take_error() {
+            0 if !is_reset => None,
+            0 | libc::EPIPE => Some(broken_pipe(flags)),
+            error => Some(errno::fail(error)),
+        }
+    }
+
+    /// The error that the application has not had yet, besides that which the kernel has given.
+    /// `None`: there is no other.
+    pub fn error_besides(&self, given: i32) -> Option<i32> {
+        let is_of_reset = matches!(given, libc::ECONNRESET | libc::EPIPE);
+        match self.take_error() {
+            0 if is_of_reset && self.shared.is(phase::ATTACHED) => Some(0),
+            0 => None,
+            error => Some(error),
+        }
+    }
+
+    /// Says that who has the last descriptor resets the connection by closing it or by ending, if
+    /// that is so, and makes the kernel do it. Gives whether the kernel would not have.
+    pub fn says_reset(&self, slot: &Slot, descriptor: i32) -> bool {
+        let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
+        let has_unread = self.leaves_unread(slot, descriptor);
+        if !self.is_unix() {
+            _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger);
+        }
+        let lingers_not = linger.l_onoff != 0 && linger.l_linger == 0;
+        if !has_unread && !lingers_not {
+            return false;
+        }
+        let late = if self.shared.is(phase::ENDED) { flag::RESET_LATE } else { 0 };
+        slot.say(flag::RESET | late);
+        let is_forced = !self.is_unix() && !lingers_not;
+        if is_forced {
+            set_linger(descriptor, true);
+        }
+        is_forced
+    }
+
+    /// Whether the kernel resets the connection when a socket is closed that it has alone.
+    pub fn would_reset(&self, descriptor: i32) -> bool {
+        let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
+        _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &mut linger);
+        linger.l_onoff != 0 && linger.l_linger == 0
+            || raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong)
+                .is_ok_and(|bytes| bytes > 0)
+    }
+
+    /// Takes that back: the process goes on.
+    #[cold]
+    pub fn resets_not(&self, descriptor: i32, was_forced: bool) {
+        if let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) {
+            slot.unsay(flag::RESET | flag::RESET_LATE);
+        }
+        if was_forced {
+            set_linger(descriptor, false);
+        }
+    }
+
+    /// Whether closing leaves something that was not read: it is lost.
+    fn leaves_unread(&self, slot: &Slot, descriptor: i32) -> bool {
+        self.switch_receiving();
+        slot.next_header(self) != 0
+            || !self.shared.is(phase::RECEIVES)
+                && raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong)
+                    .is_ok_and(|bytes| bytes > 0)
+    }
+}
+
+/// Lets a socket linger for no time, so that closing resets its connection; or not at all.
+fn set_linger(descriptor: i32, for_no_time: bool) {
+    let linger = libc::linger { l_onoff: i32::from(for_no_time), l_linger: 0 };
+    _ = raw::set_option(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+}
+
+/// What sending gives who must not send.
+pub fn broken_pipe(flags: i32) -> isize {
+    if flags & libc::MSG_NOSIGNAL == 0 {
+        raw::raise(libc::SIGPIPE);
+    }
+    errno::fail(libc::EPIPE)
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sending: through the kernel as long as the stream is there, then through the ring.
+
+use crate::data::parts::Parts;
+use crate::data::receiving::ATTEMPTS;
+use crate::data::resets::broken_pipe;
+use crate::kernel::next::next;
+use crate::kernel::{errno, raw};
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::upgrade::slot::{Out, Slot};
+use crate::waiting::{ASK_TICKS, Wait};
+use crate::waiting::{epoll, sleep};
+use core::slice;
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::{flag, word};
+
+/// The longest that [`Stream::send_at_once`] sends.
+const AT_ONCE: usize = 2048;
+
+/// What came of an attempt to send.
+enum Attempt {
+    /// So many bytes.
+    Sent(usize),
+    /// The kernel has to say what is wrong.
+    PeerGone,
+    /// The lock is held by the thread itself, below a signal handler.
+    Nested,
+    /// The stream is about to come back into the kernel, or has.
+    Left,
+}
+
+/// What came of sending through the ring.
+enum Sent {
+    /// What the application gets.
+    Result(isize),
+    /// It goes on elsewhere, behind so many bytes.
+    Left(usize),
+}
+
+/// What of a ring is kept free for headers, and for saying that it goes on elsewhere.
+pub const KEPT: usize = 128;
+/// The longest message that is sent as a whole or not at all.
+pub const WHOLE: usize = 4096;
+
+/// How much room there has to be in a ring of that capacity before it is told of. The kernel tells
+/// of it when about a third is free: programs rely on it that a few kilobytes go in then, in a call
+/// that would wait for more.
+pub const fn room_to_tell_of(capacity: usize) -> usize {
+    capacity / 3
+}
+
+/// Writes all of the bytes, if there is enough room. `None`: there is not, and nothing is written.
+#[inline(never)]
+fn write_with_room(sender: &mut Out, bytes: &[u8]) -> Option<bool> {
+    let wanted = bytes.len() + KEPT + room_to_tell_of(sender.ring().capacity());
+    sender.ring().free(wanted).ok().filter(|free| *free >= wanted)?;
+    sender.write(bytes).ok().map(|done| done.wake)
+}
+
+impl Stream {
+    /// Sends. `kernel` does it through the kernel, and gives what the C library's function does.
+    #[inline]
+    pub fn send(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
+        if flags & libc::MSG_OOB != 0 {
+            // There is no urgent data in rings.
+            self.bring_back(descriptor);
+        }
+        self.go_on(descriptor);
+        let (mut done, mut attempts) = (0, 0);
+        loop {
+            attempts += 1;
+            if attempts > ATTEMPTS && !self.blocks(flags) {
+                // The peer takes its time to bring the connection back.
+                return if done > 0 { done as isize } else { errno::fail(libc::EAGAIN) };
+            }
+            if self.sends_by_ring()
+                && flags & libc::MSG_OOB == 0
+                && let Some(slot) = self.slot()
+            {
+                match self.send_by_ring(descriptor, &slot, parts, flags, done, &kernel) {
+                    Sent::Result(result) => return result,
+                    Sent::Left(sent) => done = sent,
+                }
+            } else if done > 0 {
+                match self.send_rest(descriptor, parts, flags, done) {
+                    None => {}
+                    Some(1..) if !self.blocks(flags) => return done as isize,
+                    Some(sent @ 1..) => done += sent as usize,
+                    Some(_) => return done as isize,
+                }
+                if parts.behind(done).is_none() {
+                    return done as isize;
+                }
+            } else if let Some(result) = self.send_by_kernel(descriptor, flags, &kernel) {
+                return result;
+            }
+        }
+    }
+
+    /// Whether a call with these flags waits.
+    pub fn blocks(&self, flags: i32) -> bool {
+        flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed)
+    }
+
+    /// Sends through the kernel some of what is behind so many bytes, which went through the ring.
+    #[cold]
+    fn send_rest(
+        &self,
+        descriptor: i32,
+        parts: Parts<'_>,
+        flags: i32,
+        done: usize,
+    ) -> Option<isize> {
+        let (at, count) = parts.behind(done)?;
+        let at = at.cast_const();
+        self.send_by_kernel(descriptor, flags, || {
+            next!(send(descriptor: i32, at: *const libc::c_void, count: usize, flags: i32)
+                -> isize)
+        })
+    }
+
+    #[inline]
+    fn sends_by_ring(&self) -> bool {
+        let phase = self.shared.phase.load(Ordering::SeqCst);
+        phase & (phase::SENDS | phase::PEER_GONE) == phase::SENDS
+    }
+
+    /// `None`: the stream has left the kernel meanwhile.
+    pub fn send_by_kernel(
+        &self,
+        descriptor: i32,
+        flags: i32,
+        kernel: impl Fn() -> isize,
+    ) -> Option<isize> {
+        let shared = self.shared;
+        shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
+        let is_by_ring = self.sends_by_ring() && flags & libc::MSG_OOB == 0;
+        if is_by_ring || shared.is(phase::MOVES) {
+            shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+            self.has_left_rings(descriptor);
+            return None;
+        }
+        let is_gone = shared.is(phase::PEER_GONE);
+        let refusal = if is_gone { self.refusal(flags) } else { None };
+        let sent = refusal.unwrap_or_else(kernel);
+        if sent > 0 {
+            shared.kernel_sent.fetch_add(sent as u64, Ordering::Release);
+        }
+        shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+        if sent > 0 {
+            self.has_moved(descriptor, sent as u64);
+        }
+        if shared.phase() & (phase::ATTACHED | phase::SENDS) == phase::ATTACHED {
+            // Nobody could leave the kernel during this call.
+            self.go_on(descriptor);
+        }
+        Some(sent)
+    }
+
+    /// Sends through the ring what is behind so many bytes that are sent.
+    fn send_by_ring(
+        &self,
+        descriptor: i32,
+        slot: &Slot,
+        parts: Parts<'_>,
+        flags: i32,
+        before: usize,
+        kernel: impl Fn() -> isize,
+    ) -> Sent {
+        let fails = |error| Sent::Result(errno::fail(error));
+        if self.shared.is(phase::ENDED) || before == 0 && self.is_refused(slot) {
+            return Sent::Result(broken_pipe(flags));
+        }
+        let Some(wanted) = parts.bytes() else { return fails(libc::EINVAL) };
+        if parts.has_null() {
+            return fails(libc::EFAULT);
+        }
+        let blocks = self.blocks(flags);
+        let (mut sent, mut wait) = (before, Wait::new());
+        loop {
+            match self.attempt(descriptor, slot, parts, sent) {
+                Attempt::Left => {
+                    self.has_left_rings(descriptor);
+                    return Sent::Left(sent);
+                }
+                Attempt::Sent(count) => {
+                    sent += count;
+                    if count > 0 {
+                        wait = Wait::new();
+                    }
+                }
+                Attempt::PeerGone if sent == 0 => {
+                    self.shared.mark(phase::PEER_GONE);
+                    return Sent::Result(self.refusal(flags).unwrap_or_else(&kernel));
+                }
+                Attempt::PeerGone => break,
+                Attempt::Nested if sent == 0 => return fails(libc::EINTR),
+                Attempt::Nested => break,
+            }
+            if sent == wanted {
+                break;
+            }
+            if self.is_refused(slot) {
+                return Sent::Result(if sent > 0 { sent as isize } else { broken_pipe(flags) });
+            }
+            if !blocks {
+                if self.waits_in_kernel() {
+                    if self.prepare_kernel_wait(descriptor, slot, true) {
+                        continue;
+                    }
+                } else if sent == 0 && self.learns_of_end(descriptor, slot) {
+                    // Who tries again and again learns it nowhere else.
+                    self.shared.mark(phase::PEER_GONE);
+                    return Sent::Result(self.refusal(flags).unwrap_or_else(&kernel));
+                }
+                epoll::look_again(self, libc::EPOLLOUT);
+                return if sent > 0 { Sent::Result(sent as isize) } else { fails(libc::EAGAIN) };
+            }
+            if !wait.step(|| slot.shares_core()) {
+                match sleep::for_room(self, descriptor, slot) {
+                    // It may be another slot, or none, by now.
+                    Ok(()) => return Sent::Left(sent),
+                    Err(_) if sent > 0 => break,
+                    Err(error) => return fails(error),
+                }
+            }
+        }
+        Sent::Result(sent as isize)
+    }
+
+    /// Puts what there is room for into the ring.
+    #[inline]
+    fn attempt(&self, descriptor: i32, slot: &Slot, parts: Parts<'_>, skipped: usize) -> Attempt {
+        let shared = self.shared;
+        // Where this side itself has shut the kernel's reading, its end says nothing of the peer.
+        let is_end = shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
+        let said = slot.peer_said() & (flag::CLOSED | flag::GONE);
+        let is_over = said & flag::CLOSED != 0 || is_end;
+        if is_over || said != 0 && self.learns_of_end(descriptor, slot) {
+            return Attempt::PeerGone;
+        }
+        let Some(mut half) = shared.send.take(shared.is_alone()) else { return Attempt::Nested };
+        if !self.is_in(slot, phase::SENDS) {
+            return Attempt::Left;
+        }
+        let done = self.with_sender(slot, &mut half, |sender| {
+            slot.write(0, || Some(self.write_parts(slot, sender, parts, skipped)))
+        });
+        let Some((sent, wake, faulty)) = done.flatten() else {
+            drop(half);
+            return if self.leaves_rings() { Attempt::Left } else { Attempt::PeerGone };
+        };
+        if sent > 0 {
+            slot.count(word::SENT_BYTES, sent as u64);
+        }
+        drop(half);
+        if wake {
+            self.ring_doorbell(descriptor, slot);
+        }
+        if faulty && sent == 0 { Attempt::PeerGone } else { Attempt::Sent(sent) }
+    }
+
+    /// Asks the kernel whether the peer is gone, if it was not asked just now: a process that is
+    /// gone may have left the socket to another one.
+    #[cold]
+    fn learns_of_end(&self, descriptor: i32, slot: &Slot) -> bool {
+        let (now, asked) = (raw::ticks(), self.local.asked.load(Ordering::Relaxed));
+        if now.wrapping_sub(asked) < ASK_TICKS {
+            return false;
+        }
+        self.local.asked.store(now, Ordering::Relaxed);
+        let is_gone = self.is_peer_gone(descriptor, slot);
+        if is_gone {
+            self.ask_kernel(descriptor);
+        }
+        is_gone
+    }
+
+    /// Writes parts as far as there is room; gives how much, whether to wake, and whether the peer
+    /// has broken the protocol.
+    fn write_parts(
+        &self,
+        slot: &Slot,
+        sender: &mut Out,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> (usize, bool, bool) {
+        let send = &self.shared.send;
+        let left = parts.bytes().unwrap_or(0).saturating_sub(skipped);
+        let wanted = left.saturating_add(KEPT);
+        if slot.exceeds_areas(self, wanted) && slot.can_grow(self) {
+            let (sent, wake) = self.fill_areas(slot, sender, parts, skipped);
+            if sent > 0 {
+                let (more, also, faulty) = self.write_parts(slot, sender, parts, skipped + sent);
+                return (sent + more, wake | also, faulty);
+            }
+        }
+        let (mut wake, mut faulty, mut is_full) = (false, false, false);
+        let fits = loop {
+            match sender.ring().free(wanted) {
+                Ok(free) if free >= wanted => break true,
+                Ok(_) => {}
+                Err(_) => faulty = true,
+            }
+            match slot.grow(self, sender) {
+                Some(also) => wake |= also,
+                None => break false,
+            }
+        };
+        // What is short is not cut, so that several may send without coming between each other.
+        is_full |= !fits && skipped == 0 && left <= WHOLE;
+        let parts = if is_full { Parts::none() } else { parts };
+        // SAFETY: memory that the application gave to be sent.
+        let sent = unsafe {
+            parts.each(skipped, |at, bytes, is_last| {
+                let piece = slice::from_raw_parts(at, bytes);
+                let result = if is_last {
+                    sender.write(piece).map(|done| {
+                        wake |= done.wake;
+                        done.outcome
+                    })
+                } else {
+                    sender.put(piece)
+                };
+                faulty |= result.is_err();
+                let count = result.unwrap_or(0);
+                is_full |= count < bytes;
+                count
+            })
+        };
+        wake |= sender.ring().publish();
+        let capacity = sender.ring().capacity();
+        let mut has_less = |room| !slot.has_room(self, sender, room);
+        // Who is told that there is room has to have it for what is not cut.
+        is_full |= has_less(WHOLE + KEPT);
+        if is_full || has_less(room_to_tell_of(capacity)) {
+            send.was_full.store(true, Ordering::Relaxed);
+        }
+        if is_full {
+            send.fulls.fetch_add(1, Ordering::Relaxed);
+        }
+        (sent, wake, faulty)
+    }
+
+    /// Fills one area after the other, up to the last one, with what has room in none: as much as a
+    /// connection takes before anybody reads, however it is sent. Gives how much that was, and
+    /// whether to wake.
+    #[cold]
+    fn fill_areas(
+        &self,
+        slot: &Slot,
+        sender: &mut Out,
+        parts: Parts<'_>,
+        skipped: usize,
+    ) -> (usize, bool) {
+        let (mut sent, mut wake) = (0, false);
+        while slot.can_grow(self) {
+            let free = sender.ring().free(usize::MAX).unwrap_or(0);
+            // Besides headers, there has to be room to say that it goes on elsewhere.
+            let mut room = free.saturating_sub(free / 1024 + 2 * KEPT);
+            // SAFETY: memory that the application gave to be sent.
+            sent += unsafe {
+                parts.each(skipped + sent, |at, bytes, _| {
+                    let piece = slice::from_raw_parts(at, bytes.min(room));
+                    room -= piece.len();
+                    let done = sender.write(piece);
+                    wake |= done.is_ok_and(|done| done.wake);
+                    done.map_or(0, |done| done.outcome)
+                })
+            };
+            match slot.grow(self, sender) {
+                Some(also) => wake |= also,
+                None => break,
+            }
+        }
+        (sent, wake)
+    }
+
+    /// Sends a few bytes through the ring, if that is all there is to do. `None`: it is not, and
+    /// nothing has happened.
+    #[inline(always)]
+    pub fn send_at_once(&self, descriptor: i32, bytes: &[u8], flags: i32) -> Option<isize> {
+        let shared = self.shared;
+        let is_plain = flags & !(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_MORE) == 0;
+        if !is_plain || bytes.len() > AT_ONCE || bytes.is_empty() || !shared.is(phase::LOOKS) {
+            return None;
+        }
+        let mut half = shared.send.take(shared.is_alone())?;
+        let wrong = phase::PEER_GONE | phase::ENDED | phase::KERNEL_END;
+        let wrong = wrong | phase::LEAVES | phase::STRAYS;
+        if shared.phase() & (phase::LOOKS | wrong) != phase::LOOKS {
+            return None;
+        }
+        let slot = self.slot()?;
+        let sender = self.local.ends.sender(&mut half)?;
+        let wake = slot.write(flag::CLOSED | flag::DEAF | flag::GONE | flag::RECALLED, || {
+            let left = room_to_tell_of(sender.ring().capacity());
+            sender.write_short(bytes, left).or_else(|| write_with_room(sender, bytes))
+        })?;
+        slot.count(word::SENT_BYTES, bytes.len() as u64);
+        drop(half);
+        if wake {
+            self.ring_doorbell(descriptor, &slot);
+        }
+        Some(bytes.len() as isize)
+    }
+
+    /// How many bytes the peer has not received yet; `None`: the kernel knows.
+    pub fn unreceived_bytes(&self) -> Option<i32> {
+        let slot = self.slot().filter(|_| self.shared.is(phase::SENDS))?;
+        let _half = self.shared.send.take(self.shared.is_alone())?;
+        i32::try_from(slot.unreceived_bytes()).ok()
+    }
+}

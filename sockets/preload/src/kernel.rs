@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the library stands on: calls of the kernel, the functions of the C library that it
+//! stands before, and `errno`.
+
+pub mod errno;
+pub mod next;
+pub mod raw;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs that give up system calls (`seccomp`), as servers do before they read what strangers
+//! say: the kernel may kill them for what this library would call. So all of theirs comes back into
+//! the kernel before that, and the library has no more to do with any descriptor.
+
+use crate::handing::leaving;
+use crate::process;
+use crate::returning::substitute;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::socket::{opening, table};
+use crate::upgrade::monitor;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+static IS_CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process has given up system calls.
+#[inline]
+pub fn is_confined() -> bool {
+    IS_CONFINED.load(Ordering::Relaxed)
+}
+
+/// Gives up system calls by `give_up`, which gives what is below zero if that cannot be. The guest
+/// of its parent does so for the program that it becomes.
+#[cold]
+pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
+    if process::is_guest() {
+        return give_up();
+    }
+    process::check();
+    let was_confined = IS_CONFINED.swap(true, Ordering::Relaxed);
+    opening::each_stream(|descriptor, stream| leave_to_kernel(&stream, descriptor));
+    // Sets are the kernel's as soon as nothing in them is past it.
+    table::each(|descriptor, _| _ = table::clear(descriptor));
+    let result = give_up();
+    if result < 0 {
+        // What is opened from now on may leave the kernel, as before.
+        IS_CONFINED.store(was_confined, Ordering::Relaxed);
+    }
+    result
+}
+
+fn leave_to_kernel(stream: &Stream, descriptor: i32) {
+    if !stream.shared.is(phase::LISTENS) && !stream.bring_back(descriptor) {
+        substitute::put(stream);
+    }
+    stream.release_slot();
+    if stream.shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
+        monitor::withdraw(stream.token());
+    }
+    if stream.shared.is(phase::PASSED) {
+        monitor::part(stream.token());
+    }
+    _ = leaving::gives_up(stream);
+    table::clear(descriptor);
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is behind a descriptor, and how that begins and ends.
+
+pub mod connection;
+pub mod connections;
+pub mod diagnosis;
+pub mod opening;
+pub mod table;
+pub mod unix;

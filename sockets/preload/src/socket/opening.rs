@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How sockets begin and end, as far as the library has to do with them.
+
+use crate::kernel::raw;
+use crate::process::confined;
+use crate::socket::connection::phase;
+use crate::socket::connections::{self, Stream};
+use crate::socket::table::{self, What};
+use crate::upgrade::monitor;
+use crate::upgrade::slot::Slot;
+use crate::waiting::epoll;
+use crate::{handing, process};
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::flag;
+
+/// The socket behind a descriptor; `None`: the kernel's alone.
+#[inline]
+pub fn stream(descriptor: i32) -> Option<Stream> {
+    match table::get(descriptor) {
+        Some(What::Stream(number)) => {
+            process::check();
+            connections::get(number)
+        }
+        _ => None,
+    }
+}
+
+/// Notes a new stream socket, as `socket` and `accept` give it.
+///
+/// Who makes one as the guest of its parent, below `vfork`, leaves a mark there that means nothing:
+/// the number is not open, and whoever opens it says anew what it is.
+#[cold]
+pub fn note(descriptor: i32, nonblocking: bool) {
+    if descriptor < 0 || confined::is_confined() || !process::begin() {
+        return;
+    }
+    is_new(descriptor);
+    monitor::read_mail_at_times();
+    let Some(stream) = connections::add() else { return };
+    stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+    stream.local.descriptor.store(descriptor, Ordering::Relaxed);
+    if !table::set(descriptor, What::Stream(stream.number)) {
+        stream.shared.references.store(0, Ordering::Release);
+    }
+}
+
+/// A descriptor is new. What is known of its number is of one that was closed behind our back.
+pub fn is_new(descriptor: i32) {
+    if let Some(old) = table::clear(descriptor) {
+        forget(descriptor, old, false);
+    }
+}
+
+/// Whether a descriptor is a stream socket, of a kind that may leave the kernel, with a peer.
+pub fn is_connected_stream(descriptor: i32) -> bool {
+    let option = |name| {
+        let mut value = 0_i32;
+        raw::get_option(descriptor, libc::SOL_SOCKET, name, &mut value).map(|_| value)
+    };
+    let (Ok(kind), Ok(family)) = (option(libc::SO_TYPE), option(libc::SO_DOMAIN)) else {
+        return false;
+    };
+    // SAFETY: an address of zeroes is valid.
+    let mut peer: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
+    is_stream(family, kind, option(libc::SO_PROTOCOL).unwrap_or(-1))
+        && raw::address(descriptor, true, &mut peer).is_ok()
+}
+
+/// Whether a socket is of a kind that may leave the kernel.
+pub fn is_stream(family: i32, kind: i32, protocol: i32) -> bool {
+    let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+    matches!(family, libc::AF_INET | libc::AF_INET6)
+        && kind == libc::SOCK_STREAM
+        && matches!(protocol, 0 | libc::IPPROTO_TCP)
+}
+
+/// Notes that another descriptor is the same as one that is known.
+pub fn note_same(old: i32, new: i32) {
+    if new < 0 || old == new {
+        return;
+    }
+    if process::is_guest() {
+        // The program that this becomes has it under the other number.
+        if matches!(table::get(old), Some(What::Stream(_))) && process::has(old) {
+            handing::is_passed(old);
+        }
+        return;
+    }
+    let what = table::get(old);
+    is_new(new);
+    if let Some(What::Stream(number)) = what {
+        let Some(stream) = connections::get(number) else { return };
+        stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        stream.local.copies.fetch_add(1, Ordering::Relaxed);
+        stream.note_copies();
+        if new <= libc::STDERR_FILENO {
+            // The C library has streams on those, which go past this one.
+            stream.bring_back(old);
+        }
+        table::set(new, What::Stream(number));
+    }
+    if let Some(set) = what.filter(|what| matches!(what, What::Set(_))) {
+        table::set(new, set);
+    }
+}
+
+/// Before a descriptor is closed, or replaced by another.
+#[inline]
+pub fn is_closing(descriptor: i32) {
+    if table::get(descriptor).is_some() && !process::is_guest() {
+        process::check();
+        if let Some(what) = table::clear(descriptor) {
+            forget(descriptor, what, true);
+        }
+    }
+}
+
+/// Before all descriptors of a range are closed.
+pub fn are_closing(first: u32, last: u32) {
+    table::each(|descriptor, _| {
+        if (first..=last).contains(&descriptor.cast_unsigned()) {
+            is_closing(descriptor);
+        }
+    });
+}
+
+/// Forgets what was behind a descriptor. `is_open`: it is not closed yet.
+#[cold]
+fn forget(descriptor: i32, what: What, is_open: bool) {
+    match what {
+        What::Set(number) => match another(what) {
+            -1 => epoll::forget_set(number),
+            copy => epoll::goes_on_as(number, copy),
+        },
+        What::Stream(number) => {
+            let Some(stream) = connections::get(number) else { return };
+            stream.parts_from_stray();
+            if is_last_but_for_dead(&stream) {
+                stream.drop_dead();
+            }
+            if stream.shared.references.load(Ordering::Acquire) == 1 {
+                end(&stream, descriptor, is_open);
+            } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
+                let other = another(what);
+                stream.local.descriptor.store(other, Ordering::Relaxed);
+                let slot = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED));
+                // Where this process has none any more, another one has it by its own number.
+                if let Some(slot) = slot.filter(|_| other >= 0) {
+                    slot.say_descriptor(other);
+                }
+            }
+            if stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1 {
+                stream.leaves_slab();
+            }
+            stream.note_copies();
+            if stream.shared.references.fetch_sub(1, Ordering::AcqRel) == 1 {
+                connections::is_free(number);
+            }
+        }
+    }
+}
+
+/// Whether it is the last descriptor of this process, others are counted, and it matters whether
+/// those are there.
+pub fn is_last_but_for_dead(stream: &Stream) -> bool {
+    let of_slot = phase::CLAIMED | phase::ATTACHED | phase::HOLDS_SLOT | phase::PASSED;
+    !stream.shared.is_alone()
+        && stream.local.copies.load(Ordering::Relaxed) == 1
+        && stream.shared.references.load(Ordering::Acquire) > 1
+        && stream.shared.phase() & of_slot != 0
+}
+
+/// Another descriptor of the same in this process; -1: there is none.
+fn another(of: What) -> i32 {
+    let mut found = -1;
+    table::each(|descriptor, what| {
+        if what == of {
+            found = descriptor;
+        }
+    });
+    found
+}
+
+/// The last descriptor is closed: the peer gets what was sent, and then the end.
+fn end(stream: &Stream, descriptor: i32, is_open: bool) {
+    let shared = stream.shared;
+    let is_claimed = shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
+    epoll::forget_stream(stream, is_open && is_claimed);
+    if is_claimed {
+        monitor::withdraw(stream.token());
+        if is_open {
+            ends_claimed(stream, descriptor);
+        }
+    }
+    if is_open && stream.is_returning(shared.phase()) {
+        // The peer may want to have what it has not read.
+        stream.go_on(descriptor);
+    }
+    stream.release_slot();
+    if shared.is(phase::PASSED) {
+        monitor::part(stream.token());
+    }
+    if !shared.is(phase::ATTACHED) {
+        return;
+    }
+    let Some(slot) = stream.slot() else { return };
+    if is_open {
+        stream.says_reset(&slot, descriptor);
+    }
+    slot.say(flag::CLOSED | flag::ENDED);
+    if is_open {
+        // Doorbells that are left would make the kernel reset what has ended well.
+        stream.take_all_doorbells(descriptor);
+    }
+    stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
+    let number = |word: &core::sync::atomic::AtomicU32| word.load(Ordering::Relaxed);
+    monitor::release(number(&shared.monitor), number(&shared.slab), number(&shared.slot));
+}
+
+/// The last descriptor but the monitor's is about to be closed, which may have it open for a moment
+/// still, or as long as it is stopped: the peer shall know at once.
+pub fn ends_claimed(stream: &Stream, descriptor: i32) {
+    let phase = stream.shared.phase();
+    let is_waiting = phase & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
+    if !is_waiting || phase & (phase::NEVER | phase::PASSED) != 0 {
+        return;
+    }
+    if !stream.is_unix() && stream.would_reset(descriptor) {
+        raw::disconnect(descriptor);
+    } else {
+        raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+    }
+}
+
+/// Before a fork: the child will have what this process has.
+pub fn share_all() {
+    each_stream(|_, stream| {
+        stream.share_ends();
+        stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        stream.note_copies();
+    });
+}
+
+/// There was no fork after all.
+#[cold]
+pub fn has_no_child() {
+    each_stream(|_, stream| _ = stream.shared.references.fetch_sub(1, Ordering::AcqRel));
+}
+
+/// In the child of a fork that nobody was told of, as soon as it is noticed: it has its parent's
+/// sockets, which the parent takes for its own alone.
+#[cold]
+pub fn has_strayed() {
+    each_stream(|_, stream| {
+        stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        stream.strays();
+    });
+}
+
+/// In the child of a fork, which has what its parent had.
+pub fn note_all_copies() {
+    each_stream(|_, stream| stream.note_copies());
+}
+
+/// Visits the streams that this process has, with each of their descriptors.
+pub fn each_stream(visit: impl Fn(i32, Stream)) {
+    table::each(|descriptor, what| {
+        if let What::Stream(number) = what
+            && let Some(stream) = connections::get(number)
+        {
+            visit(descriptor, stream);
+        }
+    });
+}
+
+/// `shutdown`. `None`: the kernel does it.
+pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
+    stream.go_on(descriptor);
+    let shared = stream.shared;
+    if stream.is_unix() && !shared.is(phase::LOOKS) {
+        // The peer would have to know of either half.
+        stream.stays_in_kernel(descriptor);
+        return None;
+    }
+    let writes = how == libc::SHUT_WR || how == libc::SHUT_RDWR;
+    let reads = how == libc::SHUT_RD || how == libc::SHUT_RDWR;
+    let slot = stream.slot().filter(|_| shared.is(phase::ATTACHED));
+    if slot.is_none() && (writes || reads) {
+        shared.mark(phase::NEVER);
+    }
+    let slot = slot?;
+    if writes && !shared.is(phase::SENDS) {
+        // It ends where it is, and stays there.
+        stream.stay_in_kernel(&slot);
+        return None;
+    }
+    if !(writes || reads) || shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
+        return None;
+    }
+    if writes {
+        // The kernel's end would be the end of doorbells as well, so it comes when it is closed.
+        shared.mark(phase::ENDED);
+        slot.say(flag::ENDED);
+        stream.ring_doorbell(descriptor, &slot);
+    }
+    if reads {
+        shared.mark(phase::READ_SHUT);
+        if stream.is_unix() {
+            slot.say(flag::DEAF);
+            stream.ring_doorbell(descriptor, &slot);
+        }
+        wake_own(stream, &slot, descriptor);
+    }
+    if stream.is_unix() {
+        epoll::was_shut(stream);
+    }
+    Some(())
+}
+
+/// Who sleeps on the socket in this process has to know that it was shut.
+fn wake_own(stream: &Stream, _slot: &Slot, descriptor: i32) {
+    if stream.shared.sleepers.load(Ordering::SeqCst) > 0 {
+        // The kernel wakes who sleeps there if its own reading is shut.
+        let how = libc::SHUT_RD as usize;
+        raw::shutdown(descriptor, how);
+        stream.shared.mark(phase::KERNEL_END);
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which descriptors of this process the library has to do with.
+//!
+//! The numbers are the kernel's; the table only says what is behind one. It is ordinary memory, so
+//! a child of a fork has its own.
+
+use crate::kernel::raw;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+/// Descriptors from this number on are the kernel's alone.
+const DESCRIPTORS: usize = 1 << 20;
+
+/// What is behind a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A stream socket, by its number among [`connections`](crate::socket::connections).
+    Stream(u32),
+    /// A set of descriptors (`epoll`), by its number among those.
+    Set(u32),
+}
+
+static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+/// The highest descriptor of which something was ever known.
+static HIGHEST: AtomicI32 = AtomicI32::new(-1);
+
+const STREAM: u64 = 1 << 32;
+const SET: u64 = 2 << 32;
+
+/// What is behind it; `None`: the kernel's alone.
+#[inline]
+pub fn get(descriptor: i32) -> Option<What> {
+    let word = place(descriptor)?.load(Ordering::Relaxed);
+    decode(word)
+}
+
+/// Says what is behind it. False: it cannot be said.
+pub fn set(descriptor: i32, what: What) -> bool {
+    if !begin() {
+        return false;
+    }
+    let word = match what {
+        What::Stream(number) => STREAM | u64::from(number),
+        What::Set(number) => SET | u64::from(number),
+    };
+    let Some(place) = place(descriptor) else { return false };
+    HIGHEST.fetch_max(descriptor, Ordering::Relaxed);
+    place.store(word, Ordering::Release);
+    true
+}
+
+/// Forgets it; gives what was behind it.
+#[inline]
+pub fn clear(descriptor: i32) -> Option<What> {
+    let place = place(descriptor)?;
+    if place.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    decode(place.swap(0, Ordering::AcqRel))
+}
+
+/// Calls `visit` with all descriptors of which something is known.
+pub fn each(mut visit: impl FnMut(i32, What)) {
+    for descriptor in 0..=HIGHEST.load(Ordering::Relaxed) {
+        if let Some(what) = get(descriptor) {
+            visit(descriptor, what);
+        }
+    }
+}
+
+fn begin() -> bool {
+    if !TABLE.load(Ordering::Acquire).is_null() {
+        return true;
+    }
+    let Ok(memory) = raw::map(DESCRIPTORS * size_of::<AtomicU64>(), false, None) else {
+        return false;
+    };
+    let new = memory.cast();
+    // Two threads may begin at once; the memory of one of them is then left alone.
+    _ = TABLE.compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+    true
+}
+
+#[inline]
+fn place(descriptor: i32) -> Option<&'static AtomicU64> {
+    let table = TABLE.load(Ordering::Acquire);
+    let at = descriptor as usize;
+    if table.is_null() || at >= DESCRIPTORS {
+        return None;
+    }
+    // SAFETY: inside the table, which stays; a negative number is beyond its end.
+    Some(unsafe { &*table.add(at) })
+}
+
+#[inline]
+fn decode(word: u64) -> Option<What> {
+    let number = word as u32;
+    match word & !u64::from(u32::MAX) {
+        STREAM => Some(What::Stream(number)),
+        SET => Some(What::Set(number)),
+        _ => None,
+    }
+}

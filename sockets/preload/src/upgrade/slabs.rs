@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The slabs that this process has mapped. They stay until the monitor says that they are over, or
+//! is gone, and no connection of this process is in them.
+
+use crate::kernel::raw;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use freeport_sockets_proto::slab::SLAB_BYTES;
+
+/// Slabs that a process can have at once.
+const SLABS: usize = 4096;
+/// For how long nothing of a slab has to have been used before it is taken away, in ticks: another
+/// thread may still be in a call on a connection that was closed meanwhile. About a second.
+const UNUSED_TICKS: u64 = 2_400_000_000;
+
+struct Slab {
+    /// What the monitor calls it, counted from 1; 0: nothing, or it was another monitor.
+    name: AtomicU32,
+    start: AtomicPtr<u8>,
+    /// Connections of this process that are in it, and when that changed last, in ticks.
+    used: AtomicU32,
+    changed: AtomicU64,
+    /// Slots that are to be given back, of which the monitor was not told yet: a bit each.
+    owed: AtomicU64,
+}
+
+static TABLE: [Slab; SLABS] = [const {
+    Slab {
+        name: AtomicU32::new(0),
+        start: AtomicPtr::new(core::ptr::null_mut()),
+        used: AtomicU32::new(0),
+        changed: AtomicU64::new(0),
+        owed: AtomicU64::new(0),
+    }
+}; SLABS];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// How many slots are owed in all.
+static OWED: AtomicU32 = AtomicU32::new(0);
+
+/// A slab that is mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// Where it begins.
+    pub start: *mut u8,
+    /// Its place among those of this process.
+    pub place: u32,
+}
+
+/// Where a slab is mapped; if it has come with this message, it is mapped now. `None`: it is not
+/// known, or is not what a slab has to be. Callers take turns.
+pub fn find(name: u32, memory: Option<i32>) -> Option<Found> {
+    if let Some((place, known)) = known(name) {
+        return Some(Found { start: known.start.load(Ordering::Relaxed), place });
+    }
+    let (key, memory) = (name.checked_add(1)?, memory?);
+    if !is_slab(memory) {
+        return None;
+    }
+    let is_free = |slab: &Slab| slab.start.load(Ordering::Relaxed).is_null();
+    let at = TABLE.iter().position(is_free)?;
+    let slab = TABLE.get(at)?;
+    let start = raw::map(SLAB_BYTES, true, Some(memory)).ok()?;
+    slab.used.store(0, Ordering::Relaxed);
+    slab.changed.store(raw::ticks(), Ordering::Relaxed);
+    slab.owed.store(0, Ordering::Relaxed);
+    slab.start.store(start, Ordering::Relaxed);
+    slab.name.store(key, Ordering::Relaxed);
+    COUNT.fetch_max(at as u32 + 1, Ordering::Relaxed);
+    Some(Found { start, place: at as u32 })
+}
+
+/// Those that there may be.
+fn all() -> &'static [Slab] {
+    TABLE.get(..COUNT.load(Ordering::Relaxed) as usize).unwrap_or_default()
+}
+
+fn known(name: u32) -> Option<(u32, &'static Slab)> {
+    let key = name.checked_add(1)?;
+    let at = all().iter().position(|slab| slab.name.load(Ordering::Relaxed) == key)?;
+    Some((at as u32, TABLE.get(at)?))
+}
+
+/// A connection of this process is in the slab at a place.
+pub fn is_used(place: u32) {
+    if let Some(slab) = TABLE.get(place as usize) {
+        slab.used.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection of this process is there no more.
+pub fn is_left(place: u32) {
+    if let Some(slab) = TABLE.get(place as usize) {
+        slab.changed.store(raw::ticks(), Ordering::Relaxed);
+        let less = |count: u32| count.checked_sub(1);
+        _ = slab.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+/// A slot is to be given back. False: the slab is not known.
+pub fn owe(name: u32, slot: u32) -> bool {
+    let Some((_, slab)) = known(name) else { return false };
+    if slab.owed.fetch_or(1 << (slot & 63), Ordering::Relaxed) & 1 << (slot & 63) == 0 {
+        OWED.fetch_add(1, Ordering::Relaxed);
+    }
+    true
+}
+
+/// A slot that is to be given back.
+pub fn owed() -> Option<(u32, u32)> {
+    if OWED.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    all().iter().find_map(|slab| {
+        let owed = slab.owed.load(Ordering::Relaxed);
+        let name = slab.name.load(Ordering::Relaxed).checked_sub(1)?;
+        (owed != 0).then_some((name, owed.trailing_zeros()))
+    })
+}
+
+/// The monitor was told of it.
+pub fn is_paid(name: u32, slot: u32) {
+    if let Some((_, slab)) = known(name) {
+        slab.owed.fetch_and(!(1 << (slot & 63)), Ordering::Relaxed);
+        OWED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The monitor will use a slab no more.
+pub fn is_over(name: u32) {
+    if let Some((_, slab)) = known(name) {
+        slab.changed.store(raw::ticks(), Ordering::Relaxed);
+        slab.forget_name();
+    }
+}
+
+/// Takes those away that are over, or came from a monitor that is gone, and that nobody uses.
+pub fn sweep() {
+    let now = raw::ticks();
+    for slab in all() {
+        let is_unused = slab.name.load(Ordering::Relaxed) == 0
+            && slab.used.load(Ordering::Relaxed) == 0
+            && now.wrapping_sub(slab.changed.load(Ordering::Relaxed)) > UNUSED_TICKS;
+        if is_unused && !slab.start.load(Ordering::Relaxed).is_null() {
+            raw::unmap(slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed), SLAB_BYTES);
+        }
+    }
+}
+
+impl Slab {
+    /// Nothing is said of it to the monitor any more.
+    fn forget_name(&self) {
+        self.name.store(0, Ordering::Relaxed);
+        let owed = self.owed.swap(0, Ordering::Relaxed).count_ones();
+        OWED.fetch_sub(owed, Ordering::Relaxed);
+    }
+}
+
+/// Whether memory is sealed and as large as a slab: who touches what was cut is killed.
+fn is_slab(memory: i32) -> bool {
+    let needed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let seals = raw::fcntl(memory, libc::F_GET_SEALS, 0);
+    seals.is_ok_and(|seals| seals & needed == needed) && raw::size(memory) == Ok(SLAB_BYTES)
+}
+
+/// Another monitor will give its slabs names of its own, and knows of none of these.
+pub fn forget_names() {
+    all().iter().for_each(Slab::forget_name);
+}

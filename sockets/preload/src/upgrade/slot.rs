@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A socket's slot in shared memory: its rings and what both sides say of themselves there.
+
+use crate::data::sending;
+use crate::socket::connection::{HeldHalf, phase};
+use crate::socket::connections::Stream;
+use crate::socket::unix;
+use core::sync::atomic::{AtomicU64, Ordering};
+use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
+use freeport_ring::{
+    Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
+    Shared, Stopped,
+};
+use freeport_sockets_proto::slab::{self, Ring, Side, again, flag, word};
+
+/// The sending end of a socket's ring.
+pub type Out = ByteSender<Shared, Shared>;
+/// The receiving end.
+pub type In = ByteReceiver<Shared, Shared>;
+
+/// What saying that a ring goes on in another area takes, with its headers.
+const GROWTH_BYTES: usize = 64;
+
+/// Which of both sides reads a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// This one.
+    Own,
+    /// The other one.
+    Peer,
+}
+
+/// A slot that is mapped in this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    start: Mapped,
+    side: Side,
+    fenced: bool,
+}
+
+impl Stream {
+    /// Its slot; `None` if this process has not mapped it.
+    #[inline]
+    pub fn slot(&self) -> Option<Slot> {
+        let start = self.local.slot.load(Ordering::Relaxed);
+        if start.is_null() {
+            return None;
+        }
+        let side = match self.shared.side.load(Ordering::Relaxed) {
+            0 => Side::First,
+            _ => Side::Second,
+        };
+        let fenced = self.shared.fenced.load(Ordering::Relaxed);
+        // SAFETY: slots stay mapped, and nothing but rings and their states is done with them.
+        Some(Slot { start: unsafe { Mapped::new(start) }, side, fenced })
+    }
+}
+
+impl Slot {
+    #[inline]
+    fn at(&self, offset: usize) -> Shared {
+        // SAFETY: offsets are those of the layout, which are inside a slot and multiples of 8.
+        Shared::new(unsafe { self.start.behind(offset) }, self.fenced)
+    }
+
+    /// The sending end, where `half` says.
+    #[inline]
+    pub fn sender(&self, stream: &Stream, half: &HeldHalf<'_, SenderCursor>) -> Option<Out> {
+        let area = stream.shared.send.area.load(Ordering::Relaxed);
+        let ring = Ring::to(self.side.other());
+        let (notes, receiver) = (self.at(ring.sender_notes()), self.at(ring.receiver_notes()));
+        let (at, capacity) = (self.at(ring.area(area)?), Ring::capacity(area));
+        // SAFETY: as large as the layout says, and zero when the slot was handed out.
+        let sender = unsafe { Sender::new(at, notes, receiver, capacity, half.cursor()) };
+        sender.map(ByteSender::new)
+    }
+
+    /// The receiving end, where `half` says.
+    #[inline]
+    pub fn receiver(&self, stream: &Stream, half: &HeldHalf<'_, ReceiverCursor>) -> Option<In> {
+        let area = stream.shared.receive.area.load(Ordering::Relaxed);
+        let ring = Ring::to(self.side);
+        let (notes, sender) = (self.at(ring.receiver_notes()), self.at(ring.sender_notes()));
+        let (at, capacity) = (self.at(ring.area(area)?), Ring::capacity(area));
+        // SAFETY: as above.
+        let receiver = unsafe { Receiver::new(at, notes, sender, capacity, half.cursor()) };
+        receiver.map(ByteReceiver::new)
+    }
+
+    /// Notes where the next header will be.
+    #[inline]
+    pub fn note_next_header(&self, stream: &Stream, receiver: &mut In) {
+        let ring = receiver.ring();
+        let area = stream.shared.receive.area.load(Ordering::Relaxed);
+        if let Some(start) = Ring::to(self.side).area(area) {
+            let next = start + ring.next_header();
+            stream.shared.receive.next_header.store(next as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn side_of(&self, reader: Reader) -> Side {
+        match reader {
+            Reader::Own => self.side,
+            Reader::Peer => self.side.other(),
+        }
+    }
+
+    /// Another receiving end of a ring that its reader has stopped to use: what it has not read.
+    pub fn unread(&self, of: Reader, area: u32, stopped: ReceiverCursor) -> Option<In> {
+        let ring = Ring::to(self.side_of(of));
+        let (notes, sender) = (self.at(ring.receiver_notes()), self.at(ring.sender_notes()));
+        let (at, capacity) = (self.at(ring.area(area)?), Ring::capacity(area));
+        // SAFETY: as large as the layout says.
+        let receiver = unsafe { Receiver::new(at, notes, sender, capacity, stopped) };
+        receiver.map(ByteReceiver::new)
+    }
+
+    /// Goes on in another area with what [`unread`](Self::unread) gave. False: there is none.
+    pub fn follow_unread(&self, of: Reader, unread: &mut In, area: u32, entry: &Entry) -> bool {
+        let Some(at) = Ring::to(self.side_of(of)).area(area) else { return false };
+        // SAFETY: as large as that.
+        unsafe { unread.ring().move_to(entry, self.at(at), Ring::capacity(area)) }.is_some()
+    }
+
+    /// The area behind that of the sending end. `None`: there is none.
+    fn next_area(&self, stream: &Stream) -> Option<u32> {
+        let area = stream.shared.send.area.load(Ordering::Relaxed) + 1;
+        (area <= Self::last_area(stream)).then_some(area)
+    }
+
+    fn last_area(stream: &Stream) -> u32 {
+        if stream.is_unix() { unix::LAST_AREA } else { slab::AREAS - 1 }
+    }
+
+    /// Whether so much has room in no area.
+    pub fn exceeds_areas(&self, stream: &Stream, bytes: usize) -> bool {
+        bytes > Ring::capacity(Self::last_area(stream))
+    }
+
+    /// Whether the sending end can be moved to a larger area.
+    pub fn can_grow(&self, stream: &Stream) -> bool {
+        self.next_area(stream).is_some()
+    }
+
+    /// Whether there is so much room, or would be in the next area: there has to be some here to
+    /// say that it goes on there.
+    pub fn has_room(&self, stream: &Stream, sender: &mut Out, room: usize) -> bool {
+        let wanted = if self.can_grow(stream) { GROWTH_BYTES } else { room };
+        sender.ring().free(room).is_ok_and(|free| free >= wanted.min(room))
+    }
+
+    /// Moves the sending end to the next area, and gives whether the receiver has to be woken.
+    /// `None`: there is none, or no credit for saying so.
+    pub fn grow(&self, stream: &Stream, sender: &mut Out) -> Option<bool> {
+        let send = &stream.shared.send;
+        let area = self.next_area(stream)?;
+        let memory = self.at(Ring::to(self.side.other()).area(area)?);
+        // SAFETY: as large as that; an area is used once, and zero when the slot was handed out.
+        let moved = unsafe { sender.ring().move_to(memory, Ring::capacity(area), u64::from(area)) };
+        match moved {
+            Ok(wake) => {
+                send.area.store(area, Ordering::Relaxed);
+                Some(wake)
+            }
+            Err(Full::NoCredit | Full::TooLong | Full::Fault(_)) => None,
+        }
+    }
+
+    /// Follows the sender to the area that it names. True: it has to be woken. `None`: there is no
+    /// such area, or it was there before.
+    pub fn follow(
+        &self,
+        stream: &Stream,
+        receiver: &mut In,
+        name: u64,
+        entry: &Entry,
+    ) -> Option<bool> {
+        let current = stream.shared.receive.area.load(Ordering::Relaxed);
+        let area = u32::try_from(name).ok().filter(|area| *area > current)?;
+        let memory = self.at(Ring::to(self.side).area(area)?);
+        // SAFETY: as large as that. If the peer did not leave it zero, it gets a fault for it.
+        let wake = unsafe { receiver.ring().move_to(entry, memory, Ring::capacity(area)) }?;
+        stream.shared.receive.area.store(area, Ordering::Relaxed);
+        Some(wake)
+    }
+
+    /// The word at the place of the next entry to be received.
+    #[inline]
+    pub fn next_header(&self, stream: &Stream) -> u64 {
+        let at = stream.shared.receive.next_header.load(Ordering::Relaxed) as usize & !7;
+        if at >= slab::SLOT_BYTES {
+            return 0;
+        }
+        // SAFETY: inside the slot and aligned.
+        unsafe { self.at(at).load(0) }
+    }
+
+    /// Whether such a word is that of bytes, and not of a sender that has wrapped or moved.
+    #[inline]
+    pub fn is_data(header: u64) -> bool {
+        (header >> 32) as u8 == Kind::Data as u8
+    }
+
+    #[inline]
+    fn state(&self, of: Side) -> Shared {
+        self.at(slab::state(of))
+    }
+
+    /// What this side has said of itself.
+    #[inline]
+    pub fn said(&self) -> u64 {
+        // SAFETY: a word of the slot; so are those below.
+        unsafe { self.state(self.side).load(word::FLAGS) }
+    }
+
+    /// Says something of this side, for good.
+    pub fn say(&self, flags: u64) {
+        self.shared_word(self.side, word::FLAGS).fetch_or(flags, Ordering::SeqCst);
+    }
+
+    /// Says that it is not so.
+    pub fn unsay(&self, flags: u64) {
+        self.shared_word(self.side, word::FLAGS).fetch_and(!flags, Ordering::SeqCst);
+    }
+
+    /// What the peer has said of itself.
+    #[inline]
+    pub fn peer_said(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { self.state(self.side.other()).load(word::FLAGS) }
+    }
+
+    /// Says that what comes behind so many bytes through the kernel comes through the ring.
+    pub fn say_switched(&self, at: u64) {
+        // SAFETY: as above.
+        unsafe { self.state(self.side).set(word::SWITCHED_AT, at) };
+        self.say(flag::SWITCHED);
+    }
+
+    /// Behind how many bytes the peer has switched, if it has.
+    #[inline]
+    pub fn peer_switched(&self) -> Option<u64> {
+        if self.peer_said() & flag::SWITCHED == 0 {
+            return None;
+        }
+        // SAFETY: as above.
+        Some(unsafe { self.state(self.side.other()).load(word::SWITCHED_AT) })
+    }
+
+    /// Says that this side sends through the kernel again, of which it has sent so many bytes.
+    pub fn say_left(&self, sent: u64) {
+        // SAFETY: a word of the slot, which only this side writes.
+        unsafe { self.state(self.side).set(word::LEFT_AT, sent) };
+        self.say(flag::LEAVES);
+    }
+
+    /// Is about to say what this side wants to have again. False: the peer is done, and sends
+    /// nothing again.
+    pub fn prepares_again(&self) -> bool {
+        self.agree(self.side.other(), 0, again::PREPARED)
+    }
+
+    /// Does not say it now.
+    pub fn wants_nothing_yet(&self) {
+        self.agree(self.side.other(), again::PREPARED, 0);
+    }
+
+    /// Says where this side has stopped reading, and how many bytes it gives back.
+    pub fn say_stopped(&self, stopped: Option<(u32, Stopped)>, refunded: u64) {
+        let mut state = self.state(self.side);
+        let nothing = (0, Stopped::default());
+        let (area, at) = stopped.map_or(nothing, |(area, at)| (u64::from(area) + 1, at));
+        let at = [at.head, at.base, at.sequence, at.read];
+        // SAFETY: words of the slot, which only this side writes.
+        unsafe {
+            state.set(word::STOPPED_AREA, area);
+            for (word, value) in word::STOPPED.into_iter().zip(at) {
+                state.set(word, value);
+            }
+            state.set(word::REFUNDED, refunded);
+        }
+        self.agree(self.side.other(), again::PREPARED, again::WANTED);
+    }
+
+    /// Whether this side has still to say so.
+    pub fn is_asking_again(&self) -> bool {
+        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
+        word == again::PREPARED
+    }
+
+    /// Whether the peer is out of all that it began to write before it could see that this side
+    /// stops, and so will not switch any more. This side has passed a barrier behind saying that.
+    pub fn has_peer_written(&self) -> bool {
+        self.peer_said() & flag::LEAVES != 0 || self.peer_word(word::WRITING) & 1 == 0
+    }
+
+    /// Where the peer has stopped reading, and how many bytes it gives back.
+    pub fn peer_stopped(&self) -> (Option<(u32, Stopped)>, usize) {
+        let word = |at: usize| self.peer_word(at);
+        let [head, base, sequence, read] = word::STOPPED.map(word);
+        let stopped = Stopped { head, base, sequence, read };
+        let area =
+            word(word::STOPPED_AREA).checked_sub(1).and_then(|area| u32::try_from(area).ok());
+        let refunded = usize::try_from(word(word::REFUNDED)).unwrap_or(usize::MAX);
+        (area.map(|area| (area, stopped)), refunded.min(slab::REFUND_BYTES))
+    }
+
+    /// How many bytes this side has given back.
+    pub fn refunded(&self) -> u64 {
+        // SAFETY: a word of the slot.
+        unsafe { self.state(self.side).load(word::REFUNDED) }
+    }
+
+    /// Whether the peer writes no more to the ring, and rings no more. This side has said that it
+    /// stops, and passed a barrier behind that.
+    pub fn is_peer_quiet(&self) -> bool {
+        let (rang, ringing) = (self.peer_word(word::RANG), self.peer_word(word::RINGING));
+        self.peer_said() & flag::LEAVES != 0
+            || self.peer_word(word::WRITING) & 1 == 0 && ringing == rang & u64::from(u32::MAX)
+    }
+
+    /// How many bytes the peer, which is quiet, has sent through the kernel before its stream came
+    /// back there. `None`: all of them are bytes of the stream.
+    pub fn peer_left_at(&self) -> Option<u64> {
+        let switched = self.peer_switched()?;
+        let has_said = self.peer_said() & flag::LEAVES != 0;
+        let rang = || switched.wrapping_add(self.peer_rang());
+        Some(if has_said { self.peer_word(word::LEFT_AT) } else { rang() })
+    }
+
+    /// How many doorbells the peer has rung, not counting one that it just rings.
+    pub fn peer_rang(&self) -> u64 {
+        self.peer_word(word::RANG) >> 32
+    }
+
+    /// Which descriptor the peer has.
+    pub fn peer_descriptor(&self) -> Option<i32> {
+        let number = self.peer_word(word::DESCRIPTOR).checked_sub(1)?;
+        i32::try_from(number).ok()
+    }
+
+    /// Says which descriptor this side has.
+    pub fn say_descriptor(&self, descriptor: i32) {
+        let number = u64::try_from(descriptor + 1).unwrap_or(0);
+        // SAFETY: a word of the slot, which only this side writes.
+        unsafe { self.state(self.side).set(word::DESCRIPTOR, number) };
+    }
+
+    /// Whether the peer wants to have something again from this side, which has to send it now.
+    pub fn owes_again(&self) -> bool {
+        self.agree(self.side, again::WANTED, again::SENT)
+    }
+
+    /// Whether this side sends in the peer's place what it wants to have again.
+    pub fn takes_again(&self) -> bool {
+        self.agree(self.side.other(), again::WANTED, again::TAKEN)
+    }
+
+    /// Has sent so many bytes of it.
+    pub fn has_taken_again(&self, bytes: u64) {
+        let word = self.shared_word(self.side.other(), word::AGAIN_BYTES);
+        word.store(bytes, Ordering::SeqCst);
+        self.agree(self.side.other(), again::TAKEN, again::SENT);
+    }
+
+    /// How many bytes the peer has sent in the place of this side, which count as sent by it. Gives
+    /// them once.
+    pub fn sent_by_peer(&self) -> u64 {
+        let bytes = self.shared_word(self.side, word::AGAIN_BYTES).swap(0, Ordering::SeqCst);
+        bytes.min(slab::SLOT_BYTES as u64)
+    }
+
+    /// Whether the peer is just about to say what it wants, or sends it in the place of this side.
+    pub fn is_peer_busy_again(&self) -> bool {
+        let word = self.shared_word(self.side, word::AGAIN).load(Ordering::SeqCst);
+        matches!(word, again::PREPARED | again::TAKEN | again::WANTED)
+    }
+
+    /// Whether this side may be done, and nothing is wanted from it any more.
+    pub fn refuses_again(&self) -> bool {
+        self.agree(self.side, 0, again::REFUSED)
+    }
+
+    fn agree(&self, of: Side, from: u64, to: u64) -> bool {
+        let word = self.shared_word(of, word::AGAIN);
+        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn peer_word(&self, at: usize) -> u64 {
+        // SAFETY: a word of the slot.
+        unsafe { self.state(self.side.other()).load(at) }
+    }
+
+    /// Writes to the ring, with its lock held, unless the peer has said that it stops reading, or
+    /// one of `refusing`. `write` gives `None` if it did not write.
+    #[inline]
+    pub fn write<T>(&self, refusing: u64, write: impl FnOnce() -> Option<T>) -> Option<T> {
+        let mut state = self.state(self.side);
+        // SAFETY: words of the slot; only this side writes it, with the lock held.
+        let before = unsafe { state.load(word::WRITING) };
+        // SAFETY: see above.
+        unsafe { state.set(word::WRITING, before | 1) };
+        // Who has stopped passes a barrier, and then looks whether this was seen.
+        state.barrier();
+        let may_write = self.peer_said() & (flag::STOPS | refusing) == 0;
+        let written = if may_write { write() } else { None };
+        let step = if written.is_some() { 1 } else { u64::MAX };
+        let after = (before | 1).wrapping_add(step);
+        // SAFETY: see above.
+        unsafe { state.store(word::WRITING, after) };
+        written
+    }
+
+    /// Begins to receive through the kernel. False: the peer has stopped, which has to be looked at
+    /// first.
+    pub fn begin_receiving(&self) -> bool {
+        self.shared_word(self.side, word::RECEIVING).fetch_add(1, Ordering::SeqCst);
+        let is_asked = self.peer_said() & flag::STOPS != 0;
+        if is_asked {
+            self.end_receiving();
+        }
+        !is_asked
+    }
+
+    /// Has received through the kernel.
+    pub fn end_receiving(&self) {
+        self.shared_word(self.side, word::RECEIVING).fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether the peer takes no doorbell for a byte of the stream, whenever it looks next. This
+    /// side has said that it stops.
+    pub fn tells_doorbells(&self) -> bool {
+        let receiving = self.shared_word(self.side.other(), word::RECEIVING).load(Ordering::SeqCst);
+        let said = self.peer_said();
+        said & flag::LOOKS != 0 || said & flag::COUNTS != 0 && receiving == 0
+    }
+
+    /// Begins to ring a doorbell. False: the peer takes it for a byte of the stream.
+    pub fn begin_ringing(&self) -> bool {
+        self.shared_word(self.side, word::RINGING).fetch_add(1, Ordering::SeqCst);
+        self.peer_said() & flag::STOPS == 0
+    }
+
+    /// Has rung, so many times.
+    pub fn end_ringing(&self, rang: u64) {
+        self.shared_word(self.side, word::RANG).fetch_add(1 | rang << 32, Ordering::SeqCst);
+    }
+
+    /// A word that several write.
+    fn shared_word(&self, of: Side, word: usize) -> &AtomicU64 {
+        let at = self.state(of).at().start();
+        // SAFETY: a word of the slot, which stays mapped.
+        unsafe { AtomicU64::from_ptr(at.add(word).cast()) }
+    }
+
+    /// Gives bytes back that came through the kernel, behind those that were given back before.
+    pub fn give_back(&self, at: usize, bytes: &[u8]) {
+        if at.saturating_add(bytes.len()) <= slab::REFUND_BYTES {
+            // SAFETY: inside of what this side gives back.
+            unsafe { self.at(slab::refund(self.side)).write(at, bytes) };
+        }
+    }
+
+    /// Reads what was given back by a reader.
+    pub fn read_given_back(&self, by: Reader, at: usize, into: &mut [u8]) {
+        if at.saturating_add(into.len()) <= slab::REFUND_BYTES {
+            // SAFETY: inside of what that side gives back.
+            unsafe { self.at(slab::refund(self.side_of(by))).read(at, into) };
+        }
+    }
+
+    /// Says on which core this side waits; gives whether the peer waited on the same one.
+    pub fn shares_core(&self) -> bool {
+        // SAFETY: a plain number; where there is none, it is below 0.
+        let core = u64::try_from(unsafe { libc::sched_getcpu() } + 1).unwrap_or_default();
+        let mut state = self.state(self.side);
+        // SAFETY: words of the slot.
+        unsafe {
+            if state.load(word::CORE) != core {
+                state.set(word::CORE, core);
+            }
+            core != 0 && self.state(self.side.other()).load(word::CORE) == core
+        }
+    }
+
+    /// How many of the bytes that this side has put into its ring the peer has not taken.
+    pub fn unreceived_bytes(&self) -> u64 {
+        // SAFETY: words of the slot.
+        let (sent, received) = unsafe {
+            let peer = self.state(self.side.other()).load(word::RECEIVED_BYTES);
+            (self.state(self.side).load(word::SENT_BYTES), peer)
+        };
+        sent.saturating_sub(received)
+    }
+
+    /// How many of the bytes that the peer has put into its ring this side has not taken.
+    pub fn unread_bytes(&self) -> u64 {
+        // SAFETY: a word of the slot.
+        let received = unsafe { self.state(self.side).load(word::RECEIVED_BYTES) };
+        self.peer_word(word::SENT_BYTES).saturating_sub(received)
+    }
+
+    /// Adds to one of the numbers, with the lock of its direction held if it is to be exact.
+    #[inline]
+    pub fn count(&self, word: usize, by: u64) {
+        let mut state = self.state(self.side);
+        // SAFETY: as above.
+        unsafe { state.set(word, state.load(word).wrapping_add(by)) };
+    }
+}
+
+impl Stream {
+    /// Whether it is that still, and in that slot: with the lock of a direction held, so that it
+    /// stays so. While a thread waited for the lock, the connection may have come back, and may
+    /// even have left the kernel again.
+    #[inline]
+    pub fn is_in(&self, slot: &Slot, phase: u32) -> bool {
+        self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.start.start()
+    }
+
+    /// Whether there is something to receive, or will be no more.
+    #[inline]
+    pub fn is_readable(&self, slot: &Slot) -> bool {
+        let header = slot.next_header(self);
+        if header != 0 {
+            let low_water = self.shared.low_water.load(Ordering::Relaxed);
+            if low_water > 1 {
+                let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+                let bytes = self.readable_bytes(descriptor).unwrap_or(i32::MAX);
+                return bytes.unsigned_abs() >= low_water || self.has_read_end(slot);
+            }
+            return Slot::is_data(header) || self.follow(slot);
+        }
+        self.has_read_end(slot)
+    }
+
+    /// Whether nothing more will come but what is in the ring.
+    #[inline]
+    pub fn has_read_end(&self, slot: &Slot) -> bool {
+        self.shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) != 0
+            || slot.peer_said() & (flag::ENDED | flag::CLOSED) != 0
+            || self.shared.error.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes entries that only say that the ring goes on elsewhere; gives whether something is
+    /// behind them.
+    #[cold]
+    fn follow(&self, slot: &Slot) -> bool {
+        let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return true };
+        let mut wake = false;
+        let followed = self.with_receiver(slot, &mut half, |receiver| {
+            let mut nothing = [0_u8; 1];
+            while let Ok(Read::Moved { name, entry }) = receiver.peek(&mut nothing) {
+                match slot.follow(self, receiver, name, &entry) {
+                    Some(also) => wake |= also,
+                    None => return false,
+                }
+            }
+            true
+        });
+        drop(half);
+        if wake {
+            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
+        }
+        followed != Some(true) || slot.next_header(self) != 0 || self.has_read_end(slot)
+    }
+
+    /// Whether something can be sent, or an error be had for it.
+    #[inline]
+    pub fn is_writable(&self, slot: &Slot) -> bool {
+        let phase = self.shared.phase();
+        if phase & (phase::PEER_GONE | phase::ENDED | phase::KERNEL_END) != 0
+            || slot.peer_said() & (flag::CLOSED | flag::DEAF) != 0
+            || !self.shared.send.was_full.load(Ordering::Relaxed)
+        {
+            return true;
+        }
+        let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
+        let has_room = self.with_sender(slot, &mut half, |sender| {
+            let wanted = sending::room_to_tell_of(sender.ring().capacity());
+            slot.has_room(self, sender, wanted)
+        });
+        if has_room == Some(true) {
+            self.shared.send.was_full.store(false, Ordering::Relaxed);
+        }
+        has_room != Some(false)
+    }
+}

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is in a set: `epoll_ctl`, and what changes in sets when a socket leaves the kernel or is
+//! closed.
+
+use super::nested;
+use super::registration::{self, Registration, state};
+use super::set::{self, Set};
+use crate::kernel::next::next;
+use crate::kernel::{errno, raw};
+use crate::process::lock::Lock;
+use crate::socket::connection::phase;
+use crate::socket::connections::{self, Stream};
+use crate::socket::table::{self, What};
+use crate::upgrade::slot::Slot;
+use core::sync::atomic::Ordering;
+
+/// Held while lists of registrations change; taken before a set's lock.
+static LISTS: Lock = Lock::new();
+
+/// In the data of registrations that are ours: so much the application's own data will not have.
+const TOKEN: u64 = 0x46_72_65_65_70_6f << 16;
+const TOKEN_MASK: u64 = !((1 << 18) - 1);
+
+/// What the kernel reports for a registration of ours.
+pub const fn token(number: u32) -> u64 {
+    TOKEN << 2 | number as u64
+}
+
+/// The registration for which the kernel has reported something, if it is one of ours.
+#[inline]
+pub const fn of_token(data: u64) -> Option<u32> {
+    if data & TOKEN_MASK == (TOKEN << 2) & TOKEN_MASK {
+        Some((data & !TOKEN_MASK) as u32)
+    } else {
+        None
+    }
+}
+
+/// Notes a new set.
+pub fn register_set(descriptor: i32) {
+    if let Some(number) = set::add(descriptor)
+        && !table::set(descriptor, What::Set(number))
+    {
+        forget_set(number);
+    }
+}
+
+/// `epoll_ctl`.
+pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epoll_event) -> isize {
+    let Some(set_of) = set::get(set) else { return errno::fail(libc::EBADF) };
+    let epoll = set_of.descriptor();
+    let kernel = || {
+        next!(epoll_ctl(epoll: i32, operation: i32, descriptor: i32, event: *mut libc::epoll_event)
+            -> i32) as isize
+    };
+    let stream = match table::get(descriptor) {
+        Some(What::Stream(number)) => connections::get(number),
+        Some(What::Set(inner)) => {
+            let result = kernel();
+            if result == 0 {
+                nested::has_changed(set, operation, inner, descriptor, wanted(operation, event));
+            }
+            return result;
+        }
+        None => None,
+    };
+    let Some(stream) = stream else { return kernel() };
+    if event.is_null() && operation != libc::EPOLL_CTL_DEL {
+        return kernel();
+    }
+    let Some(_lists) = LISTS.take(true) else { return kernel() };
+    let Some(_held) = set_of.lock.take(true) else { return kernel() };
+    let wanted = wanted(operation, event);
+    if !is_allowed(operation, wanted.events) {
+        return kernel();
+    }
+    let found = find(&stream, set, descriptor);
+    match (operation, found) {
+        (libc::EPOLL_CTL_ADD, Some(number)) => {
+            // SAFETY: the set's lock is held; so it is below.
+            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
+            if !known.is(state::DELETED) {
+                return errno::fail(libc::EEXIST);
+            }
+            known.state &= !state::DELETED;
+            change(known, wanted);
+            wake_up(set_of, number, known, &stream);
+            0
+        }
+        (libc::EPOLL_CTL_ADD, None) => insert(set, set_of, &stream, descriptor, wanted, kernel),
+        (libc::EPOLL_CTL_MOD, Some(number)) => {
+            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
+            if known.is(state::DELETED) {
+                return errno::fail(libc::ENOENT);
+            }
+            if !known.is(state::SWITCHED) {
+                let changed = if known.is(state::TOKENED) {
+                    let event = libc::epoll_event { u64: token(number), ..wanted };
+                    errno::from(raw::epoll_ctl(epoll, operation, descriptor, event))
+                } else {
+                    kernel()
+                };
+                if changed != 0 {
+                    return -1;
+                }
+            }
+            change(known, wanted);
+            wake_up(set_of, number, known, &stream);
+            0
+        }
+        (libc::EPOLL_CTL_DEL, Some(number)) => {
+            let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
+            if known.is(state::DELETED) {
+                return errno::fail(libc::ENOENT);
+            }
+            if known.is(state::SWITCHED) {
+                known.state |= state::DELETED;
+                return 0;
+            }
+            if kernel() != 0 {
+                return -1;
+            }
+            unlink(number, known, set_of, &stream);
+            0
+        }
+        _ => kernel(),
+    }
+}
+
+/// What the application wants to know.
+fn wanted(operation: i32, event: *mut libc::epoll_event) -> libc::epoll_event {
+    if operation == libc::EPOLL_CTL_DEL || event.is_null() {
+        return libc::epoll_event { events: 0, u64: 0 };
+    }
+    // SAFETY: the application's event, which is not null.
+    unsafe { event.read_unaligned() }
+}
+
+/// Whether the kernel takes such events. Of those that are told exclusively it does not take all.
+fn is_allowed(operation: i32, events: u32) -> bool {
+    const EXCLUSIVE: i32 = libc::EPOLLIN
+        | libc::EPOLLOUT
+        | libc::EPOLLERR
+        | libc::EPOLLHUP
+        | libc::EPOLLWAKEUP
+        | libc::EPOLLET
+        | libc::EPOLLEXCLUSIVE;
+    events & libc::EPOLLEXCLUSIVE as u32 == 0
+        || operation == libc::EPOLL_CTL_ADD && events & !(EXCLUSIVE as u32) == 0
+}
+
+fn change(known: &mut Registration, wanted: libc::epoll_event) {
+    known.events = wanted.events;
+    known.data = wanted.u64;
+    known.state &= !(state::FIRED | state::END_SEEN);
+    known.state |= state::FRESH;
+}
+
+/// After a change: who sleeps on the set has to look at what may be ready already.
+fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream) {
+    if !known.is(state::SWITCHED) {
+        return;
+    }
+    if set_of.waiters.load(Ordering::SeqCst) > 0 {
+        let (epoll, event) = (set_of.descriptor(), at_once(number));
+        _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event);
+    } else if let Some(slot) = stream.slot()
+        && set_of.activate(number, known)
+    {
+        set::unpark(known, stream, &slot);
+    }
+}
+
+/// A socket that is parked may wait for something else than it did when it was: sets that want one
+/// of these events look at it again before they sleep.
+#[cold]
+pub fn look_again(stream: &Stream, events: i32) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if known.events & events as u32 != 0 && !known.is(state::DELETED) {
+                wake_up(set_of, number, known, stream);
+            }
+        });
+    });
+}
+
+/// The same in all sets but that of one registration, whatever they want.
+pub fn look_again_elsewhere(stream: &Stream, here: u32) {
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        if number == here {
+            return;
+        }
+        with_set(number, |set_of, known| {
+            if !known.is(state::DELETED) {
+                wake_up(set_of, number, known, stream);
+            }
+        });
+    });
+}
+
+/// The application itself has shut one direction, which wakes who waits for a Unix socket, also
+/// where only what is new is reported.
+pub fn was_shut(stream: &Stream) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            known.state |= state::FRESH;
+            wake_up(set_of, number, known, stream);
+        });
+    });
+}
+
+fn insert(
+    set: u32,
+    set_of: &Set,
+    stream: &Stream,
+    descriptor: i32,
+    wanted: libc::epoll_event,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    let is_switched = stream.shared.is(phase::LOOKS);
+    let Some(number) = registration::add() else { return kernel() };
+    let is_tokened = stream.shared.is(phase::ATTACHED);
+    let added = if is_tokened {
+        let event = if is_switched {
+            ours(number)
+        } else {
+            libc::epoll_event { u64: token(number), ..wanted }
+        };
+        errno::from(raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_ADD, descriptor, event))
+    } else {
+        kernel()
+    };
+    // SAFETY: it is in no list yet.
+    let Some(new) = (unsafe { registration::get(number) }).filter(|_| added == 0) else {
+        registration::remove(number);
+        return added;
+    };
+    *new = Registration { state: state::USED, set, stream: stream.number, ..Default::default() };
+    new.descriptor = descriptor;
+    change(new, wanted);
+    new.next = set_of.first.swap(number + 1, Ordering::Relaxed);
+    new.next_of_stream = stream.local.registrations.swap(number + 1, Ordering::Relaxed);
+    new.state |= if is_tokened { state::TOKENED } else { 0 };
+    if is_switched {
+        new.state |= state::SWITCHED;
+        set_of.switched.fetch_add(1, Ordering::Relaxed);
+        if let Some(slot) = stream.slot()
+            && (set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, new))
+        {
+            set::park(new, stream, &slot);
+            wake_up(set_of, number, new, stream);
+        }
+    }
+    0
+}
+
+/// What the kernel is told of a socket whose streams are in rings.
+fn ours(number: u32) -> libc::epoll_event {
+    let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+    libc::epoll_event { events, u64: token(number) }
+}
+
+/// The same, so that the kernel reports it at once: it looks anew at what is registered, and finds
+/// that it can be written.
+fn at_once(number: u32) -> libc::epoll_event {
+    let event = ours(number);
+    libc::epoll_event { events: event.events | libc::EPOLLOUT as u32, ..event }
+}
+
+/// A socket has a slot: its doorbells are not to be taken for bytes of the stream.
+pub fn has_attached(stream: &Stream) {
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            let event = libc::epoll_event { events: known.events, u64: token(number) };
+            let descriptor = known.descriptor;
+            let epoll = set_of.descriptor();
+            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_ok() {
+                known.state |= state::TOKENED;
+            }
+        });
+    });
+}
+
+/// Looks again, after what the kernel reported was not for the application.
+pub fn rearm(set_of: &Set, number: u32, known: &Registration) {
+    if known.events & libc::EPOLLONESHOT as u32 != 0 {
+        let event = libc::epoll_event { events: known.events, u64: token(number) };
+        _ = raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
+    }
+}
+
+/// Does something with a registration and its set, which is locked meanwhile. Lists are held.
+fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
+    // SAFETY: only its set is read, which does not change while it is in a list.
+    let set = unsafe { registration::get(number) }.map(|known| known.set);
+    let Some(set_of) = set.and_then(set::get) else { return };
+    let Some(_held) = set_of.lock.take(true) else { return };
+    // SAFETY: the lock is held now.
+    if let Some(known) = unsafe { registration::get(number) } {
+        visit(set_of, known);
+    }
+}
+
+/// In all sets of this process that have the socket: it is looked at from now on. True: and nobody
+/// sleeps who would not look.
+pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
+    let Some(_lists) = LISTS.take(true) else { return false };
+    let mut is_awake = true;
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if known.is(state::SWITCHED) {
+                return;
+            }
+            // Who sleeps on the set has to look: nobody rings for what is in the ring already.
+            let has_waiters = set_of.waiters.load(Ordering::SeqCst) > 0;
+            let event = if has_waiters { at_once(number) } else { ours(number) };
+            let epoll = set_of.descriptor();
+            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event).is_err() {
+                is_awake = false;
+                return;
+            }
+            known.state |= state::SWITCHED | state::TOKENED | state::FRESH;
+            set_of.switched.fetch_add(1, Ordering::Relaxed);
+            if has_waiters || !set_of.activate(number, known) {
+                // It is announced once for the kernel that waited so far, and once for this set.
+                set::park(known, stream, slot);
+            }
+        });
+    });
+    is_awake
+}
+
+/// A socket whose readiness is that of rings comes back into the kernel, or has.
+pub fn leaves_rings(stream: &Stream) {
+    stream.go_on(stream.local.descriptor.load(Ordering::Relaxed));
+    if !stream.shared.is(phase::LOOKS) {
+        has_left(stream);
+    }
+}
+
+/// A socket is looked at no more, wherever it waits: in all sets of this process the kernel reports
+/// what the application wants. It does so under tokens as long as something is left in the ring.
+pub fn has_left(stream: &Stream) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    let is_attached = stream.shared.is(phase::ATTACHED);
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            let before = if is_attached { state::SWITCHED } else { state::TOKENED };
+            if !known.is(before) {
+                return;
+            }
+            if known.is(state::SWITCHED) {
+                set_of.switched.fetch_sub(1, Ordering::Relaxed);
+                if let Some(at) = set_of.place_of(number) {
+                    set_of.deactivate(at, known);
+                }
+            }
+            let (epoll, descriptor) = (set_of.descriptor(), known.descriptor);
+            if known.is(state::DELETED) {
+                delete(set_of, known);
+                known.state &= !state::SWITCHED;
+                return unlink(number, known, set_of, stream);
+            }
+            let data = if is_attached { token(number) } else { known.data };
+            let event = libc::epoll_event { events: known.of_kernel(), u64: data };
+            known.forget_rings();
+            known.state |= if is_attached { state::TOKENED } else { 0 };
+            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_err() {
+                // Those that are told exclusively cannot be changed.
+                delete(set_of, known);
+                _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, event);
+            }
+        });
+    });
+}
+
+/// A socket is closed: it is in no set any more. `is_kept`: the monitor may have it open for a
+/// moment still, so that the kernel would go on to report it.
+pub fn forget_stream(stream: &Stream, is_kept: bool) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if is_kept {
+                delete(set_of, known);
+            }
+            unlink(number, known, set_of, stream);
+        });
+    });
+}
+
+/// Deletes a registration in the kernel.
+fn delete(set_of: &Set, known: &Registration) {
+    let nothing = libc::epoll_event { events: 0, u64: 0 };
+    let (epoll, operation) = (set_of.descriptor(), libc::EPOLL_CTL_DEL);
+    _ = raw::epoll_ctl(epoll, operation, known.descriptor, nothing);
+}
+
+/// A set is closed.
+pub fn forget_set(number: u32) {
+    let Some(set_of) = set::get(number) else { return };
+    let Some(_lists) = LISTS.take(true) else { return };
+    nested::forget_everywhere(number);
+    let Some(_held) = set_of.lock.take(true) else { return };
+    nested::forget(set_of, |_| true);
+    let mut next = set_of.first.load(Ordering::Relaxed);
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: the lock is held.
+        let Some(known) = (unsafe { registration::get(number) }) else { break };
+        next = known.next;
+        let stream = known.stream();
+        if let Some(stream) = stream {
+            unlink(number, known, set_of, &stream);
+        }
+    }
+    set_of.clear();
+}
+
+/// A descriptor of a set is closed, which has another one.
+pub fn goes_on_as(number: u32, descriptor: i32) {
+    if let Some(set_of) = set::get(number) {
+        set_of.moves_to(descriptor);
+    }
+}
+
+/// The registration of a descriptor in a set.
+fn find(stream: &Stream, set: u32, descriptor: i32) -> Option<u32> {
+    let mut found = None;
+    each_of(stream, |number| {
+        // SAFETY: lists are held; what is compared does not change while it is in a list.
+        let known = unsafe { registration::get(number) };
+        if known.is_some_and(|known| known.set == set && known.descriptor == descriptor) {
+            found = Some(number);
+        }
+    });
+    found
+}
+
+/// Visits the registrations of a socket; the visitor may unlink what it visits.
+fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
+    let mut next = stream.local.registrations.load(Ordering::Relaxed);
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: lists are held.
+        let Some(known) = (unsafe { registration::get(number) }) else { return };
+        next = known.next_of_stream;
+        visit(number);
+    }
+}
+
+/// Takes a registration out of all lists.
+fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream: &Stream) {
+    if known.is(state::SWITCHED) {
+        set_of.switched.fetch_sub(1, Ordering::Relaxed);
+        if let Some(at) = set_of.place_of(number) {
+            set_of.deactivate(at, known);
+        }
+        if let Some(slot) = stream.slot() {
+            set::unpark(known, stream, &slot);
+        }
+    }
+    let (next, next_of_stream) = (known.next, known.next_of_stream);
+    cut(&set_of.first, number, next, |known| &mut known.next);
+    let of_stream = &stream.local.registrations;
+    cut(of_stream, number, next_of_stream, |known| &mut known.next_of_stream);
+    registration::remove(number);
+}
+
+/// Takes a number out of a list that begins at `first`.
+fn cut(
+    first: &core::sync::atomic::AtomicU32,
+    number: u32,
+    behind: u32,
+    link: impl Fn(&mut Registration) -> &mut u32,
+) {
+    let mut at = first.load(Ordering::Relaxed);
+    if at == number + 1 {
+        first.store(behind, Ordering::Relaxed);
+        return;
+    }
+    while let Some(before) = at.checked_sub(1) {
+        // SAFETY: lists are held, and it is another one than what is cut out.
+        let Some(known) = (unsafe { registration::get(before) }) else { return };
+        let place = link(known);
+        if *place == number + 1 {
+            *place = behind;
+            return;
+        }
+        at = *place;
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sets inside of other sets, and sets that somebody polls.
+//!
+//! Who waits for the outer set does not look at rings of the inner one, so those stay parked while
+//! it is in there: each doorbell of theirs makes the kernel report the inner set. What has come and
+//! was not read, which rings no more, is looked at before the outer set sleeps.
+
+use super::registration::{self, Registration, state};
+use super::set::{self, Set};
+use crate::socket::table::{self, What};
+use core::sync::atomic::Ordering;
+
+/// How deep sets are looked into; the kernel allows no more.
+const DEPTH: u32 = 5;
+
+/// The set behind a descriptor.
+pub fn of(descriptor: i32) -> Option<u32> {
+    match table::get(descriptor) {
+        Some(What::Set(number)) => Some(number),
+        _ => None,
+    }
+}
+
+/// Somebody waits for a set from outside.
+pub fn enter(number: u32) {
+    let Some(inner) = set::get(number) else { return };
+    inner.waiters.fetch_add(1, Ordering::SeqCst);
+    let Some(_held) = inner.lock.take(true) else { return };
+    inner.each_active(set::park);
+}
+
+/// Nobody does any more.
+pub fn leave(number: u32) {
+    let Some(inner) = set::get(number) else { return };
+    let less = |waiters: u32| waiters.checked_sub(1);
+    _ = inner.waiters.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+}
+
+/// Whether waiting for a set would give something of its rings now.
+pub fn is_ready(number: u32) -> bool {
+    is_ready_within(number, DEPTH)
+}
+
+fn is_ready_within(number: u32, depth: u32) -> bool {
+    let Some(inner) = set::get(number).filter(|_| depth > 0) else { return false };
+    let Some(_held) = inner.lock.take(true) else { return false };
+    let mut found = false;
+    inner.each_active(|known, stream, slot| {
+        found |= known.set == number && known.would_be_ready(stream, slot);
+    });
+    each(inner, |known| found |= is_ready_within(known.stream, depth - 1));
+    found
+}
+
+/// Visits the sets that are in one. Its lock is held.
+fn each(outer: &Set, mut visit: impl FnMut(&mut Registration)) {
+    let mut next = outer.nested.load(Ordering::Relaxed);
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: the lock is held.
+        let Some(known) = (unsafe { registration::get(number) }) else { return };
+        next = known.next;
+        visit(known);
+    }
+}
+
+/// Reports the sets in one that are ready; gives how many.
+pub fn look(outer: &Set, room: &mut [libc::epoll_event]) -> usize {
+    if outer.nested.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    let Some(_held) = outer.lock.take(true) else { return 0 };
+    let mut found = 0;
+    each(outer, |known| {
+        let ready = known.events & libc::EPOLLIN as u32;
+        if ready != 0
+            && known.state & state::FIRED == 0
+            && let Some(place) = room.get_mut(found)
+            && is_ready(known.stream)
+        {
+            *place = libc::epoll_event { events: ready, u64: known.data };
+            if known.events & libc::EPOLLONESHOT as u32 != 0 {
+                known.state |= state::FIRED;
+            }
+            found += 1;
+        }
+    });
+    found
+}
+
+/// The kernel has changed what a set is in another one as.
+pub fn has_changed(
+    outer: u32,
+    operation: i32,
+    inner: u32,
+    descriptor: i32,
+    wanted: libc::epoll_event,
+) {
+    let Some(set_of) = set::get(outer) else { return };
+    let Some(_held) = set_of.lock.take(true) else { return };
+    match operation {
+        libc::EPOLL_CTL_ADD => {
+            let Some(number) = registration::add() else { return };
+            // SAFETY: it is in no list yet.
+            if let Some(new) = unsafe { registration::get(number) } {
+                let next = set_of.nested.swap(number + 1, Ordering::Relaxed);
+                *new = Registration { state: state::USED, set: outer, next, ..Default::default() };
+                (new.stream, new.descriptor) = (inner, descriptor);
+                (new.events, new.data) = (wanted.events, wanted.u64);
+                enter(inner);
+            }
+        }
+        libc::EPOLL_CTL_MOD => each(set_of, |known| {
+            if known.descriptor == descriptor {
+                (known.events, known.data) = (wanted.events, wanted.u64);
+                known.state &= !state::FIRED;
+            }
+        }),
+        _ => forget(set_of, |known| known.descriptor == descriptor),
+    }
+}
+
+/// Takes sets out of one. Its lock is held.
+pub fn forget(outer: &Set, is_it: impl Fn(&Registration) -> bool) {
+    let (mut kept, mut next) = (0, outer.nested.swap(0, Ordering::Relaxed));
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: the lock is held.
+        let Some(known) = (unsafe { registration::get(number) }) else { break };
+        next = known.next;
+        if is_it(known) {
+            leave(known.stream);
+            registration::remove(number);
+        } else {
+            known.next = kept;
+            kept = number + 1;
+        }
+    }
+    outer.nested.store(kept, Ordering::Relaxed);
+}
+
+/// A set is closed: the kernel has taken it out of those that it was in.
+pub fn forget_everywhere(number: u32) {
+    for outer in set::all().filter(|outer| outer.nested.load(Ordering::Relaxed) != 0) {
+        if let Some(_held) = outer.lock.take(true) {
+            forget(outer, |known| known.stream == number);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! That a socket is in a set: what is to be reported of it, and what was.
+
+use crate::kernel::raw;
+use crate::process::lock::Lock;
+use crate::socket::connection::phase;
+use crate::socket::connections::{self, Stream};
+use crate::upgrade::slot::Slot;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use freeport_ring::Place;
+
+/// Registrations of a process.
+const COUNT: usize = 1 << 18;
+
+/// A bit of what a registration is.
+pub mod state {
+    /// In use.
+    pub const USED: u32 = 1;
+    /// Its readiness is that of rings; the kernel reports doorbells.
+    pub const SWITCHED: u32 = 2;
+    /// It is among those that are looked at.
+    pub const ACTIVE: u32 = 4;
+    /// Deleted by the application, but not in the kernel, which is cheaper if it comes back.
+    pub const DELETED: u32 = 8;
+    /// To be reported once, and was.
+    pub const FIRED: u32 = 16;
+    /// New or changed: whatever is ready is news.
+    pub const FRESH: u32 = 32;
+    /// Its sleep is announced, so that the kernel reports its doorbells.
+    pub const PARKED: u32 = 128;
+    /// The kernel reports it under a token: its socket has a slot.
+    pub const TOKENED: u32 = 256;
+    /// The end of the stream has been reported.
+    pub const END_SEEN: u32 = 64;
+}
+
+/// One registration. All zero is a free place. Reached with the lock of its set held.
+#[derive(Debug, Default)]
+pub struct Registration {
+    /// See [`state`].
+    pub state: u32,
+    /// The number of its set.
+    pub set: u32,
+    /// The number of its socket; of a set that is in another one, the number of that.
+    pub stream: u32,
+    /// The descriptor under which the kernel has it.
+    pub descriptor: i32,
+    /// What the application wants to know.
+    pub events: u32,
+    /// What it wants to get with that.
+    pub data: u64,
+    /// How far what has come was reported.
+    pub seen: Place,
+    /// How often the ring was full when it was reported as writable.
+    pub fulls: u32,
+    /// The round of its set in which it was reported last.
+    pub round: u32,
+    /// Doorbells that nobody has taken.
+    pub doorbells: u32,
+    /// The next one of the same socket, counted from 1.
+    pub next_of_stream: u32,
+    /// The next one of the same set, or the next free one, counted from 1.
+    pub next: u32,
+}
+
+struct Places {
+    memory: AtomicPtr<UnsafeCell<Registration>>,
+    /// Places that have been used.
+    used: AtomicU32,
+    /// The first free one, counted from 1.
+    free: AtomicU32,
+    lock: Lock,
+}
+
+static PLACES: Places = Places {
+    memory: AtomicPtr::new(core::ptr::null_mut()),
+    used: AtomicU32::new(0),
+    free: AtomicU32::new(0),
+    lock: Lock::new(),
+};
+
+/// The place of that number.
+///
+/// # Safety
+/// The lock of its set is held, and no other reference to it is used meanwhile.
+#[inline]
+pub unsafe fn get(number: u32) -> Option<&'static mut Registration> {
+    let memory = PLACES.memory.load(Ordering::Acquire);
+    if memory.is_null() || number >= PLACES.used.load(Ordering::Acquire) {
+        return None;
+    }
+    // SAFETY: inside the memory, which stays; as the caller says, nobody else uses it.
+    Some(unsafe { &mut *(*memory.add(number as usize)).get() })
+}
+
+/// A free place. `None`: there is none.
+pub fn add() -> Option<u32> {
+    let _held = PLACES.lock.take(true)?;
+    if PLACES.memory.load(Ordering::Acquire).is_null() {
+        let memory = raw::map(COUNT * size_of::<Registration>(), false, None).ok()?;
+        PLACES.memory.store(memory.cast(), Ordering::Release);
+    }
+    let free = PLACES.free.load(Ordering::Relaxed);
+    if let Some(number) = free.checked_sub(1) {
+        // SAFETY: a free place is nobody's.
+        let place = unsafe { get(number) }?;
+        PLACES.free.store(place.next, Ordering::Relaxed);
+        return Some(number);
+    }
+    let number = PLACES.used.load(Ordering::Relaxed);
+    if number as usize >= COUNT {
+        return None;
+    }
+    PLACES.used.store(number + 1, Ordering::Release);
+    Some(number)
+}
+
+/// Gives a place back that is in no list any more.
+pub fn remove(number: u32) {
+    let Some(_held) = PLACES.lock.take(true) else { return };
+    // SAFETY: in no list, so it is nobody's.
+    if let Some(place) = unsafe { get(number) } {
+        *place = Registration { next: PLACES.free.load(Ordering::Relaxed), ..Default::default() };
+        PLACES.free.store(number + 1, Ordering::Relaxed);
+    }
+}
+
+impl Registration {
+    /// Whether it is all of that.
+    #[inline]
+    pub fn is(&self, flags: u32) -> bool {
+        self.state & flags == flags
+    }
+
+    /// Its socket.
+    #[inline]
+    pub fn stream(&self) -> Option<Stream> {
+        connections::get(self.stream)
+    }
+
+    /// What the kernel is to report of it without rings.
+    pub fn of_kernel(&self) -> u32 {
+        let is_fired = self.is(state::FIRED);
+        self.events & if is_fired { libc::EPOLLONESHOT as u32 } else { u32::MAX }
+    }
+
+    /// What it says of rings is over: the next ones are others.
+    pub fn forget_rings(&mut self) {
+        let kept = state::USED | state::DELETED | state::FIRED;
+        (self.state, self.seen, self.fulls) = (self.state & kept, Place::default(), 0);
+        (self.round, self.doorbells) = (0, 0);
+    }
+
+    /// What is to be reported now; 0: nothing.
+    #[inline]
+    pub fn ready(&mut self, stream: &Stream, slot: &Slot) -> u32 {
+        if self.state & (state::DELETED | state::FIRED) != 0 {
+            return 0;
+        }
+        let mut ready = events_of(stream, slot, self.events);
+        if ready != 0 && self.events & libc::EPOLLET as u32 != 0 {
+            if !self.is_news(stream, slot) {
+                return 0;
+            }
+            // What came meanwhile counts as reported, so it has to be.
+            ready = events_of(stream, slot, self.events);
+        }
+        if ready == 0 {
+            return 0;
+        }
+        if self.events & libc::EPOLLONESHOT as u32 != 0 {
+            self.state |= state::FIRED;
+        }
+        ready
+    }
+
+    /// Whether something is to be reported now, without reporting it.
+    pub fn would_be_ready(&mut self, stream: &Stream, slot: &Slot) -> bool {
+        let (state, seen, fulls) = (self.state, self.seen, self.fulls);
+        let ready = self.ready(stream, slot);
+        (self.state, self.seen, self.fulls) = (state, seen, fulls);
+        ready != 0
+    }
+
+    /// Edge-triggered: whether something has come, or room, since it was reported last.
+    fn is_news(&mut self, stream: &Stream, slot: &Slot) -> bool {
+        let mut is_news = self.is(state::FRESH);
+        self.state &= !state::FRESH;
+        if slot.next_header(stream) != 0
+            && let Some(mut half) = stream.shared.receive.take(stream.shared.is_alone())
+        {
+            let seen = &mut self.seen;
+            let news =
+                stream.with_receiver(slot, &mut half, |receiver| receiver.ring().has_news(seen));
+            is_news |= news == Some(true);
+        }
+        if !self.is(state::END_SEEN) && stream.has_read_end(slot) {
+            self.state |= state::END_SEEN;
+            is_news = true;
+        }
+        let fulls = stream.shared.send.fulls.load(Ordering::Relaxed);
+        if fulls != self.fulls && stream.is_writable(slot) {
+            self.fulls = fulls;
+            is_news = true;
+        }
+        is_news
+    }
+}
+
+/// What a socket whose streams are in rings is ready for, of what is asked for.
+#[inline]
+pub fn events_of(stream: &Stream, slot: &Slot, events: u32) -> u32 {
+    let mut ready = 0;
+    if events & (libc::EPOLLIN | libc::EPOLLRDNORM) as u32 != 0 && stream.is_readable(slot) {
+        ready |= (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
+    }
+    if events & (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32 != 0 && stream.is_writable(slot) {
+        ready |= (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+    }
+    let phase = stream.shared.phase();
+    if phase & phase::UNIX != 0 {
+        ready |= stream.unix_ends(slot);
+    } else if stream.has_read_end(slot) {
+        ready |= libc::EPOLLRDHUP as u32;
+        if phase & phase::ENDED != 0 {
+            ready |= libc::EPOLLHUP as u32;
+        }
+        if stream.has_error() {
+            ready |= libc::EPOLLERR as u32;
+        }
+        if stream.reset().is_some() {
+            ready |= libc::EPOLLHUP as u32;
+        } else if phase & phase::PEER_GONE != 0 {
+            // The kernel knows the rest.
+            let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+            ready |= raw::errors(descriptor);
+        }
+    }
+    ready & (events | (libc::EPOLLHUP | libc::EPOLLERR) as u32)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A set: what is in it, and which of that is active.
+
+use super::registration::{self, Registration, state};
+use crate::kernel::raw;
+use crate::process::lock::Lock;
+use crate::socket::connections::Stream;
+use crate::upgrade::slot::Slot;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// Sets of a process.
+const SETS: usize = 1 << 12;
+/// Sockets of a set that may be active at once; others stay parked.
+const ACTIVE: usize = 1 << 16;
+
+/// A set.
+pub struct Set {
+    /// Held while its registrations are used.
+    pub lock: Lock,
+    /// Its descriptor, counted from 1; 0: a free place.
+    descriptor: AtomicI32,
+    /// The first registration in it, counted from 1.
+    pub first: AtomicU32,
+    /// The first set in it, counted from 1.
+    pub nested: AtomicU32,
+    /// How many registrations are switched.
+    pub switched: AtomicU32,
+    /// Threads that sleep in the kernel on it.
+    pub waiters: AtomicU32,
+    /// The numbers of the registrations that are active.
+    active: AtomicPtr<u32>,
+    active_count: AtomicU32,
+    /// How many have become active until now.
+    pub activations: AtomicU32,
+    /// Counts looks: nothing is reported twice by one call.
+    pub round: AtomicU32,
+    /// Where the next look begins, for fairness.
+    pub turn: AtomicU32,
+    /// When the kernel was asked last, in ticks.
+    pub asked: AtomicU64,
+}
+
+static TABLE: [Set; SETS] = [const {
+    Set {
+        lock: Lock::new(),
+        descriptor: AtomicI32::new(0),
+        first: AtomicU32::new(0),
+        nested: AtomicU32::new(0),
+        switched: AtomicU32::new(0),
+        waiters: AtomicU32::new(0),
+        active: AtomicPtr::new(core::ptr::null_mut()),
+        active_count: AtomicU32::new(0),
+        activations: AtomicU32::new(0),
+        round: AtomicU32::new(0),
+        turn: AtomicU32::new(0),
+        asked: AtomicU64::new(0),
+    }
+}; SETS];
+
+/// The set of that number.
+#[inline]
+pub fn get(number: u32) -> Option<&'static Set> {
+    TABLE.get(number as usize)
+}
+
+/// All places of sets.
+pub fn all() -> impl Iterator<Item = &'static Set> {
+    TABLE.iter()
+}
+
+/// A free place for a set with that descriptor.
+pub fn add(descriptor: i32) -> Option<u32> {
+    let taken = TABLE.iter().position(|set| {
+        let set = &set.descriptor;
+        set.load(Ordering::Relaxed) == 0
+            && set.compare_exchange(0, descriptor + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    })?;
+    Some(taken as u32)
+}
+
+impl Set {
+    /// Makes it free again, without registrations.
+    pub fn clear(&self) {
+        self.first.store(0, Ordering::Relaxed);
+        self.switched.store(0, Ordering::Relaxed);
+        self.waiters.store(0, Ordering::Relaxed);
+        self.active_count.store(0, Ordering::Relaxed);
+        self.descriptor.store(0, Ordering::Release);
+    }
+
+    /// Has another descriptor.
+    pub fn moves_to(&self, descriptor: i32) {
+        self.descriptor.store(descriptor + 1, Ordering::Release);
+    }
+
+    /// Its descriptor.
+    pub fn descriptor(&self) -> i32 {
+        self.descriptor.load(Ordering::Relaxed) - 1
+    }
+
+    /// How many are active.
+    #[inline]
+    pub fn active_count(&self) -> usize {
+        self.active_count.load(Ordering::Relaxed) as usize
+    }
+
+    /// The active registration at a place of the list.
+    ///
+    /// # Safety
+    /// The lock is held, and no other reference to it is used meanwhile.
+    #[inline]
+    pub unsafe fn active(&self, at: usize) -> Option<(u32, &'static mut Registration)> {
+        if at >= self.active_count() {
+            return None;
+        }
+        // SAFETY: inside the list; as the caller says.
+        unsafe {
+            let number = *self.active.load(Ordering::Relaxed).add(at);
+            Some((number, registration::get(number)?))
+        }
+    }
+
+    /// Makes a registration active. False: it stays parked. The lock is held.
+    pub fn activate(&self, number: u32, registration: &mut Registration) -> bool {
+        if registration.is(state::ACTIVE) {
+            return true;
+        }
+        if self.active.load(Ordering::Relaxed).is_null() {
+            let Ok(list) = raw::map(ACTIVE * size_of::<u32>(), false, None) else { return false };
+            self.active.store(list.cast(), Ordering::Relaxed);
+        }
+        let count = self.active_count();
+        if count >= ACTIVE {
+            return false;
+        }
+        // SAFETY: inside the list; the lock is held.
+        unsafe { *self.active.load(Ordering::Relaxed).add(count) = number };
+        self.active_count.store(count as u32 + 1, Ordering::Relaxed);
+        self.activations.fetch_add(1, Ordering::Relaxed);
+        registration.state |= state::ACTIVE;
+        true
+    }
+
+    /// Takes the registration at a place out of the list: it is parked or deleted. The lock is
+    /// held.
+    pub fn deactivate(&self, at: usize, registration: &mut Registration) {
+        registration.state &= !state::ACTIVE;
+        let Some(last) = self.active_count().checked_sub(1) else { return };
+        let list = self.active.load(Ordering::Relaxed);
+        // SAFETY: both are inside the list.
+        unsafe { *list.add(at) = *list.add(last) };
+        self.active_count.store(last as u32, Ordering::Relaxed);
+    }
+
+    /// Visits what is active. The lock is held.
+    pub fn each_active(&self, mut visit: impl FnMut(&mut Registration, &Stream, &Slot)) {
+        for place in 0..self.active_count() {
+            // SAFETY: callers hold the lock.
+            let Some((_, known)) = (unsafe { self.active(place) }) else { return };
+            let Some(stream) = known.stream() else { continue };
+            if let Some(slot) = stream.slot() {
+                visit(known, &stream, &slot);
+            }
+        }
+    }
+
+    /// Where in the list a registration is.
+    pub fn place_of(&self, number: u32) -> Option<usize> {
+        let list = self.active.load(Ordering::Relaxed);
+        // SAFETY: inside the list.
+        (0..self.active_count()).find(|at| unsafe { *list.add(*at) } == number)
+    }
+}
+
+/// Announces for a registration that its set sleeps, or announces it anew: a doorbell is rung once
+/// for each time.
+pub fn park(registration: &mut Registration, stream: &Stream, slot: &Slot) {
+    if registration.is(state::PARKED) {
+        stream.shared.announced.fetch_sub(1, Ordering::SeqCst);
+    }
+    registration.state |= state::PARKED;
+    let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+    stream.announce_data_sleep(descriptor, slot);
+    let is_full = stream.shared.send.was_full.load(Ordering::Relaxed);
+    if is_full && registration.events & libc::EPOLLOUT as u32 != 0 {
+        stream.announce_room(slot, true);
+    }
+}
+
+/// Takes that back.
+pub fn unpark(registration: &mut Registration, stream: &Stream, slot: &Slot) {
+    if registration.is(state::PARKED) {
+        registration.state &= !state::PARKED;
+        stream.announce_data_awake(slot);
+        stream.announce_room(slot, false);
+    }
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Waiting for a set: `epoll_wait`.
+
+use super::registration::{self, Registration, state};
+use super::set::{self, Set};
+use super::{control, nested};
+use crate::kernel::{errno, raw};
+use crate::process;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::waiting::sleep::pass_barrier;
+use crate::waiting::{ASK_TICKS, Wait};
+use core::slice;
+use core::sync::atomic::Ordering;
+
+/// Doorbells of a socket that are left lying before somebody takes them. The kernel sends no more
+/// than ten segments, however short, that the other end has not confirmed; and it confirms them
+/// when they are taken, or 40 milliseconds later.
+const DOORBELLS: u32 = 4;
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// Until something is ready.
+    Ready,
+    /// Not longer than so many nanoseconds.
+    Nanoseconds(u64),
+}
+
+impl Until {
+    /// From milliseconds, as most calls have them: below zero is for ever.
+    pub fn milliseconds(milliseconds: i32) -> Self {
+        match u64::try_from(milliseconds) {
+            Ok(milliseconds) => Self::Nanoseconds(milliseconds * 1_000_000),
+            Err(_) => Self::Ready,
+        }
+    }
+
+    /// The same, and not longer than so many nanoseconds.
+    pub fn at_most(self, nanoseconds: u64) -> Self {
+        match self {
+            Self::Ready => Self::Nanoseconds(nanoseconds),
+            Self::Nanoseconds(time) => Self::Nanoseconds(time.min(nanoseconds)),
+        }
+    }
+
+    /// In milliseconds, not less than it is.
+    pub fn as_milliseconds(self) -> i32 {
+        match self {
+            Self::Ready => -1,
+            Self::Nanoseconds(time) => i32::try_from(time.div_ceil(1_000_000)).unwrap_or(i32::MAX),
+        }
+    }
+}
+
+/// When waiting has to end.
+pub struct Deadline {
+    until: Until,
+    /// The clock when waiting began, if that is of interest.
+    began: u64,
+}
+
+impl Deadline {
+    /// From now on.
+    pub fn new(until: Until) -> Self {
+        let began = if matches!(until, Until::Nanoseconds(1..)) { nanoseconds() } else { 0 };
+        Self { until, began }
+    }
+
+    /// What is left.
+    pub fn left(&self) -> Until {
+        match self.until {
+            Until::Ready => Until::Ready,
+            Until::Nanoseconds(0) => Until::Nanoseconds(0),
+            Until::Nanoseconds(time) => {
+                Until::Nanoseconds(time.saturating_sub(nanoseconds().saturating_sub(self.began)))
+            }
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        matches!(self.left(), Until::Nanoseconds(0))
+    }
+}
+
+fn nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000) + time.tv_nsec.cast_unsigned()
+}
+
+/// That a thread is about to sleep on a set, until this is dropped.
+struct Waiter<'a>(&'a Set);
+
+impl<'a> Waiter<'a> {
+    fn new(set: &'a Set) -> Self {
+        set.waiters.fetch_add(1, Ordering::SeqCst);
+        Self(set)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// `epoll_wait`: `kernel` is the call of the C library that the application has made, with where,
+/// how many and how long.
+pub fn wait(
+    number: u32,
+    events: *mut libc::epoll_event,
+    count: i32,
+    until: Until,
+    kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
+) -> i32 {
+    process::check();
+    let set = match set::get(number) {
+        Some(set) if count > 0 && !events.is_null() => set,
+        _ => return kernel(events, count, until),
+    };
+    // SAFETY: the application's room for so many; the kernel could write there as well.
+    let room = unsafe { slice::from_raw_parts_mut(events, count as usize) };
+    let deadline = Deadline::new(until);
+    let mut wait = Wait::new();
+    loop {
+        let found = look(set, number, room);
+        if found > 0 {
+            let rest = room.get_mut(found..).unwrap_or_default();
+            return (found + ask_at_times(set, number, rest)) as i32;
+        }
+        let has_active = set.active_count() > 0;
+        if has_active || deadline.is_over() {
+            let found =
+                if has_active { ask_at_times(set, number, room) } else { ask(set, number, room) };
+            if found > 0 || deadline.is_over() {
+                return found as i32;
+            }
+        }
+        if has_active && wait.step(|| shares_core(set)) {
+            continue;
+        }
+        match sleep(set, number, room, &deadline, &kernel) {
+            Slept::Found(found) => return found as i32,
+            Slept::Failed => return -1,
+            Slept::Nothing if deadline.is_over() => return 0,
+            Slept::Nothing => wait = Wait::new(),
+        }
+    }
+}
+
+/// Looks at what is active, and reports what is ready.
+fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    let found = look_at_rings(set, number, room);
+    found + nested::look(set, room.get_mut(found..).unwrap_or_default())
+}
+
+fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    let round = set.round.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    let count = set.active_count();
+    if count == 0 {
+        return 0;
+    }
+    let Some(held) = set.lock.take(true) else { return 0 };
+    let turn = set.turn.load(Ordering::Relaxed) as usize;
+    let (mut found, mut place) = (0, turn % count);
+    let mut leaving = None;
+    for _ in 0..count {
+        if place >= set.active_count() {
+            place = 0;
+        }
+        // SAFETY: the lock is held, and each reference is used before the next is made.
+        let Some((_, known)) = (unsafe { set.active(place) }) else { break };
+        if known.is(state::DELETED) || known.set != number {
+            set.deactivate(place, known);
+            continue;
+        }
+        if let Some(stream) = known.stream().filter(Stream::leaves_rings) {
+            leaving = Some(stream);
+            place += 1;
+            continue;
+        }
+        let Some(event) = room.get_mut(found) else { break };
+        if report(known, event) {
+            known.round = round;
+            found += 1;
+        }
+        place += 1;
+    }
+    if found > 0 {
+        set.turn.store(place as u32, Ordering::Relaxed);
+    }
+    drop(held);
+    if let Some(stream) = leaving {
+        control::leaves_rings(&stream);
+    }
+    found
+}
+
+/// Reports a registration if it is ready.
+#[inline]
+fn report(known: &mut Registration, event: &mut libc::epoll_event) -> bool {
+    let Some(stream) = known.stream() else { return false };
+    let Some(slot) = stream.slot() else { return false };
+    let ready = known.ready(&stream, &slot);
+    if ready != 0 {
+        *event = libc::epoll_event { events: ready, u64: known.data };
+    }
+    ready != 0
+}
+
+/// Asks the kernel, if that was not done just now.
+fn ask_at_times(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    let (now, asked) = (raw::ticks(), set.asked.load(Ordering::Relaxed));
+    if room.is_empty() || now.wrapping_sub(asked) < ASK_TICKS {
+        return 0;
+    }
+    ask(set, number, room)
+}
+
+fn ask(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
+    set.asked.store(raw::ticks(), Ordering::Relaxed);
+    match raw::epoll_ready(set.descriptor(), room) {
+        Ok(count) => translate(set, number, room, count),
+        Err(_) => 0,
+    }
+}
+
+/// What came of a sleep.
+enum Slept {
+    Found(usize),
+    Nothing,
+    Failed,
+}
+
+/// Parks what is active, looks once more, and sleeps in the kernel.
+fn sleep(
+    set: &Set,
+    number: u32,
+    room: &mut [libc::epoll_event],
+    deadline: &Deadline,
+    kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
+) -> Slept {
+    let waiter = Waiter::new(set);
+    // With the lock: who makes one active has either seen the waiter, or has done so.
+    let has_active = set.lock.take(true).is_some_and(|_held| set.active_count() > 0);
+    if has_active || set.nested.load(Ordering::Relaxed) != 0 {
+        let mut activations = 0;
+        if let Some(_held) = set.lock.take(true) {
+            set.each_active(set::park);
+            activations = set.activations.load(Ordering::Relaxed);
+        }
+        pass_barrier();
+        let found = look(set, number, room);
+        if found > 0 {
+            drop(waiter);
+            unpark_active(set);
+            return Slept::Found(found);
+        }
+        if let Some(_held) = set.lock.take(true) {
+            if set.activations.load(Ordering::Relaxed) != activations {
+                // Another thread has made some active, which were not parked before the barrier.
+                return Slept::Nothing;
+            }
+            // SAFETY: the lock is held.
+            while let Some((_, known)) = unsafe { set.active(0) } {
+                set.deactivate(0, known);
+            }
+        }
+    }
+    let before = errno::get();
+    let count = kernel(room.as_mut_ptr(), room.len() as i32, deadline.left());
+    drop(waiter);
+    let Ok(count) = usize::try_from(count) else { return Slept::Failed };
+    errno::set(before);
+    set.asked.store(raw::ticks(), Ordering::Relaxed);
+    match translate(set, number, room, count) {
+        0 => Slept::Nothing,
+        found => Slept::Found(found),
+    }
+}
+
+/// Looks at what is active without announcing sleep, unless others sleep.
+fn unpark_active(set: &Set) {
+    if set.waiters.load(Ordering::SeqCst) > 0 {
+        return;
+    }
+    if let Some(_held) = set.lock.take(true) {
+        set.each_active(set::unpark);
+    }
+}
+
+/// Makes of what the kernel has reported what the application is to know; gives how much that is.
+fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usize) -> usize {
+    let mut kept = 0;
+    for at in 0..count {
+        let Some(event) = room.get(at).copied() else { break };
+        let result = match control::of_token(event.u64) {
+            None => Some(event),
+            Some(ours) => of_token(set, number, ours, event.events),
+        };
+        if let Some((place, event)) = room.get_mut(kept).zip(result) {
+            *place = event;
+            kept += 1;
+        }
+    }
+    kept
+}
+
+/// The kernel has reported something of a socket that has a slot.
+fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epoll_event> {
+    let held = set.lock.take(true)?;
+    // SAFETY: the lock is held.
+    let known = unsafe { registration::get(ours) }?;
+    if !known.is(state::USED) || known.set != number {
+        return None;
+    }
+    let stream = known.stream()?;
+    let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+    if known.is(state::SWITCHED) {
+        if !stream.leaves_rings() {
+            let event = of_doorbell(set, ours, known, &stream, events);
+            let are_many = known.doorbells >= DOORBELLS;
+            if are_many {
+                known.doorbells = 0;
+            }
+            drop(held);
+            if are_many {
+                stream.look_at_underlay(descriptor, 0);
+                // Whom these have woken in other sets finds none any more.
+                control::look_again_elsewhere(&stream, ours);
+            }
+            return event;
+        }
+        drop(held);
+        // The kernel reports anew what there is, once it knows all of the connection.
+        control::leaves_rings(&stream);
+        return None;
+    }
+    drop(held);
+    stream.go_on(descriptor);
+    let _held = set.lock.take(true)?;
+    // SAFETY: the lock is held again, and nothing is used from before.
+    let known = unsafe { registration::get(ours) }?;
+    if !known.is(state::TOKENED) {
+        // It has come back meanwhile.
+        return None;
+    }
+    let slot = stream.slot()?;
+    if known.is(state::SWITCHED) {
+        return of_doorbell(set, ours, known, &stream, 0);
+    }
+    // Halfway: what is in the ring already is known there, the rest in the kernel.
+    let mut events = events;
+    let phase = stream.shared.phase();
+    if phase & phase::RECEIVES != 0 && !stream.is_readable(&slot) {
+        events &= !(libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
+        stream.prepare_kernel_wait(descriptor, &slot, false);
+        if stream.is_readable(&slot) {
+            events |= libc::EPOLLIN as u32 & known.events;
+        }
+    }
+    if phase & phase::SENDS != 0 && !stream.is_writable(&slot) {
+        events &= !(libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+    }
+    if events == 0 {
+        control::rearm(set, ours, known);
+        return None;
+    }
+    if known.events & libc::EPOLLONESHOT as u32 != 0 {
+        known.state |= state::FIRED;
+    }
+    Some(libc::epoll_event { events, u64: known.data })
+}
+
+/// A doorbell has rung, or the underlay has ended, of a socket whose streams are in rings.
+fn of_doorbell(
+    set: &Set,
+    ours: u32,
+    known: &mut Registration,
+    stream: &Stream,
+    events: u32,
+) -> Option<libc::epoll_event> {
+    let slot = stream.slot()?;
+    let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+    if events & libc::EPOLLERR as u32 != 0 {
+        stream.ask_kernel(descriptor);
+    }
+    stream.kernel_reported(events);
+    known.doorbells += 1;
+    if known.is(state::DELETED) {
+        return None;
+    }
+    set.activate(ours, known);
+    if set.waiters.load(Ordering::SeqCst) > 0 {
+        set::park(known, stream, &slot);
+    } else {
+        set::unpark(known, stream, &slot);
+    }
+    let is_reported = known.round == set.round.load(Ordering::Relaxed);
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    (!is_reported && report(known, &mut event)).then_some(event)
+}
+
+/// Whether a peer waited on this core.
+fn shares_core(set: &Set) -> bool {
+    let Some(_held) = set.lock.take(true) else { return false };
+    let mut shares = false;
+    set.each_active(|_, _, slot| shares |= slot.shares_core());
+    shares
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Waiting for a list of descriptors: `poll`, and `select` in terms of it.
+
+use crate::kernel::{errno, raw};
+use crate::process;
+use crate::socket::connection::phase;
+use crate::socket::connections::{self, Stream};
+use crate::socket::table::{self, What};
+use crate::upgrade::slot::Slot;
+use crate::waiting::epoll::{Deadline, Until, events_of, look_again, nested};
+use crate::waiting::sleep::pass_barrier;
+use crate::waiting::{ASK_TICKS, Wait};
+use core::slice;
+use core::sync::atomic::Ordering;
+
+/// Descriptors of a call for which there is room on the stack.
+const FEW: usize = 128;
+/// How long the kernel waits alone for a socket that is halfway.
+const HALFWAY_NANOSECONDS: u64 = 1_000_000;
+
+/// A copy of what the application asks for, which the kernel may write to.
+pub struct Copy {
+    few: [libc::pollfd; FEW],
+    many: Option<*mut libc::pollfd>,
+    count: usize,
+}
+
+impl Copy {
+    /// Of so many descriptors, none of them asked for yet. `None`: no memory.
+    pub fn new(count: usize) -> Option<Self> {
+        let nothing = libc::pollfd { fd: -1, events: 0, revents: 0 };
+        let many = match count {
+            ..=FEW => None,
+            _ => Some(raw::map(count * size_of::<libc::pollfd>(), false, None).ok()?.cast()),
+        };
+        Some(Self { few: [nothing; FEW], many, count })
+    }
+
+    /// All of it.
+    pub fn all(&mut self) -> &mut [libc::pollfd] {
+        match self.many {
+            // SAFETY: mapped for so many.
+            Some(many) => unsafe { slice::from_raw_parts_mut(many, self.count) },
+            None => self.few.get_mut(..self.count).unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        if let Some(many) = self.many {
+            raw::unmap(many.cast(), self.count * size_of::<libc::pollfd>());
+        }
+    }
+}
+
+/// The socket behind a descriptor.
+#[inline]
+fn stream_of(descriptor: i32) -> Option<Stream> {
+    match table::get(descriptor) {
+        Some(What::Stream(number)) => connections::get(number),
+        _ => None,
+    }
+}
+
+/// The socket behind a descriptor whose streams are in rings.
+#[inline]
+fn switched(descriptor: i32) -> Option<(Stream, Slot)> {
+    let stream = stream_of(descriptor).filter(|stream| stream.shared.is(phase::LOOKS))?;
+    stream.slot().map(|slot| (stream, slot))
+}
+
+/// The socket behind a descriptor one of whose streams is in a ring, or is about to be.
+#[inline]
+fn halfway(descriptor: i32) -> Option<(Stream, Slot)> {
+    let stream = stream_of(descriptor)?;
+    let phase = stream.shared.phase();
+    if phase & phase::SWITCHED == 0 || phase & phase::LOOKS != 0 {
+        return None;
+    }
+    stream.slot().map(|slot| (stream, slot))
+}
+
+/// What the kernel does not know of a socket that is halfway: a stream that is in a ring is looked
+/// at there. Gives what of these events the kernel may report.
+fn without_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
+    let (mut events, phase) = (events, stream.shared.phase());
+    if phase & phase::RECEIVES != 0 && !stream.is_readable(slot) {
+        events &= !(libc::POLLIN | libc::POLLRDNORM);
+    }
+    if phase & phase::SENDS != 0 && !stream.is_writable(slot) {
+        events &= !(libc::POLLOUT | libc::POLLWRNORM);
+    }
+    events
+}
+
+/// What is to be reported of the stream that is in a ring.
+fn of_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
+    let (mut ready, phase) = (0, stream.shared.phase());
+    if phase & phase::RECEIVES != 0 && stream.is_readable(slot) {
+        ready |= events & (libc::POLLIN | libc::POLLRDNORM);
+    }
+    ready
+}
+
+/// `poll`: `kernel` is the call of the C library that the application has made.
+pub fn poll(
+    descriptors: *mut libc::pollfd,
+    count: libc::nfds_t,
+    until: Until,
+    kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
+) -> i32 {
+    process::check();
+    if descriptors.is_null() || count == 0 || count > 1 << 20 {
+        return kernel(descriptors, count, until);
+    }
+    // SAFETY: the application's list of so many.
+    let asked = unsafe { slice::from_raw_parts_mut(descriptors, count as usize) };
+    for one in asked.iter() {
+        if let Some(stream) = stream_of(one.fd) {
+            stream.go_on(one.fd);
+        }
+    }
+    let is_known =
+        |fd: i32| switched(fd).is_some() || halfway(fd).is_some() || nested::of(fd).is_some();
+    if !asked.iter().any(|one| is_known(one.fd)) {
+        return in_kernel(asked, || kernel(descriptors, count, until));
+    }
+    let Some(mut copy) = Copy::new(asked.len()) else { return errno::fail(libc::ENOMEM) as i32 };
+    asked.iter().filter_map(|one| nested::of(one.fd)).for_each(nested::enter);
+    let result = poll_mixed(asked, &mut copy, until, kernel);
+    asked.iter().filter_map(|one| nested::of(one.fd)).for_each(nested::leave);
+    result
+}
+
+/// Lets the kernel wait alone. Who switches meanwhile goes on ringing doorbells.
+fn in_kernel(asked: &[libc::pollfd], kernel: impl Fn() -> i32) -> i32 {
+    let each = |by: u32| {
+        for stream in asked.iter().filter_map(|one| stream_of(one.fd)) {
+            stream.shared.kernel_receives.fetch_add(by, Ordering::SeqCst);
+        }
+    };
+    each(1);
+    let result = kernel();
+    each(1_u32.wrapping_neg());
+    result
+}
+
+fn poll_mixed(
+    asked: &mut [libc::pollfd],
+    copy: &mut Copy,
+    until: Until,
+    kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
+) -> i32 {
+    let deadline = Deadline::new(until);
+    let (mut wait, mut kernel_asked) = (Wait::new(), 0);
+    loop {
+        let mut found = look(asked);
+        let now = raw::ticks();
+        let is_time = now.wrapping_sub(kernel_asked) >= ASK_TICKS;
+        if is_time || deadline.is_over() {
+            kernel_asked = now;
+            for one in asked.iter() {
+                if let Some(stream) = stream_of(one.fd) {
+                    stream.go_on(one.fd);
+                }
+            }
+            if asked.iter().any(|one| one.fd >= 0 && switched(one.fd).is_none()) {
+                found += ask_for_others(asked, copy, &kernel);
+            }
+            for one in asked.iter() {
+                if let Some((stream, _)) = switched(one.fd) {
+                    stream.ask_kernel_at_times(one.fd);
+                }
+            }
+        }
+        if found > 0 {
+            // What is behind the others is as it was when the kernel was asked.
+            return count_ready(asked);
+        }
+        if deadline.is_over() {
+            return 0;
+        }
+        if wait.step(|| shares_core(asked)) {
+            continue;
+        }
+        let result = sleep(asked, copy, deadline.left(), &kernel);
+        if result != 0 {
+            return result;
+        }
+        (wait, kernel_asked) = (Wait::new(), 0);
+    }
+}
+
+/// Fills in what is ready of those whose streams are in rings; gives how many there are.
+fn look(asked: &mut [libc::pollfd]) -> usize {
+    let mut found = 0;
+    for one in asked {
+        one.revents = match switched(one.fd) {
+            Some((stream, slot)) => {
+                let events = u32::from(one.events.cast_unsigned());
+                (events_of(&stream, &slot, events) as u16).cast_signed()
+            }
+            None if nested::of(one.fd).is_some_and(nested::is_ready) => one.events & libc::POLLIN,
+            None => 0,
+        };
+        found += usize::from(one.revents != 0);
+    }
+    found
+}
+
+fn count_ready(asked: &[libc::pollfd]) -> i32 {
+    asked.iter().filter(|one| one.revents != 0).count() as i32
+}
+
+/// Asks the kernel for all others, without waiting.
+fn ask_for_others(
+    asked: &mut [libc::pollfd],
+    copy: &mut Copy,
+    kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
+) -> usize {
+    let all = copy.all();
+    for (place, one) in all.iter_mut().zip(asked.iter()) {
+        *place = *one;
+        if switched(one.fd).is_some() {
+            place.fd = -1;
+        } else if let Some(halfway) = halfway(one.fd) {
+            place.events = without_rings(one.events, &halfway) | libc::POLLRDHUP;
+        }
+    }
+    let ready = kernel(all.as_mut_ptr(), all.len() as libc::nfds_t, Until::Nanoseconds(0));
+    let mut found = 0;
+    for (place, one) in all.iter().zip(asked) {
+        if place.fd >= 0 {
+            let of_set = if nested::of(one.fd).is_some() { one.revents } else { 0 };
+            one.revents = if ready > 0 { place.revents } else { 0 } | of_set;
+            if let Some(halfway) = halfway(one.fd) {
+                // The end of a stream that is not read so far means nothing, but for a reset.
+                let is_known = halfway.0.shared.is(phase::RECEIVES);
+                let known = if is_known { i16::MAX } else { libc::POLLHUP };
+                halfway.0.kernel_reported(u32::from((one.revents & known).cast_unsigned()));
+                let always = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
+                one.revents &= one.events | always;
+                one.revents |= of_rings(one.events, &halfway);
+            }
+            found += usize::from(one.revents != 0);
+        }
+    }
+    found
+}
+
+fn shares_core(asked: &[libc::pollfd]) -> bool {
+    asked.iter().fold(false, |shares, one| {
+        shares | switched(one.fd).is_some_and(|(_, slot)| slot.shares_core())
+    })
+}
+
+/// Announces sleep on all, looks once more, and sleeps in the kernel. 0: to be looked at again.
+fn sleep(
+    asked: &mut [libc::pollfd],
+    copy: &mut Copy,
+    mut left: Until,
+    kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
+) -> i32 {
+    announce(asked, true);
+    pass_barrier();
+    let result = if look(asked) > 0 {
+        count_ready(asked)
+    } else {
+        let all = copy.all();
+        for (place, one) in all.iter_mut().zip(asked.iter()) {
+            *place = *one;
+            if let Some((stream, _)) = switched(one.fd) {
+                place.events = libc::POLLIN | libc::POLLRDHUP;
+                if stream.shared.is(phase::KERNEL_END) {
+                    // The kernel would say so again and again, and has nothing else to say.
+                    place.fd = -1;
+                }
+            } else if let Some(halfway) = halfway(one.fd) {
+                // It will not be for long, and nobody can be relied on to ring for it.
+                left = left.at_most(HALFWAY_NANOSECONDS);
+                place.events = without_rings(one.events, &halfway);
+            }
+        }
+        let before = errno::get();
+        let (at, count) = (all.as_mut_ptr(), all.len() as libc::nfds_t);
+        let ready = in_kernel(asked, || kernel(at, count, left));
+        if ready > 0 {
+            errno::set(before);
+            after_sleep(asked, all);
+        }
+        if ready < 0 { -1 } else { 0 }
+    };
+    announce(asked, false);
+    result
+}
+
+/// Takes note of what the kernel has reported of sockets whose streams are in rings.
+fn after_sleep(asked: &[libc::pollfd], all: &[libc::pollfd]) {
+    for (one, place) in asked.iter().zip(all) {
+        let Some((stream, _)) = switched(one.fd).filter(|_| place.revents != 0) else { continue };
+        stream.look_at_underlay(one.fd, 1);
+        stream.kernel_reported(u32::from(place.revents.cast_unsigned()));
+        look_again(&stream, libc::EPOLLIN | libc::EPOLLOUT);
+    }
+}
+
+fn announce(asked: &[libc::pollfd], sleeps: bool) {
+    for one in asked {
+        let Some((stream, slot)) = switched(one.fd) else { continue };
+        if sleeps {
+            stream.shared.sleepers.fetch_add(1, Ordering::SeqCst);
+            stream.announce_data_sleep(one.fd, &slot);
+        } else {
+            stream.announce_data_awake(&slot);
+            stream.shared.sleepers.fetch_sub(1, Ordering::SeqCst);
+        }
+        if one.events & libc::POLLOUT != 0 {
+            stream.announce_room(&slot, sleeps);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sleeping on a socket whose streams are in rings: in the kernel, on the socket itself, where a
+//! doorbell, the peer's end, a signal and the socket's own time-outs wake the sleeper.
+//!
+//! Sleepers look at doorbells without taking them, so that one who sleeps on the same socket for
+//! another reason is woken as well. Who wakes as the only one takes those that he has seen: what
+//! rings behind that may be for somebody who has gone to sleep since.
+
+use crate::kernel::next::next;
+use crate::kernel::{errno, raw};
+use crate::process;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::upgrade::slot::Slot;
+use crate::waiting::epoll;
+use core::sync::atomic::{AtomicU32, Ordering};
+use freeport_sockets_proto::slab::{flag, word};
+
+/// Doorbells that are looked at together.
+const DOORBELLS: usize = 64;
+
+/// That a thread is going to sleep on a socket, until this is dropped.
+struct Sleeper<'a> {
+    sleepers: &'a AtomicU32,
+}
+
+impl<'a> Sleeper<'a> {
+    fn new(stream: &Stream) -> Self {
+        let sleepers = &stream.shared.sleepers;
+        sleepers.fetch_add(1, Ordering::SeqCst);
+        Self { sleepers }
+    }
+}
+
+impl Drop for Sleeper<'_> {
+    fn drop(&mut self) {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Stream {
+    /// Announces that somebody sleeps until something comes.
+    pub fn announce_data_sleep(&self, descriptor: i32, slot: &Slot) {
+        self.shared.announced.fetch_add(1, Ordering::SeqCst);
+        let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return };
+        let wake = self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_sleep());
+        drop(half);
+        slot.count(word::SLEEPS, 1);
+        if wake == Some(true) {
+            self.ring_doorbell(descriptor, slot);
+        }
+    }
+
+    /// Takes that back, unless others sleep as well.
+    pub fn announce_data_awake(&self, slot: &Slot) {
+        if self.shared.announced.fetch_sub(1, Ordering::SeqCst) != 1 {
+            return;
+        }
+        let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return };
+        self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
+    }
+
+    /// Announces that somebody sleeps until there is room, or takes that back, unless others sleep
+    /// in sets: they may wait for room as well.
+    pub fn announce_room(&self, slot: &Slot, sleeps: bool) {
+        if !sleeps && self.shared.announced.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return };
+        self.with_sender(slot, &mut half, |sender| {
+            if sleeps {
+                sender.ring().announce_sleep();
+            } else {
+                sender.ring().announce_awake();
+            }
+        });
+    }
+
+    /// Whether who waits for this socket does so in the kernel alone, because it has not switched
+    /// altogether.
+    #[inline]
+    pub fn waits_in_kernel(&self) -> bool {
+        !self.shared.is(phase::LOOKS)
+    }
+
+    /// Before the application is told that it has to wait, while it does so in the kernel alone:
+    /// sees to it that a doorbell rings there. True: there is something now.
+    #[cold]
+    pub fn prepare_kernel_wait(&self, descriptor: i32, slot: &Slot, for_room: bool) -> bool {
+        self.look_at_underlay(descriptor, 0);
+        if for_room {
+            self.announce_room(slot, true);
+        } else {
+            self.announce_data_sleep(descriptor, slot);
+            // It was announced once for all who wait in the kernel.
+            self.shared.announced.fetch_sub(1, Ordering::SeqCst);
+        }
+        pass_barrier();
+        if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
+    }
+
+    /// Takes the doorbells that were seen, if nobody else sleeps on the socket. As long as the
+    /// stream comes through the kernel, they are bytes of it.
+    pub fn take_doorbells(&self, descriptor: i32, seen: usize, sleepers: u32) {
+        if seen == 0
+            || !self.shared.is(phase::RECEIVES)
+            || self.shared.sleepers.load(Ordering::SeqCst) > sleepers
+        {
+            return;
+        }
+        // Nobody comes back into the kernel meanwhile.
+        let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return };
+        let Some(slot) = self.slot() else { return };
+        let said = slot.peer_said();
+        if !self.shared.is(phase::RECEIVES)
+            || self.shared.is(phase::STOPS)
+            || said & (flag::STOPS | flag::LEAVES) != 0
+        {
+            // What comes may be bytes of the stream again.
+            return;
+        }
+        // Others may have taken what was seen, and the peer may leave its ring just now: no more
+        // than it has rung for certain.
+        let left = slot.peer_rang().saturating_sub(self.shared.rung.load(Ordering::Relaxed));
+        let seen = usize::try_from(left).map_or(seen, |left| seen.min(left));
+        if seen == 0 {
+            return;
+        }
+        let mut bytes = [0; DOORBELLS];
+        if let Some(bytes) = bytes.get_mut(..seen) {
+            let result = raw::receive(descriptor, bytes, libc::MSG_DONTWAIT);
+            self.shared.rung.fetch_add(result.unwrap_or(0) as u64, Ordering::Relaxed);
+            self.kernel_said(result);
+        }
+    }
+
+    /// Takes what doorbells there are, before the socket is closed.
+    pub fn take_all_doorbells(&self, descriptor: i32) {
+        let mut bytes = [0; DOORBELLS];
+        while self.shared.is(phase::RECEIVES)
+            && raw::receive(descriptor, &mut bytes, libc::MSG_DONTWAIT) == Ok(DOORBELLS)
+        {}
+    }
+
+    /// Looks at what the underlay has, and takes the doorbells if nobody else sleeps.
+    pub fn look_at_underlay(&self, descriptor: i32, sleepers: u32) {
+        let mut bytes = [0; DOORBELLS];
+        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
+        self.kernel_said(result);
+        self.take_doorbells(descriptor, result.unwrap_or(0), sleepers);
+    }
+}
+
+/// Makes all others pass a barrier, which who sleeps owes; see `freeport_ring::sleep`.
+pub fn pass_barrier() {
+    if !process::pass_everywhere() {
+        // Both sides have fences then.
+        core::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
+/// Sleeps until something has come.
+///
+/// # Errors
+/// What a sleeping `recv` ends with: `EINTR`, or `EAGAIN` when its time is over.
+#[cold]
+pub fn for_data(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
+    let _sleeper = Sleeper::new(stream);
+    stream.announce_data_sleep(descriptor, slot);
+    pass_barrier();
+    let result = if stream.is_readable(slot) { Ok(()) } else { in_kernel(stream, descriptor) };
+    stream.announce_data_awake(slot);
+    match result {
+        Err(_) if stream.is_readable(slot) => Ok(()),
+        result => result,
+    }
+}
+
+/// Sleeps until there is room to send.
+///
+/// # Errors
+/// As of a sleeping `send`.
+#[cold]
+pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
+    let _sleeper = Sleeper::new(stream);
+    stream.announce_room(slot, true);
+    pass_barrier();
+    let result = if stream.is_writable(slot) {
+        Ok(())
+    } else {
+        match send_milliseconds(descriptor) {
+            None => in_kernel(stream, descriptor),
+            Some(milliseconds) => for_some_time(stream, descriptor, milliseconds),
+        }
+    };
+    stream.announce_room(slot, false);
+    match result {
+        Err(_) if stream.is_writable(slot) => Ok(()),
+        result => result,
+    }
+}
+
+/// Sleeps in the kernel as `recv` does.
+fn in_kernel(stream: &Stream, descriptor: i32) -> Result<(), i32> {
+    let mut bytes = [0_u8; DOORBELLS];
+    let (at, count) = (bytes.as_mut_ptr().cast::<libc::c_void>(), bytes.len());
+    let flags = libc::MSG_PEEK;
+    let before = errno::get();
+    let seen =
+        next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32) -> isize);
+    if seen >= 0 {
+        stream.kernel_said(Ok(seen as usize));
+        stream.take_doorbells(descriptor, seen as usize, 1);
+        // It may have rung for a set as well, which is not told any more.
+        epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
+        return Ok(());
+    }
+    let error = errno::get();
+    errno::set(before);
+    if matches!(error, libc::EINTR | libc::EAGAIN) {
+        return Err(error);
+    }
+    stream.kernel_said(Err(error));
+    Ok(())
+}
+
+/// Sleeps in the kernel for at most so long.
+fn for_some_time(stream: &Stream, descriptor: i32, milliseconds: i32) -> Result<(), i32> {
+    let mut waited = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    let (at, count): (*mut libc::pollfd, libc::nfds_t) = (&mut waited, 1);
+    let before = errno::get();
+    let ready = next!(poll(at: *mut libc::pollfd, count: libc::nfds_t, milliseconds: i32) -> i32);
+    let error = errno::get();
+    errno::set(before);
+    match ready {
+        0 => Err(libc::EAGAIN),
+        1.. => {
+            stream.look_at_underlay(descriptor, 1);
+            epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
+            Ok(())
+        }
+        _ => Err(error),
+    }
+}
+
+/// How long a call may wait for room; `None`: for ever.
+fn send_milliseconds(descriptor: i32) -> Option<i32> {
+    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &mut time).ok()?;
+    if time.tv_sec == 0 && time.tv_usec == 0 {
+        return None;
+    }
+    let milliseconds = time.tv_sec.saturating_mul(1000).saturating_add(time.tv_usec / 1000);
+    Some(i32::try_from(milliseconds.max(1)).unwrap_or(i32::MAX))
+}
