@@ -96,3 +96,55 @@ CASE(while_both_send_and_receive, WARM | RACE) {
     note_end("heir", child);
     meet(side, 1);
 }
+
+#define HEIRS 8
+
+// Reads so much, then gives the connection to a process that goes on like that; the last one reads
+// until the end.
+static void read_and_hand_down(int fd, int heirs) {
+    size_t part = (1 << 18) + (size_t)heirs * 1000;
+    if (heirs == 0) {
+        while (recv(fd, in, 4096, 0) > 0) {
+        }
+        return;
+    }
+    int pair[2];
+    new_pair(pair);
+    pid_t child = fork();
+    if (child == 0) {
+        close(fd);
+        close(pair[0]);
+        read_and_hand_down(taken(pair[1]), heirs - 1);
+        _exit(0);
+    }
+    close(pair[1]);
+    for (size_t got = 0; got < part;) {
+        ssize_t count = recv(fd, in, 4096, 0);
+        require(count > 0, "receive");
+        got += (size_t)count;
+    }
+    give(pair[0], fd);
+    close(fd);
+    note_end("heir", child);
+}
+
+CASE(who_is_told_of_room_has_it, WARM | RACE) {
+    if (side == SERVER) {
+        read_and_hand_down(fd, HEIRS);
+        return;
+    }
+    // The connection comes back between the question and what is sent.
+    fill(out, sizeof out, 11);
+    for (size_t sent = 0, round = 0; sent < 3 * sizeof out; round++) {
+        struct pollfd asked = {fd, POLLOUT, 0};
+        require(poll(&asked, 1, 20000) == 1, "poll");
+        usleep((useconds_t)(round * 7919 % 500));
+        ssize_t count = send(fd, out, 60000, MSG_DONTWAIT);
+        if (count <= 0)
+            note_result("send, told of room", count);
+        require(count > 0, "send");
+        sent += (size_t)count;
+    }
+    shutdown(fd, SHUT_WR);
+    TRY(recv(fd, in, 1, 0));
+}

@@ -26,7 +26,7 @@ use crate::kernel::raw;
 use crate::socket::connection::{HeldHalf, phase};
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
-use crate::waiting::patience::Patience;
+use crate::waiting::patience::{FOLLOWER_TICKS, Patience};
 use crate::waiting::{epoll, sleep};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -39,9 +39,6 @@ use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
 pub const PATIENCE: u32 = 10_000;
 /// The same in ticks, for bytes that the peer has sent before: about ten seconds.
 const OWN_TICKS: u64 = 24_000_000_000;
-/// How long who follows a peer that wants it waits for room for what the peer wants to have again,
-/// in a call that may not block: about two seconds.
-const FOLLOWER_TICKS: u64 = 5_000_000_000;
 /// And how long for what the peer is about to do, over as many calls as it takes: about half a
 /// minute. A peer that others keep from the processor is not one that does not want to.
 const PEER_TICKS: u64 = 72_000_000_000;

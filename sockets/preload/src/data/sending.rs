@@ -9,6 +9,7 @@ use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::{Out, Slot};
+use crate::waiting::patience::{FOLLOWER_TICKS, Patience};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::waiting::{epoll, sleep};
 use core::slice;
@@ -73,12 +74,17 @@ impl Stream {
             self.bring_back(descriptor);
         }
         self.go_on(descriptor);
-        let (mut done, mut attempts) = (0, 0);
+        let (mut done, mut attempts, mut patience) = (0, 0, Patience(FOLLOWER_TICKS));
         loop {
             attempts += 1;
             if attempts > ATTEMPTS && !self.blocks(flags) {
                 // The peer takes its time to bring the connection back.
-                return if done > 0 { done as isize } else { errno::fail(libc::EAGAIN) };
+                if done > 0 {
+                    return done as isize;
+                }
+                if !self.has_told_room() || !patience.pause() {
+                    return errno::fail(libc::EAGAIN);
+                }
             }
             if self.sends_by_ring()
                 && flags & libc::MSG_OOB == 0
@@ -149,7 +155,10 @@ impl Stream {
         }
         let is_gone = shared.is(phase::PEER_GONE);
         let refusal = if is_gone { self.refusal(flags) } else { None };
-        let sent = refusal.unwrap_or_else(kernel);
+        let mut sent = refusal.unwrap_or_else(&kernel);
+        if self.has_told_room() && !self.blocks(flags) {
+            sent = self.send_as_told(descriptor, sent, &kernel);
+        }
         if sent > 0 {
             shared.kernel_sent.fetch_add(sent as u64, Ordering::Release);
         }
@@ -162,6 +171,25 @@ impl Stream {
             self.go_on(descriptor);
         }
         Some(sent)
+    }
+
+    /// Whether the application was told of room that there was in a ring, and counts on it.
+    #[inline]
+    fn has_told_room(&self) -> bool {
+        self.shared.send.has_told_room.load(Ordering::Relaxed)
+    }
+
+    /// What came of a call that does not block and counts on room which there was in a ring. What
+    /// the peer wanted to have again may just have taken that of the kernel: it is waited for.
+    #[cold]
+    fn send_as_told(&self, descriptor: i32, mut sent: isize, kernel: impl Fn() -> isize) -> isize {
+        let mut patience = Patience(FOLLOWER_TICKS);
+        let is_full = |sent| sent < 0 && errno::get() == libc::EAGAIN;
+        while is_full(sent) && patience.wait(descriptor, libc::POLLOUT) {
+            sent = kernel();
+        }
+        self.shared.send.has_told_room.store(false, Ordering::Relaxed);
+        sent
     }
 
     /// Sends through the ring what is behind so many bytes that are sent.
@@ -259,6 +287,7 @@ impl Stream {
         };
         if sent > 0 {
             slot.count(word::SENT_BYTES, sent as u64);
+            shared.send.has_told_room.store(false, Ordering::Relaxed);
         }
         drop(half);
         if wake {
@@ -405,6 +434,7 @@ impl Stream {
             sender.write_short(bytes, left).or_else(|| write_with_room(sender, bytes))
         })?;
         slot.count(word::SENT_BYTES, bytes.len() as u64);
+        shared.send.has_told_room.store(false, Ordering::Relaxed);
         drop(half);
         if wake {
             self.ring_doorbell(descriptor, &slot);

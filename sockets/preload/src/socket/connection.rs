@@ -83,6 +83,9 @@ pub struct Half<T> {
     pub is_broken: AtomicBool,
     /// Sending: whether the ring was full. Unused otherwise.
     pub was_full: AtomicBool,
+    /// Sending: whether the application was told of room, and has sent nothing since. It counts on
+    /// that, whether the stream comes back into the kernel in between or not.
+    pub has_told_room: AtomicBool,
     /// Sending: how often it was full.
     pub fulls: AtomicU32,
     /// Receiving: where in the slot the next header will be.
@@ -281,6 +284,7 @@ impl<T: Copy + Default> HeldHalf<'_, T> {
         self.half.is_broken.store(false, Ordering::Relaxed);
         self.half.area.store(0, Ordering::Relaxed);
         self.half.was_full.store(false, Ordering::Relaxed);
+        self.half.has_told_room.store(false, Ordering::Relaxed);
         self.half.fulls.store(0, Ordering::Relaxed);
         self.half.next_header.store(0, Ordering::Relaxed);
     }

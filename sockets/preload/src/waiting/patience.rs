@@ -4,6 +4,10 @@
 
 use crate::kernel::raw;
 
+/// How long who follows a peer that wants the connection back in the kernel waits, in a call that
+/// may not block: about two seconds.
+pub const FOLLOWER_TICKS: u64 = 5_000_000_000;
+
 /// Milliseconds of one wait.
 const WAIT: u32 = 50;
 
@@ -14,8 +18,17 @@ pub struct Patience(pub u64);
 impl Patience {
     /// Waits for events of a descriptor, for a moment. False: patience is at its end.
     pub fn wait(&mut self, descriptor: i32, events: i16) -> bool {
+        self.spend(|| _ = raw::wait(descriptor, events, WAIT))
+    }
+
+    /// Lets others go on, for a moment. False: patience is at its end.
+    pub fn pause(&mut self) -> bool {
+        self.spend(|| raw::sleep_milliseconds(1))
+    }
+
+    fn spend(&mut self, wait: impl FnOnce()) -> bool {
         let before = raw::ticks();
-        _ = raw::wait(descriptor, events, WAIT);
+        wait();
         self.0 = self.0.saturating_sub(raw::ticks().wrapping_sub(before));
         self.0 > 0
     }
