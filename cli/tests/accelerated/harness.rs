@@ -264,6 +264,31 @@ impl Node {
         self.stats()["ended"]["returned"].as_u64().expect("a number")
     }
 
+    /// How many connections of a process are accelerated now, to whomever they lead.
+    pub fn accelerated_by(&self, pid: i32) -> usize {
+        let has = |it: &&Value| {
+            let mut ends = it["ends"].as_array().into_iter().flatten();
+            it["transport"] == "shm" && ends.any(|end| end["pid"].as_i64() == Some(pid.into()))
+        };
+        self.connections().iter().filter(has).count()
+    }
+
+    /// Runs something until at least so much is moved past the kernel by one run of it: how soon
+    /// a connection leaves is a question of time, and those of programs may end before.
+    pub fn run_until_moved(&self, connections: u64, bytes: u64, mut run: impl FnMut()) {
+        wait_until("enough is moved past the kernel", || {
+            let before = self.moved();
+            run();
+            let moved = self.moved();
+            let is_enough = moved.connections >= before.connections + connections
+                && moved.bytes >= before.bytes + bytes;
+            if !is_enough {
+                eprintln!("{before:?}, then {moved:?}: once more; {}", self.stats());
+            }
+            is_enough
+        });
+    }
+
     /// Sees to it that at least so much has been moved past the kernel.
     pub fn assert_moved(&self, connections: u64, bytes: u64) {
         let moved = self.moved();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Programs that encrypt what others say.
 
-use super::{MODES, are_accelerated, find_if_long, shell};
+use super::{MODES, find_if_long, run, shell};
 use crate::harness::{Mode, Node, content, find, free_port};
 use crate::nginx::{self, PLAIN};
 
@@ -24,32 +24,27 @@ fn openssl_serves_files_and_echoes() {
         make_key(&node);
         node.write("served", content(9, DOWNLOAD));
         for version in ["-tls1_3", "-tls1_2"] {
-            let before = node.moved();
             let port = free_port();
             let mut command = node.command(modes[0], &openssl);
             command.args(["s_server", "-cert", "certificate", "-key", "key", version, "-WWW"]);
             command.args(["-accept", &format!("127.0.0.1:{port}")]);
             let server = node.serve("openssl", command, port);
-            let url = format!("https://127.0.0.1:{port}/served");
-            if find("curl").is_some() {
-                let text = format!(
-                    "for n in 1 2 3; do curl -sS --fail --cacert certificate -o got {url}
-                     cmp served got; rm got; done"
-                );
-                shell(&node, modes[1], &text);
-            }
+            let curl = format!(
+                "for n in 1 2 3; do curl -sS --fail --cacert certificate -o got \
+                   https://127.0.0.1:{port}/served; cmp served got; rm got; done"
+            );
             let text = format!(
                 "printf 'GET /served HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet {version} \
                    -CAfile certificate -verify_return_error -connect 127.0.0.1:{port} \
                    2> told > got || true
                  tail -c {DOWNLOAD} got | cmp - served; rm got"
             );
-            shell(&node, modes[1], &text);
-            if are_accelerated(modes) {
-                node.assert_moved(before.connections + 2, before.bytes + 3 * DOWNLOAD as u64);
-            } else {
-                assert_eq!(node.moved().bytes, before.bytes, "{modes:?}");
-            }
+            run(&node, modes, [1, DOWNLOAD as u64], || {
+                if find("curl").is_some() {
+                    shell(&node, modes[1], &curl);
+                }
+                shell(&node, modes[1], &text);
+            });
             drop(server);
         }
     }
@@ -77,11 +72,11 @@ fn stunnel_encrypts_between_a_client_and_nginx() {
     let client = "client = yes\nverifyChain = yes\nCAfile = AT/certificate";
     let _client = start("client", client, port, encrypted);
     for mode in [Mode::Accelerated, Mode::Plain] {
-        let before = node.moved();
-        node.role(mode, "http client", &format!("{port} files")).finish();
         // Between both, and from there to nginx; before that if the client is accelerated.
         let connections = if mode == Mode::Accelerated { 3 } else { 2 };
-        node.assert_moved(before.connections + connections, before.bytes + (30 << 20));
+        node.run_until_moved(connections, 30 << 20, || {
+            node.role(mode, "http client", &format!("{port} files")).finish();
+        });
     }
     nginx::load_with_wrk(&node, port, "4096");
     behind.quit(&node, "behind");

@@ -47,7 +47,19 @@ fn shell(node: &Node, mode: Mode, text: &str) -> String {
     node.start("sh", command).finish()
 }
 
-/// Whether two processes have a connection past the kernel.
+/// Runs something: if both sides are accelerated until so many connections have moved so many bytes
+/// past the kernel, else once, and nothing may be moved.
+fn run(node: &Node, modes: [Mode; 2], [connections, bytes]: [u64; 2], mut run: impl FnMut()) {
+    if are_accelerated(modes) {
+        node.run_until_moved(connections, bytes, run);
+    } else {
+        let before = node.moved();
+        run();
+        assert_eq!(node.moved().bytes, before.bytes, "{modes:?}");
+    }
+}
+
+/// Whether two processes have a connection past the kernel, now.
 fn is_between(node: &Node, pids: [i32; 2]) -> bool {
     let is_it = |connection: &Value| {
         let ends = connection["ends"].as_array().into_iter().flatten();

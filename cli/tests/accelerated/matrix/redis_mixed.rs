@@ -152,9 +152,10 @@ fn a_replica_has_the_same_whatever_happens() {
             servers.assert_same();
         }
         let replica = servers.replica.as_ref().expect("there is one").pid();
-        let between = is_between(&node, [servers.primary.pid(), replica]);
-        assert_eq!(between, are_accelerated(modes), "{:?}", node.connections());
-        node.assert_moved(20 * 18, 20_000_000);
+        wait_until("the link is past the kernel, if it can be", || {
+            begin_benchmark(&servers).finish();
+            is_between(&node, [servers.primary.pid(), replica]) == are_accelerated(modes)
+        });
         servers.end();
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Programs that carry files from one place to another.
 
-use super::{MODES, are_accelerated, find_if_long, shell};
+use super::{MODES, are_accelerated, find_if_long, run, shell};
 use crate::harness::{Mode, Node, Program, content, find_or_say, free_port};
 use crate::languages::server_listens;
 use std::fs;
@@ -27,19 +27,16 @@ fn netcat_sends_a_file() {
         let (node, _monitor) = Node::new();
         let port = free_port();
         node.write("sent", content(8, size()));
-        let mut command = node.command(modes[0], &find_or_say("sh").expect("it is there"));
-        let listens = format!("exec {} -l 127.0.0.1 {port} > got", nc.display());
-        command.args(["-c", &listens]);
-        let server = serve(&node, "nc", command, port);
-        shell(&node, modes[1], &format!("{} -N 127.0.0.1 {port} < sent", nc.display()));
-        server.finish();
-        shell(&node, Mode::Plain, "cmp sent got");
-        if are_accelerated(modes) {
-            // How much of a short transfer leaves is a question of time.
-            node.assert_moved(1, 1);
-        } else {
-            assert_eq!(node.moved().bytes, 0, "{modes:?}");
-        }
+        let send = || {
+            let mut command = node.command(modes[0], &find_or_say("sh").expect("it is there"));
+            let listens = format!("exec {} -l 127.0.0.1 {port} > got", nc.display());
+            command.args(["-c", &listens]);
+            let server = serve(&node, "nc", command, port);
+            shell(&node, modes[1], &format!("{} -N 127.0.0.1 {port} < sent", nc.display()));
+            server.finish();
+            shell(&node, Mode::Plain, "cmp sent got");
+        };
+        run(&node, modes, [1, 1], send);
     }
 }
 
@@ -79,18 +76,17 @@ fn rsync_makes_folders_the_same() {
         command.arg(format!("--port={port}")).arg(format!("--config={}", settings.display()));
         let server = serve(&node, "rsync", command, port);
         let text = "
-            R=rsync://127.0.0.1:PORT/files
+            R=rsync://127.0.0.1:PORT/files; rm -rf got put
             rsync -a $R/there/ got; diff -r there got
             rsync -a --delete $R/empty/ got; [ -z \"$(ls got)\" ]
             rsync -a here/ $R/put/; diff -r here put
             date > here/new; dd if=/dev/urandom of=here/folder\\ 6/0 conv=notrunc bs=10k count=3
             rsync -a --checksum --no-whole-file -z here/ $R/put/; diff -r here put
             rsync --list-only $R/put/ | tail -n +2 | wc -l";
-        let printed = shell(&node, modes[1], &text.replace("PORT", &port.to_string()));
-        assert_eq!(printed.lines().last().map(str::trim), Some("8"), "{printed}");
-        if are_accelerated(modes) {
-            node.assert_moved(3, 3 * (size() as u64));
-        }
+        run(&node, modes, [1, size() as u64], || {
+            let printed = shell(&node, modes[1], &text.replace("PORT", &port.to_string()));
+            assert_eq!(printed.lines().last().map(str::trim), Some("8"), "{printed}");
+        });
         drop(server);
     }
 }
@@ -145,16 +141,17 @@ fn socat_gives_back_what_comes_by_itself_and_by_others() {
             command.arg(format!("TCP-LISTEN:{port},bind=127.0.0.1,fork")).arg(way);
             let _server = serve(&node, "socat", command, port);
             node.write("sent", content(5, size()));
-            for _ in 0..3 {
-                let text = format!(
-                    "socat -t 60 - TCP:127.0.0.1:{port} < sent > got; cmp sent got; rm got"
-                );
+            let text = format!(
+                "for n in 1 2 3; do socat -t 60 - TCP:127.0.0.1:{port} < sent > got
+                 cmp sent got; rm got; done"
+            );
+            let echo = || {
                 shell(&node, modes[1], &text);
-            }
+            };
             if are_accelerated(modes) && leaves {
-                node.assert_moved(3, 3 * (size() as u64));
-            } else if modes[1] == Mode::Plain {
-                assert_eq!(node.moved().connections, 3 * u64::from(way == "EXEC:cat"));
+                node.run_until_moved(3, 3 * (size() as u64), echo);
+            } else {
+                echo();
             }
         }
     }
@@ -177,11 +174,8 @@ fn socat_leads_from_paths_to_ports() {
         before.wait_until("it listens", || path.exists());
         node.write("sent", content(6, size()));
         let text = "socat -t 60 - UNIX-CONNECT:socket < sent > got; cmp sent got";
-        shell(&node, modes[0], text);
-        if are_accelerated(modes) {
-            node.assert_moved(2, 2 * (size() as u64));
-        } else {
-            assert_eq!(node.moved().bytes, 0, "{modes:?}");
-        }
+        run(&node, modes, [2, 2 * (size() as u64)], || {
+            shell(&node, modes[0], text);
+        });
     }
 }
