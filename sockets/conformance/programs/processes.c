@@ -118,6 +118,24 @@ CASE(a_child_that_ends_takes_nothing_along, WARM | V6 | RACE) {
     }
 }
 
+CASE(children_that_are_killed_before_they_do_anything_are_not_counted, ACROSS | RACE) {
+    // On the processor of their parent they have no time for anything.
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    require(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            for (;;)
+                pause();
+        kill(child, SIGKILL);
+        require(waitpid(child, NULL, 0) == child, "waitpid");
+    }
+    meet(side, 1);
+    prove_soon(fd, side);
+}
+
 CASE(a_server_that_forks_for_each_connection, BARE | V6 | RACE | MIXED) {
     if (side == CLIENT) {
         for (int i = 0; i < 4; i++) {

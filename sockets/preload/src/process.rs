@@ -10,11 +10,11 @@ pub mod lock;
 pub mod straying;
 pub mod uring;
 
-use crate::handing::{inherited, leaving};
+use crate::handing::{family, inherited, leaving};
 use crate::kernel::raw;
 use crate::socket::opening;
 use crate::upgrade::monitor;
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 /// A page that is zero after a fork; its first word is the number of the process.
@@ -24,6 +24,8 @@ static NUMBER: AtomicI32 = AtomicI32::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Forks that are under way and share what they have to.
 static PREPARED: AtomicU32 = AtomicU32::new(0);
+/// Forks that have begun.
+static FORKS: AtomicU32 = AtomicU32::new(0);
 /// Tells the namespace of process numbers from others; 0: not looked at.
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
@@ -112,8 +114,36 @@ extern "C" fn after_fork() {
 /// Before a fork: what counts descriptors counts one more for each.
 pub fn prepare_fork() {
     check();
+    FORKS.fetch_add(1, Ordering::SeqCst);
     opening::share_all();
-    PREPARED.fetch_add(1, Ordering::Relaxed);
+    PREPARED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A fork that is about to be made by the C library.
+pub struct Fork {
+    /// How many there were before; `None`: others are under way.
+    before: Option<u32>,
+}
+
+impl Fork {
+    /// Before anything is prepared.
+    pub fn new() -> Self {
+        let is_only = PREPARED.load(Ordering::SeqCst) == 0;
+        Self { before: is_only.then(|| FORKS.load(Ordering::SeqCst)) }
+    }
+
+    /// In the parent, with what the C library gave: which child this process has, so that the
+    /// others can see when it is dead, whatever it has come to until then.
+    pub fn has_made(self, result: libc::pid_t) {
+        if result < 0 {
+            opening::has_no_child();
+        }
+        // Of several forks at a time it is not known which child has come so far already.
+        let forks = FORKS.load(Ordering::SeqCst);
+        let is_only = self.before.is_some_and(|before| before.wrapping_add(1) == forks);
+        let is_near = || namespace() == namespace_at(c"/proc/self/ns/pid_for_children");
+        opening::knows_child(|| (result > 0 && is_only && is_near()).then_some(result));
+    }
 }
 
 /// Behind a fork, in parent and child.
@@ -131,8 +161,12 @@ pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
     }
     prepare_fork();
     let result = make();
-    if result < 0 {
-        opening::has_no_child();
+    if result != 0 {
+        if result < 0 {
+            opening::has_no_child();
+        }
+        // It may be in another namespace, where it has another number.
+        opening::knows_child(|| None);
     }
     has_forked();
     result
@@ -142,14 +176,16 @@ pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
 #[cold]
 fn is_child(mark: *mut AtomicI32) {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    if PREPARED.swap(0, Ordering::Relaxed) == 0 {
+    let forks = PREPARED.swap(0, Ordering::SeqCst);
+    if forks == 0 {
         // Made by an instruction of its own.
         opening::has_strayed();
     }
+    let parent = if forks == 1 { family::parent() } else { None };
     monitor::leave_to_parent();
     NAMESPACE.store(0, Ordering::Relaxed);
     settle(mark);
-    opening::note_all_copies();
+    opening::note_in_child(parent);
 }
 
 /// The number of this process.
@@ -164,10 +200,13 @@ pub fn namespace() -> u32 {
     if known != 0 {
         return known;
     }
-    let found = raw::inode_at(c"/proc/self/ns/pid").ok().and_then(|it| u32::try_from(it).ok());
-    let found = found.unwrap_or(0);
+    let found = namespace_at(c"/proc/self/ns/pid");
     NAMESPACE.store(found, Ordering::Relaxed);
     found
+}
+
+fn namespace_at(path: &CStr) -> u32 {
+    raw::inode_at(path).ok().and_then(|it| u32::try_from(it).ok()).unwrap_or(0)
 }
 
 /// Changes with each fork on the way to this process.

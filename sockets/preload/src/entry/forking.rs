@@ -3,16 +3,16 @@
 //! are shared; the others do not.
 
 use crate::kernel::next::next;
-use crate::process;
-use crate::socket::opening;
+use crate::process::{self, Fork};
 use core::ffi::{c_int, c_void};
 
 /// `fork(2)`: if there is no child, nothing is shared with it.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn fork() -> libc::pid_t {
+    let fork = Fork::new();
     let child = next!(fork() -> libc::pid_t);
-    if child < 0 {
-        opening::has_no_child();
+    if child != 0 {
+        fork.has_made(child);
     }
     child
 }

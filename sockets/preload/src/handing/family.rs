@@ -5,6 +5,9 @@
 //! What is counted may be more than there is, for a moment or for good: then a socket stays where
 //! it is. It is never less. So descriptors are counted before a process is noted to have them, and
 //! noted to be gone before they count no more.
+//!
+//! A child may be killed before it has noted itself. So its parent notes that it *expects* one
+//! before the fork, and which one it is behind it. The child is whatever stands for it by then.
 
 use crate::kernel::raw;
 use crate::process;
@@ -14,12 +17,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// Processes that are noted. Those of further ones count until they are closed.
 const PROCESSES: usize = 6;
 
-/// Bits of a note, from below: the process; its descriptors; its namespace, in which alone its
-/// number means something.
+/// Bits of a note, from below: the process; its descriptors; whether they are those of a child that
+/// it expects; its namespace, in which alone its number means something.
 const COPIES_SHIFT: u32 = 22;
+const EXPECTED_SHIFT: u32 = 31;
 const NAMESPACE_SHIFT: u32 = 32;
-const COPIES_MAX: u64 = (1 << (NAMESPACE_SHIFT - COPIES_SHIFT)) - 1;
+const COPIES_MAX: u64 = (1 << (EXPECTED_SHIFT - COPIES_SHIFT)) - 1;
 const PROCESS_MASK: u64 = (1 << COPIES_SHIFT) - 1;
+const EXPECTED: u64 = 1 << EXPECTED_SHIFT;
+/// What tells whose note it is.
+const OWNER_MASK: u64 = !(COPIES_MAX << COPIES_SHIFT);
 
 /// The processes that have a socket. All zero: none is noted.
 #[derive(Debug)]
@@ -35,12 +42,26 @@ fn copies_of(note: u64) -> u32 {
 
 /// What notes this process with so many descriptors; `None`: it cannot be noted.
 fn note(copies: u32) -> Option<u64> {
-    let number = u64::try_from(process::number()).ok().filter(|it| *it <= PROCESS_MASK)?;
+    note_of(process::number(), copies)
+}
+
+/// The same for another process of the same namespace.
+fn note_of(number: i32, copies: u32) -> Option<u64> {
+    let number = u64::try_from(number).ok().filter(|it| *it <= PROCESS_MASK)?;
     let namespace = process::namespace();
     let fits = number > 0 && namespace > 0 && u64::from(copies) <= COPIES_MAX;
     fits.then_some(
         u64::from(namespace) << NAMESPACE_SHIFT | u64::from(copies) << COPIES_SHIFT | number,
     )
+}
+
+/// The process that this one was forked from.
+#[derive(Clone, Copy, Debug)]
+pub struct Parent(u64);
+
+/// This process, which is about to be its child's parent, or was it a moment ago.
+pub fn parent() -> Option<Parent> {
+    note(0).map(Parent)
 }
 
 impl Holders {
@@ -50,20 +71,32 @@ impl Holders {
     }
 
     fn set(&self, copies: u32) -> bool {
-        let Some(note) = note(copies) else { return false };
-        let is_own = |place: &&AtomicU64| {
-            let there = place.load(Ordering::Acquire);
-            process_of(there) == process_of(note)
-                && there >> NAMESPACE_SHIFT == note >> NAMESPACE_SHIFT
-        };
+        note(copies).is_some_and(|note| self.put(note))
+    }
+
+    /// Puts a note in the place of its owner's. False: there is no place.
+    fn put(&self, note: u64) -> bool {
+        let is_own = |place: &&AtomicU64| (place.load(Ordering::Acquire) ^ note) & OWNER_MASK == 0;
         if let Some(own) = self.0.iter().find(is_own) {
-            own.store(if copies > 0 { note } else { 0 }, Ordering::Release);
+            own.store(if copies_of(note) > 0 { note } else { 0 }, Ordering::Release);
             return true;
         }
-        let takes = |place: &AtomicU64| {
-            place.compare_exchange(0, note, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        };
-        copies == 0 || self.0.iter().any(takes)
+        copies_of(note) == 0 || self.0.iter().any(|place| exchange(place, 0, note))
+    }
+
+    /// Notes that this process is about to have a child.
+    fn expect(&self, copies: u32) -> bool {
+        note(copies).is_some_and(|note| self.put(note | EXPECTED))
+    }
+
+    /// What stands there for a child that is expected by the process of this note is that child's
+    /// from now on, or nobody's. False: nothing stands there.
+    fn replace_expected(&self, by: u64, child: Option<u64>) -> bool {
+        self.0.iter().any(|place| {
+            let there = place.load(Ordering::Acquire);
+            let of_child = child.map_or(0, |child| child | there & !OWNER_MASK);
+            (there ^ (by | EXPECTED)) & OWNER_MASK == 0 && exchange(place, there, of_child)
+        })
     }
 
     /// Takes out who is dead; gives how many descriptors those had.
@@ -74,10 +107,11 @@ impl Holders {
             let there = place.load(Ordering::Acquire);
             let is_near = there >> NAMESPACE_SHIFT == namespace && namespace != 0;
             let other = process_of(there);
-            if other == 0 || !is_near || other == own || raw::is_alive(other as i32) {
+            let is_known = other != 0 && is_near && there & EXPECTED == 0;
+            if !is_known || other == own || raw::is_alive(other as i32) {
                 continue;
             }
-            if place.compare_exchange(there, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if exchange(place, there, 0) {
                 copies += copies_of(there);
             }
         }
@@ -85,17 +119,53 @@ impl Holders {
     }
 }
 
+fn exchange(place: &AtomicU64, from: u64, to: u64) -> bool {
+    place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
 impl Stream {
+    /// How many descriptors of the socket this process has.
+    fn copies(&self) -> u32 {
+        let copies = self.local.copies.load(Ordering::Relaxed);
+        copies.saturating_sub(self.local.given_up.load(Ordering::Relaxed))
+    }
+
     /// Notes how many descriptors of the socket this process has, if others may have some as well.
     pub fn note_copies(&self) {
         if self.shared.is_alone() {
             return;
         }
-        let copies = self.local.copies.load(Ordering::Relaxed);
-        let copies = copies.saturating_sub(self.local.given_up.load(Ordering::Relaxed));
-        if !self.shared.holders.set(copies) {
+        self.notes(Holders::set);
+    }
+
+    fn notes(&self, note: impl Fn(&Holders, u32) -> bool) {
+        let copies = self.copies();
+        if !note(&self.shared.holders, copies) {
             self.drop_dead();
-            self.shared.holders.set(copies);
+            note(&self.shared.holders, copies);
+        }
+    }
+
+    /// Notes that the process is about to have a child, which will have as many.
+    pub fn expect_child(&self) {
+        self.notes(Holders::expect);
+    }
+
+    /// Notes which child that was; `None`: there is none, or it is not known.
+    pub fn knows_child(&self, child: Option<i32>) {
+        if let Some(own) = note(0) {
+            let child = child.and_then(|child| note_of(child, 0));
+            self.shared.holders.replace_expected(own, child);
+        }
+    }
+
+    /// Notes in the child of a fork how many descriptors it has; `parent`: that expects none but
+    /// this one.
+    pub fn note_in_child(&self, parent: Option<Parent>) {
+        let own = note(0);
+        let holders = &self.shared.holders;
+        if !parent.is_some_and(|it| own.is_some() && holders.replace_expected(it.0, own)) {
+            self.note_copies();
         }
     }
 
@@ -143,6 +213,41 @@ mod tests {
         assert_eq!(holders.take_dead(), 0);
         assert!(holders.set(0));
         assert_eq!(holders.0[0].load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_child_that_was_expected_is_noted_once_whoever_does_it() {
+        let holders = Holders([const { AtomicU64::new(0) }; PROCESSES]);
+        assert!(process::begin());
+        let own = note(0).unwrap();
+        assert!(holders.set(2));
+        assert!(holders.expect(2));
+        // Nobody knows which one it is: it is not dead, either.
+        assert_eq!(holders.take_dead(), 0);
+        // SAFETY: the child waits until it is killed.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: as said.
+            unsafe { libc::pause() };
+        }
+        let noted = note_of(child, 2).unwrap();
+        assert!(holders.replace_expected(own, note_of(child, 0)));
+        assert!(!holders.replace_expected(own, None));
+        let left = || holders.0.each_ref().map(|place| place.load(Ordering::Relaxed));
+        assert_eq!(left(), [note(2).unwrap(), noted, 0, 0, 0, 0]);
+        // The child comes later.
+        assert!(holders.put(noted));
+        assert_eq!(left(), [note(2).unwrap(), noted, 0, 0, 0, 0]);
+        // SAFETY: its own child, of which nothing is left then.
+        unsafe {
+            assert_eq!(libc::kill(child, libc::SIGKILL), 0);
+            assert_eq!(libc::waitpid(child, std::ptr::null_mut(), 0), child);
+        }
+        assert_eq!(holders.take_dead(), 2);
+        // There was no fork after all.
+        assert!(holders.expect(1));
+        assert!(holders.replace_expected(own, None));
+        assert_eq!(left(), [note(2).unwrap(), 0, 0, 0, 0, 0]);
     }
 
     #[test]

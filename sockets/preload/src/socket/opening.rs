@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How sockets begin and end, as far as the library has to do with them.
 
+use crate::handing::family::Parent;
 use crate::kernel::raw;
 use crate::process::confined;
 use crate::socket::connection::phase;
@@ -10,6 +11,7 @@ use crate::upgrade::monitor;
 use crate::upgrade::slot::Slot;
 use crate::waiting::epoll;
 use crate::{handing, process};
+use core::cell::LazyCell;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
@@ -238,7 +240,14 @@ pub fn share_all() {
         stream.share_ends();
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
         stream.note_copies();
+        stream.expect_child();
     });
+}
+
+/// In the parent, behind a fork: which child it has, if that is known.
+pub fn knows_child(child: impl FnOnce() -> Option<i32>) {
+    let child = LazyCell::new(child);
+    each_stream(|_, stream| stream.knows_child(*child));
 }
 
 /// There was no fork after all.
@@ -257,9 +266,9 @@ pub fn has_strayed() {
     });
 }
 
-/// In the child of a fork, which has what its parent had.
-pub fn note_all_copies() {
-    each_stream(|_, stream| stream.note_copies());
+/// In the child of a fork, which has what its parent had; `parent`: who has expected it.
+pub fn note_in_child(parent: Option<Parent>) {
+    each_stream(|_, stream| stream.note_in_child(parent));
 }
 
 /// Visits the streams that this process has, with each of their descriptors.
