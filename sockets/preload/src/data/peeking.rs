@@ -3,41 +3,119 @@
 //! several parts, or there is no room for any of it.
 
 use crate::data::parts::Parts;
+use crate::data::receiving::Attempt;
 use crate::kernel::{errno, raw};
+use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
+use crate::upgrade::slot::{In, Slot};
+use core::slice;
+use core::sync::atomic::Ordering;
+use freeport_ring::bytes::Read;
 
 /// Bytes that are received together in memory of our own.
 const BYTES: usize = 1 << 20;
 
+/// Has `look` fill one piece of memory with what is there, and with that what is behind so many
+/// bytes of parts. Gives what `look` does.
+pub fn in_one_piece(
+    parts: Parts<'_>,
+    before: usize,
+    look: impl FnOnce(Parts<'_>) -> Option<isize>,
+) -> Option<isize> {
+    let bytes = parts.bytes().unwrap_or(0).saturating_sub(before).min(BYTES);
+    let Ok(memory) = raw::map(bytes, false, None) else {
+        return Some(errno::fail(libc::ENOMEM));
+    };
+    let part = libc::iovec { iov_base: memory.cast(), iov_len: bytes };
+    let seen = look(Parts::one(&part));
+    let there = seen.and_then(|seen| usize::try_from(seen).ok()).unwrap_or(0);
+    let mut done = 0;
+    // SAFETY: memory that the application gave to be filled, and as much as was seen.
+    unsafe {
+        parts.each(before, |at, room, _| {
+            let count = room.min(there - done);
+            core::ptr::copy_nonoverlapping(memory.add(done), at, count);
+            done += count;
+            count
+        });
+    }
+    raw::unmap(memory.cast(), bytes);
+    seen
+}
+
 impl Stream {
-    /// Looks at what there is, in one piece, and fills parts with it.
-    pub fn peek_scattered(
-        &self,
-        descriptor: i32,
-        slot: &Slot,
-        parts: Parts<'_>,
-        flags: i32,
-    ) -> Option<isize> {
-        let bytes = parts.bytes().unwrap_or(0).min(BYTES);
-        let Ok(memory) = raw::map(bytes, false, None) else {
-            return Some(errno::fail(libc::ENOMEM));
-        };
-        let part = libc::iovec { iov_base: memory.cast(), iov_len: bytes };
-        let peeked = self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0);
-        let there = peeked.and_then(|peeked| usize::try_from(peeked).ok()).unwrap_or(0);
-        let mut done = 0;
-        // SAFETY: memory that the application gave to be filled, and as much as was peeked.
-        unsafe {
-            parts.each(0, |at, room, _| {
-                let count = room.min(there - done);
-                core::ptr::copy_nonoverlapping(memory.add(done), at, count);
-                done += count;
-                count
-            });
+    /// Looks at what there is in the ring, into one part.
+    pub fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
+        let shared = self.shared;
+        let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
+        if !self.is_in(slot, phase::RECEIVES) {
+            return Attempt::Left;
         }
-        raw::unmap(memory.cast(), bytes);
-        peeked
+        let (mut last, mut wake) = (Attempt::Nothing, false);
+        let peeked = self.with_receiver(slot, &mut half, |receiver| {
+            self.peek_first(slot, receiver, parts, (&mut last, &mut wake))
+        });
+        drop(half);
+        if wake {
+            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
+        }
+        match peeked {
+            Some(0) => last,
+            Some(count) => Attempt::Received(count),
+            None => self.without_ring(),
+        }
+    }
+
+    fn peek_first(
+        &self,
+        slot: &Slot,
+        receiver: &mut In,
+        parts: Parts<'_>,
+        (last, wake): (&mut Attempt, &mut bool),
+    ) -> usize {
+        let Some((at, bytes)) = parts.behind(0) else { return 0 };
+        // SAFETY: memory that the application gave to be filled.
+        let into = unsafe { slice::from_raw_parts_mut(at.cast::<u8>(), bytes) };
+        loop {
+            match receiver.peek(into) {
+                Ok(Read::Bytes(count)) => return count,
+                Ok(Read::Nothing) => *last = Attempt::Nothing,
+                Ok(Read::End) => *last = Attempt::End,
+                Ok(Read::Moved { name, entry }) => {
+                    if let Some(also) = slot.follow(self, receiver, name, &entry) {
+                        *wake |= also;
+                        continue;
+                    }
+                    *last = Attempt::Broken;
+                }
+                Err(_) => *last = Attempt::Broken,
+            }
+            return 0;
+        }
+    }
+
+    /// Looks at what is in the ring, behind so many bytes that were seen in the kernel and fill the
+    /// first of the parts, if those are all there are.
+    #[cold]
+    pub fn peek_behind_kernel(&self, parts: Parts<'_>, before: usize) -> Option<usize> {
+        let shared = self.shared;
+        let is_there = || shared.phase() & (phase::ATTACHED | phase::STOPS) == phase::ATTACHED;
+        let slot = self.slot().filter(|_| is_there())?;
+        let mut half = shared.receive.take(shared.is_alone())?;
+        let taken = shared.kernel_received.load(Ordering::Acquire);
+        if !is_there() || slot.peer_switched()? != taken + before as u64 {
+            return None;
+        }
+        let look = |part: Parts<'_>| {
+            let (at, bytes) = part.behind(0)?;
+            // SAFETY: memory that is there to be filled.
+            let into = unsafe { slice::from_raw_parts_mut(at.cast::<u8>(), bytes) };
+            match self.with_receiver(&slot, &mut half, |receiver| receiver.peek(into))? {
+                Ok(Read::Bytes(count)) => Some(count.cast_signed()),
+                _ => None,
+            }
+        };
+        in_one_piece(parts, before, look).and_then(|seen| usize::try_from(seen).ok())
     }
 
     /// Receives no bytes, which waits until there are some, or until the end.

@@ -3,6 +3,7 @@
 //! ring.
 
 use crate::data::parts::Parts;
+use crate::data::peeking::in_one_piece;
 use crate::data::scratch::Scratch;
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
@@ -17,7 +18,7 @@ use freeport_ring::bytes::Read;
 use freeport_sockets_proto::slab::word;
 
 /// What came of an attempt to receive.
-enum Attempt {
+pub enum Attempt {
     /// So many bytes.
     Received(usize),
     /// There is nothing.
@@ -108,8 +109,12 @@ impl Stream {
     ) -> isize {
         let Some(before @ 1..) = usize::try_from(received).ok() else { return received };
         let goes_on = parts.bytes().is_some_and(|wanted| before < wanted);
-        if !goes_on || flags & (libc::MSG_PEEK | libc::MSG_TRUNC) != 0 {
+        if !goes_on || flags & libc::MSG_TRUNC != 0 {
             return received;
+        }
+        if flags & libc::MSG_PEEK != 0 {
+            let behind = self.peek_behind_kernel(parts, before).unwrap_or(0);
+            return (before + behind).cast_signed();
         }
         self.switch_receiving();
         let Some(slot) = self.slot().filter(|_| self.shared.is(phase::RECEIVES)) else {
@@ -261,7 +266,9 @@ impl Stream {
         }
         let peeks = flags & libc::MSG_PEEK != 0;
         if peeks && !parts.is_one() {
-            return self.peek_scattered(descriptor, slot, parts, flags);
+            return in_one_piece(parts, 0, |part| {
+                self.receive_by_ring(descriptor, slot, part, flags, 0)
+            });
         }
         let blocks =
             flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
@@ -382,64 +389,8 @@ impl Stream {
 
     /// What it means that there is no ring to be read.
     #[cold]
-    fn without_ring(&self) -> Attempt {
+    pub fn without_ring(&self) -> Attempt {
         if self.shared.is(phase::STOPS) { Attempt::Left } else { Attempt::Broken }
-    }
-
-    fn peek_ring(&self, slot: &Slot, parts: Parts<'_>) -> Attempt {
-        let shared = self.shared;
-        let Some(mut half) = shared.receive.take(shared.is_alone()) else { return Attempt::Nested };
-        if !self.is_in(slot, phase::RECEIVES) {
-            return Attempt::Left;
-        }
-        let (mut last, mut wake) = (Attempt::Nothing, false);
-        let peeked = self.with_receiver(slot, &mut half, |receiver| {
-            self.peek_first(slot, receiver, parts, (&mut last, &mut wake))
-        });
-        drop(half);
-        if wake {
-            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
-        }
-        match peeked {
-            Some(0) => last,
-            Some(count) => Attempt::Received(count),
-            None => self.without_ring(),
-        }
-    }
-
-    fn peek_first(
-        &self,
-        slot: &Slot,
-        receiver: &mut In,
-        parts: Parts<'_>,
-        (last, wake): (&mut Attempt, &mut bool),
-    ) -> usize {
-        let mut is_first = true;
-        // SAFETY: memory that the application gave to be filled.
-        unsafe {
-            parts.each(0, |at, bytes, _| {
-                if !core::mem::take(&mut is_first) {
-                    return 0;
-                }
-                let into = slice::from_raw_parts_mut(at, bytes);
-                loop {
-                    match receiver.peek(into) {
-                        Ok(Read::Bytes(count)) => return count,
-                        Ok(Read::Nothing) => *last = Attempt::Nothing,
-                        Ok(Read::End) => *last = Attempt::End,
-                        Ok(Read::Moved { name, entry }) => {
-                            if let Some(also) = slot.follow(self, receiver, name, &entry) {
-                                *wake |= also;
-                                continue;
-                            }
-                            *last = Attempt::Broken;
-                        }
-                        Err(_) => *last = Attempt::Broken,
-                    }
-                    return 0;
-                }
-            })
-        }
     }
 
     /// Fills parts as far as there is something; gives how much, whether to wake, and what there

@@ -323,6 +323,9 @@ impl Stream {
     ) -> (usize, bool, bool) {
         let send = &self.shared.send;
         let left = parts.bytes().unwrap_or(0).saturating_sub(skipped);
+        if left == 0 {
+            return (0, false, false);
+        }
         let wanted = left.saturating_add(KEPT);
         if slot.exceeds_areas(self, wanted) && slot.can_grow(self) {
             let (sent, wake) = self.fill_areas(slot, sender, parts, skipped);

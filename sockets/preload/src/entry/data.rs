@@ -209,8 +209,8 @@ pub unsafe extern "C-unwind" fn recvmsg(
 pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize {
     let kernel = move || next!(write(fd: c_int, buffer: *const c_void, bytes: usize) -> isize);
     match stream(fd) {
-        Some(stream) if bytes > 0 => send_from(stream, fd, buffer, bytes, 0, kernel),
-        _ => kernel(),
+        Some(stream) => send_from(stream, fd, buffer, bytes, 0, kernel),
+        None => kernel(),
     }
 }
 
@@ -226,6 +226,7 @@ pub unsafe extern "C-unwind" fn writev(
     let Ok(number) = usize::try_from(count) else { return kernel() };
     // SAFETY: as of the function that this stands for.
     match unsafe { Parts::new(parts, number) } {
+        // Who writes no parts at all does not learn of an end, unlike who sends nothing.
         Some(list) if list.bytes() != Some(0) => stream.send(fd, list, 0, kernel),
         _ => kernel(),
     }
@@ -242,8 +243,8 @@ pub unsafe extern "C-unwind" fn send(
     let kernel =
         move || next!(send(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize);
     match stream(fd) {
-        Some(stream) if bytes > 0 => send_from(stream, fd, buffer, bytes, flags, kernel),
-        _ => kernel(),
+        Some(stream) => send_from(stream, fd, buffer, bytes, flags, kernel),
+        None => kernel(),
     }
 }
 
@@ -264,8 +265,8 @@ pub unsafe extern "C-unwind" fn sendto(
     match stream(fd) {
         // The kernel refuses an address, since it is connected.
         Some(stream) if stream.is_unix() && length > 0 && !address.is_null() => kernel(),
-        Some(stream) if bytes > 0 => send_from(stream, fd, buffer, bytes, flags, kernel),
-        _ => kernel(),
+        Some(stream) => send_from(stream, fd, buffer, bytes, flags, kernel),
+        None => kernel(),
     }
 }
 
@@ -293,8 +294,8 @@ pub unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: see above.
     let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
     match parts {
-        Some(list) if list.bytes() != Some(0) => stream.send(fd, list, flags, kernel),
-        _ => kernel(),
+        Some(list) => stream.send(fd, list, flags, kernel),
+        None => kernel(),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::kernel::next::next;
 use crate::socket::connection::phase;
 use crate::socket::opening::{self, is_stream, stream};
 use crate::socket::unix;
+use crate::waiting::epoll;
 use core::ffi::{c_int, c_void};
 use core::slice;
 use core::sync::atomic::Ordering;
@@ -147,6 +148,10 @@ pub unsafe extern "C-unwind" fn setsockopt(
                 // The kernel would let doorbells lie below it.
                 let wanted = if wanted < 0 { i32::MAX } else { wanted.max(1) };
                 stream.shared.low_water.store(wanted.unsigned_abs(), Ordering::Relaxed);
+                if stream.slot().is_some_and(|slot| stream.is_readable(&slot)) {
+                    // As the kernel does, whether it was told of or not.
+                    epoll::has_news(&stream, libc::EPOLLIN as u32);
+                }
                 return 0;
             }
             if wanted > 1 {

@@ -321,7 +321,7 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         wake_own(stream, &slot, descriptor);
     }
     if stream.is_unix() {
-        epoll::was_shut(stream);
+        epoll::has_news(stream, u32::MAX);
     }
     Some(())
 }

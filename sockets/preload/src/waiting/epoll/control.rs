@@ -93,6 +93,9 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
             if known.is(state::DELETED) {
                 return errno::fail(libc::ENOENT);
             }
+            if known.events & libc::EPOLLEXCLUSIVE as u32 != 0 {
+                return errno::fail(libc::EINVAL);
+            }
             if !known.is(state::SWITCHED) {
                 let changed = if known.is(state::TOKENED) {
                     let event = libc::epoll_event { u64: token(number), ..wanted };
@@ -203,17 +206,20 @@ pub fn look_again_elsewhere(stream: &Stream, here: u32) {
     });
 }
 
-/// The application itself has shut one direction, which wakes who waits for a Unix socket, also
-/// where only what is new is reported.
-pub fn was_shut(stream: &Stream) {
+/// The application has done something that wakes who waits for one of these events, also where only
+/// what is new is reported.
+pub fn has_news(stream: &Stream, events: u32) {
     if stream.local.registrations.load(Ordering::Relaxed) == 0 {
         return;
     }
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
         with_set(number, |set_of, known| {
-            known.state |= state::FRESH;
-            wake_up(set_of, number, known, stream);
+            let wanted = known.events | (libc::EPOLLHUP | libc::EPOLLERR) as u32;
+            if wanted & events != 0 {
+                known.state |= state::FRESH;
+                wake_up(set_of, number, known, stream);
+            }
         });
     });
 }

@@ -13,6 +13,9 @@ use freeport_ring::Place;
 /// Registrations of a process.
 const COUNT: usize = 1 << 18;
 
+/// What something that has come is news for.
+const READING: i32 = libc::EPOLLIN | libc::EPOLLRDNORM | libc::EPOLLRDBAND | libc::EPOLLPRI;
+
 /// A bit of what a registration is.
 pub mod state {
     /// In use.
@@ -183,11 +186,13 @@ impl Registration {
         ready != 0
     }
 
-    /// Edge-triggered: whether something has come, or room, since it was reported last.
+    /// Edge-triggered: whether something has come, or room, since it was reported last. Who does
+    /// not wait for one of both learns nothing from that.
     fn is_news(&mut self, stream: &Stream, slot: &Slot) -> bool {
         let mut is_news = self.is(state::FRESH);
         self.state &= !state::FRESH;
-        if slot.next_header(stream) != 0
+        if self.events & READING as u32 != 0
+            && slot.next_header(stream) != 0
             && let Some(mut half) = stream.shared.receive.take(stream.shared.is_alone())
         {
             let seen = &mut self.seen;
@@ -200,7 +205,8 @@ impl Registration {
             is_news = true;
         }
         let fulls = stream.shared.send.fulls.load(Ordering::Relaxed);
-        if fulls != self.fulls && stream.is_writable(slot) {
+        let writes = self.events & (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32 != 0;
+        if writes && fulls != self.fulls && stream.is_writable(slot) {
             self.fulls = fulls;
             is_news = true;
         }
