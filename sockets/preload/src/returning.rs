@@ -17,19 +17,21 @@
 //! doorbells that have to be dropped. So they are taken out, and given back to the peer, which
 //! sends them again before the others.
 
+mod looks;
 pub mod resending;
 pub mod standing_in;
 pub mod substitute;
 
 use crate::data::scratch::Scratch;
 use crate::kernel::raw;
+use crate::returning::looks::{LOOKS, Looks, YIELDS, are_out};
 use crate::socket::connection::{HeldHalf, phase};
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
 use crate::waiting::patience::{FOLLOWER_TICKS, Patience};
 use crate::waiting::{epoll, sleep};
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
 use freeport_ring::{ReceiverCursor, SenderCursor};
 use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
@@ -42,9 +44,6 @@ const OWN_TICKS: u64 = 24_000_000_000;
 /// And how long for what the peer is about to do, over as many calls as it takes: about half a
 /// minute. A peer that others keep from the processor is not one that does not want to.
 const PEER_TICKS: u64 = 72_000_000_000;
-/// Looks for what the peer does, before others get the processor; and of those before it sleeps.
-const LOOKS: u32 = 100;
-const YIELDS: u32 = 400;
 /// Looks after which a peer that has not noticed is taken for one that will not for long: about 20
 /// milliseconds behind those.
 const PEER_LOOKS: u32 = LOOKS + YIELDS + 20;
@@ -125,13 +124,13 @@ impl Stream {
     #[cold]
     pub fn bring_back(&self, descriptor: i32) -> bool {
         self.shared.mark(phase::NEVER);
-        let mut waited = 0;
-        for look in 0_u32.. {
-            match self.return_now(descriptor, Some(look)) {
+        let (mut waited, mut looks) = (0, Looks::new());
+        loop {
+            let progress = self.return_now(descriptor, Some(looks.done));
+            match progress {
                 Progress::Done => return true,
                 Progress::Fails => return false,
-                Progress::Waits if look < LOOKS => core::hint::spin_loop(),
-                Progress::Waits if look < LOOKS + YIELDS => raw::yield_now(),
+                Progress::Waits if looks.again() => {}
                 Progress::Waits if waited < PATIENCE || !self.is_peer_quiet() => {
                     raw::sleep_milliseconds(1);
                     waited += 1;
@@ -519,6 +518,9 @@ impl Stream {
     /// Does in the peer's place what it does not: sends again what this side has not read. False:
     /// it may not, or the peer has just begun itself.
     fn stands_in(&self, slot: &Slot, (_, receive): &mut Halves<'_>) -> bool {
+        if slot.has_been_taken_again() {
+            return true;
+        }
         let peer = self.shared.peer.load(Ordering::Relaxed);
         let Some(socket) = slot.peer_descriptor().and_then(|it| standing_in::take(self, peer, it))
         else {
@@ -554,19 +556,4 @@ impl Stream {
         }
         self.go_on(descriptor);
     }
-}
-
-/// Whether nobody is in a call of the kernel any more, or soon.
-fn are_out(calls: &AtomicU32) -> bool {
-    for look in 0..LOOKS + YIELDS {
-        if calls.load(Ordering::SeqCst) == 0 {
-            return true;
-        }
-        if look < LOOKS {
-            core::hint::spin_loop();
-        } else {
-            raw::yield_now();
-        }
-    }
-    false
 }

@@ -132,8 +132,26 @@ fn from_stream(source: &Stream, from: i32, to: i32, count: usize, flags: u32) ->
     receive(&libc::iovec { iov_base: at.cast(), iov_len: written }, 0)
 }
 
-/// From a pipe.
+/// From a pipe: as long as there is more in it, as the kernel does.
 fn to_stream(sink: &Stream, from: i32, to: i32, count: usize, flags: u32) -> isize {
+    let mut moved = 0;
+    loop {
+        let wanted = count - moved;
+        let piece = piece_to_stream(sink, from, to, wanted, flags);
+        match usize::try_from(piece) {
+            Err(_) if moved == 0 => return piece,
+            Err(_) => break,
+            Ok(bytes) => moved += bytes,
+        }
+        let is_over = piece == 0 || moved == count || !sink.shared.is(phase::SENDS);
+        if is_over || raw::wait_readable(from, false).is_err() {
+            break;
+        }
+    }
+    moved.cast_signed()
+}
+
+fn piece_to_stream(sink: &Stream, from: i32, to: i32, count: usize, flags: u32) -> isize {
     if flags & libc::SPLICE_F_NONBLOCK != 0 && raw::wait_readable(from, false).is_err() {
         return errno::fail(libc::EAGAIN);
     }

@@ -81,7 +81,7 @@ impl Stream {
             0 => phase & phase::NEVER == 0,
             _ => phase & (phase::NEVER | phase::CLAIMED) == phase::CLAIMED,
         };
-        if flags & libc::MSG_WAITALL != 0 && may_leave {
+        if flags & libc::MSG_WAITALL != 0 && may_leave && parts.bytes() != Some(0) {
             return Some(self.receive_all(descriptor, parts, flags & !libc::MSG_WAITALL, 0));
         }
         let is_taken = flags & libc::MSG_PEEK == 0;

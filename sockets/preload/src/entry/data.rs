@@ -143,7 +143,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     let result = receive(stream, fd, buffer, bytes, flags, kernel);
     if result >= 0 && wants_name {
         // Streams of TCP have no addresses; the kernel says so by their length.
-        let has_name = result > 0 && stream.is_unix();
+        let has_name = stream.brings_name(fd, result, bytes);
         // SAFETY: see above.
         unsafe {
             let room = usize::try_from(room.cast_signed()).unwrap_or(0);
@@ -190,7 +190,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
     }
     let result = stream.receive(fd, parts, asked, kernel);
     if result >= 0 && !is_of_kernel.get() {
-        let has_name = result > 0 && stream.is_unix();
+        let has_name = stream.brings_name(fd, result, parts.bytes().unwrap_or(0));
         // SAFETY: see above.
         unsafe {
             let at = (*message).msg_name.cast::<u8>();

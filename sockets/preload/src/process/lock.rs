@@ -21,8 +21,8 @@ const ONLY: u64 = 1;
 
 /// Looks at a lock before others get the processor.
 const SPINS: u32 = 200;
-/// Times that others got it before somebody looks whether the owner lives.
-const YIELDS: u32 = 2000;
+/// Ticks after which somebody looks whether the owner lives: about a millisecond.
+const OWNER_TICKS: u64 = 2_400_000;
 
 /// A lock. All zero is one that nobody has.
 #[derive(Debug)]
@@ -71,13 +71,15 @@ impl Lock {
 
     #[cold]
     fn wait(&self, this: u64) -> Option<Held<'_>> {
-        let mut looks = 0_u32;
+        let (mut looks, mut since) = (0_u32, 0);
         loop {
             let owner = self.owner.load(Ordering::Relaxed);
             if owner == this {
                 return None;
             }
-            let is_free = owner == 0 || looks > SPINS + YIELDS && !is_alive(owner);
+            let now = if looks > SPINS { raw::ticks() } else { 0 };
+            let is_late = now.wrapping_sub(since) > OWNER_TICKS && since != 0;
+            let is_free = owner == 0 || is_late && !is_alive(owner);
             let taken = || {
                 let taken =
                     self.owner.compare_exchange(owner, this, Ordering::Acquire, Ordering::Relaxed);
@@ -86,15 +88,15 @@ impl Lock {
             if is_free && taken() {
                 return Some(self.held(owner != 0));
             }
-            if looks > SPINS + YIELDS {
-                looks = SPINS;
-            }
-            looks += 1;
             if looks <= SPINS {
+                looks += 1;
                 hint::spin_loop();
-            } else {
-                raw::yield_now();
+                continue;
             }
+            if since == 0 || is_late {
+                since = now;
+            }
+            raw::yield_now();
         }
     }
 }

@@ -5,7 +5,8 @@
 //! What else can go along with bytes, descriptors and who has sent them, is the kernel's: a socket
 //! on which that is asked for comes back there, and stays.
 
-use crate::kernel::raw;
+use crate::data::parts::Parts;
+use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::socket::opening;
@@ -83,6 +84,25 @@ impl Stream {
         if self.is_unix() {
             self.bring_back(descriptor);
         }
+    }
+
+    /// Whether receiving so many bytes, which gave this, also gives the name of who sent them. Who
+    /// receives none of those that are there gets it as well.
+    pub fn brings_name(&self, descriptor: i32, received: isize, wanted: usize) -> bool {
+        self.is_unix()
+            && (received > 0 || received == 0 && wanted == 0 && self.has_come(descriptor))
+    }
+
+    /// Whether something can be received now.
+    #[cold]
+    fn has_come(&self, descriptor: i32) -> bool {
+        let mut byte = [0_u8];
+        let part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
+        let (before, flags) = (errno::get(), libc::MSG_PEEK | libc::MSG_DONTWAIT);
+        let kernel = || errno::from(raw::receive_at(descriptor, part.iov_base.cast(), 1, flags));
+        let seen = self.receive(descriptor, Parts::one(&part), flags, kernel);
+        errno::set(before);
+        seen > 0
     }
 
     /// Whether what this side sends is refused, because the peer reads nothing more.

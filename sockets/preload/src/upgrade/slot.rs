@@ -356,6 +356,13 @@ impl Slot {
         self.agree(self.side.other(), again::WANTED, again::TAKEN)
     }
 
+    /// Whether this side has done so.
+    pub fn has_been_taken_again(&self) -> bool {
+        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
+        // A peer that has sent it says before that it leaves.
+        word == again::SENT && self.peer_said() & flag::LEAVES == 0
+    }
+
     /// Has sent so many bytes of it.
     pub fn has_taken_again(&self, bytes: u64) {
         let word = self.shared_word(self.side.other(), word::AGAIN_BYTES);
