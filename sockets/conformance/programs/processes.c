@@ -136,6 +136,27 @@ CASE(children_that_are_killed_before_they_do_anything_are_not_counted, ACROSS | 
     prove_soon(fd, side);
 }
 
+CASE(children_that_are_there_when_a_connection_leaves_the_kernel, ACROSS | RACE) {
+    // Some of them come between the claim and the answer.
+    for (int i = 0; i < 30; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            usleep(500);
+            _exit(0);
+        }
+        for (int j = 0; j < 3; j++) {
+            char byte;
+            if (side == CLIENT) {
+                require(send(fd, "x", 1, 0) == 1 && recv(fd, &byte, 1, 0) == 1, "ask");
+            } else {
+                require(recv(fd, &byte, 1, 0) == 1 && send(fd, "y", 1, 0) == 1, "answer");
+            }
+        }
+        require(waitpid(child, NULL, 0) == child, "waitpid");
+    }
+    prove_soon(fd, side);
+}
+
 CASE(a_server_that_forks_for_each_connection, BARE | V6 | RACE | MIXED) {
     if (side == CLIENT) {
         for (int i = 0; i < 4; i++) {

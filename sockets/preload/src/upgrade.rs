@@ -2,6 +2,7 @@
 //! How a stream leaves the kernel: see `freeport-sockets-proto`, whose steps these are.
 
 pub mod ends;
+pub mod kept;
 pub mod monitor;
 pub mod slabs;
 pub mod slot;
@@ -12,6 +13,7 @@ use crate::process::uring;
 use crate::socket::connection::{Connection, phase};
 use crate::socket::connections::{self, Stream};
 use crate::socket::unix;
+use crate::upgrade::kept::Given;
 use crate::upgrade::monitor::Asked;
 use crate::upgrade::slabs::Found;
 use crate::upgrade::slot::Slot;
@@ -42,6 +44,7 @@ impl Stream {
 
     #[cold]
     fn claim(&self, descriptor: i32) {
+        kept::sweep();
         let shared = self.shared;
         // Where it does not come to anything: not again before about as many operations.
         let operations = shared.operations.load(Ordering::Relaxed);
@@ -182,6 +185,12 @@ impl Stream {
     fn go_on_from(&self, descriptor: i32, phase: u32) {
         if phase & phase::ATTACHED == 0 {
             monitor::read_mail_at_times();
+            if let Some(given) = self.take_kept() {
+                self.leaves_slab();
+                if !self.attaches(&given) {
+                    monitor::release(given.monitor, given.slab, given.slot);
+                }
+            }
             self.forget_lost_claim();
         }
         let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) else { return };
@@ -216,7 +225,7 @@ impl Stream {
     fn forget_lost_claim(&self) {
         let shared = self.shared;
         let is_lost = shared.monitor.load(Ordering::Relaxed) != monitor::epoch();
-        if is_lost && self.is_only_here() && !shared.is(phase::ATTACHED) {
+        if is_lost && self.is_only_here() && !shared.is(phase::ATTACHED) && !self.keeps_slot() {
             shared.unmark(phase::CLAIMED);
         }
     }
@@ -331,43 +340,63 @@ pub fn is_paired(
 ) -> bool {
     let place = found.zip(slab::slot(slot));
     let Some((stream, (found, at))) = claimed(token).zip(place) else { return false };
-    let shared = stream.shared;
-    if !fenced && !process::has_membarrier() || !stream.is_only_here() {
+    if !fenced && !process::has_membarrier() {
         return false;
     }
-    let Some(mut send) = shared.send.take(false) else { return false };
-    let Some(mut receive) = shared.receive.take(false) else { return false };
-    shared.begin_rings(&mut send, &mut receive);
-    shared.unmark(phase::LEAVES | phase::STOPS);
-    shared.peer.store(peer, Ordering::Relaxed);
-    shared.slab.store(slab, Ordering::Relaxed);
-    shared.slot.store(slot, Ordering::Relaxed);
-    shared.monitor.store(monitor::epoch(), Ordering::Relaxed);
-    shared.side.store(side as u32, Ordering::Relaxed);
-    shared.fenced.store(fenced, Ordering::Relaxed);
     // SAFETY: the slot is inside the slab.
-    stream.local.slot.store(unsafe { found.start.add(at) }, Ordering::Release);
-    stream.uses_slab(found.place);
-    let Some(slot) = stream.slot() else { return false };
-    stream.take_ends(&slot, &send, &receive);
-    // Whoever waits for this socket now waits in the kernel.
-    shared.announced.fetch_add(1, Ordering::SeqCst);
-    // Nothing was read, so there is nobody to be woken.
-    _ = stream.with_receiver(&slot, &mut receive, |receiver| receiver.ring().announce_sleep());
-    if shared.mark(phase::ATTACHED) & phase::NEVER != 0 {
-        // Somebody has brought it back meanwhile.
-        shared.unmark(phase::ATTACHED | phase::CLAIMED);
-        stream.local.ends.forget();
-        stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
-        stream.leaves_slab();
+    let start = unsafe { found.start.add(at) };
+    let monitor = monitor::epoch();
+    let given = Given { start, place: found.place, slab, slot, side, fenced, peer, monitor };
+    if stream.local.copies.load(Ordering::Relaxed) == 0 {
+        // Only a child has it now, which may claim it itself.
+        stream.shared.unmark(phase::CLAIMED);
         return false;
     }
-    drop((send, receive));
-    epoll::has_attached(&stream);
-    slot.say_descriptor(stream.local.descriptor.load(Ordering::Relaxed));
-    slot.say(flag::ATTACHED);
-    stream.counts_receives(&slot);
-    true
+    if !stream.is_only_here() {
+        // It had been when it was claimed, and will be again when a child has ended.
+        stream.keeps(&given);
+        return true;
+    }
+    stream.attaches(&given)
+}
+
+impl Stream {
+    /// Takes the slot. False: it is not wanted any more.
+    fn attaches(&self, given: &Given) -> bool {
+        let shared = self.shared;
+        let Some(mut send) = shared.send.take(false) else { return false };
+        let Some(mut receive) = shared.receive.take(false) else { return false };
+        shared.begin_rings(&mut send, &mut receive);
+        shared.unmark(phase::LEAVES | phase::STOPS);
+        shared.peer.store(given.peer, Ordering::Relaxed);
+        shared.slab.store(given.slab, Ordering::Relaxed);
+        shared.slot.store(given.slot, Ordering::Relaxed);
+        shared.monitor.store(given.monitor, Ordering::Relaxed);
+        shared.side.store(given.side as u32, Ordering::Relaxed);
+        shared.fenced.store(given.fenced, Ordering::Relaxed);
+        self.local.slot.store(given.start, Ordering::Release);
+        self.uses_slab(given.place);
+        let Some(slot) = self.slot() else { return false };
+        self.take_ends(&slot, &send, &receive);
+        // Whoever waits for this socket now waits in the kernel.
+        shared.announced.fetch_add(1, Ordering::SeqCst);
+        // Nothing was read, so there is nobody to be woken.
+        _ = self.with_receiver(&slot, &mut receive, |receiver| receiver.ring().announce_sleep());
+        if shared.mark(phase::ATTACHED) & phase::NEVER != 0 {
+            // Somebody has brought it back meanwhile.
+            shared.unmark(phase::ATTACHED | phase::CLAIMED);
+            self.local.ends.forget();
+            self.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
+            self.leaves_slab();
+            return false;
+        }
+        drop((send, receive));
+        epoll::has_attached(self);
+        slot.say_descriptor(self.local.descriptor.load(Ordering::Relaxed));
+        slot.say(flag::ATTACHED);
+        self.counts_receives(&slot);
+        true
+    }
 }
 
 /// The socket that has claimed with that token and waits for the answer.

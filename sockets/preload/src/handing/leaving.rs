@@ -80,7 +80,9 @@ pub fn gives_up(stream: &Stream) -> bool {
     let references = &stream.shared.references;
     let is_given_up = references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok();
     if !is_given_up {
+        // The others look whether it is still there.
         stream.local.given_up.store(given_up - 1, Ordering::Relaxed);
+        stream.note_copies();
     }
     is_given_up
 }

@@ -11,6 +11,7 @@ use crate::process;
 use crate::process::lock::Lock;
 use crate::socket::connection::Connection;
 use crate::upgrade::ends::Ends;
+use crate::upgrade::kept::Kept;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Sockets of an arena.
@@ -41,6 +42,8 @@ pub struct Local {
     pub resets: AtomicU32,
     /// How many descriptors of this process have it.
     pub copies: AtomicU32,
+    /// A slot that this process was given for it and does not use.
+    pub kept: Kept,
     /// The first of its registrations in sets, counted from 1; see
     /// [`epoll`](crate::waiting::epoll).
     pub registrations: AtomicU32,
@@ -100,6 +103,7 @@ pub fn add() -> Option<Stream> {
             for _ in 0..LOOKS {
                 let at = NEXT.fetch_add(1, Ordering::Relaxed) % PER_ARENA;
                 if let Some(stream) = get(first + at).filter(|stream| stream.shared.occupy()) {
+                    stream.gives_back_kept();
                     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
                     stream.local.descriptor.store(-1, Ordering::Relaxed);
                     stream.local.given_up.store(0, Ordering::Relaxed);
@@ -115,6 +119,12 @@ pub fn add() -> Option<Stream> {
             return None;
         }
     }
+}
+
+/// Visits all places that there are.
+pub fn each(mut visit: impl FnMut(Stream)) {
+    let places = COUNT.load(Ordering::Acquire) * PER_ARENA;
+    (0..places).filter_map(get).for_each(|stream| visit(stream));
 }
 
 /// The place of that number is free again: the next one takes it, while it is in the cache.

@@ -151,10 +151,17 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                     slot.say_descriptor(other);
                 }
             }
-            if stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let is_last_here = stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1;
+            if is_last_here {
+                stream.gives_back_kept();
                 stream.leaves_slab();
             }
             stream.note_copies();
+            let has_slot = stream.shared.phase() & (phase::ATTACHED | phase::HOLDS_SLOT) != 0;
+            let is_last = stream.shared.references.load(Ordering::Acquire) == 1;
+            if is_last_here && has_slot && !is_last {
+                stream.leaves_slot_to_others();
+            }
             if stream.shared.references.fetch_sub(1, Ordering::AcqRel) == 1 {
                 connections::is_free(number);
             }
@@ -188,7 +195,7 @@ fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     let shared = stream.shared;
     let is_claimed = shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
     epoll::forget_stream(stream, is_open && is_claimed);
-    if is_claimed {
+    if is_claimed && !stream.gives_back_kept() {
         monitor::withdraw(stream.token());
         if is_open {
             ends_claimed(stream, descriptor);

@@ -3,7 +3,7 @@
 
 use crate::kernel::raw;
 use crate::process::lock::Lock;
-use crate::upgrade::slabs;
+use crate::upgrade::{kept, slabs};
 use crate::{process, upgrade};
 use core::ffi::CStr;
 use core::mem;
@@ -85,6 +85,7 @@ pub fn descriptor() -> Option<u32> {
 pub fn leave_to_parent() {
     TRIED.store(0, Ordering::Relaxed);
     DESCRIPTOR.store(-1, Ordering::Relaxed);
+    kept::leave_to_parent();
     lose();
 }
 
