@@ -3,9 +3,12 @@
 //! that inherited the listener.
 
 use crate::handing::{Conversation, Ending};
-use crate::harness::Mode;
+use crate::harness::{Mode, wait_until};
+use std::thread;
+use std::time::Duration;
 
 const SERVERS: &str = include_str!("programs/servers.py");
+const SNAPSHOTS: &str = include_str!("programs/snapshots.py");
 /// Clients at once.
 const CLIENTS: usize = 4;
 
@@ -49,4 +52,22 @@ fn children_that_share_a_listener_have_connections_past_the_kernel() {
 #[test]
 fn who_inherits_a_listener_has_connections_past_the_kernel() {
     ask_all("inherit");
+}
+
+#[test]
+fn what_only_a_child_still_has_is_given_back_when_it_ends() {
+    let Some(conversation) = Conversation::new() else { return };
+    let node = &conversation.node;
+    node.write("snapshots.py", SNAPSHOTS);
+    let modes = [Mode::Accelerated; 2];
+    let (mut server, port) = conversation.serve(modes[0], "snapshots.py", &["snapshots"]);
+    for _ in 0..3 {
+        let client = conversation.ask(modes, &port, "rounds", Ending::Any);
+        assert_eq!(client.finish(), "all came back\n");
+        // The library looks for such slots once a second, when it asks for another one.
+        thread::sleep(Duration::from_millis(1100));
+    }
+    server.wait_until("all were served", || node.path().join("served").exists());
+    wait_until("nothing is left of them", || node.connections().is_empty());
+    assert_eq!(node.stats()["ended"]["connections"], 3);
 }

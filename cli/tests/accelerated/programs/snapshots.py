@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A server that forks a child for something else in the middle of a conversation, as databases do
+for snapshots: it has the connection when the client and the server have closed it, and ends."""
+import os
+import signal
+
+import numbered
+
+
+def serve(listener, forks):
+    connection, _ = listener.accept()
+    with connection:
+        numbered.give_back_until_left(connection, "leaves", 1000)
+        child = os.fork() if forks else None
+        if child == 0:
+            signal.pause()
+        numbered.give_back(connection)
+    if forks:
+        # The last one that has it is killed, or ends by itself.
+        os.kill(child, forks)
+        os.waitpid(child, 0)
+
+
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+with numbered.listen() as server:
+    for ends in [signal.SIGKILL, signal.SIGTERM, None]:
+        serve(server, ends)
+    numbered.announce("served", "")
+    signal.pause()
