@@ -122,9 +122,9 @@ pub fn add() -> Option<Stream> {
 }
 
 /// Visits all places that there are.
-pub fn each(mut visit: impl FnMut(Stream)) {
+pub fn each(visit: impl FnMut(Stream)) {
     let places = COUNT.load(Ordering::Acquire) * PER_ARENA;
-    (0..places).filter_map(get).for_each(|stream| visit(stream));
+    (0..places).filter_map(get).for_each(visit);
 }
 
 /// The place of that number is free again: the next one takes it, while it is in the cache.
