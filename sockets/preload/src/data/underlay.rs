@@ -29,12 +29,21 @@ impl Stream {
         let mut byte = [0];
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
         let result = raw::receive(descriptor, &mut byte, flags);
+        if matches!(result, Ok(1..)) && self.look_behind_doorbells(descriptor) {
+            return true;
+        }
+        self.kernel_said(result)
+    }
+
+    /// Asks whether the peer is gone where doorbells that nobody has taken hide what is behind
+    /// them. True: it is, and that is new.
+    pub fn look_behind_doorbells(&self, descriptor: i32) -> bool {
         let returns = |slot: Slot| slot.peer_said() & (flag::STOPS | flag::LEAVES) != 0;
         let is_in_rings = self.shared.is(phase::ATTACHED | phase::RECEIVES);
-        if !matches!(result, Ok(1..)) || !is_in_rings || self.slot().is_none_or(returns) {
-            return self.kernel_said(result);
+        if !is_in_rings || self.slot().is_none_or(returns) {
+            // They may be bytes of the stream.
+            return false;
         }
-        // A doorbell that nobody has taken hides what is behind it.
         let before = self.shared.phase();
         self.kernel_reported(raw::events(descriptor, libc::POLLRDHUP));
         (self.shared.phase() ^ before) & phase::KERNEL_END != 0

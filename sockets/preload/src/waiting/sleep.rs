@@ -100,38 +100,36 @@ impl Stream {
     }
 
     /// Takes the doorbells that were seen, if nobody else sleeps on the socket. As long as the
-    /// stream comes through the kernel, they are bytes of it.
-    pub fn take_doorbells(&self, descriptor: i32, seen: usize, sleepers: u32) {
-        if seen == 0
-            || !self.shared.is(phase::RECEIVES)
+    /// stream comes through the kernel, they are bytes of it. False: they are still there.
+    fn take_doorbells(&self, descriptor: i32, seen: usize, sleepers: u32) -> bool {
+        if !self.shared.is(phase::RECEIVES)
             || self.shared.sleepers.load(Ordering::SeqCst) > sleepers
         {
-            return;
+            return false;
         }
         // Nobody comes back into the kernel meanwhile.
-        let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return };
-        let Some(slot) = self.slot() else { return };
+        let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return false };
+        let Some(slot) = self.slot() else { return false };
         let said = slot.peer_said();
         if !self.shared.is(phase::RECEIVES)
             || self.shared.is(phase::STOPS)
             || said & (flag::STOPS | flag::LEAVES) != 0
         {
             // What comes may be bytes of the stream again.
-            return;
+            return false;
         }
         // Others may have taken what was seen, and the peer may leave its ring just now: no more
-        // than it has rung for certain.
+        // than it has rung for certain. Who is killed while it rings has not counted that one.
         let left = slot.peer_rang().saturating_sub(self.shared.rung.load(Ordering::Relaxed));
         let seen = usize::try_from(left).map_or(seen, |left| seen.min(left));
-        if seen == 0 {
-            return;
-        }
         let mut bytes = [0; DOORBELLS];
-        if let Some(bytes) = bytes.get_mut(..seen) {
-            let result = raw::receive(descriptor, bytes, libc::MSG_DONTWAIT);
-            self.shared.rung.fetch_add(result.unwrap_or(0) as u64, Ordering::Relaxed);
-            self.kernel_said(result);
-        }
+        let Some(bytes) = bytes.get_mut(..seen).filter(|bytes| !bytes.is_empty()) else {
+            return false;
+        };
+        let result = raw::receive(descriptor, bytes, libc::MSG_DONTWAIT);
+        self.shared.rung.fetch_add(result.unwrap_or(0) as u64, Ordering::Relaxed);
+        self.kernel_said(result);
+        true
     }
 
     /// Takes what doorbells there are, before the socket is closed.
@@ -146,8 +144,18 @@ impl Stream {
     pub fn look_at_underlay(&self, descriptor: i32, sleepers: u32) {
         let mut bytes = [0; DOORBELLS];
         let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
+        self.has_looked(descriptor, result, sleepers);
+    }
+
+    /// Takes note of what a look at the underlay gave, and takes the doorbells if no more than so
+    /// many sleep.
+    fn has_looked(&self, descriptor: i32, result: raw::Result, sleepers: u32) {
         self.kernel_said(result);
-        self.take_doorbells(descriptor, result.unwrap_or(0), sleepers);
+        if let Ok(seen @ 1..) = result
+            && !self.take_doorbells(descriptor, seen, sleepers)
+        {
+            self.look_behind_doorbells(descriptor);
+        }
     }
 }
 
@@ -209,8 +217,7 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<(), i32> {
     let seen =
         next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32) -> isize);
     if seen >= 0 {
-        stream.kernel_said(Ok(seen as usize));
-        stream.take_doorbells(descriptor, seen as usize, 1);
+        stream.has_looked(descriptor, Ok(seen as usize), 1);
         // It may have rung for a set as well, which is not told any more.
         epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
         return Ok(());
