@@ -3,7 +3,7 @@
 //! but what a variable of the environment says.
 
 use crate::matrix::{redis_mixed, tokio_pair};
-use crate::{death, limits, memcached, nginx, recall, redis, soak};
+use crate::{death, hostile, limits, memcached, nginx, recall, redis, soak};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -32,6 +32,7 @@ fn play() {
         "redis survivor" => death::survivor(&argument),
         "talk" => death::talk(&argument),
         "listen" => death::listen(&argument),
+        "answers pings" => hostile::answer_pings(&argument),
         "visitor" => limits::visit(&argument),
         "soak visitor" => soak::visitors::visit(&argument),
         "redis mixed" => redis_mixed::clients(&argument),

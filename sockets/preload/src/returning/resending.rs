@@ -8,7 +8,11 @@ use crate::upgrade::slot::{Reader, Slot};
 use crate::waiting::patience::Patience;
 use freeport_ring::bytes::Read;
 use freeport_ring::{ReceiverCursor, SenderCursor};
-use freeport_sockets_proto::slab::{AREAS, REFUND_BYTES};
+use freeport_sockets_proto::slab::{AREAS, DIRECTION_BYTES, REFUND_BYTES};
+
+/// More than this there cannot be. Both sides can write what is sent here, so it may go round in
+/// circles.
+const BYTES_MAX: u64 = (DIRECTION_BYTES + REFUND_BYTES) as u64;
 
 /// For how long, in ticks, who wants a connection back waits for room for what it sends itself:
 /// about five seconds.
@@ -110,6 +114,9 @@ impl Resending<'_> {
 
     /// Sends all, waiting for room. False: not all of it.
     fn send(&mut self, bytes: &[u8]) -> bool {
+        if self.sent + bytes.len() as u64 > BYTES_MAX {
+            return false;
+        }
         let mut done = 0;
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
             match raw::send(self.descriptor, rest, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {

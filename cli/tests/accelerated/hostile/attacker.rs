@@ -1,80 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Peers that write whatever they like into the memory that they share with a real server: their
-//! own connections may go wrong, and nothing else.
+//! Who attacks: a process that talks to the monitor by itself, and writes into its slots what it
+//! likes.
 
-use crate::harness::{Mode, Node, find, free_port, is_long};
+use super::{PATIENCE, ping};
+use crate::harness::Node;
 use fastrand::Rng;
 use freeport_monitor::socket;
 use freeport_sockets_proto::VERSION;
 use freeport_sockets_proto::message::{BYTES, Reply, Request};
-use freeport_sockets_proto::slab::{self, REFUND_BYTES, Ring, SLAB_BYTES, Side, flag, word};
+use freeport_sockets_proto::slab::{
+    self, REFUND_BYTES, Ring, SLAB_BYTES, SLOT_BYTES, Side, flag, word,
+};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anybody else may have to wait for an answer. Not a measure of speed: it is far longer
-/// than a peer can hold up a server.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// What a hostile peer does with its slot.
-const DEEDS: usize = 2000;
-
-#[test]
-fn what_peers_write_spoils_nothing_but_their_own_connections() {
-    let (node, _monitor) = Node::new();
-    let port = free_port();
-    let redis = find("redis-server").expect("redis-server is installed: scripts/install.sh");
-    let mut command = node.command(Mode::Accelerated, &redis);
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-    let mut server = node.serve("redis-server", command, port);
-    let is_over = AtomicBool::new(false);
-    let answers = thread::scope(|scope| {
-        let honest = scope.spawn(|| ask_until(port, &is_over));
-        for seed in 0..if is_long() { 2000 } else { 100 } {
-            attack(&node, port, seed);
-        }
-        is_over.store(true, Ordering::Relaxed);
-        honest.join().unwrap()
-    });
-    assert!(answers > 0);
-    assert!(server.ended().is_none(), "the server is gone: {}", server.printed());
-    // It serves who comes behind them.
-    let mut last = connect(port);
-    assert!((0..100).all(|_| ping(&mut last)));
-}
-
-/// Asks again and again; gives how often it was answered.
-fn ask_until(port: u16, is_over: &AtomicBool) -> u64 {
-    let (mut stream, mut answers) = (connect(port), 0);
-    while !is_over.load(Ordering::Relaxed) {
-        assert!(ping(&mut stream), "not answered, after {answers}");
-        answers += 1;
-        thread::sleep(Duration::from_millis(1));
-    }
-    answers
-}
-
-fn connect(port: u16) -> TcpStream {
-    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
-fn ping(stream: &mut TcpStream) -> bool {
-    let mut answer = [0; 7];
-    stream.write_all(b"PING\r\n").is_ok()
-        && stream.read_exact(&mut answer).is_ok()
-        && &answer == b"+PONG\r\n"
-}
-
 /// A member that is this process.
-struct Member(OwnedFd);
+pub struct Member(OwnedFd);
 
 impl Member {
-    fn new(node: &Node) -> Self {
+    pub fn new(node: &Node) -> Self {
         let member = Self(socket::connect(&node.monitor_path()).unwrap());
         let hello = Request::Hello { version: VERSION, membarrier: true };
         socket::send(member.0.as_fd(), &hello.encode(), &[]).unwrap();
@@ -94,7 +43,7 @@ impl Member {
     }
 
     /// Talks until the other end is claimed as well; also gives how often it has asked.
-    fn pair(&self, stream: &mut TcpStream) -> (OwnedFd, u32, Side, u64) {
+    pub fn pair(&self, stream: &mut UnixStream) -> (OwnedFd, u32, Side, u64) {
         let descriptor = stream.as_raw_fd();
         let (begun, mut asked) = (Instant::now(), 0);
         loop {
@@ -117,14 +66,14 @@ impl Member {
 }
 
 /// A slot, of which everything is written that can be.
-struct Slot {
+pub struct Slot {
     slab: *mut u8,
     start: usize,
-    side: Side,
+    pub side: Side,
 }
 
 impl Slot {
-    fn new(slab: &OwnedFd, slot: u32, side: Side) -> Self {
+    pub fn new(slab: &OwnedFd, slot: u32, side: Side) -> Self {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: memory of that size, which others write as well, so it is only used by atomics.
         let slab = unsafe {
@@ -135,13 +84,13 @@ impl Slot {
         Self { slab: slab.cast(), start: slab::slot(slot).unwrap(), side }
     }
 
-    fn word(&self, at: usize) -> &AtomicU64 {
+    pub fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: inside the slab and aligned.
         unsafe { AtomicU64::from_ptr(self.slab.add(self.start + at).cast()) }
     }
 
     /// Does as it should until the server uses both rings: so that what is written there matters.
-    fn leave_kernel(&self, stream: &mut TcpStream, mut asked: u64) {
+    pub fn leave_kernel(&self, stream: &mut UnixStream, mut asked: u64) {
         let own = |at| self.word(slab::state(self.side) + at);
         let server = |at| self.word(slab::state(self.side.other()) + at).load(Ordering::SeqCst);
         own(word::FLAGS).store(flag::ATTACHED, Ordering::SeqCst);
@@ -167,7 +116,7 @@ impl Slot {
     }
 
     /// Somewhere where it matters.
-    fn place(&self, rng: &mut Rng) -> usize {
+    pub fn place(&self, rng: &mut Rng) -> usize {
         let sides = [Side::First, Side::Second];
         let side = sides[rng.usize(..2)];
         let ring = Ring::to(side);
@@ -183,7 +132,7 @@ impl Slot {
     }
 
     /// A value that could mean something.
-    fn value(&self, rng: &mut Rng) -> u64 {
+    pub fn value(&self, rng: &mut Rng) -> u64 {
         match rng.u32(..6) {
             0 => rng.u64(..),
             1 => rng.u64(..9),
@@ -203,31 +152,59 @@ impl Drop for Slot {
     }
 }
 
-/// Gets a slot as it should, and then does what it likes.
-fn attack(node: &Node, port: u16, seed: u64) {
-    let mut rng = Rng::with_seed(seed);
-    let mut stream = connect(port);
-    let member = Member::new(node);
-    let (slab, slot, side, asked) = member.pair(&mut stream);
-    let slot = Slot::new(&slab, slot, side);
-    stream.set_nonblocking(true).unwrap();
-    slot.leave_kernel(&mut stream, asked);
-    let flags = slot.word(slab::state(side) + word::FLAGS);
-    for _ in 0..DEEDS {
-        match rng.u32(..100) {
-            0 => _ = flags.fetch_or(1 << rng.u32(..10), Ordering::SeqCst),
-            1 => _ = stream.write(b"PING\r\n"),
-            2 => _ = stream.write(&[0; 3]),
-            3 => _ = stream.read(&mut [0; 4096]),
-            4 => thread::sleep(Duration::from_micros(rng.u64(..300))),
-            _ => {
-                let (place, value) = (slot.place(&mut rng), slot.value(&mut rng));
-                slot.word(place).store(value, Ordering::SeqCst);
+/// A connection of which this side may do anything.
+pub struct Attacker {
+    pub stream: UnixStream,
+    pub slot: Slot,
+    /// How often it has asked through the kernel.
+    asked: u64,
+    _member: Member,
+}
+
+impl Attacker {
+    /// Gets a slot as it should.
+    pub fn new(node: &Node, mut stream: UnixStream) -> Self {
+        let member = Member::new(node);
+        let (slab, slot, side, asked) = member.pair(&mut stream);
+        stream.set_nonblocking(true).unwrap();
+        Self { stream, slot: Slot::new(&slab, slot, side), asked, _member: member }
+    }
+
+    /// Goes on until both sides use their rings.
+    pub fn leave_kernel(&mut self) {
+        self.slot.leave_kernel(&mut self.stream, self.asked);
+    }
+
+    /// A word of its own state.
+    pub fn own(&self, word: usize) -> &AtomicU64 {
+        self.slot.word(slab::state(self.slot.side) + word)
+    }
+
+    /// A word of the victim's.
+    pub fn other(&self, word: usize) -> &AtomicU64 {
+        self.slot.word(slab::state(self.slot.side.other()) + word)
+    }
+
+    /// Rings a doorbell, or sends a byte of the stream: whatever it is taken for.
+    pub fn ring(&mut self) {
+        _ = self.stream.write(&[0]);
+    }
+
+    /// Reads whatever comes, until nothing has come for so long, or more than there can be; gives
+    /// how much that was.
+    pub fn read_for(&mut self, time: Duration) -> usize {
+        let (mut begun, mut bytes) = (Instant::now(), 0);
+        let mut into = vec![0; 1 << 16];
+        while begun.elapsed() < time && bytes <= SLOT_BYTES {
+            match self.stream.read(&mut into) {
+                Ok(0) => break,
+                Ok(count) => {
+                    bytes += count;
+                    begun = Instant::now();
+                }
+                Err(_) => thread::sleep(Duration::from_millis(1)),
             }
         }
-    }
-    if rng.bool() {
-        // It goes on in silence for a while.
-        thread::sleep(Duration::from_millis(rng.u64(..20)));
+        bytes
     }
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Peers that write whatever they like into the memory that they share with a real server: their
+//! own connections may go wrong, and nothing else.
+
+mod attacker;
+mod steps;
+
+use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
+use attacker::Attacker;
+use fastrand::Rng;
+use freeport_sockets_proto::slab::word;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How long anybody else may have to wait for an answer. Not a measure of speed: it is far longer
+/// than a peer can hold up a server.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What a hostile peer does with its slot.
+const DEEDS: usize = 2000;
+
+/// Where a server listens.
+enum Place {
+    Port(u16),
+    Path(PathBuf),
+}
+
+#[test]
+fn what_peers_write_spoils_nothing_but_their_own_connections() {
+    let mut server = Server::new();
+    for place in server.places() {
+        server.withstands(&place, |node| {
+            (0..if is_long() { 2000 } else { 100 }).for_each(|seed| attack(node, &place, seed));
+        });
+    }
+}
+
+#[test]
+fn who_is_gone_with_a_doorbell_that_was_not_counted_is_noticed() {
+    // A process that is killed just behind ringing leaves this. Who sleeps in `recv` looks at the
+    // doorbell, may not take it, and has to see what is behind it.
+    let (node, _monitor) = Node::new();
+    let port = free_port();
+    let server = node.role(Mode::Accelerated, "answers pings", &port.to_string());
+    let mut stream = None;
+    wait_until("it listens", || {
+        stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
+        stream.is_some()
+    });
+    let stream = UnixStream::from(OwnedFd::from(stream.expect("it is connected")));
+    let mut attacker = Attacker::new(&node, stream);
+    attacker.leave_kernel();
+    attacker.ring();
+    assert_eq!(attacker.own(word::RANG).load(Ordering::SeqCst), 0);
+    drop(attacker);
+    server.finish();
+}
+
+/// Role: answers one client, in calls that wait, until the end.
+pub fn answer_pings(port: &str) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse().expect("a port")));
+    let (mut stream, _) = listener.expect("the port is free").accept().expect("somebody comes");
+    let mut ping = [0; 6];
+    loop {
+        match stream.read_exact(&mut ping) {
+            Ok(()) => stream.write_all(b"+PONG\r\n").expect("it can be sent"),
+            Err(error) => {
+                let ends = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
+                assert!(ends.contains(&error.kind()), "{error:?}");
+                return;
+            }
+        }
+    }
+}
+
+/// Who is attacked.
+struct Server {
+    node: Node,
+    program: Program,
+    port: u16,
+    // It ends behind the server.
+    _monitor: Program,
+}
+
+impl Server {
+    fn new() -> Self {
+        let (node, monitor) = Node::new();
+        let port = free_port();
+        let redis = find("redis-server").expect("redis-server is installed: scripts/install.sh");
+        let mut command = node.command(Mode::Accelerated, &redis);
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        command.args(["--unixsocket", "redis.sock", "--dir"]).arg(node.path());
+        let program = node.serve("redis-server", command, port);
+        Self { node, program, port, _monitor: monitor }
+    }
+
+    /// Where it listens: over TCP, and over a Unix socket.
+    fn places(&self) -> [Place; 2] {
+        [Place::Port(self.port), Place::Path(self.node.path().join("redis.sock"))]
+    }
+
+    /// Does something there, while another one asks it again and again, and is answered.
+    fn withstands(&mut self, place: &Place, deeds: impl FnOnce(&Node)) {
+        let is_over = AtomicBool::new(false);
+        let answers = thread::scope(|scope| {
+            let honest = scope.spawn(|| ask_until(place, &is_over));
+            let over = Over(&is_over);
+            deeds(&self.node);
+            drop(over);
+            honest.join().unwrap()
+        });
+        assert!(answers > 0);
+        let printed = self.program.printed();
+        assert!(self.program.ended().is_none(), "the server is gone: {printed}");
+        // It serves who comes behind them.
+        let mut last = connect(place);
+        assert!((0..100).all(|_| ping(&mut last)));
+    }
+}
+
+/// Ends who asks again and again, even if what is done meanwhile fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Asks again and again; gives how often it was answered.
+fn ask_until(place: &Place, is_over: &AtomicBool) -> u64 {
+    let (mut stream, mut answers) = (connect(place), 0);
+    while !is_over.load(Ordering::Relaxed) {
+        assert!(ping(&mut stream), "not answered, after {answers}");
+        answers += 1;
+        thread::sleep(Duration::from_millis(1));
+    }
+    answers
+}
+
+/// A connection to a server. What is done with a Unix socket here works with others as well.
+fn connect(place: &Place) -> UnixStream {
+    let stream = match place {
+        Place::Port(port) => {
+            let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).unwrap();
+            UnixStream::from(OwnedFd::from(stream))
+        }
+        Place::Path(path) => UnixStream::connect(path).unwrap(),
+    };
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn ping(stream: &mut UnixStream) -> bool {
+    let mut answer = [0; 7];
+    stream.write_all(b"PING\r\n").is_ok()
+        && stream.read_exact(&mut answer).is_ok()
+        && &answer == b"+PONG\r\n"
+}
+
+/// Gets a slot as it should, and then does what it likes.
+fn attack(node: &Node, place: &Place, seed: u64) {
+    let mut rng = Rng::with_seed(seed);
+    let mut attacker = Attacker::new(node, connect(place));
+    attacker.leave_kernel();
+    for _ in 0..DEEDS {
+        let slot = &attacker.slot;
+        match rng.u32(..100) {
+            0 => _ = attacker.own(word::FLAGS).fetch_or(1 << rng.u32(..10), Ordering::SeqCst),
+            1 => _ = attacker.stream.write(b"PING\r\n"),
+            2 => _ = attacker.stream.write(&[0; 3]),
+            3 => _ = attacker.stream.read(&mut [0; 4096]),
+            4 => thread::sleep(Duration::from_micros(rng.u64(..300))),
+            _ => {
+                let (place, value) = (slot.place(&mut rng), slot.value(&mut rng));
+                slot.word(place).store(value, Ordering::SeqCst);
+            }
+        }
+    }
+    if rng.bool() {
+        // It goes on in silence for a while.
+        thread::sleep(Duration::from_millis(rng.u64(..20)));
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Peers that do one thing wrong, where it matters most: in the words by which a connection leaves
+//! the kernel and comes back, and in the entries by which a ring goes on elsewhere; and peers that
+//! do nothing more at one of these steps.
+
+use super::attacker::Attacker;
+use super::{PATIENCE, Place, Server, connect};
+use crate::harness::{Node, wait_until};
+use freeport_sockets_proto::slab::{self, REFUND_BYTES, Ring, SLOT_BYTES, again, flag, word};
+use std::io::{Read, Write};
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+use std::time::Duration;
+
+/// For how long a peer does nothing more, and the others are served.
+const SILENCE: Duration = Duration::from_millis(50);
+/// The numbers of kinds of entries, as `freeport_ring` has them.
+const DATA: u64 = 1;
+const MOVE: u64 = 11;
+
+#[test]
+fn peers_that_stop_at_any_step_hold_up_nobody_else() {
+    let mut server = Server::new();
+    for place in server.places() {
+        server.withstands(&place, |node| {
+            stops_before_it_has_switched(node, &place);
+            stops_while_it_writes(node, &place);
+            stops_while_it_comes_back(node, &place);
+        });
+    }
+}
+
+#[test]
+fn rings_that_go_on_nowhere_spoil_nothing_else() {
+    let mut server = Server::new();
+    let names = [0, 1, 2, 4, 5, 64, u64::from(u32::MAX), 1 << 32, 1 << 32 | 1, u64::MAX];
+    for place in server.places() {
+        server.withstands(&place, |node| {
+            for name in names {
+                goes_on_at(node, &place, name, 8);
+            }
+            // A name that is none, by its length, and one behind the end of the ring.
+            for length in [0, 4, 9, 1 << 16, u64::from(u32::MAX)] {
+                goes_on_at(node, &place, 1, length);
+            }
+            goes_round_in_a_circle(node, &place);
+        });
+    }
+}
+
+#[test]
+fn who_comes_back_is_sent_nothing_but_what_was_in_its_ring() {
+    let mut server = Server::new();
+    let refunds = [1, 4096, REFUND_BYTES as u64, REFUND_BYTES as u64 + 1, u64::MAX];
+    for place in server.places() {
+        server.withstands(&place, |node| {
+            for refunded in refunds {
+                comes_back(node, &place, &[0; 5], refunded);
+            }
+            for area in [1, 2, 5, 6, u64::from(u32::MAX), u64::MAX] {
+                for at in [[0; 4], [7, 0, 0, 0], [u64::MAX; 4], [1 << 40, 1 << 39, 3, 1 << 33]] {
+                    let [head, base, sequence, read] = at;
+                    comes_back(node, &place, &[area, head, base, sequence, read], 0);
+                }
+            }
+            wants_a_ring_without_an_end(node, &place);
+        });
+    }
+}
+
+#[test]
+fn all_come_back_though_some_peers_do_not() {
+    let mut server = Server::new();
+    for place in server.places() {
+        server.withstands(&place, |node| {
+            let descriptors = [0, 1, 2, 1 << 31, u64::MAX];
+            let mut attackers: Vec<Attacker> = vec![];
+            for descriptor in descriptors {
+                let mut attacker = Attacker::new(node, connect(&place));
+                attacker.leave_kernel();
+                attacker.own(word::DESCRIPTOR).store(descriptor, SeqCst);
+                attackers.push(attacker);
+            }
+            let run = |arguments: &[&str]| node.freeport(arguments).output().expect("it runs");
+            assert!(run(&["sockets", "policy", "deny", "any"]).status.success());
+            // Who asks all the time does so through the kernel then.
+            _ = run(&["sockets", "recall", "--wait", "1"]);
+            for attacker in &mut attackers {
+                attacker.ring();
+                attacker.read_for(SILENCE);
+            }
+            assert!(run(&["sockets", "policy", "remove", "1"]).status.success());
+        });
+    }
+}
+
+fn stops_before_it_has_switched(node: &Node, place: &Place) {
+    for flags in [0, flag::ATTACHED, flag::ATTACHED | flag::LOOKS, flag::DECLINED] {
+        for switched in [None, Some(0), Some(u64::MAX)] {
+            let mut attacker = Attacker::new(node, connect(place));
+            attacker.own(word::FLAGS).store(flags, SeqCst);
+            if let Some(at) = switched {
+                attacker.own(word::SWITCHED_AT).store(at, SeqCst);
+                attacker.own(word::FLAGS).fetch_or(flag::SWITCHED, SeqCst);
+            }
+            attacker.ring();
+            attacker.read_for(SILENCE);
+        }
+    }
+}
+
+fn stops_while_it_writes(node: &Node, place: &Place) {
+    for at in [word::WRITING, word::RINGING, word::RANG, word::RECEIVING] {
+        for value in [1, u64::MAX] {
+            let mut attacker = Attacker::new(node, connect(place));
+            attacker.leave_kernel();
+            attacker.own(at).store(value, SeqCst);
+            attacker.own(word::FLAGS).fetch_or(flag::STOPS, SeqCst);
+            attacker.ring();
+            attacker.read_for(SILENCE);
+        }
+    }
+}
+
+fn stops_while_it_comes_back(node: &Node, place: &Place) {
+    let words = [0, again::PREPARED, again::WANTED, again::TAKEN, again::SENT, again::REFUSED, 77];
+    for flags in [flag::STOPS, flag::LEAVES, flag::STOPS | flag::LEAVES, flag::STOPS | flag::ENDED]
+    {
+        for again in words {
+            let mut attacker = Attacker::new(node, connect(place));
+            attacker.leave_kernel();
+            attacker.other(word::AGAIN).store(again, SeqCst);
+            attacker.other(word::AGAIN_BYTES).store(u64::MAX, SeqCst);
+            attacker.own(word::LEFT_AT).store(u64::MAX, SeqCst);
+            attacker.own(word::FLAGS).fetch_or(flags, SeqCst);
+            attacker.ring();
+            attacker.read_for(SILENCE);
+        }
+    }
+}
+
+/// The first word of an entry.
+fn header(kind: u64, length: u64, sequence: u64) -> u64 {
+    length | kind << 32 | 1 << 40 | sequence << 48
+}
+
+/// An entry that says that the ring goes on in the area with that name.
+fn goes_on_at(node: &Node, place: &Place, name: u64, length: u64) {
+    let mut attacker = Attacker::new(node, connect(place));
+    attacker.leave_kernel();
+    let ring = Ring::to(attacker.slot.side.other());
+    let at = ring.area(0).unwrap();
+    attacker.slot.word(at + 8).store(name, SeqCst);
+    attacker.slot.word(at).store(header(MOVE, length, 0), SeqCst);
+    attacker.ring();
+    attacker.read_for(SILENCE);
+}
+
+/// Areas that name each other, and themselves.
+fn goes_round_in_a_circle(node: &Node, place: &Place) {
+    let mut attacker = Attacker::new(node, connect(place));
+    attacker.leave_kernel();
+    let ring = Ring::to(attacker.slot.side.other());
+    for area in (0..slab::AREAS).rev() {
+        let at = ring.area(area).unwrap();
+        for (entry, sequence) in (0..4096).step_by(16).zip(0..) {
+            let next = [1, 0, u64::from(area), 3][sequence as usize % 4];
+            attacker.slot.word(at + entry + 8).store(next, SeqCst);
+            attacker.slot.word(at + entry).store(header(MOVE, 8, sequence), SeqCst);
+        }
+    }
+    attacker.ring();
+    attacker.read_for(SILENCE);
+}
+
+/// Comes back, having stopped at some place, and wants so much to be sent again.
+fn comes_back(node: &Node, place: &Place, stopped: &[u64; 5], refunded: u64) {
+    let mut attacker = Attacker::new(node, connect(place));
+    attacker.leave_kernel();
+    wants_again(&mut attacker, stopped, refunded);
+    let bytes = attacker.read_for(SILENCE);
+    assert!(bytes <= SLOT_BYTES, "{bytes} bytes");
+}
+
+fn wants_again(attacker: &mut Attacker, stopped: &[u64; 5], refunded: u64) {
+    attacker.own(word::STOPPED_AREA).store(stopped[0], SeqCst);
+    for (at, value) in word::STOPPED.into_iter().zip(&stopped[1..]) {
+        attacker.own(at).store(*value, SeqCst);
+    }
+    attacker.own(word::REFUNDED).store(refunded, SeqCst);
+    attacker.other(word::AGAIN).store(again::WANTED, SeqCst);
+    attacker.own(word::FLAGS).fetch_or(flag::STOPS, SeqCst);
+    attacker.ring();
+}
+
+/// Fills the ring that is sent to it again with entries of which as many as have numbers go once
+/// round it: the last one is followed by the first one, for ever.
+fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
+    let value = vec![b'x'; 4 << 20];
+    let mut honest = connect(place);
+    let set = format!("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n${}\r\n", value.len());
+    honest.write_all(&[set.as_bytes(), &value, b"\r\n"].concat()).unwrap();
+    honest.read_exact(&mut [0; 5]).unwrap();
+    let mut attacker = Attacker::new(node, connect(place));
+    attacker.leave_kernel();
+    // What comes of it fills all areas there may be.
+    let before = attacker.other(word::SENT_BYTES).load(SeqCst);
+    let own = Ring::to(attacker.slot.side.other()).area(0).unwrap();
+    attacker.slot.word(own + 8).store(u64::from_ne_bytes(*b"GET x\r\n\0"), SeqCst);
+    attacker.slot.word(own).store(header(DATA, 7, 0), SeqCst);
+    attacker.ring();
+    wait_until("it answers", || attacker.other(word::SENT_BYTES).load(SeqCst) > before);
+    thread::sleep(SILENCE);
+    let last = slab::AREAS - 1;
+    let area = Ring::to(attacker.slot.side).area(last).unwrap();
+    assert_eq!(Ring::capacity(last), 16 << 16);
+    for entry in 0..1 << 16 {
+        let at = area + entry as usize * 16;
+        attacker.slot.word(at).store(header(DATA, 8, entry), SeqCst);
+    }
+    wants_again(&mut attacker, &[u64::from(last) + 1, 0, 0, 0, 0], 0);
+    let bytes = attacker.read_for(PATIENCE / 4);
+    assert!(bytes <= SLOT_BYTES, "{bytes} bytes");
+}
