@@ -6,7 +6,7 @@
 //! program that serves it, and the process that watches over that has it too.
 
 use super::users::User;
-use super::{MODES, are_accelerated, shell};
+use super::{MODES, run_with_own, shell};
 use crate::harness::{Mode, Node, Program, content, find, find_or_say, free_port, is_long};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -163,12 +163,9 @@ fn forwarded_ports_lead_to_a_server() {
              redis-cli -p PORT dbsize";
         let text = text.replace("PORT", &before.to_string());
         // From the tools to the client of ssh, and from the server of ssh to redis.
-        let copy_and_load = || assert_eq!(host.run(modes[1], &text), "OK\n3\n", "{modes:?}");
-        if are_accelerated(modes) {
-            node.run_until_moved(2, 2_000_000, copy_and_load);
-        } else {
-            copy_and_load();
-        }
+        run_with_own(&node, modes, [2, 2_000_000], || {
+            assert_eq!(host.run(modes[1], &text), "OK\n3\n", "{modes:?}");
+        });
         host.assert_quiet();
     }
 }
