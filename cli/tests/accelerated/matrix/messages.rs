@@ -35,7 +35,7 @@ fn mosquitto_delivers_messages() {
             mosquitto_pub -p PORT -r -q 2 -t file -f sent; wait; cmp sent got
             mosquitto_sub -p PORT -N -C 1 -t file > got; cmp sent got";
         let text = text.replace("PORT", &port.to_string()).replace("COUNT", count);
-        run(&node, modes, [4, 4 << 20], || {
+        run(&node, modes, [4, 1 << 20], || {
             shell(&node, modes[1], &text);
         });
         server.signal(libc::SIGTERM);

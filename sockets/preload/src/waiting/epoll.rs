@@ -13,6 +13,7 @@ mod foreign;
 pub mod nested;
 mod registration;
 mod set;
+mod tour;
 mod wait;
 
 pub use control::{

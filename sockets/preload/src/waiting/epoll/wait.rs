@@ -3,6 +3,7 @@
 
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
+use super::tour::Tour;
 use super::{control, nested};
 use crate::kernel::{errno, raw};
 use crate::process;
@@ -159,38 +160,36 @@ fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
 
 fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     let round = set.round.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    let count = set.active_count();
-    if count == 0 {
+    if set.active_count() == 0 {
         return 0;
     }
     let Some(held) = set.lock.take(true) else { return 0 };
-    let turn = set.turn.load(Ordering::Relaxed) as usize;
-    let (mut found, mut place) = (0, turn % count);
+    let mut tour = Tour::new(set.active_count(), set.turn.load(Ordering::Relaxed) as usize);
+    let mut found = 0;
     let mut leaving = None;
-    for _ in 0..count {
-        if place >= set.active_count() {
-            place = 0;
-        }
+    while found < room.len()
+        && let Some(place) = tour.next(set.active_count())
+    {
         // SAFETY: the lock is held, and each reference is used before the next is made.
         let Some((_, known)) = (unsafe { set.active(place) }) else { break };
         if known.is(state::DELETED) || known.set != number {
             set.deactivate(place, known);
+            tour.is_taken_out(set.active_count());
             continue;
         }
         if let Some(stream) = known.stream().filter(Stream::leaves_rings) {
             leaving = Some(stream);
-            place += 1;
             continue;
         }
-        let Some(event) = room.get_mut(found) else { break };
-        if report(known, event) {
+        if let Some(event) = room.get_mut(found)
+            && report(known, event)
+        {
             known.round = round;
             found += 1;
         }
-        place += 1;
     }
     if found > 0 {
-        set.turn.store(place as u32, Ordering::Relaxed);
+        set.turn.store(tour.place() as u32, Ordering::Relaxed);
     }
     drop(held);
     if let Some(stream) = leaving {
