@@ -84,7 +84,7 @@ static void end_one(int fd, enum end end, enum place place, int sends) {
     end_by(end, fd);
 }
 
-static void see_end(int fd, enum then then, int writes) {
+static void see_end(int fd, enum then then) {
     await_events(fd, POLLRDHUP);
     sleep_ms(3);
     if (then == ASKS) {
@@ -102,8 +102,6 @@ static void see_end(int fd, enum then then, int writes) {
     TRY(recv(fd, in, 100, 0));
     TRY(recv(fd, in, 100, 0));
     note_poll("read", fd);
-    if (!writes)
-        return;
     TRY(send(fd, "data", 4, MSG_NOSIGNAL));
     sleep_ms(3);
     TRY(send(fd, "data", 4, MSG_NOSIGNAL));
@@ -139,9 +137,7 @@ static void end_all(enum end end, int fd, enum side side) {
                 if (place >= IN_RING)
                     require(send(one, "late", 4, 0) == 4, "send");
                 await_peer(side, point + 1);
-                // Of who was killed, the kernel may take doorbells for what was not read.
-                int writes = end != BY_KILL || place != NOWHERE;
-                see_end(one, writes ? then : READS, writes);
+                see_end(one, then);
                 close(one);
             }
         }

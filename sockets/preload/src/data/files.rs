@@ -24,7 +24,7 @@ pub fn send(
 ) -> isize {
     out.go_on(descriptor);
     while !out.shared.is(phase::SENDS) {
-        if let Some(result) = out.send_by_kernel(descriptor, 0, &kernel) {
+        if let Some(result) = out.send_by_kernel(descriptor, 0, None, &kernel) {
             return result;
         }
     }
@@ -94,7 +94,7 @@ pub fn splice(
             if sink.shared.is(phase::SENDS) {
                 return to_stream(&sink, from, to, count, flags);
             }
-            if let Some(result) = sink.send_by_kernel(to, 0, &kernel) {
+            if let Some(result) = sink.send_by_kernel(to, 0, None, &kernel) {
                 return result;
             }
         }

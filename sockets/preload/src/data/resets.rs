@@ -84,18 +84,47 @@ impl Stream {
         }
     }
 
-    /// What sending gives when the peer is gone. `None`: the kernel knows.
+    /// What sending so many bytes gives when the peer is gone; `kernel` does it there.
     #[cold]
-    pub fn refusal(&self, flags: i32) -> Option<isize> {
+    pub fn send_to_gone(
+        &self,
+        flags: i32,
+        bytes: Option<usize>,
+        kernel: impl Fn() -> isize,
+    ) -> isize {
+        self.refusal(flags, bytes).unwrap_or_else(|| {
+            let sent = kernel();
+            if sent > 0 {
+                // That was the one time.
+                self.shared.mark(phase::RESET_TOLD);
+            }
+            sent
+        })
+    }
+
+    /// `None`: the kernel knows.
+    fn refusal(&self, flags: i32, bytes: Option<usize>) -> Option<isize> {
         if self.is_unix() {
             return None;
         }
         let is_reset = self.reset().is_some();
         match self.take_error() {
-            0 if !is_reset => None,
+            0 if !is_reset => self.sends_to_nobody(bytes?),
             0 | libc::EPIPE => Some(broken_pipe(flags)),
             error => Some(errno::fail(error)),
         }
+    }
+
+    /// Of a process that was killed the kernel takes a doorbell that was left for what was not
+    /// read, and refuses what it would have taken, once. `None`: this is not so.
+    fn sends_to_nobody(&self, bytes: usize) -> Option<isize> {
+        let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+        let is_over = libc::POLLERR | libc::POLLHUP;
+        if bytes == 0 || raw::events(descriptor, 0) & is_over as u32 == 0 {
+            return None;
+        }
+        let is_known = self.shared.mark(phase::RESET_TOLD) & phase::RESET_TOLD != 0;
+        (!is_known).then_some(bytes.cast_signed())
     }
 
     /// The error that the application has not had yet, besides that which the kernel has given.

@@ -104,7 +104,9 @@ impl Stream {
                 if parts.behind(done).is_none() {
                     return done as isize;
                 }
-            } else if let Some(result) = self.send_by_kernel(descriptor, flags, &kernel) {
+            } else if let Some(result) =
+                self.send_by_kernel(descriptor, flags, parts.bytes(), &kernel)
+            {
                 return result;
             }
         }
@@ -126,7 +128,7 @@ impl Stream {
     ) -> Option<isize> {
         let (at, count) = parts.behind(done)?;
         let at = at.cast_const();
-        self.send_by_kernel(descriptor, flags, || {
+        self.send_by_kernel(descriptor, flags, Some(count), || {
             next!(send(descriptor: i32, at: *const libc::c_void, count: usize, flags: i32)
                 -> isize)
         })
@@ -143,6 +145,7 @@ impl Stream {
         &self,
         descriptor: i32,
         flags: i32,
+        bytes: Option<usize>,
         kernel: impl Fn() -> isize,
     ) -> Option<isize> {
         let shared = self.shared;
@@ -154,8 +157,10 @@ impl Stream {
             return None;
         }
         let is_gone = shared.is(phase::PEER_GONE);
-        let refusal = if is_gone { self.refusal(flags) } else { None };
-        let mut sent = refusal.unwrap_or_else(&kernel);
+        let mut sent = match is_gone {
+            true => self.send_to_gone(flags, bytes, &kernel),
+            false => kernel(),
+        };
         if self.has_told_room() && !self.blocks(flags) {
             sent = self.send_as_told(descriptor, sent, &kernel);
         }
@@ -226,7 +231,7 @@ impl Stream {
                 }
                 Attempt::PeerGone if sent == 0 => {
                     self.shared.mark(phase::PEER_GONE);
-                    return Sent::Result(self.refusal(flags).unwrap_or_else(&kernel));
+                    return Sent::Result(self.send_to_gone(flags, Some(wanted), &kernel));
                 }
                 Attempt::PeerGone => break,
                 Attempt::Nested if sent == 0 => return fails(libc::EINTR),
@@ -246,7 +251,7 @@ impl Stream {
                 } else if sent == 0 && self.learns_of_end(descriptor, slot) {
                     // Who tries again and again learns it nowhere else.
                     self.shared.mark(phase::PEER_GONE);
-                    return Sent::Result(self.refusal(flags).unwrap_or_else(&kernel));
+                    return Sent::Result(self.send_to_gone(flags, Some(wanted), &kernel));
                 }
                 epoll::look_again(self, libc::EPOLLOUT);
                 return if sent > 0 { Sent::Result(sent as isize) } else { fails(libc::EAGAIN) };
