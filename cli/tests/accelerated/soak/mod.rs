@@ -186,16 +186,19 @@ impl Soak {
         let begun = Instant::now();
         self.wait("all clients rest", |soak| {
             let is_late = begun.elapsed() > Duration::from_millis(500);
-            soak.players.iter().filter(|player| player.is_client()).all(|player| {
-                let Role::Client { desk } = player.role else { return true };
+            // All who idle are told at once, not each when those before it rest.
+            let clients = soak.players.iter().filter(|player| player.is_client());
+            let restless = clients.filter(|player| {
+                let Role::Client { desk } = player.role else { return false };
                 let pid = player.program.as_ref().map_or(0, Program::pid);
                 let is_it = pid > 0 && soak.board.get(desk, Word::Pid) == pid as u64;
                 let state = soak.board.get(desk, Word::State);
                 if is_it && is_late && state == board::state::IDLES {
                     send(pid, libc::SIGUSR1);
                 }
-                is_it && state == board::state::RESTS
-            })
+                !is_it || state != board::state::RESTS
+            });
+            restless.count() == 0
         });
         traces::look(self);
         self.tell();
