@@ -24,3 +24,4 @@ mod roles;
 mod shells;
 mod soak;
 mod unix;
+mod why;

@@ -7,11 +7,14 @@
 
 use crate::end::Place;
 use crate::ledger::{EndNote, Refusal};
+use crate::member::Member;
 use crate::monitor::{Connection, Monitor};
-use crate::slab::{Words, why_returned};
+use crate::slab::{Words, why_in_kernel};
 use crate::{Error, Location, socket};
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
@@ -163,14 +166,15 @@ fn wait(connection: &impl AsRawFd, until: Instant) -> io::Result<()> {
 pub fn answer(monitor: &mut Monitor, question: &[u8], user: u32, now: Instant) -> String {
     // SAFETY: the call takes nothing and cannot fail.
     let is_trusted = user == 0 || user == unsafe { libc::geteuid() };
-    let sees = |end: &EndNote| is_trusted || end.user == user;
+    let sees_user = |of| is_trusted || of == user;
+    let sees = |end: &EndNote| sees_user(end.user);
     let Ok(question) = serde_json::from_slice::<Value>(question) else {
         return error("a question is an object of JSON").to_string();
     };
     let answer = match question["do"].as_str() {
         Some("list") => list(monitor, &sees, now),
         Some("stats") => stats(monitor, now),
-        Some("why") => why(monitor, &question, &sees, now),
+        Some("why") => why(monitor, &question, &sees_user, now),
         Some("rules") => rules(monitor),
         Some("stay") => json!({}),
         Some("put rule" | "remove rule" | "recall") if !is_trusted => {
@@ -258,7 +262,7 @@ fn told_end(end: &EndNote) -> Value {
 
 fn told_refusal(refusal: &Refusal, now: Instant) -> Value {
     let mut told = told_end(&refusal.end);
-    told["reason"] = format!("{:?}", refusal.reason).into();
+    told["reason"] = refusal.reason.name().into();
     told["text"] = refusal.reason.text().into();
     told["seconds_ago"] = seconds(refusal.at, now).into();
     told["times"] = refusal.times.into();
@@ -272,8 +276,12 @@ fn seconds(since: Instant, now: Instant) -> f64 {
 
 fn stats(monitor: &Monitor, now: Instant) -> Value {
     let ledger = &monitor.ledger;
-    let refused = ledger.refused.iter().map(|(why, count)| (format!("{why:?}"), (*count).into()));
-    let refused: serde_json::Map<String, Value> = refused.collect();
+    let reasons = |counts: &HashMap<Reason, u64>| {
+        let named = counts.iter().map(|(why, count)| (why.name().to_owned(), (*count).into()));
+        named.collect::<serde_json::Map<String, Value>>()
+    };
+    let (refused, kept) = (reasons(&ledger.refused), reasons(&ledger.kept));
+    let returned_for = reasons(&ledger.returned_for);
     let dropped = ledger.dropped.iter().map(|(why, count)| (format!("{why:?}"), (*count).into()));
     let dropped: serde_json::Map<String, Value> = dropped.collect();
     let open: usize = monitor.slabs.values().map(|slab| slab.used().count()).sum();
@@ -289,6 +297,8 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
         "claims": ledger.claims,
         "paired": ledger.paired,
         "refused": refused,
+        "kept": kept,
+        "kept_forgotten": ledger.kept_forgotten,
         "connections": open,
         "slabs": monitor.slabs.len(),
         "slabs_ever": ledger.slabs,
@@ -303,6 +313,7 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
             "bytes": ledger.ended_bytes,
             "operations": ledger.ended_operations,
             "returned": ledger.returned,
+            "returned_for": returned_for,
         },
     })
 }
@@ -310,36 +321,49 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
 fn why(
     monitor: &Monitor,
     question: &Value,
-    sees: &dyn Fn(&EndNote) -> bool,
+    sees_user: &dyn Fn(u32) -> bool,
     now: Instant,
 ) -> Value {
+    let sees = |end: &EndNote| sees_user(end.user);
     let is_it = |end: &EndNote| match question["inode"].as_u64() {
         Some(inode) => end.inode == inode,
         None => question["pid"] == end.pid && question["descriptor"] == end.descriptor,
     };
+    let is_member = |it: &&Member| question["pid"] == it.process.pid && sees_user(it.process.user);
+    let member = monitor.members.values().find(is_member);
+    let kept = member.and_then(|it| it.kept.of(question["inode"].as_u64()?));
     for (number, slab) in &monitor.slabs {
         for (slot, connection) in slab.used() {
             if connection.ends.iter().any(|end| is_it(end) && sees(end)) {
                 let words = slab.words(slot);
-                if let Some(reason) = why_returned(&words) {
-                    let (reason, text) = (format!("{reason:?}"), reason.text());
-                    return json!({"state": "kernel", "reason": reason, "text": text});
+                if let Some(reason) = why_in_kernel(&words) {
+                    let unused = kept.filter(|_| reason == Reason::Leaving);
+                    return in_kernel(unused.map_or(reason, |kept| kept.reason));
                 }
                 let connection = told_connection(*number, slot, connection, words, now);
                 return json!({"state": "accelerated", "connection": connection});
             }
         }
     }
+    if monitor.waiting().any(|end| is_it(end) && sees(end)) {
+        return in_kernel(Reason::Waiting);
+    }
     let mut refusals = monitor.ledger.refusals().rev();
-    match refusals.find(|it| is_it(&it.end) && sees(&it.end)) {
-        Some(refusal) => json!({"state": "refused", "refusal": told_refusal(refusal, now)}),
-        None => {
-            let pid = question["pid"].as_i64();
-            let mut members = monitor.members.values();
-            let is_member = members.any(|it| Some(i64::from(it.process.pid)) == pid);
-            json!({"state": "unknown", "member": is_member})
+    let refusal = refusals.find(|it| is_it(&it.end) && sees(&it.end));
+    match (refusal, kept) {
+        (Some(refusal), kept) if kept.is_none_or(|kept| kept.at < refusal.at) => {
+            json!({"state": "refused", "refusal": told_refusal(refusal, now)})
+        }
+        (_, Some(kept)) => in_kernel(kept.reason),
+        _ => {
+            let process = member.and_then(|it| it.kept.all()).map(Reason::name);
+            json!({"state": "unknown", "member": member.is_some(), "process": process})
         }
     }
+}
+
+fn in_kernel(reason: Reason) -> Value {
+    json!({"state": "kernel", "reason": reason.name(), "text": reason.text()})
 }
 
 fn rules(monitor: &mut Monitor) -> Value {

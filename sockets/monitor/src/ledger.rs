@@ -49,8 +49,13 @@ pub struct Ledger {
     pub ended: u64,
     pub ended_bytes: u64,
     pub ended_operations: u64,
-    /// Those of them that came back into the kernel.
+    /// Those of them that came back into the kernel, and why.
     pub returned: u64,
+    pub returned_for: HashMap<Reason, u64>,
+    /// How often members have said that they keep a socket in the kernel.
+    pub kept: HashMap<Reason, u64>,
+    /// What was forgotten of that, because a member said too much.
+    pub kept_forgotten: u64,
     pub dropped: HashMap<Departure, u64>,
     pub refused: HashMap<Reason, u64>,
     last: VecDeque<Refusal>,
@@ -89,6 +94,7 @@ impl Ledger {
         self.ended += 1;
         if let Some(reason) = why_returned(&words) {
             self.returned += 1;
+            *self.returned_for.entry(reason).or_default() += 1;
             for end in ends {
                 self.remember(end.clone(), reason, now);
             }

@@ -18,6 +18,7 @@ mod control;
 mod disposal;
 mod end;
 mod error;
+mod kept;
 mod ledger;
 mod location;
 mod member;

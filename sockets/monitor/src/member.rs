@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A member: a process that has claims and slots, and what is to be sent to it.
 
+use crate::kept::Kept;
 use crate::process::Process;
 use freeport_sockets_proto::message::{Bytes, Reply};
 use std::collections::{BTreeSet, VecDeque};
@@ -57,6 +58,8 @@ pub struct Member {
     /// The slabs that it was given, or that wait for it.
     pub slabs: BTreeSet<u32>,
     pub outbox: VecDeque<Outgoing>,
+    /// What it keeps in the kernel.
+    pub kept: Kept,
     patience: f64,
     since: Instant,
 }
@@ -81,6 +84,7 @@ impl Member {
             waiting: 0,
             slabs: BTreeSet::new(),
             outbox: VecDeque::new(),
+            kept: Kept::default(),
             patience: USELESS_AT_ONCE,
             since: now,
         }

@@ -267,6 +267,11 @@ impl Monitor {
                 let has_parted = self.passed.part(id, token);
                 if has_parted { Ok(()) } else { self.bear(id, IDLE, now) }
             }
+            (Greeting::Done, Request::Keep { inode, reason }) => {
+                *self.ledger.kept.entry(reason).or_default() += 1;
+                self.ledger.kept_forgotten += u64::from(member.kept.note(inode, reason, now));
+                Ok(())
+            }
             (Greeting::Done, Request::Withdraw { token }) => {
                 if let Some(key) = self.by_token.get(&(id, token)).copied()
                     && let Some(claim) = self.stop_waiting(&key, now)
@@ -298,6 +303,11 @@ impl Monitor {
     /// When to call [`expire`](Self::expire) next.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadlines.front().map(|(until, _, _)| *until)
+    }
+
+    /// The ends whose claims wait.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &EndNote> {
+        self.waiting.values().map(|it| &it.note)
     }
 
     /// Members for which something was put into their outboxes since the last call.

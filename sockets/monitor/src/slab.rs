@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// The words in which a side counts.
-const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::SLEEPS + 8;
+const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::REASON + 8;
 /// The words of its state before those.
 const STATE: Range<usize> = 0..slab::word::CORE;
 /// All of them.
@@ -60,9 +60,9 @@ impl Words {
         self.0.get(at / 8).copied().unwrap_or_default()
     }
 
-    /// Whether the monitor wants the connection back in the kernel.
-    fn is_recalled(&self) -> bool {
-        self.at(slab::word::FLAGS) & slab::flag::RECALLED != 0
+    /// Why the side wants the connection in the kernel, if it has said so.
+    fn reason(&self) -> Option<Reason> {
+        u16::try_from(self.at(slab::word::REASON)).ok().and_then(Reason::from_number)
     }
 
     /// Whether the side's stream is the kernel's again.
@@ -73,11 +73,20 @@ impl Words {
 
 /// Why a connection of which both sides say that is in the kernel again. `None`: it is not.
 pub fn why_returned(words: &[Words; 2]) -> Option<Reason> {
-    if !words.iter().any(Words::has_returned) {
-        return None;
+    let has_returned = words.iter().any(Words::has_returned);
+    has_returned.then(|| words.iter().find_map(Words::reason).unwrap_or(Reason::HandedOn))
+}
+
+/// Why a connection that has a slot is in the kernel, be it again or still. `None`: it is not.
+pub fn why_in_kernel(words: &[Words; 2]) -> Option<Reason> {
+    let is_said = |flag| words.iter().any(|it| it.at(slab::word::FLAGS) & flag != 0);
+    if is_said(slab::flag::LEAVES) {
+        return why_returned(words);
     }
-    let is_recalled = words.iter().any(Words::is_recalled);
-    Some(if is_recalled { Reason::Recalled } else { Reason::HandedOn })
+    if is_said(slab::flag::DECLINED) {
+        return Some(words.iter().find_map(Words::reason).unwrap_or(Reason::Untold));
+    }
+    (!is_said(slab::flag::SWITCHED)).then_some(Reason::Leaving)
 }
 
 /// What becomes of a slot that a side has released.

@@ -6,7 +6,7 @@ mod harness;
 
 use freeport_monitor::{Options, why};
 use freeport_sockets_proto::message::{Reply, Request};
-use harness::{Running, connection};
+use harness::{Running, connection, eventually};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -56,6 +56,14 @@ fn what_is_not_claimed_is_young_or_shared_or_kept_by_the_library() {
     // Where processes may not look into each other, it is young as far as can be seen.
     assert!(reason == "NoMonitor" || reason == "Young", "{reason}: {text}");
     assert!(reason == "Young" || text.contains("has claimed nothing"), "{text}");
+
+    // Once its process has said something to the monitor, it could say that as well.
+    let member = running.location.connect().unwrap();
+    let hello = Request::Hello { version: freeport_sockets_proto::VERSION, membarrier: true };
+    freeport_monitor::socket::send(member.as_fd(), &hello.encode(), &[]).unwrap();
+    eventually("it is a member", || control.stats().unwrap()["members"] == 1);
+    let (reason, _) = told();
+    assert!(reason == "Untold" || reason == "Young", "{reason}");
 
     drop(server);
     assert_eq!(told().0, "NotConnected");

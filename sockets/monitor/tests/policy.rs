@@ -204,8 +204,10 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
     other.hear();
     let (control, pid) = (running.control(), std::process::id() as i32);
     let told = |end: &TcpStream| why(&control, pid, end.as_raw_fd());
-    assert_eq!(told(&ends.1)["state"], "accelerated");
+    assert_eq!(told(&ends.1)["reason"], "Leaving");
     let at = slab::slot(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
+    file.write_all_at(&flag::SWITCHED.to_ne_bytes(), at as u64).unwrap();
+    assert_eq!(told(&ends.1)["state"], "accelerated");
     let flags = flag::SWITCHED | flag::LEAVES;
     file.write_all_at(&flags.to_ne_bytes(), at as u64).unwrap();
     // Whichever of both wanted it.
@@ -261,12 +263,14 @@ fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
     assert_eq!(recalled(), [1, 0]);
     assert_eq!((said(place), said(first)), ([flag::RECALLED; 2], [0, 0]));
     // One of its sides has brought it back.
-    let at = slab::slot(place.1).unwrap() + slab::state(Side::Second) + word::FLAGS;
+    let at = slab::slot(place.1).unwrap() + slab::state(Side::Second);
     let flags = flag::RECALLED | flag::SWITCHED | flag::LEAVES;
-    file.write_all_at(&flags.to_ne_bytes(), at as u64).unwrap();
+    file.write_all_at(&flags.to_ne_bytes(), (at + word::FLAGS) as u64).unwrap();
+    let reason = Reason::Recalled as u64;
+    file.write_all_at(&reason.to_ne_bytes(), (at + word::REASON) as u64).unwrap();
     assert_eq!(recalled(), [0, 1]);
     assert_eq!(why(&control, pid, ends.0.as_raw_fd())["reason"], "Recalled");
-    assert_eq!(why(&control, pid, kept.0.as_raw_fd())["state"], "accelerated");
+    assert_eq!(why(&control, pid, kept.0.as_raw_fd())["reason"], "Leaving");
 }
 
 #[test]
@@ -316,8 +320,11 @@ fn why_knows_what_is_accelerated() {
     let ends = connection("127.0.0.1:0");
     one.claim(1, ends.0.as_fd());
     other.claim(2, ends.1.as_fd());
-    one.hear();
+    let heard = one.hear();
     other.hear();
+    let (file, (_, slot)) = (heard.slab.as_ref().unwrap(), heard.place());
+    let at = slab::slot(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
+    file.write_all_at(&flag::SWITCHED.to_ne_bytes(), at as u64).unwrap();
     let control = Control::at(running.location.clone());
     for end in [&ends.0, &ends.1] {
         let told = why(&control, std::process::id() as i32, end.as_raw_fd());
@@ -330,6 +337,33 @@ fn why_knows_what_is_accelerated() {
     let socket = freeport_monitor::Descriptor { pid: one.pid, number: 8, inode: None };
     let unknown = control.why(socket).unwrap();
     assert_eq!((&unknown["state"], &unknown["member"]), (&"unknown".into(), &true.into()));
+}
+
+#[test]
+fn why_knows_what_waits_and_what_a_member_keeps_of_its_own() {
+    let running = Running::new(patient());
+    let (one, ends) = (running.member(), connection("127.0.0.1:0"));
+    let (control, pid) = (running.control(), std::process::id() as i32);
+    let told = |end: &TcpStream| why(&control, pid, end.as_raw_fd())["reason"].clone();
+    one.claim(1, ends.0.as_fd());
+    eventually("it waits", || told(&ends.0) == "Waiting");
+    let of = |end: &TcpStream| {
+        let file = std::fs::File::from(end.as_fd().try_clone_to_owned().unwrap());
+        file.metadata().unwrap().ino()
+    };
+    one.say(&Request::Keep { inode: of(&ends.1), reason: Reason::Urgent });
+    eventually("it is known", || told(&ends.1) == "Urgent");
+    assert_eq!(control.stats().unwrap()["kept"]["Urgent"], 1);
+    // What it says of what another process has is of no use.
+    let mut stranger = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let socket = freeport_monitor::Descriptor {
+        pid: i32::try_from(stranger.id()).unwrap(),
+        number: 3,
+        inode: Some(of(&ends.1)),
+    };
+    assert_eq!(control.why(socket).unwrap()["state"], "unknown");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::socket::opening::stream;
 use crate::upgrade::monitor;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
 
 /// Before another process gets a copy of a descriptor, in a message.
 pub fn is_passed(descriptor: i32) {
@@ -60,7 +61,7 @@ pub fn goes_on() {
 
 /// Brings a socket back that stays in the kernel.
 fn comes_back_for_good(stream: &Stream, descriptor: i32) {
-    if !stream.bring_back(descriptor) {
+    if !stream.bring_back(descriptor, Reason::HandedOn) {
         substitute::put(stream);
     }
 }
@@ -69,10 +70,10 @@ fn comes_back_for_good(stream: &Stream, descriptor: i32) {
 /// something in the ring.
 pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
     let was_never = stream.shared.is(phase::NEVER);
-    let is_back = stream.bring_back(descriptor);
+    let is_back = stream.bring_back(descriptor, Reason::HandedOn);
     // Of Unix sockets nobody knows whether all that came back was counted.
     if !was_never && !stream.is_unix() {
-        stream.shared.unmark(phase::NEVER);
+        stream.keep_no_more();
     }
     is_back
 }
@@ -91,17 +92,19 @@ pub fn adopt(descriptor: i32) {
     if confined::is_confined() {
         return;
     }
-    if !opening::is_connected_stream(descriptor) {
+    let Some(note) = opening::note_of_connected(descriptor) else {
         return epoll::has_come(descriptor);
-    }
+    };
     let nonblocking =
         raw::fcntl(descriptor, libc::F_GETFL, 0).is_ok_and(|flags| flags & libc::O_NONBLOCK != 0);
-    opening::note(descriptor, nonblocking);
+    note(descriptor, nonblocking);
     let Some(stream) = stream(descriptor) else { return };
     let shared = stream.shared;
     shared.inherited.store(true, Ordering::Relaxed);
-    if descriptor <= libc::STDERR_FILENO || !stream.takes_counts(descriptor) {
-        shared.mark(phase::NEVER);
+    if descriptor <= libc::STDERR_FILENO {
+        stream.keep(Reason::Stdio);
+    } else if !stream.takes_counts(descriptor) {
+        stream.keep(Reason::Uncounted);
     }
 }
 

@@ -34,6 +34,7 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
 use freeport_ring::{ReceiverCursor, SenderCursor};
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
 
 /// How long who wants a connection back waits for the peer to notice, and for bytes or room in the
@@ -117,13 +118,14 @@ impl Stream {
         }
     }
 
-    /// Brings both streams back into the kernel, where they stay, and waits until they are there.
+    /// Brings both streams back into the kernel for that reason, where they stay, and waits until
+    /// they are there.
     ///
     /// False: they are not, since the peer has left something in the ring and is gone. A peer that
     /// has left something there and does not look for it loses the connection.
     #[cold]
-    pub fn bring_back(&self, descriptor: i32) -> bool {
-        self.shared.mark(phase::NEVER);
+    pub fn bring_back(&self, descriptor: i32, reason: Reason) -> bool {
+        self.keep(reason);
         let (mut waited, mut looks) = (0, Looks::new());
         loop {
             let progress = self.return_now(descriptor, Some(looks.done));
@@ -138,6 +140,7 @@ impl Stream {
                 Progress::Waits => break,
             }
         }
+        self.ends_for(Reason::PeerAway);
         self.give_up(descriptor);
         false
     }
@@ -509,7 +512,7 @@ impl Stream {
         shared.claim_later();
         if self.is_unix() {
             // The kernel cannot be asked whether all of this was counted.
-            shared.mark(phase::NEVER);
+            self.keep_unsaid(Reason::Uncounted);
         }
         shared.unmark(phase::OF_RINGS);
         Progress::Done

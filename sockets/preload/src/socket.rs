@@ -4,6 +4,7 @@
 pub mod connection;
 pub mod connections;
 pub mod diagnosis;
+pub mod keeping;
 pub mod opening;
 pub mod table;
 pub mod unix;

@@ -12,7 +12,7 @@ use crate::process;
 use crate::process::uring;
 use crate::socket::connection::{Connection, phase};
 use crate::socket::connections::{self, Stream};
-use crate::socket::unix;
+use crate::socket::{keeping, unix};
 use crate::upgrade::kept::Given;
 use crate::upgrade::monitor::Asked;
 use crate::upgrade::slabs::Found;
@@ -37,7 +37,7 @@ impl Stream {
         let operations = shared.operations.fetch_add(by, Ordering::Relaxed) + by;
         let claim_at = shared.claim_at.load(Ordering::Relaxed).max(CLAIM_OPERATIONS);
         let phase = shared.phase();
-        if operations >= claim_at && phase & (phase::CLAIMED | phase::NEVER) == 0 {
+        if operations >= claim_at && phase & phase::CLAIMED == 0 {
             self.claim(descriptor);
         }
     }
@@ -46,6 +46,9 @@ impl Stream {
     fn claim(&self, descriptor: i32) {
         kept::sweep();
         let shared = self.shared;
+        if shared.is(phase::NEVER) {
+            return self.tell_reason(descriptor);
+        }
         // Where it does not come to anything: not again before about as many operations.
         let operations = shared.operations.load(Ordering::Relaxed);
         shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
@@ -53,34 +56,34 @@ impl Stream {
             self.drop_dead();
         }
         if !self.is_only_here() {
+            keeping::tell(descriptor, Reason::Shared);
             return;
         }
-        let is_given = shared.inherited.load(Ordering::Relaxed);
-        if uring::is_used() || is_given && epoll::has_foreign() {
-            shared.mark(phase::NEVER);
-            return;
+        if let Some(reason) = self.is_kept_for() {
+            self.keep(reason);
+            return self.tell_reason(descriptor);
         }
         if monitor::is_busy() {
             shared.claim_at.store(operations + 1, Ordering::Relaxed);
             return;
         }
-        let near = match self.is_unix() {
-            true => Some(unix::is_plain(descriptor)),
-            false => is_peer_near(descriptor),
+        let (fits, else_for) = match self.is_unix() {
+            true => (Some(unix::is_plain(descriptor)), Reason::Ancillary),
+            false => (is_peer_near(descriptor), Reason::PeerElsewhere),
         };
-        match near {
+        match fits {
             Some(true) => {}
             Some(false) => {
-                shared.mark(phase::NEVER);
-                return;
+                self.keep(else_for);
+                return self.tell_reason(descriptor);
             }
             None => return,
         }
         match self.has_all_counted(descriptor) {
             Some(true) => {}
             Some(false) => {
-                shared.mark(phase::NEVER);
-                return;
+                self.keep(Reason::PastLibrary);
+                return self.tell_reason(descriptor);
             }
             None => {
                 shared.claim_at.store(operations + 1, Ordering::Relaxed);
@@ -100,6 +103,15 @@ impl Stream {
         if asked == Asked::Busy {
             shared.claim_at.store(operations + 1, Ordering::Relaxed);
         }
+    }
+
+    /// What of its process is against its leaving the kernel, if anything is.
+    fn is_kept_for(&self) -> Option<Reason> {
+        if uring::is_used() {
+            return Some(Reason::IoUring);
+        }
+        let is_given = self.shared.inherited.load(Ordering::Relaxed);
+        (is_given && epoll::has_foreign()).then_some(Reason::ForeignSet)
     }
 
     /// Whether no other process that is known of has the socket.
@@ -177,7 +189,7 @@ impl Stream {
         } else if phase & (phase::LOOKS | phase::CLAIMED) == phase::CLAIMED {
             self.go_on_from(descriptor, phase);
         } else if self.is_recalled(phase) {
-            self.bring_back(descriptor);
+            self.bring_back(descriptor, Reason::Recalled);
         }
     }
 
@@ -231,8 +243,8 @@ impl Stream {
     }
 
     /// Does not send through the ring, although there is one.
-    pub fn stay_in_kernel(&self, slot: &Slot) {
-        self.shared.mark(phase::NEVER);
+    pub fn stay_in_kernel(&self, slot: &Slot, reason: Reason) {
+        self.keep(reason);
         slot.say(flag::DECLINED);
     }
 
@@ -321,10 +333,12 @@ pub fn is_refused(token: u64, reason: Reason) {
         Reason::Shared,
     ]
     .contains(&reason);
-    if !may_change {
-        stream.shared.mark(phase::NEVER);
-    }
     stream.shared.claim_later();
+    if !may_change {
+        stream.keep(reason);
+        // The monitor knows it.
+        stream.shared.claim_at.store(u64::MAX, Ordering::Relaxed);
+    }
     stream.shared.unmark(phase::CLAIMED);
 }
 

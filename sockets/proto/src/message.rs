@@ -63,6 +63,14 @@ pub enum Request {
         /// From the message before.
         token: u64,
     },
+    /// Keeps a socket in the kernel, or all of its process: for people, who may ask why. Not
+    /// answered.
+    Keep {
+        /// The inode of the socket; 0: all.
+        inode: u64,
+        /// Why.
+        reason: Reason,
+    },
     /// Is about to close what it has claimed, and has no answer yet. Answered by a refusal.
     Withdraw {
         /// From the claim.
@@ -134,6 +142,9 @@ impl Request {
                 bytes.u32(20, u32::from(inherited))
             }
             Self::Part { token } => bytes.kind(6).u64(8, token),
+            Self::Keep { inode, reason } => {
+                bytes.kind(7).u64(8, inode).u32(16, u32::from(reason as u16))
+            }
         };
         bytes.0
     }
@@ -156,6 +167,7 @@ impl Request {
                 inherited: bytes.flag(20)?,
             },
             6 => Self::Part { token: bytes.u64(8)? },
+            7 => Self::Keep { inode: bytes.u64(8)?, reason: bytes.reason(16)? },
             _ => return None,
         })
     }
@@ -192,10 +204,7 @@ impl Reply {
                 fenced: bytes.flag(28)?,
                 peer: bytes.u32(32)?,
             },
-            3 => {
-                let number = u16::try_from(bytes.u32(16)?).ok()?;
-                Self::Refused { token: bytes.u64(8)?, reason: Reason::from_number(number)? }
-            }
+            3 => Self::Refused { token: bytes.u64(8)?, reason: bytes.reason(16)? },
             4 => Self::Over { slab: bytes.u32(16)? },
             _ => return None,
         })
@@ -256,6 +265,10 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn reason(&self, at: usize) -> Option<Reason> {
+        Reason::from_number(u16::try_from(self.u32(at)?).ok()?)
+    }
+
     fn slot(&self, at: usize) -> Option<u32> {
         self.u32(at).filter(|slot| *slot < SLOTS)
     }
@@ -265,7 +278,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    const REQUESTS: [Request; 8] = [
+    const REQUESTS: [Request; 9] = [
         Request::Hello { version: 7, membarrier: true },
         Request::Claim { token: u64::MAX - 1, descriptor: -3, inherited: false },
         Request::Release { slab: 9, slot: 63 },
@@ -274,6 +287,7 @@ mod tests {
         Request::Pass { token: u64::MAX, alone: true, inherited: false },
         Request::Pass { token: 0, alone: false, inherited: true },
         Request::Part { token: 6 },
+        Request::Keep { inode: 14, reason: Reason::Confined },
     ];
 
     fn replies() -> [Reply; 4] {
@@ -302,7 +316,7 @@ mod tests {
             assert_eq!(Request::decode(&bytes[1..]), None);
             assert_eq!(Reply::decode(&bytes[..BYTES - 1]), None);
         }
-        for kind in [0, 7, u64::MAX] {
+        for kind in [0, 8, u64::MAX] {
             let bytes = Writer::default().kind(kind).0;
             assert_eq!((Request::decode(&bytes), Reply::decode(&bytes)), (None, None));
         }

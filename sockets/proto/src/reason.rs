@@ -1,105 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why a connection is not accelerated.
 
-/// Why a connection stays in the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u16)]
-pub enum Reason {
+/// The reasons, each with its number and in words.
+macro_rules! reasons {
+    ($($(#[$about:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+        /// Why a connection stays in the kernel.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u16)]
+        pub enum Reason {
+            $($(#[$about])* $name = $number,)*
+        }
+
+        impl Reason {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// For programs: it stays the same.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
+
+            /// For people.
+            pub const fn text(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
     /// The other end was not claimed: its process is not preloaded, or has hardly used it.
-    PeerPlain = 1,
-    /// The other end is on another machine.
-    PeerElsewhere = 2,
+    PeerPlain = 1, "the peer is not preloaded, or has hardly used its end";
+    /// The other end is on another machine, or in another namespace of the network.
+    PeerElsewhere = 2, "the peer has an address of another machine";
     /// Both ends are in the same process.
-    SameProcess = 3,
+    SameProcess = 3, "both ends are in one process";
     /// A policy forbids it.
-    Policy = 4,
+    Policy = 4, "a policy forbids it";
     /// Not a stream socket.
-    NotStream = 5,
+    NotStream = 5, "not a stream socket";
     /// Not a socket of a family that is accelerated.
-    Family = 6,
+    Family = 6, "neither a TCP nor a Unix socket";
     /// Bytes went past the library, so it does not know where the stream is.
-    PastLibrary = 7,
+    PastLibrary = 7, "bytes went past the library";
     /// Several processes have it, or may.
-    Shared = 8,
-    /// A stream of the C library has it.
-    Stdio = 9,
+    Shared = 8, "several processes have it, or may";
+    /// A stream of the C library has it, or it is a standard stream.
+    Stdio = 9, "a stream of the C library has it";
     /// Urgent data was used.
-    Urgent = 10,
+    Urgent = 10, "urgent data was used";
     /// No memory, or no descriptors.
-    Resources = 11,
+    Resources = 11, "no memory or no descriptors for it";
     /// The connection is not established, or no more.
-    NotConnected = 12,
+    NotConnected = 12, "not connected";
     /// No monitor answers.
-    NoMonitor = 13,
+    NoMonitor = 13, "no monitor answers";
     /// Too few operations so far.
-    Young = 14,
+    Young = 14, "too few operations so far";
     /// A Unix socket of another namespace of the network than the monitor's.
-    Namespace = 15,
-    /// It was accelerated, and came back to be handed on, or for what only the kernel can do.
-    HandedOn = 16,
+    Namespace = 15, "a Unix socket of another namespace of the network";
+    /// It was accelerated, and came back to be handed on.
+    HandedOn = 16, "handed on: it is the kernel's again";
     /// It was accelerated, and came back since the rules did not allow it any more.
-    Recalled = 17,
+    Recalled = 17, "it was accelerated, and came back: the rules do not allow it any more";
     /// Its process asks the kernel through rings (`io_uring`).
-    IoUring = 18,
+    IoUring = 18, "its process uses io_uring, which nobody can see into";
     /// The users of both ends have as much as two may have with each other, or one of them as many
     /// claims as one may have.
-    UserLimit = 19,
+    UserLimit = 19, "its users have as much as they may have";
+    /// Its process has given up system calls (`seccomp`).
+    Confined = 20, "its process has given up system calls (seccomp)";
+    /// A Unix socket on which something goes along with bytes, or is asked for by an option.
+    Ancillary = 21, "something goes along with its bytes (descriptors, names), or shall";
+    /// It is registered in a set (`epoll`) that another process or program has as well.
+    ForeignSet = 22, "it is in a set (epoll) that another process or program has as well";
+    /// One of its directions was shut before it left the kernel.
+    HalfShut = 23, "one direction was shut before it left the kernel";
+    /// The kernel took bytes of it to a pipe (`splice`) before it left the kernel.
+    Spliced = 24, "splice took bytes of it before it left the kernel";
+    /// It was told to wait for several bytes (`SO_RCVLOWAT`) before it left the kernel.
+    LowWater = 25, "it waits for a least number of bytes (SO_RCVLOWAT)";
+    /// A Unix socket that came from another process or program: the kernel does not count bytes.
+    Uncounted = 26, "a Unix socket that came from another process or program";
+    /// It came back with something unread, which only the peer could send again. That did not look,
+    /// so the connection has ended.
+    PeerAway = 27, "it has ended: the peer did not look, and nobody may send for it";
+    /// It has a slot, and leaves the kernel with the next operations of both ends.
+    Leaving = 28, "it leaves the kernel with the next operations of both ends";
+    /// It was claimed, and the other end still may be.
+    Waiting = 29, "it was claimed just now, and the other end may still be";
+    /// The library has not said why, or the monitor has forgotten it.
+    Untold = 30, "the library has not said it, or the monitor has forgotten it";
+    /// It listens.
+    Listens = 31, "it listens: what is accelerated are the connections that it accepts";
+    /// Its process does not have the library.
+    NotPreloaded = 32, "its process is not preloaded";
+    /// Its process is another user's, who asks may not look into it.
+    NotPermitted = 33, "its process is another user's";
+    /// There is no such process.
+    NoProcess = 34, "there is no such process";
+    /// The process has no such descriptor.
+    NoDescriptor = 35, "its process has no such descriptor";
+    /// The descriptor is no socket.
+    NotSocket = 36, "no socket";
 }
 
 impl Reason {
-    /// All of them.
-    pub const ALL: [Self; 19] = [
-        Self::PeerPlain,
-        Self::PeerElsewhere,
-        Self::SameProcess,
-        Self::Policy,
-        Self::NotStream,
-        Self::Family,
-        Self::PastLibrary,
-        Self::Shared,
-        Self::Stdio,
-        Self::Urgent,
-        Self::Resources,
-        Self::NotConnected,
-        Self::NoMonitor,
-        Self::Young,
-        Self::Namespace,
-        Self::HandedOn,
-        Self::Recalled,
-        Self::IoUring,
-        Self::UserLimit,
-    ];
-
     /// The one with that number.
     pub fn from_number(number: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| *reason as u16 == number)
+        Self::ALL.iter().copied().find(|reason| *reason as u16 == number)
     }
 
-    /// For people.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::PeerPlain => "the peer is not preloaded, or has hardly used its end",
-            Self::PeerElsewhere => "the peer is on another machine",
-            Self::SameProcess => "both ends are in one process",
-            Self::Policy => "a policy forbids it",
-            Self::NotStream => "not a stream socket",
-            Self::Family => "neither a TCP nor a Unix socket",
-            Self::PastLibrary => "bytes went past the library",
-            Self::Shared => "several processes have it, or may",
-            Self::Stdio => "a stream of the C library has it",
-            Self::Urgent => "urgent data was used",
-            Self::Resources => "no memory or no descriptors for it",
-            Self::NotConnected => "not connected",
-            Self::NoMonitor => "no monitor answers",
-            Self::Young => "too few operations so far",
-            Self::Namespace => "a Unix socket of another namespace of the network",
-            Self::UserLimit => "its users have as much as they may have",
-            Self::HandedOn => "handed on: it is the kernel's again",
-            Self::Recalled => {
-                "it was accelerated, and came back: the rules do not allow it any more"
-            }
-            Self::IoUring => "its process uses io_uring, which nobody can see into",
-        }
+    /// The one of that [name](Self::name).
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.name() == name)
     }
 }
 
@@ -110,9 +128,10 @@ mod tests {
     #[test]
     fn numbers_name_reasons() {
         for reason in Reason::ALL {
-            assert_eq!(Reason::from_number(reason as u16), Some(reason));
+            assert_eq!(Reason::from_number(*reason as u16), Some(*reason));
+            assert_eq!(Reason::named(reason.name()), Some(*reason));
         }
         assert_eq!(Reason::from_number(0), None);
-        assert_eq!(Reason::from_number(20), None);
+        assert_eq!(Reason::from_number(Reason::ALL.len() as u16 + 1), None);
     }
 }

@@ -163,6 +163,9 @@ pub mod word {
     pub const DOORBELLS: usize = 288;
     /// How often it has slept.
     pub const SLEEPS: usize = 296;
+    /// Why it keeps the connection in the kernel or wants it back there, as the number of a
+    /// [`Reason`](crate::Reason); 0: it does not.
+    pub const REASON: usize = 304;
     /// How often it has begun to ring a doorbell.
     pub const RINGING: usize = 312;
     /// How often it has ended that: in the lower half, the doorbells that were taken by the kernel

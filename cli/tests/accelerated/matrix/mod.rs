@@ -13,7 +13,7 @@ mod ssh;
 mod table;
 pub mod tokio_pair;
 mod transfers;
-mod users;
+pub mod users;
 mod web;
 
 use crate::harness::{Mode, Node, find_or_say, is_long};

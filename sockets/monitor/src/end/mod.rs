@@ -106,6 +106,11 @@ impl fmt::Display for Place {
     }
 }
 
+/// The inode of what may be a socket; `None`: it is none.
+pub fn inode(shown: BorrowedFd<'_>) -> Option<u64> {
+    option::cookie(shown).and_then(|_| option::inode(shown))
+}
+
 impl Examiner {
     /// One of this process's namespace.
     ///

@@ -3,7 +3,7 @@
 
 use super::{Claim, Connection, IDLE, Monitor, SLAB_NUMBERS, Waiting, Wanted};
 use crate::disposal::Shown;
-use crate::end::{End, Key};
+use crate::end::{self, End, Key};
 use crate::ledger::EndNote;
 use crate::member::{Departure, MemberId};
 use crate::policy::Party;
@@ -39,6 +39,7 @@ impl Monitor {
         let end = match self.examiner.examine(socket.as_fd()) {
             Ok(end) => end,
             Err(reason) => {
+                claim.note.inode = end::inode(socket.as_fd()).unwrap_or_default();
                 self.close(id, socket, now);
                 return self.refuse_useless(claim, reason, 1.0, now);
             }

@@ -17,12 +17,12 @@ use std::path::PathBuf;
 use table::{Found, Kind};
 
 /// Why a connection is not accelerated, or that it is: `state` is `accelerated`, `refused` or
-/// `kernel`. In the last two, `text` is the reason in words, and `reason` in one, where there is
-/// a word for it.
+/// `kernel`. In the last two, `text` is the reason in words, and `reason`, or that of the
+/// `refusal`, the name of one of those of [`Reason`].
 pub fn why(control: &Control, pid: i32, number: i32) -> Value {
     let inode = match socket(pid, number) {
         Ok(inode) => inode,
-        Err(text) => return kernel(None, text),
+        Err((reason, text)) => return kernel(reason, text),
     };
     let known = control.why(Descriptor { pid, number, inode: Some(inode) });
     match known {
@@ -35,49 +35,54 @@ pub fn why(control: &Control, pid: i32, number: i32) -> Value {
             known
         }
         Ok(known) if known["state"] == "kernel" => known,
-        Ok(known) => match from_outside(pid, inode) {
-            found if found["reason"] == "Young" => {
-                let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
-                let is_much = if is_unix { None } else { Some(moved::is_much(pid, number)) };
-                unclaimed(pid, is_much.map(|it| it.unwrap_or(false)), known["member"] == true)
+        Ok(known) => {
+            let found = from_outside(pid, inode);
+            let is_open = found["reason"] == "Young" || found["reason"] == "PeerPlain";
+            match Reason::named(known["process"].as_str().unwrap_or_default()) {
+                Some(reason) if is_open => of(reason),
+                None if found["reason"] == "Young" => {
+                    let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
+                    let is_much = if is_unix { None } else { moved::is_much(pid, number) };
+                    unclaimed(pid, is_much, known["member"] == true)
+                }
+                _ => found,
             }
-            found => found,
-        },
+        }
         Err(error) => match from_outside(pid, inode) {
-            found if found["reason"] == "Young" => {
-                kernel(Some(Reason::NoMonitor), error.to_string())
-            }
+            found if found["reason"] == "Young" => kernel(Reason::NoMonitor, error.to_string()),
             found => found,
         },
     }
 }
 
-fn kernel(reason: Option<Reason>, text: impl Into<String>) -> Value {
-    let reason = reason.map(|reason| format!("{reason:?}"));
-    json!({"state": "kernel", "reason": reason, "text": text.into()})
+fn kernel(reason: Reason, text: impl Into<String>) -> Value {
+    json!({"state": "kernel", "reason": reason.name(), "text": text.into()})
 }
 
 fn of(reason: Reason) -> Value {
-    kernel(Some(reason), reason.text())
+    kernel(reason, reason.text())
 }
 
 /// The inode of the socket that a descriptor is.
-fn socket(pid: i32, number: i32) -> Result<u64, String> {
+fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
     let folder = PathBuf::from(format!("/proc/{pid}"));
     if !folder.exists() {
-        return Err(format!("there is no process {pid}"));
+        return Err((Reason::NoProcess, format!("there is no process {pid}")));
     }
     match std::fs::read_link(folder.join(format!("fd/{number}"))) {
         Ok(target) => {
             let target = target.to_string_lossy().into_owned();
             let inode = target.strip_prefix("socket:[").and_then(|it| it.strip_suffix(']'));
             let inode = inode.and_then(|it| it.parse().ok());
-            inode.ok_or_else(|| format!("descriptor {number} is no socket: it is {target}"))
+            inode.ok_or_else(|| {
+                (Reason::NotSocket, format!("descriptor {number} is no socket: it is {target}"))
+            })
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err(format!("process {pid} is another user's: ask as that user, or as root"))
+            let text = format!("process {pid} is another user's: ask as that user, or as root");
+            Err((Reason::NotPermitted, text))
         }
-        Err(_) => Err(format!("process {pid} has no descriptor {number}")),
+        Err(_) => Err((Reason::NoDescriptor, format!("process {pid} has no descriptor {number}"))),
     }
 }
 
@@ -85,7 +90,7 @@ fn socket(pid: i32, number: i32) -> Result<u64, String> {
 fn from_outside(pid: i32, inode: u64) -> Value {
     let Some(Found { kind, is_unix, established, .. }) = table::by_inode(pid, inode) else {
         return kernel(
-            Some(Reason::Family),
+            Reason::Family,
             "it is neither a TCP nor a UDP nor a Unix socket, or not connected and not bound, \
              or in another namespace of the network than its process",
         );
@@ -93,14 +98,13 @@ fn from_outside(pid: i32, inode: u64) -> Value {
     match kind {
         Kind::Datagram => return of(Reason::NotStream),
         Kind::Listening => {
-            let text = "it listens: what is accelerated are the connections that it accepts";
-            return kernel(Some(Reason::NotConnected), text);
+            return of(Reason::Listens);
         }
         Kind::Stream if !established => return of(Reason::NotConnected),
         Kind::Stream => {}
     }
     if let Err(why) = program::preloaded(pid) {
-        return kernel(None, format!("process {pid} {}", why.text()));
+        return kernel(Reason::NotPreloaded, format!("process {pid} {}", why.text()));
     }
     if program::has_uring(pid) {
         return of(Reason::IoUring);
@@ -109,46 +113,36 @@ fn from_outside(pid: i32, inode: u64) -> Value {
     if owners.len() > 1 {
         let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
         let text = format!("several processes have it: {}", owners.join(", "));
-        return kernel(Some(Reason::Shared), text);
+        return kernel(Reason::Shared, text);
     }
     if let Some(text) = peer_plain(pid, inode) {
         let elsewhere = !is_unix && table::peer(pid, inode).is_none();
         let reason = if elsewhere { Reason::PeerElsewhere } else { Reason::PeerPlain };
-        return kernel(Some(reason), text);
+        return kernel(reason, text);
     }
     if let Some(other) = program::other_monitor(pid) {
         let text = format!("process {pid} uses the monitor at {}", other.display());
-        return kernel(Some(Reason::NoMonitor), text);
+        return kernel(Reason::NoMonitor, text);
     }
     of(Reason::Young)
 }
 
-/// Why a process has not claimed a socket, if nothing is against it that can be seen.
+/// Why a process has not claimed a socket, if nothing is against it that can be seen. `is_much`:
+/// whether it has been used so much that it should have been; `None`: that cannot be told.
 fn unclaimed(pid: i32, is_much: Option<bool>, is_member: bool) -> Value {
-    match is_much {
-        Some(true) => {}
-        Some(false) => {
-            return kernel(
-                Some(Reason::Young),
-                "it has done fewer than 8 operations and moved less than 32 KiB",
-            );
+    let few = "it has done fewer than 8 operations and moved less than 32 KiB";
+    match (is_much, is_member) {
+        (Some(false), _) | (None, true) => kernel(Reason::Young, few),
+        (Some(true), true) => of(Reason::Untold),
+        (None, false) => {
+            let text = format!("{few}, or its process cannot reach the monitor");
+            kernel(Reason::Young, text)
         }
-        None => {
-            let text = "it has done few operations, or the library keeps it in the kernel: how \
-                        much a Unix socket has moved cannot be told from outside";
-            return kernel(Some(Reason::Young), text);
+        (Some(true), false) => {
+            let text = format!("process {pid} has claimed nothing: it cannot reach the monitor");
+            kernel(Reason::NoMonitor, text)
         }
     }
-    if is_member {
-        let text = "the library keeps it in the kernel: bytes went past the library, urgent data \
-                    was used, or several processes had it";
-        return kernel(Some(Reason::PastLibrary), text);
-    }
-    let text = format!(
-        "process {pid} has claimed nothing: it cannot reach the monitor, or the library keeps its \
-         sockets in the kernel, because bytes went past it"
-    );
-    kernel(Some(Reason::NoMonitor), text)
 }
 
 /// What is wrong with the other end's process, if that can be seen.

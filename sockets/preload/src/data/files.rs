@@ -9,6 +9,7 @@ use crate::socket::connections::Stream;
 use crate::socket::opening::stream;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
 
 /// What is moved at once.
 const BYTES: usize = 16 << 10;
@@ -87,7 +88,12 @@ pub fn splice(
             return from_stream(&source, from, to, count, flags);
         }
         // Doorbells would go where it goes.
-        source.shared.mark(phase::NEVER);
+        source.keep(Reason::Spliced);
+        let moved = kernel();
+        if let Ok(moved @ 1..) = u64::try_from(moved) {
+            source.has_moved(from, moved);
+        }
+        return moved;
     }
     if let Some(sink) = sink {
         loop {

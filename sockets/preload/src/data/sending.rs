@@ -14,6 +14,7 @@ use crate::waiting::{ASK_TICKS, Wait};
 use crate::waiting::{epoll, sleep};
 use core::slice;
 use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
 
 /// The longest that [`Stream::send_at_once`] sends.
@@ -71,7 +72,7 @@ impl Stream {
     ) -> isize {
         if flags & libc::MSG_OOB != 0 {
             // There is no urgent data in rings.
-            self.bring_back(descriptor);
+            self.bring_back(descriptor, Reason::Urgent);
         }
         self.go_on(descriptor);
         let (mut done, mut attempts, mut patience) = (0, 0, Patience(FOLLOWER_TICKS));

@@ -11,6 +11,7 @@ use crate::socket::unix;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::slice;
+use freeport_sockets_proto::Reason;
 
 /// One buffer as the only part of a list.
 fn part(buffer: *const c_void, bytes: usize) -> libc::iovec {
@@ -185,7 +186,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
     let mut asked = flags;
     if stream.is_unix() && flags & libc::MSG_WAITALL != 0 && control > 0 {
         // It ends where something comes along, which only the kernel knows.
-        stream.stays_in_kernel(fd);
+        stream.stays_in_kernel(fd, Reason::Ancillary);
         asked &= !libc::MSG_WAITALL;
     }
     let result = stream.receive(fd, parts, asked, kernel);
@@ -284,7 +285,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: as of the function that this stands for; so it is below.
     let is_only_data = unsafe { (*message).msg_controllen == 0 };
     if !is_only_data {
-        stream.stays_in_kernel(fd);
+        stream.stays_in_kernel(fd, Reason::Ancillary);
     }
     // SAFETY: see above.
     if stream.is_unix() && unsafe { (*message).msg_namelen > 0 && !(*message).msg_name.is_null() } {

@@ -3,22 +3,22 @@
 
 use crate::kernel::next::next;
 use crate::socket::connection::phase;
-use crate::socket::opening::{self, is_stream, stream};
+use crate::socket::opening::{self, stream};
 use crate::socket::unix;
 use crate::waiting::epoll;
 use core::ffi::{c_int, c_void};
 use core::slice;
 use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
 
 /// `socket(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
     let fd = next!(socket(family: c_int, kind: c_int, protocol: c_int) -> c_int);
-    if fd >= 0 && is_stream(family, kind, protocol) {
-        opening::note(fd, kind & libc::SOCK_NONBLOCK != 0);
-    }
-    if fd >= 0 && unix::is_stream(family, kind, protocol) {
-        unix::note(fd, kind & libc::SOCK_NONBLOCK != 0);
+    if fd >= 0
+        && let Some(note) = opening::note_of(family, kind, protocol)
+    {
+        note(fd, kind & libc::SOCK_NONBLOCK != 0);
     }
     fd
 }
@@ -100,13 +100,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
     let family = option(libc::SO_DOMAIN).ok()?;
     let kind = option(libc::SO_TYPE).ok()?;
     let protocol = option(libc::SO_PROTOCOL).unwrap_or(-1);
-    if is_stream(family, kind, protocol) {
-        Some(opening::note)
-    } else if unix::is_stream(family, kind, protocol) {
-        Some(unix::note)
-    } else {
-        None
-    }
+    opening::note_of(family, kind, protocol)
 }
 
 /// `shutdown(2)`.
@@ -129,7 +123,9 @@ pub unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     if let Some(stream) = stream(fd) {
         if stream.is_unix() && unix::is_extra(level, name) {
-            stream.stays_in_kernel(fd);
+            let is_least = level == libc::SOL_SOCKET && name == libc::SO_RCVLOWAT;
+            let reason = if is_least { Reason::LowWater } else { Reason::Ancillary };
+            stream.stays_in_kernel(fd, reason);
         }
         let is_ours = stream.shared.is(phase::SENDS) && !stream.is_unix();
         let has_value = !value.is_null() && length as usize >= size_of::<c_int>();
@@ -155,7 +151,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
                 return 0;
             }
             if wanted > 1 {
-                stream.shared.mark(phase::NEVER);
+                stream.keep(Reason::LowWater);
             }
         }
     }

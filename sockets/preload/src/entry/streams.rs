@@ -8,6 +8,7 @@ use crate::kernel::next::next;
 use crate::kernel::raw;
 use crate::socket::opening::stream;
 use core::ffi::{c_char, c_int, c_void};
+use freeport_sockets_proto::Reason;
 
 /// What a stream is made of.
 #[repr(C)]
@@ -64,7 +65,7 @@ unsafe fn write_all(fd: c_int, from: *const u8, bytes: usize) -> isize {
 pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     let has_left = stream(fd).is_some_and(|stream| {
         stream.go_on(fd);
-        !stream.bring_back(fd)
+        !stream.bring_back(fd, Reason::Stdio)
     });
     if !has_left {
         return next!(fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE);

@@ -11,6 +11,7 @@ use crate::socket::connections::Stream;
 use crate::socket::{opening, table};
 use crate::upgrade::monitor;
 use core::sync::atomic::{AtomicBool, Ordering};
+use freeport_sockets_proto::Reason;
 
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
 
@@ -30,6 +31,8 @@ pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
     process::check();
     let was_confined = IS_CONFINED.swap(true, Ordering::Relaxed);
     opening::each_stream(|descriptor, stream| leave_to_kernel(&stream, descriptor));
+    // Whatever it opens from now on.
+    monitor::keep(0, Reason::Confined);
     // Sets are the kernel's as soon as nothing in them is past it.
     table::each(|descriptor, _| _ = table::clear(descriptor));
     let result = give_up();
@@ -41,7 +44,7 @@ pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
 }
 
 fn leave_to_kernel(stream: &Stream, descriptor: i32) {
-    if !stream.shared.is(phase::LISTENS) && !stream.bring_back(descriptor) {
+    if !stream.shared.is(phase::LISTENS) && !stream.bring_back(descriptor, Reason::Confined) {
         substitute::put(stream);
     }
     stream.release_slot();

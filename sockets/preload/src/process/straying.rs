@@ -13,6 +13,7 @@ use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::ByteReceiver;
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::Ring;
 
 /// Milliseconds that a child waits for its parent.
@@ -60,8 +61,9 @@ impl Stream {
             raw::sleep_milliseconds(1);
         }
         if self.takes_copies() {
-            self.bring_back(descriptor);
+            self.bring_back(descriptor, Reason::Shared);
         } else {
+            self.keep(Reason::Shared);
             self.give_up(descriptor);
         }
     }

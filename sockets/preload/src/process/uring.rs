@@ -4,7 +4,9 @@
 
 use crate::socket::connection::phase;
 use crate::socket::opening;
+use crate::upgrade::monitor;
 use core::sync::atomic::{AtomicBool, Ordering};
+use freeport_sockets_proto::Reason;
 
 /// Whether this process has made one, or the one that it was forked from.
 static IS_USED: AtomicBool = AtomicBool::new(false);
@@ -19,9 +21,10 @@ pub fn is_used() -> bool {
 pub fn begins(make: impl FnOnce() -> isize) -> isize {
     let made = make();
     if made >= 0 && !IS_USED.swap(true, Ordering::Relaxed) {
+        monitor::keep(0, Reason::IoUring);
         opening::each_stream(|descriptor, stream| {
             if stream.shared.phase() & (phase::LISTENS | phase::NEVER) == 0 {
-                stream.bring_back(descriptor);
+                stream.bring_back(descriptor, Reason::IoUring);
             }
         });
     }

@@ -164,6 +164,9 @@ pub struct Connection {
     pub monitor: AtomicU32,
     /// The process that has the other end, or had it when the monitor paired both.
     pub peer: AtomicU32,
+    /// Why it stays in the kernel, as the number of a `freeport_sockets_proto::Reason`; 0: nothing
+    /// is against its leaving.
+    pub reason: AtomicU32,
     /// Threads that sleep in the kernel on the descriptor, or are about to.
     pub sleepers: AtomicU32,
     /// How many have announced that they sleep until something comes.
@@ -217,7 +220,7 @@ impl Connection {
         {
             word.store(0, Ordering::Relaxed);
         }
-        for word in [&self.kernel_sends, &self.kernel_receives, &self.announced] {
+        for word in [&self.kernel_sends, &self.kernel_receives, &self.announced, &self.reason] {
             word.store(0, Ordering::Relaxed);
         }
         for word in [&self.operations, &self.claim_at, &self.kernel_sent, &self.kernel_received] {

@@ -7,12 +7,14 @@ use crate::process::confined;
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
+use crate::socket::unix;
 use crate::upgrade::monitor;
 use crate::upgrade::slot::Slot;
 use crate::waiting::epoll;
 use crate::{handing, process};
 use core::cell::LazyCell;
 use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::flag;
 
 /// The socket behind a descriptor; `None`: the kernel's alone.
@@ -53,23 +55,32 @@ pub fn is_new(descriptor: i32) {
     }
 }
 
-/// Whether a descriptor is a stream socket, of a kind that may leave the kernel, with a peer.
-pub fn is_connected_stream(descriptor: i32) -> bool {
+/// How a descriptor is noted, if it is a stream socket with a peer.
+pub fn note_of_connected(descriptor: i32) -> Option<fn(i32, bool)> {
     let option = |name| {
         let mut value = 0_i32;
         raw::get_option(descriptor, libc::SOL_SOCKET, name, &mut value).map(|_| value)
     };
-    let (Ok(kind), Ok(family)) = (option(libc::SO_TYPE), option(libc::SO_DOMAIN)) else {
-        return false;
-    };
+    let (kind, family) = (option(libc::SO_TYPE).ok()?, option(libc::SO_DOMAIN).ok()?);
     // SAFETY: an address of zeroes is valid.
     let mut peer: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
-    is_stream(family, kind, option(libc::SO_PROTOCOL).unwrap_or(-1))
-        && raw::address(descriptor, true, &mut peer).is_ok()
+    raw::address(descriptor, true, &mut peer).ok()?;
+    note_of(family, kind, option(libc::SO_PROTOCOL).unwrap_or(-1))
+}
+
+/// How a socket of a kind is noted; `None`: it is of none that may leave the kernel.
+pub fn note_of(family: i32, kind: i32, protocol: i32) -> Option<fn(i32, bool)> {
+    if is_stream(family, kind, protocol) {
+        Some(note)
+    } else if unix::is_stream(family, kind, protocol) {
+        Some(unix::note)
+    } else {
+        None
+    }
 }
 
 /// Whether a socket is of a kind that may leave the kernel.
-pub fn is_stream(family: i32, kind: i32, protocol: i32) -> bool {
+fn is_stream(family: i32, kind: i32, protocol: i32) -> bool {
     let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
     matches!(family, libc::AF_INET | libc::AF_INET6)
         && kind == libc::SOCK_STREAM
@@ -97,7 +108,7 @@ pub fn note_same(old: i32, new: i32) {
         stream.note_copies();
         if new <= libc::STDERR_FILENO {
             // The C library has streams on those, which go past this one.
-            stream.bring_back(old);
+            stream.bring_back(old, Reason::Stdio);
         }
         table::set(new, What::Stream(number));
     }
@@ -295,19 +306,19 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
     let shared = stream.shared;
     if stream.is_unix() && !shared.is(phase::LOOKS) {
         // The peer would have to know of either half.
-        stream.stays_in_kernel(descriptor);
+        stream.stays_in_kernel(descriptor, Reason::HalfShut);
         return None;
     }
     let writes = how == libc::SHUT_WR || how == libc::SHUT_RDWR;
     let reads = how == libc::SHUT_RD || how == libc::SHUT_RDWR;
     let slot = stream.slot().filter(|_| shared.is(phase::ATTACHED));
     if slot.is_none() && (writes || reads) {
-        shared.mark(phase::NEVER);
+        stream.keep(Reason::HalfShut);
     }
     let slot = slot?;
     if writes && !shared.is(phase::SENDS) {
         // It ends where it is, and stays there.
-        stream.stay_in_kernel(&slot);
+        stream.stay_in_kernel(&slot, Reason::HalfShut);
         return None;
     }
     if !(writes || reads) || shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {

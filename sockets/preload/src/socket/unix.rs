@@ -12,6 +12,7 @@ use crate::socket::connections::Stream;
 use crate::socket::opening;
 use crate::upgrade::slot::Slot;
 use core::ptr;
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::flag;
 
 /// Where the path of an address begins: what has no name is no longer than that.
@@ -80,9 +81,9 @@ impl Stream {
 
     /// Before something that only the kernel does: a Unix socket comes back there, and stays.
     #[cold]
-    pub fn stays_in_kernel(&self, descriptor: i32) {
+    pub fn stays_in_kernel(&self, descriptor: i32, reason: Reason) {
         if self.is_unix() {
-            self.bring_back(descriptor);
+            self.bring_back(descriptor, reason);
         }
     }
 

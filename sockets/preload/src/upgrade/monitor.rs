@@ -10,7 +10,7 @@ use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::message::{self, CLAIMS_MAX, Reply, Request};
-use freeport_sockets_proto::{MONITOR_VARIABLE, VERSION};
+use freeport_sockets_proto::{MONITOR_VARIABLE, Reason, VERSION};
 
 /// The descriptor; -1: there is none.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
@@ -145,6 +145,14 @@ pub fn pass(token: u64, descriptor: i32, alone: bool, inherited: bool) -> bool {
     let request = Request::Pass { token, alone, inherited };
     // Who is the guest of its parent has nothing to do with that one's monitor.
     !process::is_guest() && reach().is_some_and(|monitor| send(monitor, &request, Some(descriptor)))
+}
+
+/// Says why a socket stays in the kernel, or with 0 for its inode all that this process has. False:
+/// nobody was told.
+pub fn keep(inode: u64, reason: Reason) -> bool {
+    let Some(_held) = LOCK.take(false) else { return false };
+    let request = Request::Keep { inode, reason };
+    !process::is_guest() && reach().is_some_and(|monitor| send(monitor, &request, None))
 }
 
 /// Says that this process has no descriptor any more of a socket that it has passed.

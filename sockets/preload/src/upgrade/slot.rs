@@ -11,6 +11,7 @@ use freeport_ring::{
     Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
     Shared, Stopped,
 };
+use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Ring, Side, again, flag, word};
 
 /// The sending end of a socket's ring.
@@ -280,6 +281,12 @@ impl Slot {
             state.set(word::REFUNDED, refunded);
         }
         self.agree(self.side.other(), again::PREPARED, again::WANTED);
+    }
+
+    /// Says why it wants the connection back in the kernel, or keeps it there.
+    pub fn say_reason(&self, reason: Reason) {
+        // SAFETY: a word of the slot, which only this side writes.
+        unsafe { self.state(self.side).set(word::REASON, u64::from(reason as u16)) };
     }
 
     /// Whether this side has still to say so.

@@ -10,6 +10,7 @@ use crate::socket::connections::Stream;
 use crate::socket::opening;
 use crate::socket::table::{self, What};
 use core::sync::atomic::{AtomicBool, Ordering};
+use freeport_sockets_proto::Reason;
 
 /// Whether this process was given a set by another program or process.
 static HAS_FOREIGN: AtomicBool = AtomicBool::new(false);
@@ -33,7 +34,7 @@ pub fn is_registered_elsewhere(descriptor: i32) {
     if let Some(stream) = opening::stream(descriptor)
         && !stream.shared.is(phase::LISTENS)
     {
-        stream.bring_back(descriptor);
+        stream.bring_back(descriptor, Reason::ForeignSet);
     }
 }
 
@@ -44,7 +45,7 @@ pub fn is_passed(number: u32) {
     let mut place = 0;
     while let Some((descriptor, stream)) = registered(number, place) {
         if !stream.shared.is(phase::LISTENS) {
-            stream.bring_back(descriptor);
+            stream.bring_back(descriptor, Reason::ForeignSet);
         }
         place += 1;
     }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport sockets why`: each reason for which a connection is not accelerated, as real programs
+//! come to it.
+
+mod bounds;
+mod documented;
+mod library;
+mod outside;
+
+use crate::harness::{Mode, Node, Program, find_or_say, wait_until};
+use serde_json::Value;
+
+/// What makes the connections, beside the tests.
+const PROGRAM: &str = include_str!("../programs/reasons.py");
+
+/// A program that has a connection of which is asked.
+struct Scene<'a> {
+    node: &'a Node,
+    // It ends with this.
+    _program: Program,
+    /// The process and the descriptor.
+    end: String,
+}
+
+impl<'a> Scene<'a> {
+    /// `None`: it cannot be here, which was said.
+    fn new(node: &'a Node, mode: Mode, words: &[&str]) -> Option<Self> {
+        let python = find_or_say("python3")?;
+        let path = node.write("reasons.py", PROGRAM);
+        let mut command = node.command(mode, &python);
+        command.arg("-B").arg(path).args(words);
+        let mut program = node.start(words[0], command);
+        let said = |program: &Program, what: &str| {
+            let printed = program.printed();
+            let found = printed.lines().find_map(|line| line.strip_prefix(what));
+            found.map(str::to_owned)
+        };
+        wait_until("it says whom to ask about", || {
+            let is_said = said(&program, "ask ").is_some() || said(&program, "cannot").is_some();
+            assert!(is_said || program.ended().is_none(), "{words:?}: {}", program.printed());
+            is_said
+        });
+        if said(&program, "cannot").is_some() {
+            eprintln!("{}: {}: nothing is tested here", words[0], program.printed().trim());
+            return None;
+        }
+        let end = said(&program, "ask ").expect("see above");
+        Some(Self { node, _program: program, end })
+    }
+
+    fn told(&self) -> Value {
+        self.node.ask(&["sockets", "why", &self.end, "--json"]).expect("it can be asked")
+    }
+
+    /// Waits until it is told so.
+    fn comes_to(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let mut told = self.told();
+        let begin = std::time::Instant::now();
+        while !is_so(&told) {
+            let is_late = begin.elapsed() > crate::harness::PATIENCE / 4;
+            assert!(!is_late, "{what} is expected: {told}\n{}", self.node.listed());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            told = self.told();
+        }
+        told
+    }
+
+    /// Sees to it that this is the reason; gives it in words.
+    fn is_for(&self, reason: &str) -> String {
+        let told = self.comes_to(reason, |told| name(told) == reason);
+        told["text"].as_str().expect("a text").to_owned()
+    }
+}
+
+/// The reason that was told.
+fn name(told: &Value) -> &str {
+    let reason = told["reason"].as_str().or(told["refusal"]["reason"].as_str());
+    reason.unwrap_or_default()
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can be told of any process.
+
+use super::{Scene, name};
+use crate::harness::{Mode, Node};
+use crate::matrix::users::{User, command_as};
+use std::fs::File;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+/// Asks about a descriptor of this process, which has not the library.
+fn told(node: &Node, number: i32) -> String {
+    let end = format!("{}:{number}", std::process::id());
+    let told = node.ask(&["sockets", "why", &end, "--json"]).expect("it can be asked");
+    assert_eq!(told["state"], "kernel");
+    name(&told).to_owned()
+}
+
+#[test]
+fn what_has_nothing_to_do_with_freeport_is_told_as_well() {
+    let (node, _monitor) = Node::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let stream = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it is");
+    let (other, _) = listener.accept().expect("it is connected");
+    let told = |number| told(&node, number);
+    assert_eq!(told(stream.as_raw_fd()), "NotPreloaded");
+    drop(other);
+    assert_eq!(told(stream.as_raw_fd()), "NotConnected");
+    assert_eq!(told(listener.as_raw_fd()), "Listens");
+    let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    assert_eq!(told(datagrams.as_raw_fd()), "NotStream");
+    let file = File::open("/dev/null").expect("it is there");
+    assert_eq!(told(file.as_raw_fd()), "NotSocket");
+    assert_eq!(told(987_654), "NoDescriptor");
+    // SAFETY: makes a socket; the descriptor is nobody else's.
+    let netlink = unsafe {
+        let made = libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+        assert!(made >= 0);
+        OwnedFd::from_raw_fd(made)
+    };
+    assert_eq!(told(netlink.as_raw_fd()), "Family");
+    let nobody = node.ask(&["sockets", "why", "2147483640:1", "--json"]).expect("it can be");
+    assert_eq!(name(&nobody), "NoProcess");
+}
+
+#[test]
+fn what_is_another_users_is_not_told() {
+    let Some(user) = User::first_of(&["nobody"]) else {
+        return eprintln!("only root can be somebody else: nothing is tested here");
+    };
+    let (node, _monitor) = Node::new();
+    let Some(scene) = Scene::new(&node, Mode::Accelerated, &["accelerated"]) else { return };
+    let freeport = Path::new(env!("CARGO_BIN_EXE_freeport"));
+    let copy = node.write("freeport", std::fs::read(freeport).expect("it was built"));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&copy, mode).expect("it is ours");
+    let mut command = command_as(&node, Mode::Plain, Some(&user), &copy);
+    command.env("FREEPORT_MONITOR", node.monitor_path());
+    let output = command.args(["sockets", "why", &scene.end, "--json"]).output().expect("it runs");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an answer");
+    assert_eq!(name(&told), "NotPermitted", "{told}");
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a member has said that it keeps in the kernel, and why. It is believed of its own process
+//! only, and nothing is decided by it.
+
+use freeport_sockets_proto::Reason;
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// How many sockets are remembered of a member.
+const SOCKETS_MAX: usize = 512;
+
+/// A socket that stays in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Socket {
+    inode: u64,
+    /// Why.
+    pub reason: Reason,
+    /// When that was said.
+    pub at: Instant,
+}
+
+/// See above.
+#[derive(Default, Debug)]
+pub struct Kept {
+    /// The oldest first.
+    sockets: VecDeque<Socket>,
+    all: Option<Reason>,
+}
+
+impl Kept {
+    /// It keeps the socket of that inode in the kernel; 0: all that it has. Gives whether another
+    /// one was forgotten for that.
+    pub fn note(&mut self, inode: u64, reason: Reason, at: Instant) -> bool {
+        if inode == 0 {
+            self.all = Some(reason);
+            return false;
+        }
+        self.sockets.retain(|it| it.inode != inode);
+        let is_full = self.sockets.len() == SOCKETS_MAX;
+        if is_full {
+            self.sockets.pop_front();
+        }
+        self.sockets.push_back(Socket { inode, reason, at });
+        is_full
+    }
+
+    /// What it has said of a socket.
+    pub fn of(&self, inode: u64) -> Option<&Socket> {
+        self.sockets.iter().find(|it| it.inode == inode)
+    }
+
+    /// Why it keeps all that it has there.
+    pub fn all(&self) -> Option<Reason> {
+        self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_on_each_of_the_last_sockets_is_known() {
+        let (mut kept, now) = (Kept::default(), Instant::now());
+        kept.note(7, Reason::Shared, now);
+        kept.note(7, Reason::Urgent, now);
+        assert_eq!(kept.of(7).map(|it| it.reason), Some(Reason::Urgent));
+        assert_eq!((kept.of(8), kept.all()), (None, None));
+        for inode in 8..8 + SOCKETS_MAX as u64 {
+            assert_eq!(kept.note(inode, Reason::Stdio, now), inode == 7 + SOCKETS_MAX as u64);
+        }
+        assert!(kept.of(7).is_none() && kept.of(8).is_some());
+        kept.note(0, Reason::Confined, now);
+        assert_eq!((kept.all(), kept.of(0)), (Some(Reason::Confined), None));
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sockets that stay in the kernel, and why: the monitor is told, for people who ask it.
+//!
+//! It is told as soon as a socket has been used so much that it would have been claimed. Who has a
+//! slot says it there, and needs nobody.
+
+use crate::kernel::raw;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::upgrade::monitor;
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
+
+impl Stream {
+    /// Keeps it in the kernel. The first reason counts.
+    #[cold]
+    pub fn keep(&self, reason: Reason) {
+        if !self.keep_unsaid(reason) {
+            return;
+        }
+        if self.shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED {
+            // It may be given a slot, which it will not use.
+            self.tell_reason(self.local.descriptor.load(Ordering::Relaxed));
+        } else {
+            self.say_reason(reason);
+        }
+    }
+
+    /// The same without saying it in a slot. Gives whether it is the first reason.
+    pub fn keep_unsaid(&self, reason: Reason) -> bool {
+        let (place, number) = (&self.shared.reason, u32::from(reason as u16));
+        let kept = place.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+        self.shared.mark(phase::NEVER);
+        kept.is_ok()
+    }
+
+    /// It may leave the kernel again.
+    pub fn keep_no_more(&self) {
+        self.shared.reason.store(0, Ordering::Relaxed);
+        self.shared.claim_later();
+        self.shared.unmark(phase::NEVER);
+    }
+
+    /// It ends, for that reason.
+    #[cold]
+    pub fn ends_for(&self, reason: Reason) {
+        self.shared.reason.store(u32::from(reason as u16), Ordering::Relaxed);
+        self.say_reason(reason);
+    }
+
+    /// Says it in the slot, if there is one.
+    fn say_reason(&self, reason: Reason) {
+        if let Some(slot) = self.slot().filter(|_| self.shared.is(phase::ATTACHED)) {
+            slot.say_reason(reason);
+        }
+    }
+
+    /// Tells the monitor why it stays in the kernel, once, if that is not said in a slot.
+    #[cold]
+    pub fn tell_reason(&self, descriptor: i32) {
+        let number = self.shared.reason.load(Ordering::Relaxed);
+        let reason = u16::try_from(number).ok().and_then(Reason::from_number);
+        let is_known = self.shared.is(phase::HOLDS_SLOT)
+            || reason.is_none_or(|reason| tell(descriptor, reason));
+        if is_known {
+            self.shared.claim_at.store(u64::MAX, Ordering::Relaxed);
+        } else {
+            self.shared.claim_later();
+        }
+    }
+}
+
+/// Tells the monitor why a socket is in the kernel now. False: nobody was told.
+pub fn tell(descriptor: i32, reason: Reason) -> bool {
+    raw::inode(descriptor).is_ok_and(|inode| monitor::keep(inode, reason))
+}
