@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A socket's slot in shared memory: its rings and what both sides say of themselves there.
 
+mod again;
+
 use crate::data::sending;
 use crate::socket::connection::{HeldHalf, phase};
 use crate::socket::connections::Stream;
@@ -9,10 +11,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
     Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
-    Shared, Stopped,
+    Shared,
 };
 use freeport_sockets_proto::Reason;
-use freeport_sockets_proto::slab::{self, Ring, Side, again, flag, word};
+use freeport_sockets_proto::slab::{self, Ring, Side, flag, word};
 
 /// The sending end of a socket's ring.
 pub type Out = ByteSender<Shared, Shared>;
@@ -255,67 +257,16 @@ impl Slot {
         self.say(flag::LEAVES);
     }
 
-    /// Is about to say what this side wants to have again. False: the peer is done, and sends
-    /// nothing again.
-    pub fn prepares_again(&self) -> bool {
-        self.agree(self.side.other(), 0, again::PREPARED)
-    }
-
-    /// Does not say it now.
-    pub fn wants_nothing_yet(&self) {
-        self.agree(self.side.other(), again::PREPARED, 0);
-    }
-
-    /// Says where this side has stopped reading, and how many bytes it gives back.
-    pub fn say_stopped(&self, stopped: Option<(u32, Stopped)>, refunded: u64) {
-        let mut state = self.state(self.side);
-        let nothing = (0, Stopped::default());
-        let (area, at) = stopped.map_or(nothing, |(area, at)| (u64::from(area) + 1, at));
-        let at = [at.head, at.base, at.sequence, at.read];
-        // SAFETY: words of the slot, which only this side writes.
-        unsafe {
-            state.set(word::STOPPED_AREA, area);
-            for (word, value) in word::STOPPED.into_iter().zip(at) {
-                state.set(word, value);
-            }
-            state.set(word::REFUNDED, refunded);
-        }
-        self.agree(self.side.other(), again::PREPARED, again::WANTED);
-    }
-
     /// Says why it wants the connection back in the kernel, or keeps it there.
     pub fn say_reason(&self, reason: Reason) {
         // SAFETY: a word of the slot, which only this side writes.
         unsafe { self.state(self.side).set(word::REASON, u64::from(reason as u16)) };
     }
 
-    /// Whether this side has still to say so.
-    pub fn is_asking_again(&self) -> bool {
-        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
-        word == again::PREPARED
-    }
-
     /// Whether the peer is out of all that it began to write before it could see that this side
     /// stops, and so will not switch any more. This side has passed a barrier behind saying that.
     pub fn has_peer_written(&self) -> bool {
         self.peer_said() & flag::LEAVES != 0 || self.peer_word(word::WRITING) & 1 == 0
-    }
-
-    /// Where the peer has stopped reading, and how many bytes it gives back.
-    pub fn peer_stopped(&self) -> (Option<(u32, Stopped)>, usize) {
-        let word = |at: usize| self.peer_word(at);
-        let [head, base, sequence, read] = word::STOPPED.map(word);
-        let stopped = Stopped { head, base, sequence, read };
-        let area =
-            word(word::STOPPED_AREA).checked_sub(1).and_then(|area| u32::try_from(area).ok());
-        let refunded = usize::try_from(word(word::REFUNDED)).unwrap_or(usize::MAX);
-        (area.map(|area| (area, stopped)), refunded.min(slab::REFUND_BYTES))
-    }
-
-    /// How many bytes this side has given back.
-    pub fn refunded(&self) -> u64 {
-        // SAFETY: a word of the slot.
-        unsafe { self.state(self.side).load(word::REFUNDED) }
     }
 
     /// Whether the peer writes no more to the ring, and rings no more. This side has said that it
@@ -351,53 +302,6 @@ impl Slot {
         let number = u64::try_from(descriptor + 1).unwrap_or(0);
         // SAFETY: a word of the slot, which only this side writes.
         unsafe { self.state(self.side).set(word::DESCRIPTOR, number) };
-    }
-
-    /// Whether the peer wants to have something again from this side, which has to send it now.
-    pub fn owes_again(&self) -> bool {
-        self.agree(self.side, again::WANTED, again::SENT)
-    }
-
-    /// Whether this side sends in the peer's place what it wants to have again.
-    pub fn takes_again(&self) -> bool {
-        self.agree(self.side.other(), again::WANTED, again::TAKEN)
-    }
-
-    /// Whether this side has done so.
-    pub fn has_been_taken_again(&self) -> bool {
-        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
-        // A peer that has sent it says before that it leaves.
-        word == again::SENT && self.peer_said() & flag::LEAVES == 0
-    }
-
-    /// Has sent so many bytes of it.
-    pub fn has_taken_again(&self, bytes: u64) {
-        let word = self.shared_word(self.side.other(), word::AGAIN_BYTES);
-        word.store(bytes, Ordering::SeqCst);
-        self.agree(self.side.other(), again::TAKEN, again::SENT);
-    }
-
-    /// How many bytes the peer has sent in the place of this side, which count as sent by it. Gives
-    /// them once.
-    pub fn sent_by_peer(&self) -> u64 {
-        let bytes = self.shared_word(self.side, word::AGAIN_BYTES).swap(0, Ordering::SeqCst);
-        bytes.min(slab::SLOT_BYTES as u64)
-    }
-
-    /// Whether the peer is just about to say what it wants, or sends it in the place of this side.
-    pub fn is_peer_busy_again(&self) -> bool {
-        let word = self.shared_word(self.side, word::AGAIN).load(Ordering::SeqCst);
-        matches!(word, again::PREPARED | again::TAKEN | again::WANTED)
-    }
-
-    /// Whether this side may be done, and nothing is wanted from it any more.
-    pub fn refuses_again(&self) -> bool {
-        self.agree(self.side, 0, again::REFUSED)
-    }
-
-    fn agree(&self, of: Side, from: u64, to: u64) -> bool {
-        let word = self.shared_word(of, word::AGAIN);
-        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     fn peer_word(&self, at: usize) -> u64 {
@@ -465,22 +369,6 @@ impl Slot {
         let at = self.state(of).at().start();
         // SAFETY: a word of the slot, which stays mapped.
         unsafe { AtomicU64::from_ptr(at.add(word).cast()) }
-    }
-
-    /// Gives bytes back that came through the kernel, behind those that were given back before.
-    pub fn give_back(&self, at: usize, bytes: &[u8]) {
-        if at.saturating_add(bytes.len()) <= slab::REFUND_BYTES {
-            // SAFETY: inside of what this side gives back.
-            unsafe { self.at(slab::refund(self.side)).write(at, bytes) };
-        }
-    }
-
-    /// Reads what was given back by a reader.
-    pub fn read_given_back(&self, by: Reader, at: usize, into: &mut [u8]) {
-        if at.saturating_add(into.len()) <= slab::REFUND_BYTES {
-            // SAFETY: inside of what that side gives back.
-            unsafe { self.at(slab::refund(self.side_of(by))).read(at, into) };
-        }
     }
 
     /// Says on which core this side waits; gives whether the peer waited on the same one.

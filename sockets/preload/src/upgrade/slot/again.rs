@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What both sides agree on in a slot about what was put into rings and not read, when the
+//! connection comes back: who sends it again, and from where on.
+
+use super::{Reader, Slot};
+use core::sync::atomic::Ordering;
+use freeport_ring::{Local, Remote, Stopped};
+use freeport_sockets_proto::slab::{self, Side, again, flag, word};
+
+impl Slot {
+    /// Is about to say what this side wants to have again. False: the peer is done, and sends
+    /// nothing again.
+    pub fn prepares_again(&self) -> bool {
+        self.agree(self.side.other(), 0, again::PREPARED)
+    }
+
+    /// Does not say it now.
+    pub fn wants_nothing_yet(&self) {
+        self.agree(self.side.other(), again::PREPARED, 0);
+    }
+
+    /// Says where this side has stopped reading, and how many bytes it gives back.
+    pub fn say_stopped(&self, stopped: Option<(u32, Stopped)>, refunded: u64) {
+        let mut state = self.state(self.side);
+        let nothing = (0, Stopped::default());
+        let (area, at) = stopped.map_or(nothing, |(area, at)| (u64::from(area) + 1, at));
+        let at = [at.head, at.base, at.sequence, at.read];
+        // SAFETY: words of the slot, which only this side writes.
+        unsafe {
+            state.set(word::STOPPED_AREA, area);
+            for (word, value) in word::STOPPED.into_iter().zip(at) {
+                state.set(word, value);
+            }
+            state.set(word::REFUNDED, refunded);
+        }
+        self.agree(self.side.other(), again::PREPARED, again::WANTED);
+    }
+
+    /// Whether this side has still to say so.
+    pub fn is_asking_again(&self) -> bool {
+        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
+        word == again::PREPARED
+    }
+
+    /// Where the peer has stopped reading, and how many bytes it gives back.
+    pub fn peer_stopped(&self) -> (Option<(u32, Stopped)>, usize) {
+        let word = |at: usize| self.peer_word(at);
+        let [head, base, sequence, read] = word::STOPPED.map(word);
+        let stopped = Stopped { head, base, sequence, read };
+        let area =
+            word(word::STOPPED_AREA).checked_sub(1).and_then(|area| u32::try_from(area).ok());
+        let refunded = usize::try_from(word(word::REFUNDED)).unwrap_or(usize::MAX);
+        (area.map(|area| (area, stopped)), refunded.min(slab::REFUND_BYTES))
+    }
+
+    /// How many bytes this side has given back.
+    pub fn refunded(&self) -> u64 {
+        // SAFETY: a word of the slot.
+        unsafe { self.state(self.side).load(word::REFUNDED) }
+    }
+
+    /// Whether the peer wants to have something again from this side, which has to send it now.
+    pub fn owes_again(&self) -> bool {
+        self.agree(self.side, again::WANTED, again::SENT)
+    }
+
+    /// Whether this side sends in the peer's place what it wants to have again.
+    pub fn takes_again(&self) -> bool {
+        self.agree(self.side.other(), again::WANTED, again::TAKEN)
+    }
+
+    /// Whether this side has done so.
+    pub fn has_been_taken_again(&self) -> bool {
+        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
+        // A peer that has sent it says before that it leaves.
+        word == again::SENT && self.peer_said() & flag::LEAVES == 0
+    }
+
+    /// Has sent so many bytes of it.
+    pub fn has_taken_again(&self, bytes: u64) {
+        let word = self.shared_word(self.side.other(), word::AGAIN_BYTES);
+        word.store(bytes, Ordering::SeqCst);
+        self.agree(self.side.other(), again::TAKEN, again::SENT);
+    }
+
+    /// How many bytes the peer has sent in the place of this side, which count as sent by it. Gives
+    /// them once.
+    pub fn sent_by_peer(&self) -> u64 {
+        let bytes = self.shared_word(self.side, word::AGAIN_BYTES).swap(0, Ordering::SeqCst);
+        bytes.min(slab::SLOT_BYTES as u64)
+    }
+
+    /// Whether the peer is just about to say what it wants, or sends it in the place of this side.
+    pub fn is_peer_busy_again(&self) -> bool {
+        let word = self.shared_word(self.side, word::AGAIN).load(Ordering::SeqCst);
+        matches!(word, again::PREPARED | again::TAKEN | again::WANTED)
+    }
+
+    /// Whether this side may be done, and nothing is wanted from it any more.
+    pub fn refuses_again(&self) -> bool {
+        self.agree(self.side, 0, again::REFUSED)
+    }
+
+    fn agree(&self, of: Side, from: u64, to: u64) -> bool {
+        let word = self.shared_word(of, word::AGAIN);
+        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Gives bytes back that came through the kernel, behind those that were given back before.
+    pub fn give_back(&self, at: usize, bytes: &[u8]) {
+        if at.saturating_add(bytes.len()) <= slab::REFUND_BYTES {
+            // SAFETY: inside of what this side gives back.
+            unsafe { self.at(slab::refund(self.side)).write(at, bytes) };
+        }
+    }
+
+    /// Reads what was given back by a reader.
+    pub fn read_given_back(&self, by: Reader, at: usize, into: &mut [u8]) {
+        if at.saturating_add(into.len()) <= slab::REFUND_BYTES {
+            // SAFETY: inside of what that side gives back.
+            unsafe { self.at(slab::refund(self.side_of(by))).read(at, into) };
+        }
+    }
+}
