@@ -27,8 +27,10 @@ needed=(
 )
 # More programs that are tested where they are.
 applications=(
+    "apache2-bin=apache2"
     "apache2-utils=ab"
     "default-jdk-headless=javac"
+    "golang-go=go"
     "haproxy=haproxy"
     "lighttpd=lighttpd"
     "mosquitto=mosquitto"
@@ -39,6 +41,8 @@ applications=(
     "rsync=rsync"
     "socat=socat"
     "stunnel4=stunnel4"
+    "uwsgi-core=uwsgi-core"
+    "uwsgi-plugin-python3=/usr/lib/uwsgi/plugins/python3*_plugin.so"
     "varnish=varnishd"
     "wget=wget"
 )
@@ -159,7 +163,13 @@ install_rust() {
 
 case "${1-}" in
     "") ;;
-    --applications) needed+=("${applications[@]}") ;;
+    --applications)
+        needed+=("${applications[@]}")
+        # Python's own tests are in a package that has its version in its name.
+        if python=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])'); then
+            needed+=("libpython$python-testsuite=/usr/lib/python$python/test/test_socket.py")
+        fi
+        ;;
     *)
         echo "install.sh: the only option is --applications" >&2
         exit 1

@@ -5,10 +5,14 @@
 //! Who installs them all (`make applications`) has all of it tested; a program that is not there is
 //! told, and nothing is tested with it.
 
+mod apache;
+mod cpython;
 mod encryption;
+mod go;
 mod messages;
 mod postgres;
 pub mod redis_mixed;
+mod services;
 mod ssh;
 mod table;
 pub mod tokio_pair;

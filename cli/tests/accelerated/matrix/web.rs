@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 /// A folder with the files that a server has.
-fn files(node: &Node) -> PathBuf {
+pub fn files(node: &Node) -> PathBuf {
     let folder = node.path().join("files");
     fs::create_dir(&folder).expect("it can be made");
     fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("it is ours");
@@ -20,7 +20,7 @@ fn files(node: &Node) -> PathBuf {
 }
 
 /// Gets every file from a server, by clients with the library and without, and loads it.
-fn visit(node: &Node, port: u16) {
+pub fn visit(node: &Node, port: u16) {
     let argument = format!("{port} files");
     node.run_until_moved(1, 16 << 20, || {
         node.role(Mode::Accelerated, "http client", &argument).finish();

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Go, whose programs call the kernel by themselves: they are as without the library, whether they
+//! are linked to the C library or not, and so are those that talk to them.
+
+use super::find_if_long;
+use super::web::files;
+use crate::harness::{Mode, Node, free_port};
+use crate::nginx::{self, PLAIN};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+/// Compiles the program, linked to the C library or not.
+fn compile(node: &Node, is_static: bool) -> Option<PathBuf> {
+    let go = find_if_long("go")?;
+    let source = node.write("serve.go", include_str!("../programs/serve.go"));
+    let mut command = node.command(Mode::Plain, &go);
+    command.args(["build", "-o", "serve"]).arg(source);
+    command.env("CGO_ENABLED", if is_static { "0" } else { "1" });
+    command.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"));
+    command.env("GO111MODULE", "off").env("GOTOOLCHAIN", "local");
+    node.start("go", command).finish();
+    Some(node.path().join("serve"))
+}
+
+/// Why each socket of a process is where it is.
+fn reasons(node: &Node, pid: i32) -> Vec<Value> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it is there");
+    let is_socket = |entry: &fs::DirEntry| {
+        fs::read_link(entry.path()).is_ok_and(|it| it.to_string_lossy().starts_with("socket:"))
+    };
+    let sockets = descriptors.flatten().filter(is_socket);
+    let numbers = sockets.filter_map(|it| it.file_name().into_string().ok());
+    let why = |number: String| {
+        let socket = format!("{pid}:{number}");
+        let output = node.freeport(&["sockets", "why", &socket, "--json"]).output().ok()?;
+        serde_json::from_slice(&output.stdout).ok()
+    };
+    numbers.filter_map(why).collect()
+}
+
+/// Whether one of these says so.
+fn is_said(told: &[Value], part: &str) -> bool {
+    told.iter().any(|it| it.to_string().contains(part))
+}
+
+#[test]
+fn programs_in_go_stay_in_the_kernel_and_it_is_said_why() {
+    for is_static in [true, false] {
+        let (node, _monitor) = Node::new();
+        let Some(program) = compile(&node, is_static) else { return };
+        let (port, files) = (free_port(), files(&node));
+        let mut command = node.command(Mode::Accelerated, &program);
+        command.args(["serve", &port.to_string()]).arg(&files);
+        let server = node.serve("go server", command, port);
+        // It gets what it serves.
+        let get = |port: u16| {
+            let mut command = node.command(Mode::Accelerated, &program);
+            command.args(["get", &port.to_string()]).arg(&files);
+            node.start("go client", command).finish();
+        };
+        get(port);
+        let stop = node.path().join("stop");
+        let argument = format!("{port} {}", stop.display());
+        let mut clients = node.role(Mode::Accelerated, "http load", &argument);
+        let pid = clients.pid();
+        clients.wait_until("who asks is told", || is_said(&reasons(&node, pid), "PeerPlain"));
+        if is_static {
+            let has_told = || is_said(&reasons(&node, server.pid()), "linked statically");
+            clients.wait_until("it is told", has_told);
+        }
+        fs::write(stop, "").expect("it can be written");
+        clients.finish();
+        // And from a server that has the library.
+        let behind = nginx::begin(&node, "behind", &PLAIN);
+        get(behind.port);
+        behind.quit(&node, "behind");
+        assert_eq!(node.moved().bytes, 0);
+    }
+}
