@@ -32,6 +32,7 @@ fn play() {
         "redis survivor" => death::survivor(&argument),
         "talk" => death::talk(&argument),
         "listen" => death::listen(&argument),
+        "brings back" => hostile::bring_back(&argument),
         "answers pings" => hostile::answer_pings(&argument),
         "visitor" => limits::visit(&argument),
         "soak visitor" => soak::visitors::visit(&argument),

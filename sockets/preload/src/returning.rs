@@ -133,7 +133,7 @@ impl Stream {
                 Progress::Done => return true,
                 Progress::Fails => return false,
                 Progress::Waits if looks.again() => {}
-                Progress::Waits if waited < PATIENCE || !self.is_peer_quiet() => {
+                Progress::Waits if waited < PATIENCE || !self.is_peer_quiet(descriptor) => {
                     raw::sleep_milliseconds(1);
                     waited += 1;
                 }
@@ -177,8 +177,8 @@ impl Stream {
     }
 
     /// Whether the peer, as long as it lives, is not in the middle of something.
-    fn is_peer_quiet(&self) -> bool {
-        self.slot().is_none_or(|slot| slot.is_peer_quiet())
+    fn is_peer_quiet(&self, descriptor: i32) -> bool {
+        self.slot().is_none_or(|slot| slot.is_peer_quiet() || self.is_peer_gone(descriptor, &slot))
     }
 
     /// Whether this side can wake the peer, having switched; or has no need to.
@@ -371,7 +371,7 @@ impl Stream {
         if !is_asking && slot.said() & flag::LEAVES != 0 {
             return true;
         }
-        if is_asking && !slot.has_peer_written() {
+        if is_asking && !slot.has_peer_written() && !self.is_peer_gone(descriptor, slot) {
             return false;
         }
         let left = if is_asking { self.unread_before_ring(slot) } else { 0 };

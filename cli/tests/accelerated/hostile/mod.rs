@@ -8,12 +8,12 @@ mod steps;
 use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
 use attacker::Attacker;
 use fastrand::Rng;
-use freeport_sockets_proto::slab::word;
+use freeport_sockets_proto::slab::{flag, word};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -59,6 +59,43 @@ fn who_is_gone_with_a_doorbell_that_was_not_counted_is_noticed() {
     assert_eq!(attacker.own(word::RANG).load(Ordering::SeqCst), 0);
     drop(attacker);
     server.finish();
+}
+
+#[test]
+fn who_is_killed_while_it_writes_is_not_waited_for() {
+    let (node, _monitor) = Node::new();
+    let port = free_port();
+    let server = node.role(Mode::Accelerated, "brings back", &port.to_string());
+    let mut stream = None;
+    wait_until("it listens", || {
+        stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
+        stream.is_some()
+    });
+    let stream = UnixStream::from(OwnedFd::from(stream.expect("it is connected")));
+    let mut attacker = Attacker::new(&node, stream);
+    attacker.leave_kernel();
+    attacker.own(word::WRITING).store(1, Ordering::SeqCst);
+    node.write("go", "");
+    wait_until("it stops", || {
+        attacker.other(word::FLAGS).load(Ordering::SeqCst) & flag::STOPS != 0
+    });
+    drop(attacker);
+    server.finish();
+}
+
+/// Role: answers one client until it is told to make the connection a standard stream, for which
+/// it comes back into the kernel.
+pub fn bring_back(port: &str) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse().expect("a port")));
+    let (mut stream, _) = listener.expect("the port is free").accept().expect("somebody comes");
+    stream.set_read_timeout(Some(Duration::from_millis(10))).expect("it can be set");
+    while !Path::new("go").exists() {
+        if stream.read_exact(&mut [0; 6]).is_ok() {
+            stream.write_all(b"+PONG\r\n").expect("it can be sent");
+        }
+    }
+    // SAFETY: both are descriptors of this process.
+    assert_eq!(unsafe { libc::dup2(stream.as_raw_fd(), 0) }, 0);
 }
 
 /// Role: answers one client, in calls that wait, until the end.
