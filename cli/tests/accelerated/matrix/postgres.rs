@@ -116,8 +116,14 @@ impl<'a> Cluster<'a> {
         pid.expect("it is asked")
     }
 
-    /// Ends it as its users do.
+    /// Ends it as its users do, once each of its processes has noticed that who it served is gone:
+    /// one that is told to end before that complains, rightly.
     fn end(mut self) {
+        let others = "select count(*) from pg_stat_activity
+                      where backend_type = 'client backend' and pid <> pg_backend_pid()";
+        wait_until("nobody is served any more", || {
+            self.ask(Mode::Plain, Place::Port, others) == "0"
+        });
         self.server.signal(libc::SIGINT);
         let status = self.server.wait();
         assert!(status.success(), "{status}:\n{}", self.server.printed());
