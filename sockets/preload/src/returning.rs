@@ -55,6 +55,8 @@ enum Progress {
     Done,
     /// The peer, or another thread, has to do something first.
     Waits,
+    /// What is left in the ring has to be read first.
+    Reads,
     /// It cannot be: the peer is gone, and has left something in the ring.
     Fails,
 }
@@ -110,10 +112,8 @@ impl Stream {
         if self.shared.is(phase::STRAYS) {
             return self.meets_stray(descriptor);
         }
-        let progress = self.return_now(descriptor, None);
-        // Who only has to read what is left does not wait for anybody.
-        let is_reading = self.shared.phase() & (phase::LEAVES | phase::MOVES) == phase::LEAVES;
-        if progress == Progress::Waits && !is_reading {
+        if self.return_now(descriptor, None) == Progress::Waits {
+            // Not with anything held that others may be waiting for.
             raw::yield_now();
         }
     }
@@ -128,16 +128,15 @@ impl Stream {
         self.keep(reason);
         let (mut waited, mut looks) = (0, Looks::new());
         loop {
-            let progress = self.return_now(descriptor, Some(looks.done));
-            match progress {
+            match self.return_now(descriptor, Some(looks.done)) {
                 Progress::Done => return true,
                 Progress::Fails => return false,
-                Progress::Waits if looks.again() => {}
-                Progress::Waits if waited < PATIENCE || !self.is_peer_quiet(descriptor) => {
+                Progress::Waits | Progress::Reads if looks.again() => {}
+                _ if waited < PATIENCE || !self.is_peer_quiet(descriptor) => {
                     raw::sleep_milliseconds(1);
                     waited += 1;
                 }
-                Progress::Waits => break,
+                _ => break,
             }
         }
         self.ends_for(Reason::PeerAway);
@@ -269,7 +268,7 @@ impl Stream {
         let has_left = slot.peer_said() & flag::LEAVES != 0;
         let is_gone = !has_left && self.is_peer_gone(descriptor, slot);
         if !is_read || self.has_unread(slot, halves) {
-            return Progress::Waits;
+            return Progress::Reads;
         }
         if !has_left && !is_gone && self.is_patient(descriptor) {
             return Progress::Waits;
@@ -277,12 +276,9 @@ impl Stream {
         if is_gone {
             self.drop_doorbells(descriptor, u64::MAX);
         }
-        while !self.drop_doorbells_before_stream(descriptor, slot, true) {
-            if self.is_patient(descriptor) {
-                raw::yield_now();
-                return Progress::Waits;
-            }
-            // None comes any more.
+        let has_dropped = self.drop_doorbells_before_stream(descriptor, slot, true);
+        if !has_dropped && self.is_patient(descriptor) {
+            return Progress::Waits;
         }
         self.has_returned(descriptor, slot, halves)
     }
