@@ -225,6 +225,14 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
     /// # Errors
     /// The sender broke the protocol. Bytes that came before are counted first.
     pub fn available(&mut self) -> Result<usize, Fault> {
+        self.come().map(|(bytes, _)| bytes)
+    }
+
+    /// The same, and whether the ring goes on elsewhere behind those.
+    ///
+    /// # Errors
+    /// As of [`available`](Self::available).
+    pub fn come(&mut self) -> Result<(usize, bool), Fault> {
         let mut bytes = 0;
         let what = self.walk(|_, entry, from| {
             bytes += (entry.length as usize).saturating_sub(from);
@@ -232,7 +240,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         });
         match what {
             Err(fault) if bytes == 0 => Err(fault),
-            _ => Ok(bytes),
+            what => Ok((bytes, matches!(what, Ok(Read::Moved { .. })))),
         }
     }
 

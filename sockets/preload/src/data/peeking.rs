@@ -8,6 +8,7 @@ use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::{In, Slot};
+use crate::waiting::sleep;
 use core::slice;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
@@ -116,6 +117,30 @@ impl Stream {
             }
         };
         in_one_piece(parts, before, look).and_then(|seen| usize::try_from(seen).ok())
+    }
+
+    /// Waits until more than so many bytes can be seen, which is `None`; or gives that number, if
+    /// there will not be more in one look.
+    #[cold]
+    pub fn wait_for_more(&self, descriptor: i32, slot: &Slot, seen: usize) -> Option<isize> {
+        let is_over = || {
+            let come = self.come_at_once(slot);
+            self.has_read_end(slot) || come.is_none_or(|(bytes, is_all)| bytes > seen || is_all)
+        };
+        if self.come_at_once(slot).is_some_and(|(bytes, is_all)| is_all && bytes == seen) {
+            return Some(seen.cast_signed());
+        }
+        match sleep::until(self, descriptor, slot, is_over) {
+            Ok(()) => None,
+            Err(_) => Some(seen.cast_signed()),
+        }
+    }
+
+    /// How many bytes are in the ring where it is now, and whether it goes on elsewhere. `None`:
+    /// that is not known now.
+    fn come_at_once(&self, slot: &Slot) -> Option<(usize, bool)> {
+        let mut half = self.shared.receive.take(self.shared.is_alone())?;
+        self.with_receiver(slot, &mut half, |receiver| receiver.come())?.ok()
     }
 
     /// Receives no bytes, which waits until there are some, or until the end.

@@ -109,7 +109,7 @@ impl Stream {
     ) -> isize {
         let Some(before @ 1..) = usize::try_from(received).ok() else { return received };
         let goes_on = parts.bytes().is_some_and(|wanted| before < wanted);
-        if !goes_on || flags & libc::MSG_TRUNC != 0 {
+        if !goes_on {
             return received;
         }
         if flags & libc::MSG_PEEK != 0 {
@@ -121,6 +121,14 @@ impl Stream {
             return received;
         };
         let flags = flags | libc::MSG_DONTWAIT;
+        if flags & libc::MSG_TRUNC != 0 && !self.is_unix() {
+            if slot.next_header(self) == 0 {
+                return received;
+            }
+            let left = parts.bytes().map_or(0, |wanted| wanted - before);
+            let more = self.receive_nowhere(descriptor, &slot, left, flags).unwrap_or(0);
+            return received + more.max(0);
+        }
         self.receive_by_ring(descriptor, &slot, parts, flags, before).unwrap_or(received)
     }
 
@@ -283,6 +291,14 @@ impl Stream {
                 self.take_from_ring(descriptor, slot, parts, received)
             };
             match attempt {
+                Attempt::Received(count) if peeks => {
+                    // Unix sockets show what is there.
+                    let waits = flags & libc::MSG_WAITALL != 0 && !self.is_unix();
+                    if count == wanted || !waits || !blocks || has_end {
+                        return Some(count.cast_signed());
+                    }
+                    return self.wait_for_more(descriptor, slot, count);
+                }
                 Attempt::Received(count) => {
                     received += count;
                     if received == wanted || !all || !blocks {

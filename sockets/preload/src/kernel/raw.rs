@@ -499,20 +499,34 @@ pub fn epoll_ctl(set: i32, operation: i32, descriptor: i32, event: libc::epoll_e
     unsafe { checked_call(libc::SYS_epoll_ctl, arguments) }
 }
 
-/// Whether a descriptor is a set of descriptors, as far as `/proc` says.
-pub fn is_set(descriptor: i32) -> bool {
-    const NAME: &[u8] = b"anon_inode:[eventpoll]";
-    const FOLDER: &[u8] = b"/proc/self/fd/";
+/// The path of what a folder has under a descriptor's number, with a zero behind it.
+fn path_of(folder: &[u8], descriptor: i32) -> [u8; 32] {
     let mut path = [0_u8; 32];
-    for (place, byte) in path.iter_mut().zip(FOLDER) {
+    for (place, byte) in path.iter_mut().zip(folder) {
         *place = *byte;
     }
     let mut left = descriptor.unsigned_abs();
     let digits = left.checked_ilog10().unwrap_or(0) as usize + 1;
-    for place in path.iter_mut().skip(FOLDER.len()).take(digits).rev() {
+    for place in path.iter_mut().skip(folder.len()).take(digits).rev() {
         *place = b'0' + (left % 10) as u8;
         left /= 10;
     }
+    path
+}
+
+/// Opens what `/proc` says of a descriptor.
+pub fn open_information(descriptor: i32) -> Result<i32> {
+    let path = path_of(b"/proc/self/fdinfo/", descriptor);
+    let flags = argument(libc::O_RDONLY | libc::O_CLOEXEC);
+    let arguments = [argument(libc::AT_FDCWD), path.as_ptr() as usize, flags, 0, 0, 0];
+    // SAFETY: a path that ends with zero.
+    unsafe { checked_call(libc::SYS_openat, arguments) }.map(|opened| opened as i32)
+}
+
+/// Whether a descriptor is a set of descriptors, as far as `/proc` says.
+pub fn is_set(descriptor: i32) -> bool {
+    const NAME: &[u8] = b"anon_inode:[eventpoll]";
+    let path = path_of(b"/proc/self/fd/", descriptor);
     let mut target = [0_u8; NAME.len()];
     let (at, bytes) = (target.as_mut_ptr() as usize, target.len());
     let folder = argument(libc::AT_FDCWD);

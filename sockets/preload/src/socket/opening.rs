@@ -338,7 +338,8 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         }
         wake_own(stream, &slot, descriptor);
     }
-    if stream.is_unix() {
+    if stream.is_unix() || writes {
+        // With TCP, it is the peer's answer that wakes.
         epoll::has_news(stream, u32::MAX);
     }
     Some(())

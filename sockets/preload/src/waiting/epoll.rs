@@ -11,6 +11,7 @@
 mod control;
 mod foreign;
 pub mod nested;
+mod one_shot;
 mod registration;
 mod set;
 mod tour;

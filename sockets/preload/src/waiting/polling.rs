@@ -100,6 +100,10 @@ fn of_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
     if phase & phase::RECEIVES != 0 && stream.is_readable(slot) {
         ready |= events & (libc::POLLIN | libc::POLLRDNORM);
     }
+    if stream.has_read_end(slot) {
+        // Also where bytes are left in the kernel, which does not know of the end behind them.
+        ready |= events & libc::POLLRDHUP;
+    }
     ready
 }
 

@@ -173,13 +173,27 @@ pub fn pass_barrier() {
 /// What a sleeping `recv` ends with: `EINTR`, or `EAGAIN` when its time is over.
 #[cold]
 pub fn for_data(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
+    until(stream, descriptor, slot, || stream.is_readable(slot))
+}
+
+/// Sleeps until so much has come that this is true, or once for each time that something comes.
+///
+/// # Errors
+/// As of [`for_data`].
+#[cold]
+pub fn until(
+    stream: &Stream,
+    descriptor: i32,
+    slot: &Slot,
+    is_there: impl Fn() -> bool,
+) -> Result<(), i32> {
     let _sleeper = Sleeper::new(stream);
     stream.announce_data_sleep(descriptor, slot);
     pass_barrier();
-    let result = if stream.is_readable(slot) { Ok(()) } else { in_kernel(stream, descriptor) };
+    let result = if is_there() { Ok(()) } else { in_kernel(stream, descriptor) };
     stream.announce_data_awake(slot);
     match result {
-        Err(_) if stream.is_readable(slot) => Ok(()),
+        Err(_) if is_there() => Ok(()),
         result => result,
     }
 }

@@ -2,9 +2,9 @@
 //! What is in a set: `epoll_ctl`, and what changes in sets when a socket leaves the kernel or is
 //! closed.
 
-use super::nested;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
+use super::{nested, one_shot};
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
 use crate::process::lock::Lock;
@@ -287,9 +287,12 @@ pub fn has_attached(stream: &Stream) {
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
         with_set(number, |set_of, known| {
-            let event = libc::epoll_event { events: known.events, u64: token(number) };
-            let descriptor = known.descriptor;
-            let epoll = set_of.descriptor();
+            let (epoll, descriptor) = (set_of.descriptor(), known.descriptor);
+            let is_once = known.events & libc::EPOLLONESHOT as u32 != 0;
+            if is_once && one_shot::was_told(epoll, descriptor) {
+                known.state |= state::FIRED;
+            }
+            let event = libc::epoll_event { events: known.of_kernel(), u64: token(number) };
             if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_ok() {
                 known.state |= state::TOKENED;
             }
