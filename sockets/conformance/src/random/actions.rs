@@ -165,7 +165,10 @@ impl World {
         let choice = self.rng.u32(..20);
         let on = self.chance(50);
         let low_water = self.one_of(&[1, 1, 10, 2000]).unwrap_or(1);
+        let everywhere = self.goes_everywhere();
         let Some(end) = self.end(held.object) else { return };
+        // A Unix socket comes back into the kernel for that.
+        let has_low_water = everywhere || end.family != Family::Unix;
         let number = u32::from(on);
         let line = match choice {
             0..=5 => {
@@ -177,7 +180,7 @@ impl World {
                 end.times_out = on;
                 format!("setopt s{name} SO_RCVTIMEO {}", 20 * number)
             }
-            10..=12 => {
+            10..=12 if has_low_water => {
                 end.low_water = low_water;
                 format!("setopt s{name} SO_RCVLOWAT {low_water}")
             }
@@ -258,7 +261,9 @@ impl World {
         let Some(held) = self.any_held(|_, _| true) else { return };
         let names = self.processes.iter().flat_map(|names| names.values());
         let copies = names.filter(|entry| entry.object == held.object).count();
-        if copies > 1 || self.chance(15) && self.may_close(held.object) {
+        if copies > 1 && self.may_close(held.object)
+            || self.chance(15) && self.may_close(held.object)
+        {
             self.close_by(held);
         }
     }

@@ -98,7 +98,11 @@ impl World {
 
     /// A child of an actor.
     pub fn fork(&mut self, actor: usize) -> Option<usize> {
-        let names = self.processes[self.actors[actor].process].clone();
+        let mut names = self.processes[self.actors[actor].process].clone();
+        if !self.goes_everywhere() {
+            // What parent and child put into a set that both have, each of them knows alone.
+            names.retain(|_, entry| !matches!(self.objects[entry.object], Object::Set));
+        }
         let child = self.new_actor(None)?;
         self.processes[self.actors[child].process] = names;
         self.say(format!("a{actor} fork a{child}"));
@@ -119,7 +123,7 @@ impl World {
         // Mostly one of both closes its copy soon.
         let closes = self.one_of(&[actor, child, child]).unwrap_or(child);
         for held in self.held_by(closes) {
-            if self.chance(50) {
+            if self.chance(50) && self.may_close(held.object) {
                 self.close_by(held);
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Calls that wait, and those that wake them; and what several actors do together.
 
-use super::world::{Held, Object, World};
+use super::world::{Family, Held, Object, World};
 
 const EVENTS: [&str; 5] = ["IN", "OUT", "IN|OUT", "IN|RDHUP", "IN|OUT|RDHUP|PRI"];
 
@@ -58,15 +58,15 @@ impl World {
             0..=4 => "",
             5..=7 => "|ET",
             _ if way == "epoll_add" && events == "IN" => "|EXCLUSIVE",
-            _ if !self.goes_everywhere() => "|ET",
             8 => "|ONESHOT",
             _ => "|ET|ONESHOT",
         };
-        if more == "|ET" && !self.goes_everywhere() {
+        if more.starts_with("|ET") && !self.goes_everywhere() {
             // What the kernel takes for news of room, is its own.
             events = "IN|RDHUP";
         }
         let (actor, name) = (set.actor, set.name);
+        self.registered.insert(member.object);
         self.say(format!("a{actor} {way} s{name} s{} {events}{more}", member.name));
     }
 
@@ -128,8 +128,8 @@ impl World {
                 let object = self.new_object(Object::Set);
                 self.name(actor, set, object);
                 self.say(format!("a{actor} epoll s{set}"));
-                let edges = if self.goes_everywhere() { 3 } else { 2 };
-                let edge = self.one_of(&["", "|ET", "|ONESHOT"][..edges]).unwrap_or("");
+                self.registered.insert(held.object);
+                let edge = self.one_of(&["", "|ET", "|ONESHOT"]).unwrap_or("");
                 self.say(format!("a{actor} epoll_add s{set} s{name} IN|RDHUP{edge}"));
                 format!("epoll_wait s{set} 2000")
             }
@@ -231,7 +231,9 @@ impl World {
         let rounds = if self.chance(80) { 40 } else { self.rng.u32(1..4) };
         let [one, other] = ends;
         let (first, second) = (one.actor, other.actor);
-        if first != second && (self.goes_everywhere() || self.is_drained(one.object)) {
+        let is_tcp = self.both(one.object).is_some_and(|(end, _)| end.family != Family::Unix);
+        let may_wait = is_tcp || self.goes_everywhere() || self.is_drained(one.object);
+        if first != second && may_wait {
             let (name, other) = (one.name, other.name);
             self.say(format!("warm a{first} s{name} a{second} s{other} {rounds}"));
         }

@@ -3,7 +3,7 @@
 //! return. Where it is wrong, a program is worse, but not wrong: it is only run.
 
 use fastrand::Rng;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The names of descriptors that there are.
 const NAMES: u32 = 64;
@@ -100,6 +100,8 @@ pub struct World {
     pub objects: Vec<Object>,
     pub actors: Vec<Actor>,
     pub processes: Vec<BTreeMap<u32, Entry>>,
+    /// What is in a set, or was.
+    pub registered: BTreeSet<usize>,
     next_name: u32,
 }
 
@@ -113,6 +115,7 @@ impl World {
             objects: vec![],
             actors,
             processes: vec![BTreeMap::new(); 2],
+            registered: BTreeSet::new(),
             next_name: 1,
         }
     }
@@ -134,11 +137,16 @@ impl World {
     }
 
     /// Whether a descriptor may go. What is reset when its last one goes tells of it in its own
-    /// ways.
+    /// ways, and what is in a set stays there under a number that has gone, as long as there are
+    /// others.
     pub fn may_close(&self, object: usize) -> bool {
         let names = self.processes.iter().flat_map(BTreeMap::values);
         let copies = names.filter(|entry| entry.object == object).count();
-        copies > 1 || self.goes_everywhere() || self.is_drained(object)
+        let is_settled = match copies {
+            2.. => !self.registered.contains(&object),
+            _ => self.is_drained(object),
+        };
+        is_settled || self.goes_everywhere()
     }
 
     /// Whether an actor may hand on what its process has.
