@@ -45,13 +45,13 @@ fn pairs_have_a_line_for_each_figure_and_peer() {
     let twice = |peers: &[&'static str]| peers.iter().flat_map(|it| [*it; 2]).collect::<Vec<_>>();
     assert_eq!(names("latency"), twice(&["TCP", "AF_UNIX stream", "pipe", "cache line (limit)"]));
     assert_eq!(names("throughput"), twice(&["TCP", "AF_UNIX stream", "pipe"]));
-    assert_eq!(names("connect"), ["TCP"]);
+    assert_eq!((names("connect"), names("reconnect")), (vec!["TCP"], vec!["TCP"]));
     for line in &lines {
         assert!(is_figure(&line["value"]) && is_figure(&line["peer_value"]), "{line}");
         assert_eq!((&line["bench"], &line["placement"]), (&"sockets".into(), &"same".into()));
     }
     let rows = std::fs::read_to_string(out.join("sockets.csv")).unwrap();
-    assert_eq!(rows.lines().count(), 1 + 5 + 4 + 2);
+    assert_eq!(rows.lines().count(), 1 + 5 + 4 + 2 + 2);
     let drawing = std::fs::read_to_string(out.join("sockets-latency.svg")).unwrap();
     assert!(drawing.contains("cache line") && drawing.contains("64 B"));
 }

@@ -17,9 +17,12 @@ pub enum Case {
     Throughput,
     /// Silence, and the first message after it
     Idle,
-    /// Connections that are made and closed
+    /// Connections that are made and closed, to listeners that are new
     #[value(skip)]
     Connect,
+    /// The same between processes that have made such to each other
+    #[value(skip)]
+    Reconnect,
 }
 
 impl Case {
@@ -33,6 +36,7 @@ impl Case {
             Self::Throughput => "throughput",
             Self::Idle => "idle",
             Self::Connect => "connect",
+            Self::Reconnect => "reconnect",
         }
     }
 }
@@ -119,8 +123,9 @@ impl PairResult {
                 let unit = "million messages a second";
                 format!("{title}, {many}, measured, {unit}\n{}", self.rates_text())
             }
-            Case::Connect => {
-                let title = format!("connections made and closed, {}", placement.name());
+            Case::Connect | Case::Reconnect => {
+                let whose = if case == Case::Connect { "first contact" } else { "made again" };
+                let title = format!("connections made and closed, {whose}, {}", placement.name());
                 format!("{title}, measured, each second\n{}", self.connections_text())
             }
         }
@@ -214,7 +219,9 @@ impl PairResult {
         let (p50, p99) = match self.setting.case {
             _ if it.rounds.rates.is_empty() => (f64::NAN, f64::NAN),
             Case::Latency | Case::Idle => (it.value(), it.trip_us(0.99)),
-            Case::Throughput | Case::Connect => (it.value(), it.rounds.reached_by_99_percent()),
+            Case::Throughput | Case::Connect | Case::Reconnect => {
+                (it.value(), it.rounds.reached_by_99_percent())
+            }
         };
         let figure = |metric, unit, times: f64| {
             let (p50, p99) = (p50 * times, p99 * times);
@@ -237,7 +244,7 @@ impl PairResult {
                 let gigabytes = self.setting.size as f64 / 1e3;
                 vec![figure("messages", "messages/s", 1e6), figure("throughput", "GB/s", gigabytes)]
             }
-            Case::Connect => vec![figure("connections", "connections/s", 1e6)],
+            Case::Connect | Case::Reconnect => vec![figure("connections", "connections/s", 1e6)],
         }
     }
 
@@ -245,7 +252,7 @@ impl PairResult {
         let Setting { case, placement, pairs, size } = self.setting;
         let (more, less) = match case {
             Case::Latency | Case::Idle => (theirs.value, ours.value),
-            Case::Throughput | Case::Connect => (ours.value, theirs.value),
+            Case::Throughput | Case::Connect | Case::Reconnect => (ours.value, theirs.value),
         };
         Line {
             bench: self.bench.into(),
@@ -316,7 +323,7 @@ pub fn csv(results: &[PairResult], machine: &Machine) -> String {
             Case::Latency => ("round_trip", "us", 1.0),
             Case::Idle => ("round_trip_after_idle", "us", 1.0),
             Case::Throughput => ("messages", "messages/s", 1e6),
-            Case::Connect => ("connections", "connections/s", 1e6),
+            Case::Connect | Case::Reconnect => ("connections", "connections/s", 1e6),
         };
         for it in &result.series {
             for (round, value) in it.rounds.rates.iter().enumerate() {

@@ -34,11 +34,12 @@ pub trait Carrier {
         bail!("{} does not wait in a way of its own", self.name())
     }
 
-    /// Makes and closes as many connections as the plan has messages; gives how long that took.
+    /// Makes and closes as many connections as the plan has messages, `again`, or to new listeners
+    /// time and again; gives how long that took.
     ///
     /// # Errors
     /// What kept it from working.
-    fn connect(&self, _plan: &Plan) -> Result<Duration> {
+    fn connect(&self, _plan: &Plan, _again: bool) -> Result<Duration> {
         bail!("{} has no connections", self.name())
     }
 }
@@ -81,7 +82,7 @@ pub fn settings(
         let sizes = match case {
             Case::Latency | Case::Throughput => sizes,
             Case::Idle => &[IDLE_SIZE],
-            Case::Connect => &[CONNECT_SIZE],
+            Case::Connect | Case::Reconnect => &[CONNECT_SIZE],
         };
         for placement in placements {
             for pairs in pairs {
@@ -153,7 +154,7 @@ impl Round {
         match self.setting.case {
             Case::Latency => drop(subject.round_trips(&plan, self.wait)?),
             Case::Throughput => _ = subject.stream(&plan, self.wait)?,
-            Case::Connect => {}
+            Case::Connect | Case::Reconnect => {}
             Case::Idle => return Ok(plan),
         }
         plan.is_full_check = false;
@@ -175,7 +176,9 @@ impl Round {
     fn messages(&self, figure: f64) -> u64 {
         let window_us = self.window.as_secs_f64() * 1e6;
         let messages = match self.setting.case {
-            Case::Throughput | Case::Connect => window_us * figure / self.setting.pairs as f64,
+            Case::Throughput | Case::Connect | Case::Reconnect => {
+                window_us * figure / self.setting.pairs as f64
+            }
             Case::Latency => window_us / figure.max(1e-3),
             Case::Idle => 0.0,
         };
@@ -195,7 +198,9 @@ impl Round {
                 trips.quantile(0.5) / 1e3
             }
             Case::Throughput => million_per_second(subject.stream(plan, self.wait)?),
-            Case::Connect => million_per_second(subject.connect(plan)?),
+            case @ (Case::Connect | Case::Reconnect) => {
+                million_per_second(subject.connect(plan, case == Case::Reconnect)?)
+            }
             Case::Idle => {
                 let silence = self.window * IDLE_WINDOWS;
                 let idle = subject.idle(plan, self.wait, silence)?;

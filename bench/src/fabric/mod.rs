@@ -128,7 +128,7 @@ fn subjects(case: Case) -> Vec<&'static dyn Carrier> {
         Case::Latency => of(&Subject::OF_LATENCY),
         Case::Throughput => of(&Subject::OF_THROUGHPUT),
         Case::Idle => of(&Subject::OF_IDLE),
-        Case::Connect => vec![],
+        Case::Connect | Case::Reconnect => vec![],
     }
 }
 

@@ -79,7 +79,9 @@ impl Carrier for Tcp<'_> {
         Ok(self.play([Role::Send, Role::Receive], plan)?.elapsed())
     }
 
-    fn connect(&self, plan: &Plan) -> Result<Duration> {
-        Ok(self.play([Role::Connect, Role::Accept], plan)?.elapsed())
+    fn connect(&self, plan: &Plan, again: bool) -> Result<Duration> {
+        let roles =
+            if again { [Role::Reconnect, Role::Reaccept] } else { [Role::Connect, Role::Accept] };
+        Ok(self.play(roles, plan)?.elapsed())
     }
 }

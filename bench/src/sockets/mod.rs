@@ -126,13 +126,13 @@ impl Case {
         Self::Bulk,
     ];
 
-    /// The same between two programs of the bench.
-    fn of_pairs(self) -> Option<results::Case> {
+    /// What that is between two programs of the bench.
+    fn of_pairs(self) -> &'static [results::Case] {
         match self {
-            Self::Latency => Some(results::Case::Latency),
-            Self::Throughput => Some(results::Case::Throughput),
-            Self::Connect => Some(results::Case::Connect),
-            _ => None,
+            Self::Latency => &[results::Case::Latency],
+            Self::Throughput => &[results::Case::Throughput],
+            Self::Connect => &[results::Case::Connect, results::Case::Reconnect],
+            _ => &[],
         }
     }
 }
@@ -209,8 +209,11 @@ fn pairs(
     let pairs = chosen(&arguments.pairs, if is_quick { &PAIRS[..1] } else { &PAIRS });
     let usual = if with.cores.len() > 1 { &Placement::ALL[..] } else { &[Placement::Same] };
     let placements = chosen(&arguments.placements, usual);
-    let cases: Vec<results::Case> =
-        chosen(&arguments.cases, &Case::ALL).iter().filter_map(|case| case.of_pairs()).collect();
+    let cases: Vec<results::Case> = chosen(&arguments.cases, &Case::ALL)
+        .iter()
+        .flat_map(|case| case.of_pairs())
+        .copied()
+        .collect();
     let tcp = with.launcher.modes().iter().map(|mode| Tcp { launcher: with.launcher, mode: *mode });
     let tcp: Vec<Tcp<'_>> = tcp.collect();
     let mut all = vec![];
@@ -221,7 +224,7 @@ fn pairs(
         let others: &[Subject] = match setting.case {
             results::Case::Latency => &[Subject::Unix, Subject::Pipe, Subject::CacheLine],
             results::Case::Throughput => &[Subject::Unix, Subject::Pipe],
-            results::Case::Connect | results::Case::Idle => &[],
+            results::Case::Connect | results::Case::Reconnect | results::Case::Idle => &[],
         };
         let subjects: Vec<&dyn Carrier> = tcp
             .iter()
@@ -231,6 +234,7 @@ fn pairs(
         let before = with.launcher.accelerated();
         let measured = rounds.measure("sockets", setting, &subjects);
         let mut result = measured.with_context(|| what.clone())?;
+        // Those that are made for the first time do not live for long enough to be accelerated.
         let is_short = setting.case == results::Case::Connect;
         doubts.extend(
             with.launcher

@@ -3,6 +3,7 @@
 //! others do not do. They know nothing of Freeport: ordinary sockets, and the bench decides by how
 //! it starts them whether they are accelerated.
 
+mod connecting;
 mod death;
 mod echo;
 mod epoll;
@@ -14,7 +15,6 @@ use crate::between::measure::{LONGEST, Plan, answer, ask, receive, send};
 use crate::between::shared::Shared;
 use anyhow::{Context, Result, ensure};
 pub use death::Scene;
-use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
@@ -69,10 +69,14 @@ pub enum Role {
     Send,
     /// Listens, and takes messages
     Receive,
-    /// Connects again and again
+    /// Connects, to another listener every few times
     Connect,
-    /// Accepts and closes again and again
+    /// Accepts and closes, and listens elsewhere every few times
     Accept,
+    /// Connects to the same listener, after it has done that for a while
+    Reconnect,
+    /// Accepts and closes again and again
+    Reaccept,
     /// Listens, and sends back what comes over any connection
     Echo,
     /// Connects, and sends a request over each connection when the last is answered
@@ -93,6 +97,8 @@ impl Role {
             Self::Receive => "receive",
             Self::Connect => "connect",
             Self::Accept => "accept",
+            Self::Reconnect => "reconnect",
+            Self::Reaccept => "reaccept",
             Self::Echo => "echo",
             Self::Load => "load",
             Self::Survive => "survive",
@@ -128,8 +134,10 @@ impl Arguments {
             Role::Answer => answer(self.accepted(desk)?, &plan, desk),
             Role::Send => send(self.connected(desk)?, &plan, desk, self.parties),
             Role::Receive => receive(self.accepted(desk)?, &plan, desk, self.parties),
-            Role::Connect => self.connect(desk),
-            Role::Accept => self.accept(desk),
+            Role::Connect => connecting::connect(self.port(desk)?, self.messages, desk),
+            Role::Accept => connecting::accept(self.listen(desk)?, self.messages, desk),
+            Role::Reconnect => connecting::reconnect(self.port(desk)?, self.messages, desk),
+            Role::Reaccept => connecting::reaccept(&self.listen(desk)?, self.messages, desk),
             Role::Echo => echo::serve(&self.listen(desk)?),
             Role::Survive if self.scene == Scene::Halfway => {
                 let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port(desk)?))?;
@@ -202,27 +210,5 @@ impl Arguments {
             channel.send(&message)?;
         }
         Ok(channel)
-    }
-
-    /// The other side closes first, so that ports stay free on this one.
-    fn connect(&self, desk: &Desk) -> Result<()> {
-        let port = self.port(desk)?;
-        desk.meet(2);
-        desk.begin();
-        for _ in 0..self.messages {
-            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-            ensure!(stream.read(&mut [0])? == 0, "a byte that nobody has sent");
-        }
-        desk.end();
-        Ok(())
-    }
-
-    fn accept(&self, desk: &Desk) -> Result<()> {
-        let listener = self.listen(desk)?;
-        desk.meet(2);
-        for _ in 0..self.messages {
-            drop(listener.accept()?);
-        }
-        Ok(())
     }
 }

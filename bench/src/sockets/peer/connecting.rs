@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Connections that are made and closed: by the other side first, so that ports stay free on the
+//! one that connects.
+
+use crate::between::desk::Desk;
+use anyhow::{Context, Result, ensure};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+/// Connections to one listener that are still the first ones.
+const FIRST: u64 = 24;
+/// Connections that are made before those that are made again.
+const BEFORE: u64 = 500;
+
+/// Connects so often, to another listener after every few times: the last connection to each says
+/// where the next one is.
+///
+/// # Errors
+/// A connection fails, or brings something else.
+pub fn connect(mut port: u16, count: u64, desk: &Desk) -> Result<()> {
+    desk.meet(2);
+    desk.begin();
+    for number in 1..=count {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        if number % FIRST == 0 {
+            let mut next = [0; 2];
+            stream.read_exact(&mut next)?;
+            port = u16::from_ne_bytes(next);
+        }
+        ensure!(stream.read(&mut [0])? == 0, "a byte that nobody has sent");
+    }
+    desk.end();
+    Ok(())
+}
+
+/// The other side of that.
+///
+/// # Errors
+/// A connection fails.
+pub fn accept(mut listener: TcpListener, count: u64, desk: &Desk) -> Result<()> {
+    desk.meet(2);
+    for number in 1..=count {
+        let (mut stream, _) = listener.accept()?;
+        if number % FIRST == 0 {
+            let next = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("another listener")?;
+            stream.write_all(&next.local_addr()?.port().to_ne_bytes())?;
+            listener = next;
+        }
+    }
+    Ok(())
+}
+
+/// Connects so often to the same listener, after some that do not count.
+///
+/// # Errors
+/// A connection fails, or brings something.
+pub fn reconnect(port: u16, count: u64, desk: &Desk) -> Result<()> {
+    desk.meet(2);
+    make(port, BEFORE)?;
+    desk.begin();
+    make(port, count)?;
+    desk.end();
+    Ok(())
+}
+
+fn make(port: u16, count: u64) -> Result<()> {
+    for _ in 0..count {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        ensure!(stream.read(&mut [0])? == 0, "a byte that nobody has sent");
+    }
+    Ok(())
+}
+
+/// The other side of that.
+///
+/// # Errors
+/// A connection fails.
+pub fn reaccept(listener: &TcpListener, count: u64, desk: &Desk) -> Result<()> {
+    desk.meet(2);
+    for _ in 0..BEFORE + count {
+        drop(listener.accept()?);
+    }
+    Ok(())
+}
