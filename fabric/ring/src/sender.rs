@@ -363,6 +363,12 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(self.cursor.given_back == self.cursor.tail)
     }
 
+    /// Whether the receiver sleeps and has to be woken, for something that is said elsewhere than in
+    /// the ring, before this is asked.
+    pub fn has_to_wake(&mut self) -> bool {
+        self.is_published(0)
+    }
+
     /// Tells the receiver that this side sleeps until it gets credits; see [`sleep`](crate::sleep).
     pub fn announce_sleep(&mut self) {
         self.cursor.sleeps.announce_sleep(&mut self.notes);

@@ -12,6 +12,7 @@
 //! | [`socket`] | what is behind a descriptor, and how that begins and ends |
 //! | [`upgrade`] | leaving the kernel: claims, the monitor, memory that is shared |
 //! | [`returning`] | coming back into it |
+//! | [`reuse`] | connecting over a stream of the kernel that is there already |
 //! | [`data`] | what goes through a connection, and its end |
 //! | [`waiting`] | for one connection, or for several: `poll`, `select`, `epoll` |
 //! | [`handing`] | going to other programs and processes, coming from them, leaving them |
@@ -27,6 +28,7 @@ mod handing;
 mod kernel;
 mod process;
 mod returning;
+mod reuse;
 mod socket;
 mod upgrade;
 mod waiting;

@@ -12,6 +12,8 @@ pub mod uring;
 
 use crate::handing::{family, inherited, leaving};
 use crate::kernel::raw;
+use crate::reuse;
+use crate::reuse::entries;
 use crate::socket::opening;
 use crate::upgrade::monitor;
 use core::ffi::{CStr, c_char};
@@ -40,6 +42,7 @@ const LEAST_ADDRESSES: u64 = 2 * freeport_sockets_proto::slab::SLAB_BYTES as u64
 /// When the library is loaded.
 extern "C" fn constructor() {
     if monitor::begin() {
+        reuse::begin();
         inherited::adopt_all();
     }
 }
@@ -183,6 +186,7 @@ fn is_child(mark: *mut AtomicI32) {
     }
     let parent = if forks == 1 { family::parent() } else { None };
     monitor::leave_to_parent();
+    entries::leave_to_parent();
     NAMESPACE.store(0, Ordering::Relaxed);
     settle(mark);
     opening::note_in_child(parent);

@@ -125,6 +125,7 @@ impl Stream {
     /// has left something there and does not look for it loses the connection.
     #[cold]
     pub fn bring_back(&self, descriptor: i32, reason: Reason) -> bool {
+        self.ends_for_real();
         self.keep(reason);
         let (mut waited, mut looks) = (0, Looks::new());
         loop {

@@ -42,8 +42,9 @@ impl Stream {
         }
     }
 
+    /// Asks the monitor for a slot, if nothing is against it.
     #[cold]
-    fn claim(&self, descriptor: i32) {
+    pub fn claim(&self, descriptor: i32) {
         kept::sweep();
         let shared = self.shared;
         if shared.is(phase::NEVER) {

@@ -150,6 +150,12 @@ pub mod word {
     /// Calls that are about to receive through the kernel, or are there, although the side has the
     /// slot. They look at what the peer says behind counting themselves.
     pub const RECEIVING: usize = 104;
+    /// Where a connection is between two that are made over the same stream of the kernel: see
+    /// [`rest`](super::rest). In the words of the first side; both write it.
+    pub const REST: usize = 112;
+    /// When the connecting side has [opened](super::rest::OPENED) it last, in ticks. In the words
+    /// of the first side; only the order among several follows from it.
+    pub const OPENED_AT: usize = 120;
     /// How many bytes it has put into the ring. For people, as are those behind; far enough from
     /// what the peer looks at that counting does not take that from its cache.
     pub const SENT_BYTES: usize = 256;
@@ -171,6 +177,26 @@ pub mod word {
     /// How often it has ended that: in the lower half, the doorbells that were taken by the kernel
     /// in the upper one.
     pub const RANG: usize = 320;
+    /// How many connections it has made over this stream besides the first.
+    pub const REUSED: usize = 328;
+}
+
+/// How the stream of a connection that both have closed becomes the stream of the next one. Each
+/// step is one exchange of a word, so it is done by one side.
+pub mod rest {
+    /// A connection has it.
+    pub const IN_USE: u64 = 0;
+    /// One side has closed the connection, and kept the stream.
+    pub const RESTING: u64 = 1;
+    /// Both have: the next connection may be made over it.
+    pub const READY: u64 = 2;
+    /// The same, but the accepting side does not look.
+    pub const SHUT: u64 = 3;
+    /// The connecting side has one there, which was not accepted yet.
+    pub const OPENED: u64 = 4;
+    /// No connection is made over it any more: one side did not keep the stream, or wants the
+    /// other one to have closed it.
+    pub const DEAD: u64 = 5;
 }
 
 /// What is agreed on about what a side has put into its ring, when the connection comes back. It
@@ -221,6 +247,10 @@ pub mod flag {
     /// All its calls that receive through the kernel are counted in
     /// [`RECEIVING`](super::word::RECEIVING): none is left from before it had the slot.
     pub const COUNTS: u64 = 4096;
+    /// It would keep the stream of the kernel for another connection when this one is closed.
+    pub const REUSES: u64 = 1 << 13;
+    /// It has closed the connection, and keeps the stream. Said with [`CLOSED`].
+    pub const RESTS: u64 = 1 << 14;
     /// It had ended its stream before it reset the connection.
     pub const RESET_LATE: u64 = 1 << 16;
 }

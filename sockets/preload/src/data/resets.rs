@@ -92,6 +92,7 @@ impl Stream {
         bytes: Option<usize>,
         kernel: impl Fn() -> isize,
     ) -> isize {
+        self.ends_for_real();
         self.refusal(flags, bytes).unwrap_or_else(|| {
             let sent = kernel();
             if sent > 0 {
@@ -166,6 +167,13 @@ impl Stream {
         linger.l_onoff != 0 && linger.l_linger == 0
             || raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong)
                 .is_ok_and(|bytes| bytes > 0)
+    }
+
+    /// Sees to it that closing a descriptor resets its connection.
+    pub fn resets_at_close(&self, descriptor: i32) {
+        if !self.is_unix() {
+            set_linger(descriptor, true);
+        }
     }
 
     /// Takes that back: the process goes on.

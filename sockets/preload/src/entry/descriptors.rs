@@ -3,6 +3,7 @@
 
 use crate::kernel::next::next;
 use crate::kernel::raw;
+use crate::reuse::entries;
 use crate::socket::opening::{self, stream};
 use crate::upgrade::monitor;
 use crate::{handing, process};
@@ -12,7 +13,7 @@ use core::sync::atomic::Ordering;
 /// `close(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    if monitor::is_ours(fd) {
+    if monitor::is_ours(fd) || entries::is_ours(fd) {
         // Who closes all that there may be: for him, it is not there.
         return crate::kernel::errno::fail(libc::EBADF) as c_int;
     }
@@ -30,6 +31,7 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     }
     if flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 {
         opening::are_closing(first, last);
+        entries::are_closing(first, last);
     }
     let close = |first: c_uint, last: c_uint| {
         let how = flags;
@@ -63,8 +65,14 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 /// Before a descriptor gets a number. If that is the library's own, it goes without; the child of a
 /// `vfork` takes it from itself only.
 fn takes_number(to: c_int) {
-    if monitor::is_ours(to) && !process::is_guest() {
+    if process::is_guest() {
+        return;
+    }
+    if monitor::is_ours(to) {
         monitor::forget();
+    }
+    if let Ok(number) = u32::try_from(to) {
+        entries::are_closing(number, number);
     }
 }
 

@@ -2,6 +2,7 @@
 //! What programs may ask this library.
 
 use crate::handing;
+use crate::reuse;
 use crate::socket::opening;
 use core::ffi::c_int;
 
@@ -14,6 +15,13 @@ pub extern "C" fn freeport_is_accelerated(fd: c_int) -> c_int {
         stream.go_on(fd);
         stream.shared.is(crate::socket::connection::phase::LOOKS)
     }))
+}
+
+/// How many connections this process has made, or accepted, without a new stream of the kernel: for
+/// tests, and for programs that want to know.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn freeport_reused_connections() -> u64 {
+    reuse::reused()
 }
 
 /// Brings a connection back into the kernel, for a program that hands its descriptor on in a way

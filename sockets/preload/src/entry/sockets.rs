@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Making sockets, connecting them, and their options.
 
+use crate::kernel::errno;
 use crate::kernel::next::next;
+use crate::reuse::accepting::{self, Way};
+use crate::reuse::{self, connecting, destinations, listener};
 use crate::socket::connection::phase;
 use crate::socket::opening::{self, stream};
 use crate::socket::unix;
@@ -49,6 +52,33 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     let result = next!(listen(fd: c_int, backlog: c_int) -> c_int);
     if let Some(stream) = stream(fd).filter(|_| result == 0) {
         stream.shared.mark(phase::LISTENS | phase::NEVER);
+        listener::listens(&stream, backlog);
+    }
+    result
+}
+
+/// `connect(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn connect(
+    fd: c_int,
+    address: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> c_int {
+    let kernel = || next!(connect(fd: c_int, address: *const libc::sockaddr, length: libc::socklen_t) -> c_int);
+    let Some(stream) = stream(fd).filter(|stream| reuse::is_on() && !stream.is_unix()) else {
+        return kernel();
+    };
+    if stream.has_just_connected() {
+        return 0;
+    }
+    // SAFETY: the address that the program gives.
+    let Some(to) = (unsafe { destinations::address(address, length) }) else { return kernel() };
+    if let Some(result) = connecting::connect(&stream, fd, &to) {
+        return errno::from(result) as c_int;
+    }
+    let result = kernel();
+    if result == 0 || errno::get() == libc::EINPROGRESS {
+        connecting::is_made(&stream, fd, &to);
     }
     result
 }
@@ -60,9 +90,10 @@ pub unsafe extern "C-unwind" fn accept(
     address: *mut libc::sockaddr,
     length: *mut libc::socklen_t,
 ) -> c_int {
-    let new = next!(accept(fd: c_int, address: *mut libc::sockaddr,
-        length: *mut libc::socklen_t) -> c_int);
-    accepted(fd, new, false)
+    accept_by(fd, address, length, 0, || {
+        next!(accept(fd: c_int, address: *mut libc::sockaddr,
+            length: *mut libc::socklen_t) -> c_int)
+    })
 }
 
 /// `accept4(2)`.
@@ -73,9 +104,40 @@ pub unsafe extern "C-unwind" fn accept4(
     length: *mut libc::socklen_t,
     flags: c_int,
 ) -> c_int {
-    let new = next!(accept4(fd: c_int, address: *mut libc::sockaddr,
-        length: *mut libc::socklen_t, flags: c_int) -> c_int);
-    accepted(fd, new, flags & libc::SOCK_NONBLOCK != 0)
+    accept_by(fd, address, length, flags, || {
+        next!(accept4(fd: c_int, address: *mut libc::sockaddr,
+            length: *mut libc::socklen_t, flags: c_int) -> c_int)
+    })
+}
+
+/// Accepts, without the kernel or by it.
+fn accept_by(
+    fd: c_int,
+    address: *mut libc::sockaddr,
+    length: *mut libc::socklen_t,
+    flags: c_int,
+    kernel: impl Fn() -> c_int,
+) -> c_int {
+    let nonblocking = flags & libc::SOCK_NONBLOCK != 0;
+    let is_known = flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) == 0;
+    let Some(listener) = stream(fd).filter(|it| is_known && it.shared.is(phase::LISTENS)) else {
+        return accepted(fd, kernel(), nonblocking);
+    };
+    let way = accepting::accept(&listener, fd, flags);
+    if let Way::Done(result) = way {
+        return match result {
+            Ok(new) => accepting::named(new, address, length),
+            Err(error) => errno::fail(error) as c_int,
+        };
+    }
+    let new = accepted(fd, kernel(), nonblocking);
+    if way == Way::Sleep {
+        listener::opens(&listener);
+    }
+    if let Some(stream) = stream(new) {
+        accepting::is_made(&listener, &stream, new);
+    }
+    new
 }
 
 fn accepted(listener: c_int, new: c_int, nonblocking: bool) -> c_int {
@@ -122,6 +184,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
     length: libc::socklen_t,
 ) -> c_int {
     if let Some(stream) = stream(fd) {
+        reuse::is_tuned(&stream, level, name);
         if stream.is_unix() && unix::is_extra(level, name) {
             let is_least = level == libc::SOL_SOCKET && name == libc::SO_RCVLOWAT;
             let reason = if is_least { Reason::LowWater } else { Reason::Ancillary };

@@ -94,8 +94,16 @@ pub fn map(bytes: usize, shared: bool, descriptor: Option<i32>) -> Result<*mut u
 
 /// How many bytes of addresses this process may have.
 pub fn address_limit() -> u64 {
+    limit(libc::RLIMIT_AS as usize)
+}
+
+/// How many descriptors this process may have.
+pub fn descriptor_limit() -> u64 {
+    limit(libc::RLIMIT_NOFILE as usize)
+}
+
+fn limit(kind: usize) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: u64::MAX, rlim_max: u64::MAX };
-    let kind = libc::RLIMIT_AS as usize;
     // SAFETY: a place that lives as long as the call.
     _ = unsafe {
         let place = ptr::from_mut(&mut limit) as usize;
@@ -429,6 +437,17 @@ pub fn address(descriptor: i32, of_peer: bool, into: &mut libc::sockaddr_storage
     // SAFETY: no more is written than there is room for.
     unsafe { checked_call(number, [argument(descriptor), into, length, 0, 0, 0]) }
         .map(|_| bytes as usize)
+}
+
+/// The address of a socket's peer, where a program wants to have it.
+pub fn address_into(
+    descriptor: i32,
+    into: *mut libc::sockaddr,
+    bytes: *mut libc::socklen_t,
+) -> Result {
+    let arguments = [argument(descriptor), into as usize, bytes as usize, 0, 0, 0];
+    // SAFETY: the kernel checks the places that the program gives.
+    unsafe { checked_call(libc::SYS_getpeername, arguments) }
 }
 
 /// Whether a descriptor is a socket that has a peer.

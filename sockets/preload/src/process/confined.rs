@@ -6,6 +6,7 @@
 use crate::handing::leaving;
 use crate::process;
 use crate::returning::substitute;
+use crate::reuse;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::socket::{opening, table};
@@ -30,6 +31,7 @@ pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
     }
     process::check();
     let was_confined = IS_CONFINED.swap(true, Ordering::Relaxed);
+    reuse::stops();
     opening::each_stream(|descriptor, stream| leave_to_kernel(&stream, descriptor));
     // Whatever it opens from now on.
     monitor::keep(0, Reason::Confined);

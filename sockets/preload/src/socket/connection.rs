@@ -51,6 +51,11 @@ pub mod phase {
     /// A fork that nobody was told of has it as well, and the process that was forked has the ends
     /// of its rings still to itself; see [`straying`](crate::process::straying).
     pub const STRAYS: u32 = 1 << 22;
+    /// It has options that are not those of a new socket.
+    pub const TUNED: u32 = 1 << 24;
+    /// It was connected without the kernel, by a call that does not block: the application has to
+    /// be told of that by another one.
+    pub const CONNECTING: u32 = 1 << 25;
     /// Another process was given it, which the monitor knows.
     pub const PASSED: u32 = 1 << 14;
     /// What it is no more when it has come back.

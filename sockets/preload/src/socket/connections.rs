@@ -44,6 +44,9 @@ pub struct Local {
     pub copies: AtomicU32,
     /// A slot that this process was given for it and does not use.
     pub kept: Kept,
+    /// Its place among the streams that are kept for other connections, counted from 1; 0: it has
+    /// none.
+    pub entry: AtomicU32,
     /// The first of its registrations in sets, counted from 1; see
     /// [`epoll`](crate::waiting::epoll).
     pub registrations: AtomicU32,
@@ -111,6 +114,7 @@ pub fn add() -> Option<Stream> {
                     stream.local.ends.forget();
                     stream.local.copies.store(1, Ordering::Relaxed);
                     stream.local.registrations.store(0, Ordering::Relaxed);
+                    stream.local.entry.store(0, Ordering::Relaxed);
                     return Some(stream);
                 }
             }

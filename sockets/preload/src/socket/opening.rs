@@ -4,6 +4,7 @@
 use crate::handing::family::Parent;
 use crate::kernel::raw;
 use crate::process::confined;
+use crate::reuse::{listener, resting};
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
@@ -152,6 +153,9 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                 stream.drop_dead();
             }
             if stream.shared.references.load(Ordering::Acquire) == 1 {
+                if is_open && resting::keeps(&stream, descriptor) {
+                    return;
+                }
                 end(&stream, descriptor, is_open);
             } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
                 let other = another(what);
@@ -204,6 +208,9 @@ fn another(of: What) -> i32 {
 /// The last descriptor is closed: the peer gets what was sent, and then the end.
 fn end(stream: &Stream, descriptor: i32, is_open: bool) {
     let shared = stream.shared;
+    if shared.is(phase::LISTENS) {
+        listener::is_closed(stream);
+    }
     let is_claimed = shared.phase() & (phase::CLAIMED | phase::ATTACHED) == phase::CLAIMED;
     epoll::forget_stream(stream, is_open && is_claimed);
     if is_claimed && !stream.gives_back_kept() {

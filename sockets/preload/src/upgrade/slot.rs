@@ -2,6 +2,7 @@
 //! A socket's slot in shared memory: its rings and what both sides say of themselves there.
 
 mod again;
+mod resting;
 
 use crate::data::sending;
 use crate::socket::connection::{HeldHalf, phase};

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What listens in this process, and what was connected to it without the kernel.
+//!
+//! A thread that sleeps in the kernel until somebody connects is woken by the kernel only. So before
+//! it does, the streams that are kept for the listener are [shut](closes): who connects then does so
+//! through the kernel. Each is shut by an exchange of its word, so either a connection was opened
+//! over it before, which is found, or none will be.
+
+use super::Rate;
+use super::entries::{self, Entry, For};
+use super::resting;
+use crate::kernel::raw;
+use crate::socket::connection::phase;
+use crate::socket::connections::{self, Stream};
+use crate::socket::table::{self, What};
+use core::sync::atomic::{AtomicU32, Ordering};
+use freeport_sockets_proto::slab::{rest, word};
+
+/// How many are remembered.
+const LISTENERS: usize = 16;
+/// With a smaller backlog, it would be seen that connections past the kernel do not count there.
+const LEAST_BACKLOG: i32 = 16;
+
+struct Listener {
+    /// The number of the socket, counted from 1.
+    stream: AtomicU32,
+    /// Which of the sockets of that number.
+    generation: AtomicU32,
+    /// Threads that sleep in the kernel until somebody connects, or are about to.
+    sleepers: AtomicU32,
+    rate: Rate,
+}
+
+static TABLE: [Listener; LISTENERS] = [const {
+    Listener {
+        stream: AtomicU32::new(0),
+        generation: AtomicU32::new(0),
+        sleepers: AtomicU32::new(0),
+        rate: Rate::new(),
+    }
+}; LISTENERS];
+
+impl Listener {
+    fn is(&self, stream: &Stream) -> bool {
+        self.stream.load(Ordering::Relaxed) == stream.number + 1
+            && self.generation.load(Ordering::Relaxed)
+                == stream.shared.generation.load(Ordering::Relaxed)
+    }
+
+    /// Whether it listens still.
+    fn is_there(&self) -> bool {
+        let number = self.stream.load(Ordering::Relaxed).checked_sub(1);
+        number.and_then(connections::get).is_some_and(|stream| {
+            stream.shared.references.load(Ordering::Acquire) > 0
+                && stream.shared.is(phase::LISTENS)
+                && self.is(&stream)
+        })
+    }
+}
+
+fn number_of(listener: &Stream) -> Option<u32> {
+    TABLE.iter().position(|known| known.is(listener)).map(|at| at as u32)
+}
+
+/// A socket listens from now on, or anew.
+#[cold]
+pub fn listens(stream: &Stream, backlog: i32) {
+    has_changed(stream);
+    if !super::is_allowed() || stream.is_unix() || backlog < LEAST_BACKLOG {
+        return;
+    }
+    let Some(_held) = entries::hold() else { return };
+    let place = TABLE.iter().find(|known| !known.is_there());
+    let Some(known) = place.filter(|_| number_of(stream).is_none()) else { return };
+    known.generation.store(stream.shared.generation.load(Ordering::Relaxed), Ordering::Relaxed);
+    known.sleepers.store(0, Ordering::Relaxed);
+    known.rate.forget();
+    known.stream.store(stream.number + 1, Ordering::Relaxed);
+}
+
+/// A listener has other options from now on, or is closed: what is kept for it is no more what it
+/// would accept.
+pub fn has_changed(listener: &Stream) {
+    if let Some(number) = number_of(listener) {
+        entries::drop_all(|entry| entry.is_for() == For::Accepting(number));
+    }
+}
+
+/// A listener is closed.
+pub fn is_closed(listener: &Stream) {
+    has_changed(listener);
+    if let Some(known) = TABLE.iter().find(|known| known.is(listener)) {
+        known.stream.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Notes that a listener has given a connection, and gives its number. `None`: it does not do that
+/// often, or others have it as well.
+pub fn counts(listener: &Stream) -> Option<u32> {
+    let number = number_of(listener).filter(|_| listener.shared.is_alone())?;
+    TABLE.get(number as usize)?.rate.counts().then_some(number)
+}
+
+/// Whether a listener listens still, and nobody sleeps on it in the kernel.
+pub fn is_open(number: u32) -> Option<bool> {
+    let known = TABLE.get(number as usize).filter(|known| known.is_there())?;
+    Some(known.sleepers.load(Ordering::SeqCst) == 0)
+}
+
+/// Whether streams are kept for a listener.
+#[inline]
+pub fn has(listener: &Stream) -> bool {
+    entries::are_any() && has_any(listener)
+}
+
+fn has_any(listener: &Stream) -> bool {
+    number_of(listener).is_some_and(|number| entries::all_for(For::Accepting(number)).count() > 0)
+}
+
+/// Whether something was connected to it without the kernel that was not accepted yet. Who asks is
+/// awake, so more may.
+#[inline]
+pub fn is_ready(listener: &Stream) -> bool {
+    entries::are_any() && number_of(listener).is_some_and(is_ready_at)
+}
+
+fn is_ready_at(number: u32) -> bool {
+    let mut is_ready = false;
+    let is_open = is_open(number) == Some(true);
+    for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
+        let Some((_, slot)) = entry.stream() else { continue };
+        match slot.rest() {
+            rest::OPENED => is_ready = true,
+            rest::SHUT if is_open => _ = slot.rest_becomes(rest::SHUT, rest::READY),
+            _ => {}
+        }
+    }
+    is_ready
+}
+
+/// A thread sleeps no more in the kernel until somebody connects; see [`closes`].
+pub fn opens(listener: &Stream) {
+    let Some(number) = number_of(listener) else { return };
+    if let Some(known) = TABLE.get(number as usize) {
+        let less = |sleepers: u32| sleepers.checked_sub(1);
+        _ = known.sleepers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    }
+    is_ready_at(number);
+}
+
+/// Before a thread sleeps in the kernel until somebody connects. Until it [`opens`] the listener
+/// again, all connections are the kernel's. True: there is one already that is not.
+pub fn closes(listener: &Stream) -> bool {
+    let Some(number) = number_of(listener) else { return false };
+    let Some(_held) = entries::hold() else { return true };
+    if let Some(known) = TABLE.get(number as usize) {
+        known.sleepers.fetch_add(1, Ordering::SeqCst);
+    }
+    let mut is_ready = false;
+    for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
+        let Some((_, slot)) = entry.stream() else { continue };
+        if !slot.rest_becomes(rest::READY, rest::SHUT) {
+            is_ready |= slot.rest() == rest::OPENED;
+        }
+    }
+    is_ready
+}
+
+/// Accepts what was connected to a listener without the kernel, as `accept4` with these flags
+/// does. `None`: nothing was; an error is that of `accept4`.
+pub fn take(listener: &Stream, flags: i32) -> Option<raw::Result<i32>> {
+    if !entries::are_any() {
+        return None;
+    }
+    let number = number_of(listener)?;
+    let _held = entries::hold()?;
+    let opened = |entry: &&Entry| {
+        let slot = entry.stream().filter(|_| entry.rests())?.1;
+        (slot.rest() == rest::OPENED).then(|| slot.opened_at())
+    };
+    let all = entries::all_for(For::Accepting(number));
+    let (entry, _) = all.filter_map(|it| Some((it, opened(&it)?))).min_by_key(|it| it.1)?;
+    Some(accept(entry, flags))
+}
+
+/// Entries are held.
+fn accept(entry: &Entry, flags: i32) -> raw::Result<i32> {
+    let Some((stream, slot)) = entry.stream() else { return Err(libc::ECONNABORTED) };
+    let is_closed = flags & libc::SOCK_CLOEXEC != 0;
+    let command = if is_closed { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
+    let new = raw::fcntl(entry.descriptor(), command, 0)?;
+    entry.set_rests(false);
+    _ = slot.rest_becomes(rest::OPENED, rest::IN_USE);
+    let no_delay = entry.no_delay.load(Ordering::Relaxed);
+    resting::begins(&stream, &slot, new, no_delay);
+    stream.sets_blocking(new, flags & libc::SOCK_NONBLOCK == 0);
+    slot.count(word::REUSED, 1);
+    if !table::set(new, What::Stream(stream.number)) {
+        // It has no place there: without the library nobody reads what is in rings.
+        entry.is_dropped();
+        _ = raw::close(new);
+        return Err(libc::ENFILE);
+    }
+    Ok(new)
+}

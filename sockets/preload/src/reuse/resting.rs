@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From one connection over a stream to the next: what closing it does instead, how the next one
+//! begins, and how the stream ends for real if one side needs that.
+//!
+//! Rings, counts and doorbells go on where they are. Only what both sides have said of the end is
+//! taken back, by who closes as the second one.
+
+use super::entries::{self, Entry, For};
+use super::{REUSED, is_allowed, listener};
+use crate::kernel::raw;
+use crate::returning::standing_in;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use crate::socket::table;
+use crate::upgrade::slot::Slot;
+use crate::waiting::epoll;
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::slab::{flag, rest};
+
+/// What a connection is whose stream can be kept, besides having ended perhaps.
+const LEFT_KERNEL: u32 =
+    phase::CLAIMED | phase::ATTACHED | phase::SENDS | phase::RECEIVES | phase::LOOKS;
+/// What the peer of such a connection has said, and what it has not.
+const SAID: u64 = flag::ATTACHED | flag::SWITCHED | flag::LOOKS | flag::REUSES;
+const NOT_SAID: u64 = flag::STOPS
+    | flag::LEAVES
+    | flag::RECALLED
+    | flag::GONE
+    | flag::RESET
+    | flag::DECLINED
+    | flag::DEAF;
+
+/// The last descriptor of a connection is about to be closed: keeps its stream. False: it has
+/// really to be closed.
+#[inline]
+pub fn keeps(stream: &Stream, descriptor: i32) -> bool {
+    stream.local.entry.load(Ordering::Relaxed) != 0 && rests(stream, descriptor)
+}
+
+fn rests(stream: &Stream, descriptor: i32) -> bool {
+    let Some(entry) = entries::of(stream) else { return false };
+    let Some(slot) = stream.slot().filter(|slot| can_rest(stream, slot, entry)) else {
+        let_go(entry);
+        return false;
+    };
+    // The kernel does not forget it, since it stays open.
+    epoll::forget_stream(stream, true);
+    let Some(_held) = entries::hold() else { return false };
+    stream.local.descriptor.store(entry.descriptor(), Ordering::Relaxed);
+    slot.say_descriptor(entry.descriptor());
+    take_doorbells(stream, &slot, descriptor);
+    slot.say(flag::CLOSED | flag::ENDED | flag::RESTS);
+    wake_peer(stream, &slot, entry.descriptor());
+    let is_kept = slot.rest_becomes(rest::IN_USE, rest::RESTING) || is_ready(entry, &slot);
+    if is_kept {
+        stream.local.copies.store(0, Ordering::Relaxed);
+        entry.set_rests(true);
+    } else {
+        slot.unsay(flag::RESTS);
+        entry.is_dropped();
+    }
+    is_kept
+}
+
+fn let_go(entry: &Entry) {
+    if let Some(_held) = entries::hold() {
+        if let Some((_, slot)) = entry.stream() {
+            slot.rest_is_over();
+        }
+        entry.is_dropped();
+    }
+}
+
+/// Whether nothing is unread, under way, or different from what it was at the beginning.
+fn can_rest(stream: &Stream, slot: &Slot, entry: &Entry) -> bool {
+    let shared = stream.shared;
+    let known = LEFT_KERNEL | phase::ENDED | phase::READ_SHUT | phase::CONNECTING;
+    let phase = shared.phase();
+    let said = slot.peer_said();
+    let counts = [&shared.sleepers, &shared.kernel_sends, &shared.kernel_receives];
+    is_allowed()
+        && phase & !known == 0
+        && phase & LEFT_KERNEL == LEFT_KERNEL
+        && said & (SAID | NOT_SAID) == SAID
+        && (said & flag::CLOSED == 0 || said & flag::RESTS != 0)
+        && slot.next_header(stream) == 0
+        && shared.is_alone()
+        && shared.references.load(Ordering::Acquire) == 1
+        && stream.local.copies.load(Ordering::Relaxed) == 1
+        && counts.iter().all(|count| count.load(Ordering::SeqCst) == 0)
+        && shared.low_water.load(Ordering::Relaxed) == 0
+        && shared.error.load(Ordering::Relaxed) == 0
+        && listens(entry)
+}
+
+/// Whether there is still who would accept a connection over it, if this side accepts.
+fn listens(entry: &Entry) -> bool {
+    match entry.is_for() {
+        For::Connecting(_) => true,
+        For::Accepting(number) => listener::is_open(number).is_some(),
+    }
+}
+
+/// Nobody sleeps on it, so they wake nobody.
+fn take_doorbells(stream: &Stream, slot: &Slot, descriptor: i32) {
+    let rung = &stream.shared.rung;
+    while slot.peer_rang() > rung.load(Ordering::Relaxed) {
+        let mut bytes = [0; 64];
+        match raw::receive(descriptor, &mut bytes, libc::MSG_DONTWAIT) {
+            Ok(count @ 1..) => _ = rung.fetch_add(count as u64, Ordering::Relaxed),
+            _ => break,
+        }
+    }
+}
+
+/// Wakes the peer if it sleeps on the connection, as the kernel's end would.
+fn wake_peer(stream: &Stream, slot: &Slot, descriptor: i32) {
+    let Some(mut half) = stream.shared.send.take(true) else { return };
+    let wake = stream.with_sender(slot, &mut half, |sender| sender.ring().has_to_wake());
+    drop(half);
+    if wake == Some(true) {
+        stream.ring_doorbell(descriptor, slot);
+    }
+}
+
+/// The peer had closed it before: the next connection can be made over it. False: it cannot.
+fn is_ready(entry: &Entry, slot: &Slot) -> bool {
+    if !slot.does_peer_rest() || !slot.is_drained() {
+        slot.rest_is_over();
+        return false;
+    }
+    slot.begins_anew();
+    let is_open = match entry.is_for() {
+        // Whether the other side looks it knows itself.
+        For::Connecting(_) => false,
+        For::Accepting(number) => listener::is_open(number) == Some(true),
+    };
+    let next = if is_open { rest::READY } else { rest::SHUT };
+    slot.rest_becomes(rest::RESTING, next)
+}
+
+/// A new connection begins over a stream, and has that descriptor. Entries are held.
+pub fn begins(stream: &Stream, slot: &Slot, descriptor: i32, no_delay: bool) {
+    let shared = stream.shared;
+    shared.generation.fetch_add(1, Ordering::Relaxed);
+    shared.operations.store(0, Ordering::Relaxed);
+    shared.no_delay.store(no_delay, Ordering::Relaxed);
+    shared.announced.store(1, Ordering::Relaxed);
+    shared.send.was_full.store(false, Ordering::Relaxed);
+    shared.send.has_told_room.store(false, Ordering::Relaxed);
+    shared.phase.store(LEFT_KERNEL, Ordering::SeqCst);
+    stream.announce_data_awake(slot);
+    stream.announce_room(slot, false);
+    stream.local.asked.store(0, Ordering::Relaxed);
+    stream.local.descriptor.store(descriptor, Ordering::Relaxed);
+    stream.local.copies.store(1, Ordering::Relaxed);
+    stream.local.registrations.store(0, Ordering::Relaxed);
+    slot.say_descriptor(descriptor);
+    REUSED.fetch_add(1, Ordering::Relaxed);
+    table::clear(descriptor);
+}
+
+impl Stream {
+    /// The stream blocks or does not, as the connection that begins over it.
+    pub fn sets_blocking(&self, descriptor: i32, blocks: bool) {
+        if self.shared.nonblocking.swap(!blocks, Ordering::Relaxed) == blocks {
+            let flags = libc::O_RDWR | if blocks { 0 } else { libc::O_NONBLOCK };
+            _ = raw::fcntl(descriptor, libc::F_SETFL, flags);
+        }
+    }
+
+    /// The peer has closed the connection and kept the stream; the kernel has to do on this side
+    /// what it does where the peer has really closed it: so it is closed in the peer's place.
+    #[cold]
+    pub fn ends_for_real(&self) {
+        let Some(slot) = self.slot().filter(Slot::does_peer_rest) else { return };
+        if slot.rest_is_over() == rest::DEAD {
+            return;
+        }
+        let peer = self.shared.peer.load(Ordering::Relaxed);
+        let taken = slot.peer_descriptor().and_then(|number| standing_in::take(self, peer, number));
+        if let Some(taken) = taken {
+            raw::shutdown(taken, libc::SHUT_RDWR as usize);
+            _ = raw::close(taken);
+        }
+    }
+}
