@@ -39,7 +39,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Behind how many connections to the same place, in about a second, streams are kept; 0: never.
 static AFTER: AtomicU32 = AtomicU32::new(AFTER_DEFAULT);
-const AFTER_DEFAULT: u32 = 32;
+const AFTER_DEFAULT: u32 = 0;
 /// About a second, in [ticks](raw::ticks).
 const SECOND_TICKS: u64 = 2_400_000_000;
 
@@ -114,12 +114,10 @@ impl Rate {
 /// An option of a socket is set: the connection is none any more that could begin or end over a
 /// stream that is kept, unless it is one that is carried over.
 pub fn is_tuned(stream: &Stream, level: i32, name: i32) {
-    if level == libc::IPPROTO_TCP && name == libc::TCP_NODELAY {
-        return;
-    }
-    stream.shared.mark(phase::TUNED);
     if stream.shared.is(phase::LISTENS) {
         listener::has_changed(stream);
+    } else if level != libc::IPPROTO_TCP || name != libc::TCP_NODELAY {
+        stream.shared.mark(phase::TUNED);
     }
 }
 

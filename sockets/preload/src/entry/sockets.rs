@@ -4,7 +4,7 @@
 use crate::kernel::errno;
 use crate::kernel::next::next;
 use crate::reuse::accepting::{self, Way};
-use crate::reuse::{self, connecting, destinations, listener};
+use crate::reuse::{self, connecting, listener};
 use crate::socket::connection::phase;
 use crate::socket::opening::{self, stream};
 use crate::socket::unix;
@@ -71,14 +71,12 @@ pub unsafe extern "C-unwind" fn connect(
     if stream.has_just_connected() {
         return 0;
     }
-    // SAFETY: the address that the program gives.
-    let Some(to) = (unsafe { destinations::address(address, length) }) else { return kernel() };
-    if let Some(result) = connecting::connect(&stream, fd, &to) {
+    if let Some(result) = connecting::connect(&stream, fd, address, length) {
         return errno::from(result) as c_int;
     }
     let result = kernel();
     if result == 0 || errno::get() == libc::EINPROGRESS {
-        connecting::is_made(&stream, fd, &to);
+        connecting::is_made(&stream, fd, address, length);
     }
     result
 }

@@ -128,6 +128,15 @@ pub fn unmap(start: *mut u8, bytes: usize) {
     unsafe { call(libc::SYS_munmap, [start as usize, bytes, 0, 0, 0, 0]) };
 }
 
+/// Copies bytes of this process, if they are there; gives how many.
+pub fn copy_of_own(from: *const u8, into: &mut [u8]) -> Result {
+    let from = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: into.len() };
+    let into = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let (from, into) = (ptr::from_ref(&from) as usize, ptr::from_ref(&into) as usize);
+    // SAFETY: room that lives as long as the call; the kernel checks what is read.
+    unsafe { checked_call(libc::SYS_process_vm_readv, [argument(process()), into, 1, from, 1, 0]) }
+}
+
 /// Closes a descriptor.
 pub fn close(descriptor: i32) -> Result {
     // SAFETY: no memory is passed.

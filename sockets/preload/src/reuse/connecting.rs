@@ -18,11 +18,16 @@ static TURN: AtomicU32 = AtomicU32::new(0);
 
 /// Connects a socket over a stream that is kept. `None`: the kernel has to.
 #[inline]
-pub fn connect(stream: &Stream, descriptor: i32, to: &Address) -> Option<raw::Result> {
+pub fn connect(
+    stream: &Stream,
+    descriptor: i32,
+    to: *const libc::sockaddr,
+    bytes: libc::socklen_t,
+) -> Option<raw::Result> {
     if !entries::are_any() {
         return None;
     }
-    connect_over_kept(stream, descriptor, to)
+    connect_over_kept(stream, descriptor, &destinations::address(to, bytes)?)
 }
 
 fn connect_over_kept(stream: &Stream, descriptor: i32, to: &Address) -> Option<raw::Result> {
@@ -94,7 +99,13 @@ fn has_no_delay(descriptor: i32) -> bool {
 }
 
 /// The kernel has connected a socket, or is about to: the next ones may do without.
-pub fn is_made(stream: &Stream, descriptor: i32, to: &Address) {
+pub fn is_made(
+    stream: &Stream,
+    descriptor: i32,
+    to: *const libc::sockaddr,
+    bytes: libc::socklen_t,
+) {
+    let Some(to) = &destinations::address(to, bytes) else { return };
     let Some(_held) = entries::hold() else { return };
     let is_kept = |number| entries::all_for(For::Connecting(number)).count() > 0;
     let Some(number) = destinations::counts(to, is_kept) else { return };

@@ -2,6 +2,7 @@
 //! Where this process connects to, and how often.
 
 use super::Rate;
+use crate::kernel::raw;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How many are remembered.
@@ -21,31 +22,24 @@ static TABLE: [Destination; DESTINATIONS] =
 /// Which is forgotten next.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// The address of so many bytes that a program gives; `None`: it is none of IPv4 or IPv6.
-///
-/// # Safety
-/// The bytes are there, or `bytes` is less than any address has.
-pub unsafe fn address(at: *const libc::sockaddr, bytes: libc::socklen_t) -> Option<Address> {
-    if at.is_null() || (bytes as usize) < size_of::<libc::sockaddr_in>() {
+/// The address of so many bytes that a program gives; `None`: it cannot be read, or is none of IPv4
+/// or IPv6. The kernel reads it: it knows what is the program's.
+pub fn address(at: *const libc::sockaddr, bytes: libc::socklen_t) -> Option<Address> {
+    let mut room = [0_u8; size_of::<libc::sockaddr_in6>()];
+    let room = room.get_mut(..(bytes as usize).min(size_of::<libc::sockaddr_in6>()))?;
+    if room.len() < size_of::<libc::sockaddr_in>()
+        || raw::copy_of_own(at.cast(), room) != Ok(room.len())
+    {
         return None;
     }
-    // SAFETY: there are as many bytes, as the caller says; so it is below.
-    let family = i32::from(unsafe { (&raw const (*at).sa_family).read_unaligned() });
-    let word = |low: u16, high: u16, rest: u32| {
-        u64::from(low) | u64::from(high) << 16 | u64::from(rest) << 32
-    };
-    match family {
-        libc::AF_INET => {
-            // SAFETY: as above.
-            let it = unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() };
-            Some([word(it.sin_family, it.sin_port, it.sin_addr.s_addr), 0, 0, 0])
-        }
-        libc::AF_INET6 if bytes as usize >= size_of::<libc::sockaddr_in6>() => {
-            // SAFETY: as above.
-            let it = unsafe { at.cast::<libc::sockaddr_in6>().read_unaligned() };
-            let host = u128::from_ne_bytes(it.sin6_addr.s6_addr);
-            let first = word(it.sin6_family, it.sin6_port, it.sin6_flowinfo);
-            Some([first, host as u64, (host >> 64) as u64, u64::from(it.sin6_scope_id)])
+    let half = |at: usize| Some(u16::from_ne_bytes(*room.get(at..)?.first_chunk()?));
+    let word = |at: usize| Some(u64::from_ne_bytes(*room.get(at..)?.first_chunk()?));
+    match i32::from(half(0)?) {
+        // The family, the port and the host; or those, the flow and the scope.
+        libc::AF_INET => Some([word(0)?, 0, 0, 0]),
+        libc::AF_INET6 => {
+            let scope = u32::from_ne_bytes(*room.get(24..)?.first_chunk()?);
+            Some([word(0)?, word(8)?, word(16)?, u64::from(scope)])
         }
         _ => None,
     }
