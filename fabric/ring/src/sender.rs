@@ -363,8 +363,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(self.cursor.given_back == self.cursor.tail)
     }
 
-    /// Whether the receiver sleeps and has to be woken, for something that is said elsewhere than in
-    /// the ring, before this is asked.
+    /// Whether the receiver sleeps and has to be woken, for something that is said elsewhere than
+    /// in the ring, before this is asked.
     pub fn has_to_wake(&mut self) -> bool {
         self.is_published(0)
     }

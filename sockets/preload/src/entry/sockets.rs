@@ -64,7 +64,10 @@ pub unsafe extern "C-unwind" fn connect(
     address: *const libc::sockaddr,
     length: libc::socklen_t,
 ) -> c_int {
-    let kernel = || next!(connect(fd: c_int, address: *const libc::sockaddr, length: libc::socklen_t) -> c_int);
+    let kernel = || {
+        next!(connect(fd: c_int, address: *const libc::sockaddr,
+            length: libc::socklen_t) -> c_int)
+    };
     let Some(stream) = stream(fd).filter(|stream| reuse::is_on() && !stream.is_unix()) else {
         return kernel();
     };

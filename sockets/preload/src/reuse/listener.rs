@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What listens in this process, and what was connected to it without the kernel.
 //!
-//! A thread that sleeps in the kernel until somebody connects is woken by the kernel only. So before
-//! it does, the streams that are kept for the listener are [shut](closes): who connects then does so
-//! through the kernel. Each is shut by an exchange of its word, so either a connection was opened
+//! A thread that sleeps in the kernel until somebody connects is woken by the kernel only. So
+//! before it does, the streams that are kept for the listener are [shut](closes): who connects then
+//! does so through the kernel. Each is shut by an exchange of its word, so either a connection was opened
 //! over it before, which is found, or none will be.
 
 use super::Rate;

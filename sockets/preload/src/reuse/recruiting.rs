@@ -3,8 +3,8 @@
 //! leave the kernel at once.
 //!
 //! Both sides wait for that, right behind `connect` and `accept`, for two milliseconds at most. Two
-//! processes that know nothing of each other have to do so for the same connection: so they do it in
-//! the same few milliseconds of each quarter of a second, by the processor's clock.
+//! processes that know nothing of each other have to do so for the same connection: so they do it
+//! in the same few milliseconds of each quarter of a second, by the processor's clock.
 
 use super::entries::{self, For};
 use super::{AFTER, is_allowed};
