@@ -3,8 +3,8 @@
 //!
 //! A thread that sleeps in the kernel until somebody connects is woken by the kernel only. So
 //! before it does, the streams that are kept for the listener are [shut](closes): who connects then
-//! does so through the kernel. Each is shut by an exchange of its word, so either a connection was opened
-//! over it before, which is found, or none will be.
+//! does so through the kernel. Each is shut by an exchange of its word, so either a connection was
+//! opened over it before, which is found, or none will be.
 
 use super::Rate;
 use super::entries::{self, Entry, For};
