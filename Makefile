@@ -34,7 +34,7 @@ applications:
 	FREEPORT_LONG=1 $(CARGO) test --locked -p freeport-cli --test accelerated
 
 fuzz: tools
-	@bash scripts/fuzz.sh ring hello monitor_messages
+	@bash scripts/fuzz.sh ring shared_queue hello monitor_messages
 
 bench: tools
 	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf --out out/bench

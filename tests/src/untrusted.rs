@@ -25,15 +25,17 @@ use std::sync::Arc;
 
 mod monitor_messages;
 mod ring;
+mod shared_queue;
 
 pub use monitor_messages::monitor_messages;
 pub use ring::ring;
+pub use shared_queue::shared_queue;
 
 /// A reader by its name, which its fuzz target has as well.
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 10] = [
+pub const READERS: [Reader; 11] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -42,6 +44,7 @@ pub const READERS: [Reader; 10] = [
     ("call", call),
     ("initial_values", initial_values),
     ("ring", ring),
+    ("shared_queue", shared_queue),
     ("hello", hello),
     ("monitor_messages", monitor_messages),
 ];

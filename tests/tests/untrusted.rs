@@ -99,6 +99,7 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
             examples.into_iter().chain(texts(INITIAL_VALUES)).collect()
         }
         "ring" => (0..30).map(behaviour).collect(),
+        "shared_queue" => (0..30).map(behaviour).collect(),
         "hello" => [1, 0, 3].map(hello).into(),
         "monitor_messages" => (0..30).map(members).collect(),
         other => panic!("{other} has no samples"),

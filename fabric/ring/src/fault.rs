@@ -44,6 +44,12 @@ pub enum Fault {
     Empty,
     /// An entry of which a part was read is another one now.
     Changed,
+    /// A message of a shared queue has a label that there is none of.
+    Label(u64),
+    /// A message of a shared queue is for a connection that there is not, or not in that state.
+    Connection(u32),
+    /// More was sent or given back on a connection of a shared queue than it may have unread.
+    Overdrawn(u32),
 }
 
 impl fmt::Display for Fault {
@@ -67,6 +73,13 @@ impl fmt::Display for Fault {
             ),
             Self::Empty => write!(f, "an entry of no bytes in a stream of bytes"),
             Self::Changed => write!(f, "an entry that changed after a part of it was read"),
+            Self::Label(label) => write!(f, "a message with the label {label:#018x}"),
+            Self::Connection(number) => {
+                write!(f, "a message that connection {number} cannot have now")
+            }
+            Self::Overdrawn(number) => {
+                write!(f, "more on connection {number} than its window has room for")
+            }
         }
     }
 }

@@ -22,6 +22,9 @@
 //! [`Local`] and [`Remote`] leave open: a mapping shared by two processes ([`Mapped`]), or what a
 //! network card writes to.
 //!
+//! **Many connections.** Where two threads have more connections with each other than they want
+//! rings, all share [one queue](shared_queue).
+//!
 //! **Waiting.** A side that found nothing may announce that it sleeps ([`sleep`]); the other side
 //! then learns from its next operation that it has to wake it. How, is not this crate's concern.
 
@@ -39,6 +42,7 @@ pub mod messages;
 mod receiver;
 mod sender;
 mod shared;
+pub mod shared_queue;
 pub mod sleep;
 
 pub use fault::Fault;

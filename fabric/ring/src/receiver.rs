@@ -87,7 +87,7 @@ pub struct Entry {
     /// Bytes of payload.
     pub length: u32,
     /// Where the payload is in the ring.
-    at: usize,
+    pub(crate) at: usize,
 }
 
 impl<L: Local, R: Remote> Receiver<L, R> {
@@ -243,6 +243,12 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         }
     }
 
+    /// The bytes from the head to a place behind it; `None` if the head has passed it.
+    #[inline]
+    pub(crate) fn ahead(&self, place: Place) -> Option<u64> {
+        place.head.checked_sub(self.cursor.head)
+    }
+
     /// Where in the ring the header of the next entry will be, which is not zero when it has come:
     /// for who looks at many rings and takes up none of them.
     #[inline]
@@ -358,12 +364,14 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         ((total - self.cursor.base) & self.mask) as usize
     }
 
+    /// The bytes that have been taken and not given back.
     #[inline]
-    fn to_give_back(&self) -> u64 {
+    pub(crate) fn to_give_back(&self) -> u64 {
         self.cursor.head - self.cursor.given_back
     }
 
-    fn give_back(&mut self) -> bool {
+    /// Gives back all that has been taken. True: the sender sleeps and has to be woken.
+    pub(crate) fn give_back(&mut self) -> bool {
         self.cursor.given_back = self.cursor.head;
         // SAFETY: inside the notes.
         unsafe { self.notes.store(GIVEN_BACK, self.cursor.head) };

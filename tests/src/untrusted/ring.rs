@@ -19,17 +19,7 @@ const RINGS: usize = 2 * NOTES_BYTES / 8;
 pub fn ring(bytes: &[u8]) {
     let [size, kind, ref script @ ..] = *bytes else { return };
     let (capacity, kind) = (64 << (size % 4), kind % 3);
-    let words = RINGS + 2 * capacity / 8;
-    let world = World {
-        words: vec![Cell::new(0); words],
-        script: script.to_vec(),
-        at: Cell::new(0),
-        theirs: if kind == 2 { TO_SENDER..TO_RECEIVER } else { TO_RECEIVER..words },
-        is_meddled_with: Cell::new(false),
-        loaded: Cell::new(if kind == 2 { TO_SENDER } else { RINGS }),
-        calls_left: Cell::new(0),
-        capacity,
-    };
+    let world = World::new(capacity, kind == 2, script);
     match kind {
         0 => read_stream(&world),
         1 => receive_messages(&world),
@@ -37,7 +27,7 @@ pub fn ring(bytes: &[u8]) {
     }
 }
 
-struct World {
+pub(super) struct World {
     words: Vec<Cell<u64>>,
     script: Vec<u8>,
     /// How much of the script has been done.
@@ -53,14 +43,33 @@ struct World {
 }
 
 impl World {
+    /// A ring of which this end is the sender, or the receiver.
+    pub(super) fn new(capacity: usize, is_sender: bool, script: &[u8]) -> Self {
+        let words = RINGS + 2 * capacity / 8;
+        Self {
+            words: vec![Cell::new(0); words],
+            script: script.to_vec(),
+            at: Cell::new(0),
+            theirs: if is_sender { TO_SENDER..TO_RECEIVER } else { TO_RECEIVER..words },
+            is_meddled_with: Cell::new(false),
+            loaded: Cell::new(if is_sender { TO_SENDER } else { RINGS }),
+            calls_left: Cell::new(0),
+            capacity,
+        }
+    }
+
+    pub(super) fn is_meddled_with(&self) -> bool {
+        self.is_meddled_with.get()
+    }
+
     /// The next byte of the script.
-    fn byte(&self) -> u8 {
+    pub(super) fn byte(&self) -> u8 {
         let at = self.at.get();
         self.at.set(at + 1);
         self.script.get(at).copied().unwrap_or(0)
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.at.get() >= self.script.len()
     }
 
@@ -92,7 +101,7 @@ impl World {
     }
 
     /// Lets an operation of this end begin, which handles that many bytes.
-    fn begin(&self, bytes: usize) {
+    pub(super) fn begin(&self, bytes: usize) {
         // What has come may be the ring full of headers, looked at a few times.
         self.calls_left.set(16 + self.capacity + 8 * bytes);
         if self.byte() % 8 == 1 {
@@ -108,7 +117,7 @@ impl World {
         self.window(RINGS + number * self.capacity / 8, self.capacity, is_ours)
     }
 
-    fn sender(&self, is_ours: bool) -> Sender<Window<'_>, Window<'_>> {
+    pub(super) fn sender(&self, is_ours: bool) -> Sender<Window<'_>, Window<'_>> {
         let notes = self.window(TO_RECEIVER, NOTES_BYTES, is_ours);
         let theirs = self.window(TO_SENDER, NOTES_BYTES, is_ours);
         let (ring, cursor) = (self.ring(0, is_ours), Default::default());
@@ -117,7 +126,7 @@ impl World {
         sender.expect("a capacity")
     }
 
-    fn receiver(&self, is_ours: bool) -> Receiver<Window<'_>, Window<'_>> {
+    pub(super) fn receiver(&self, is_ours: bool) -> Receiver<Window<'_>, Window<'_>> {
         let notes = self.window(TO_SENDER, NOTES_BYTES, is_ours);
         let theirs = self.window(TO_RECEIVER, NOTES_BYTES, is_ours);
         let (ring, cursor) = (self.ring(0, is_ours), Default::default());
@@ -129,7 +138,7 @@ impl World {
 
 /// A part of the memory.
 #[derive(Clone, Copy)]
-struct Window<'a> {
+pub(super) struct Window<'a> {
     world: &'a World,
     start: usize,
     bytes: usize,

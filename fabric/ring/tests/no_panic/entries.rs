@@ -5,6 +5,7 @@
 
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Done, Read};
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
+use freeport_ring::shared_queue::{Came, Connection, End, Event, Limits, Notes, Refused};
 use freeport_ring::{
     Entry, Fault, Full, Header, Kind, Mapped, Receiver, ReceiverCursor, Sender, SenderCursor,
 };
@@ -26,6 +27,9 @@ type Bytes = ByteSender<Mapped, Mapped>;
 type Reader = ByteReceiver<Mapped, Mapped>;
 type Messages = MessageSender<Mapped, Mapped>;
 type MessageReader = MessageReceiver<Mapped, Mapped>;
+
+type Queue = End<'static, Mapped, Mapped>;
+type Own = Notes<'static>;
 
 entries! {
     fn ring_new_sender(memory: Mapped, capacity: usize, cursor: SenderCursor) -> Option<S> {
@@ -85,6 +89,20 @@ entries! {
     fn ring_receive(r: &mut MessageReader, into: &mut [u8]) -> Result<Done<Received>, Fault> {
         r.receive(into)
     }
+
+    fn queue_new(s: S, r: R, limits: Limits, side: usize, notes: Own) -> Option<Queue> {
+        End::new(s, r, limits, side, notes)
+    }
+    fn queue_open(q: &mut Queue) -> Result<Connection, Refused> { q.open() }
+    fn queue_send(q: &mut Queue, c: Connection, message: &[u8]) -> Result<(), Refused> {
+        q.send(c, message)
+    }
+    fn queue_receive(q: &mut Queue, c: Connection, into: &mut [u8]) -> Result<Came, Fault> {
+        q.receive(c, into)
+    }
+    fn queue_poll(q: &mut Queue, into: &mut [Event]) -> Result<usize, Fault> { q.poll(into) }
+    fn queue_close(q: &mut Queue, c: Connection) -> Result<(), Fault> { q.close(c) }
+    fn queue_take_wake(q: &mut Queue) -> bool { q.take_wake() }
 
     fn ring_parse(word: u64) -> Result<Header, Fault> { Header::parse(word) }
     fn ring_word(header: Header) -> u64 { header.word() }

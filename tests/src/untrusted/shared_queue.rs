@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A side of a shared queue whose other side is hostile: it does what it should, but also sends
+//! labels and messages of its own making, and writes what it likes into both rings. This side must
+//! not notice more than a fault, and end each operation.
+
+use super::ring::{Window, World};
+use freeport_ring::Kind;
+use freeport_ring::shared_queue::{
+    Came, Cell, Connection, End, Event, Limits, Notes, Record, Refused, Slot,
+};
+
+type Side<'a> = End<'a, Window<'a>, Window<'a>>;
+
+/// The largest window that there is here.
+const WINDOW_MAX: usize = 9;
+
+/// Any bytes, as what both sides do.
+pub fn shared_queue(bytes: &[u8]) {
+    let [size, window, ref script @ ..] = *bytes else { return };
+    let capacity = 128 << (size % 4);
+    let limits = Limits { connections: [3, 2], window: 1 + u16::from(window) % WINDOW_MAX as u16 };
+    let (to_this, to_peer) = script.split_at(script.len() / 2);
+    let worlds = [World::new(capacity, false, to_this), World::new(capacity, true, to_peer)];
+    let [mut own, mut others] = [(); 2].map(|()| Memory::new(capacity, limits));
+    let [in_world, out_world] = &worlds;
+    let (sender, receiver) = (out_world.sender(true), in_world.receiver(true));
+    let this = End::new(sender, receiver, limits, 1, own.notes());
+    let (sender, receiver) = (in_world.sender(false), out_world.receiver(false));
+    let peer = End::new(sender, receiver, limits, 0, others.notes());
+    let mut queue = Queue {
+        worlds: &worlds,
+        capacity,
+        this: this.expect("sizes that can be"),
+        peer: peer.expect("sizes that can be"),
+        of_peer: vec![],
+        known: vec![],
+        has_lied: false,
+        has_failed: false,
+    };
+    while !in_world.is_over() {
+        queue.peer();
+        queue.this();
+    }
+}
+
+struct Memory {
+    records: Vec<Record>,
+    slots: Vec<Slot>,
+    cells: Vec<Cell>,
+}
+
+impl Memory {
+    fn new(capacity: usize, limits: Limits) -> Self {
+        Self {
+            records: vec![Record::default(); limits.total().expect("limits") as usize],
+            slots: vec![Slot::default(); Limits::slots(capacity)],
+            cells: vec![Cell::default(); limits.cells().expect("limits")],
+        }
+    }
+
+    fn notes(&mut self) -> Notes<'_> {
+        let Self { records, slots, cells } = self;
+        Notes { records, slots, cells }
+    }
+}
+
+struct Queue<'a> {
+    /// Of the ring to this side, and of that to the peer.
+    worlds: &'a [World; 2],
+    capacity: usize,
+    this: Side<'a>,
+    peer: Side<'a>,
+    /// The connections that each side knows.
+    of_peer: Vec<Connection>,
+    known: Vec<Connection>,
+    /// Whether the peer has sent what no peer sends.
+    has_lied: bool,
+    has_failed: bool,
+}
+
+impl Queue<'_> {
+    fn byte(&self) -> u8 {
+        self.worlds[0].byte()
+    }
+
+    fn one_of(&self, connections: &[Connection]) -> Connection {
+        let at = usize::from(self.byte()) % connections.len().max(1);
+        connections.get(at).copied().unwrap_or_default()
+    }
+
+    /// What the peer finds wrong is of no importance: its memory is meddled with as well.
+    fn peer(&mut self) {
+        let connection = self.one_of(&self.of_peer);
+        match self.byte() % 16 {
+            0 => self.of_peer.extend(self.peer.open()),
+            1 => _ = self.peer.close(connection),
+            2..5 => _ = self.peer.receive(connection, &mut [0; 600]),
+            5 => {
+                let mut events = [Event::default(); 4];
+                let count = self.peer.poll(&mut events).unwrap_or(0);
+                self.of_peer.extend(events[..count].iter().map(|event| event.connection));
+            }
+            6 => self.lie(),
+            _ => {
+                let message = vec![7; usize::from(self.byte())];
+                _ = self.peer.send(connection, &message);
+            }
+        }
+    }
+
+    /// Sends a label that is right, or wrong in one field or several.
+    fn lie(&mut self) {
+        self.has_lied = true;
+        let [number, what, generation, amount, length] = [(); 5].map(|()| self.byte());
+        let number = if number % 8 == 7 { u32::MAX } else { u32::from(number % 6) };
+        let amount = if what % 6 == 4 { u64::from(amount) } else { 0 };
+        let word = u64::from(number)
+            | u64::from(what % 6) << 32
+            | u64::from(generation % 4) << 40
+            | amount << 48;
+        let message = vec![9; usize::from(length % 64)];
+        let message = if what % 6 == 2 { &message[..] } else { &[] };
+        let (sender, _) = self.peer.rings();
+        let kind = if length == 255 { Kind::Shutdown } else { Kind::Data };
+        let label = word.to_ne_bytes();
+        let parts: &[&[u8]] = if kind == Kind::Data { &[&label, message] } else { &[] };
+        _ = sender.send(kind, parts);
+    }
+
+    fn this(&mut self) {
+        for world in self.worlds {
+            world.begin(self.capacity);
+        }
+        let connection = self.one_of(&self.known);
+        match self.byte() % 8 {
+            0 => match self.this.open() {
+                Ok(connection) => self.known.push(connection),
+                Err(refused) => self.check(Some(refused)),
+            },
+            1 => {
+                let closed = self.this.close(connection);
+                self.check(closed.err().map(Refused::Fault));
+            }
+            2 | 3 => self.poll(),
+            4 => {
+                let message = vec![3; usize::from(self.byte())];
+                let sent = self.this.send(connection, &message);
+                self.check(sent.err());
+            }
+            _ => {
+                let mut into = vec![0; usize::from(self.byte())];
+                match self.this.receive(connection, &mut into) {
+                    Ok(Came::Message(length)) => assert!(length <= into.len()),
+                    Ok(Came::Longer(length)) => assert!(length <= WINDOW_MAX * 52),
+                    Ok(_) => {}
+                    Err(fault) => self.check(Some(Refused::Fault(fault))),
+                }
+            }
+        }
+        _ = self.this.take_wake();
+    }
+
+    fn poll(&mut self) {
+        let mut events = [Event::default(); 4];
+        match self.this.poll(&mut events) {
+            Ok(count) => {
+                assert!(!self.has_failed || count == 0, "what had come was told of before");
+                self.known.extend(events[..count].iter().map(|event| event.connection));
+                self.known.truncate(64);
+            }
+            Err(fault) => {
+                self.has_failed = true;
+                self.check(Some(Refused::Fault(fault)));
+            }
+        }
+    }
+
+    fn check(&self, refused: Option<Refused>) {
+        if let Some(Refused::Fault(fault)) = refused {
+            let is_spoilt = self.has_lied || self.worlds.iter().any(World::is_meddled_with);
+            assert!(is_spoilt, "{fault} of an honest peer");
+        }
+    }
+}
