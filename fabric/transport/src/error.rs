@@ -70,6 +70,23 @@ pub enum Error {
         /// The room there is.
         room: usize,
     },
+    /// A shared queue has no such connection, or one of the sides has closed it.
+    #[error("the connection is closed")]
+    NoConnection,
+    /// As many connections of a shared queue are open as this side may open.
+    #[error("{most} connections are open, and this side may open no more")]
+    TooMany {
+        /// How many it may open.
+        most: u32,
+    },
+    /// Limits that a shared queue cannot have.
+    #[error("a shared queue of {connections:?} connections with windows of {window}")]
+    Limits {
+        /// Those that each side may open.
+        connections: [u32; 2],
+        /// The cells that each may have unread.
+        window: u16,
+    },
     /// Something is not inside what it should be inside of.
     #[error("{bytes} bytes from {at} on in {what}, which has {size}")]
     OutOfRange {
@@ -182,6 +199,9 @@ pub enum HelloError {
         /// The largest that this side allows.
         most: usize,
     },
+    /// Other limits of a shared queue than this side's.
+    #[error("its shared queue has other limits")]
+    Limits,
     /// Descriptors are missing, or there are too many.
     #[error("{found} descriptors where {expected} were expected")]
     Descriptors {
@@ -234,13 +254,17 @@ impl From<Error> for io::Error {
         let kind = match &error {
             Error::System { source, .. } => source.kind(),
             Error::PeerDied { .. } => io::ErrorKind::ConnectionReset,
-            Error::Closed { .. } | Error::ShutDown => io::ErrorKind::BrokenPipe,
+            Error::Closed { .. } | Error::ShutDown | Error::NoConnection => {
+                io::ErrorKind::BrokenPipe
+            }
             Error::TimedOut(_) => io::ErrorKind::TimedOut,
             Error::WouldBlock => io::ErrorKind::WouldBlock,
             Error::QueueFull { .. } => io::ErrorKind::WouldBlock,
             Error::Unsupported { .. } => io::ErrorKind::Unsupported,
             Error::TooLong { .. }
             | Error::Longer { .. }
+            | Error::TooMany { .. }
+            | Error::Limits { .. }
             | Error::OutOfRange { .. }
             | Error::RegionBytes { .. }
             | Error::Key { .. }

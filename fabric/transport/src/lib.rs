@@ -20,4 +20,5 @@ pub mod wait;
 pub use channel::Channel;
 pub use endpoint::{Arrival, Completion, Endpoint, WriteOrder};
 pub use error::{Error, HelloError};
+pub use freeport_ring::shared_queue;
 pub use key::Key;

@@ -141,7 +141,11 @@ impl Queue<'_> {
                 let closed = self.this.close(connection);
                 self.check(closed.err().map(Refused::Fault));
             }
-            2 | 3 => self.poll(),
+            2 => self.poll(),
+            3 => {
+                let looked = self.this.look();
+                self.check(looked.err().map(Refused::Fault));
+            }
             4 => {
                 let message = vec![3; usize::from(self.byte())];
                 let sent = self.this.send(connection, &message);

@@ -258,6 +258,22 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         Ok(0)
     }
 
+    /// Takes in all that has come, and says whether [`poll`](Self::poll) would tell of something.
+    ///
+    /// # Errors
+    /// The peer broke the protocol, and there is nothing of before that to be told.
+    pub fn look(&mut self) -> Result<bool, Fault> {
+        let flushed = self.flush();
+        let scanned = self.scan_some(self.inbox.entries_max());
+        while let Some(number) = self.ready.first() {
+            if at(self.records, number)?.is_ready() {
+                return Ok(true);
+            }
+            self.ready.pop(self.records)?;
+        }
+        flushed.and(scanned).map(|_| false)
+    }
+
     /// Scans so many entries; false if not as many have come.
     #[inline]
     fn scan_some(&mut self, wanted: usize) -> Result<bool, Fault> {

@@ -125,6 +125,11 @@ impl Thread {
         Ok(())
     }
 
+    /// The first one.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.ends.first.checked_sub(1)
+    }
+
     /// Takes the first one.
     #[inline]
     pub(super) fn pop(&mut self, records: &mut [Record]) -> Result<Option<u32>, Fault> {

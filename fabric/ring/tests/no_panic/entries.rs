@@ -101,6 +101,7 @@ entries! {
         q.receive(c, into)
     }
     fn queue_poll(q: &mut Queue, into: &mut [Event]) -> Result<usize, Fault> { q.poll(into) }
+    fn queue_look(q: &mut Queue) -> Result<bool, Fault> { q.look() }
     fn queue_close(q: &mut Queue, c: Connection) -> Result<(), Fault> { q.close(c) }
     fn queue_take_wake(q: &mut Queue) -> bool { q.take_wake() }
 

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | 0-7 | the mark `FREEPORT` |
 //! | 8-11 | version |
-//! | 12-15 | purpose: 1 stream of bytes, 2 messages, 3 endpoint |
+//! | 12-15 | purpose: 1 stream of bytes, 2 messages, 3 endpoint, 4 shared queue |
 //! | 16-23 | flags: bit 0, its sender can use `membarrier`; the others are zero |
 //! | 24-31 | bytes of each ring at the start |
 //! | 32-39 | bytes up to which each may grow |
@@ -43,6 +43,8 @@ pub enum Purpose {
     Messages = 2,
     /// What an endpoint tells the other one.
     Endpoint = 3,
+    /// Messages of many connections.
+    Queue = 4,
 }
 
 impl Purpose {
@@ -51,6 +53,7 @@ impl Purpose {
             Self::Bytes => "a stream of bytes",
             Self::Messages => "messages",
             Self::Endpoint => "an endpoint",
+            Self::Queue => "a shared queue",
         }
     }
 }
@@ -251,7 +254,7 @@ impl Hello {
             return Err(HelloError::Version { ours: VERSION, theirs: hello.version });
         }
         if hello.purpose != purpose as u32 {
-            let known = [Purpose::Bytes, Purpose::Messages, Purpose::Endpoint];
+            let known = [Purpose::Bytes, Purpose::Messages, Purpose::Endpoint, Purpose::Queue];
             let theirs = known.iter().find(|known| **known as u32 == hello.purpose);
             let theirs = match theirs {
                 Some(known) => known.name().to_owned(),

@@ -356,6 +356,11 @@ impl Link {
         Ok((memory, capacity))
     }
 
+    /// Which side this is.
+    pub(crate) fn side(&self) -> Side {
+        self.side
+    }
+
     /// Whether both sides use fences.
     pub(crate) fn is_fenced(&self) -> bool {
         self.fenced

@@ -2,7 +2,8 @@
 //! The transport between two processes of one machine: memory that both have mapped.
 //!
 //! A [`Connection`] is a stream of bytes each way, a [`MessageConnection`] whole messages; each is
-//! one segment with two rings, and a doorbell for whoever sleeps. They begin over a connected Unix
+//! one segment with two rings, and a doorbell for whoever sleeps. A [`SharedQueue`] is the same for
+//! messages of many connections. They begin over a connected Unix
 //! socket, from a pair or from a listening path, over which the memory is handed over.
 
 mod barrier;
@@ -14,14 +15,17 @@ mod layout;
 mod link;
 mod messages;
 mod peer;
+mod queue;
 pub mod segment;
 pub mod socket;
+mod table;
 
 pub use connection::Connection;
 pub use doorbell::Doorbell;
 pub use endpoint::{Direct, OwnPlace, Place, ShmEndpoint};
 pub use freeport_ring::Shared as Memory;
 pub use messages::MessageConnection;
+pub use queue::SharedQueue;
 
 use crate::wait::Waiting;
 use std::time::Duration;

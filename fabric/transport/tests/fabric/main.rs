@@ -9,6 +9,7 @@ mod hostile;
 mod instances;
 mod model;
 mod placement;
+mod shared_queue;
 mod support;
 
 /// What a second process does: nothing, unless it was started as one.
@@ -20,6 +21,7 @@ fn player() {
         "conformance" => instances::play(part, stream),
         "connections" => connections::play(part, stream),
         "death" => death::play(part, stream),
+        "shared_queue" => shared_queue::play(part, stream),
         other => panic!("no module {other}"),
     }
 }

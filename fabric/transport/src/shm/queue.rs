@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One queue for all connections between two threads, of two processes.
+
+use super::hello::Purpose;
+use super::link::{For, Link, Waits};
+use super::table::Table;
+use super::{Memory, Options, layout};
+use crate::error::{Error, HelloError};
+use crate::wait::{WaitCounts, Waiting};
+use freeport_ring::shared_queue::{
+    Came, Cell, Connection, End, Event, Limits, Notes, Record, Refused, Slot,
+};
+use freeport_ring::{Full, Kind, Receiver, Sender};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a side sleeps between two looks for the peer's limits.
+const LOOK_AGAIN: Duration = Duration::from_micros(20);
+
+/// One side of a [shared queue](freeport_ring::shared_queue); see
+/// [`Connection`](super::Connection) for how it begins and ends, and for how calls wait. Its rings
+/// do not grow.
+///
+/// ```
+/// use freeport_fabric::shm::{Options, SharedQueue};
+/// use freeport_ring::shared_queue::{Event, Limits};
+///
+/// let limits = Limits { connections: [1000, 0], window: 16 };
+/// let (mut here, mut there) = SharedQueue::pair(&Options::default(), limits)?;
+/// let connection = here.open()?;
+/// here.send(connection, b"hello")?;
+/// let mut events = [Event::default(); 16];
+/// assert_eq!(there.poll(&mut events)?, 1);
+/// let mut buffer = [0; 16];
+/// assert_eq!(there.receive(events[0].connection, &mut buffer)?, Some(5));
+/// # Ok::<(), freeport_fabric::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SharedQueue {
+    /// It uses the tables and the link's segment, so it comes before them.
+    end: End<'static, Memory, Memory>,
+    limits: Limits,
+    link: Link,
+    _tables: Tables,
+}
+
+/// The memory of this side's notes.
+#[derive(Debug)]
+struct Tables {
+    records: Table<Record>,
+    slots: Table<Slot>,
+    cells: Table<Cell>,
+}
+
+/// A side that has not heard the peer's limits.
+struct Begun {
+    link: Link,
+    ends: layout::Ends,
+    limits: Limits,
+}
+
+impl SharedQueue {
+    /// Both sides in one process.
+    ///
+    /// # Errors
+    /// The sizes or limits cannot be, or the system refuses something.
+    pub fn pair(options: &Options, limits: Limits) -> Result<(Self, Self), Error> {
+        let [first, second] = Link::pair(Purpose::Queue, &fixed(options))?;
+        let (first, second) = (Begun::new(first, limits)?, Begun::new(second, limits)?);
+        Ok((first.agree(options.patience)?, second.agree(options.patience)?))
+    }
+
+    /// The first side: its options say how large the rings are.
+    ///
+    /// # Errors
+    /// The sizes or limits cannot be, the system refuses something, or the peer does not do its
+    /// part, or has other limits.
+    pub fn connect(stream: UnixStream, options: &Options, limits: Limits) -> Result<Self, Error> {
+        let link = Link::connect(stream, Purpose::Queue, &fixed(options))?;
+        Begun::new(link, limits)?.agree(options.patience)
+    }
+
+    /// The second side.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn accept(stream: UnixStream, options: &Options, limits: Limits) -> Result<Self, Error> {
+        let link = Link::accept(stream, Purpose::Queue, &fixed(options))?;
+        Begun::new(link, limits)?.agree(options.patience)
+    }
+
+    /// Begins a connection; waits while the ring is full.
+    ///
+    /// # Errors
+    /// As many are open as this side may open; the peer has closed, or died, or broke the
+    /// protocol; or time is over.
+    pub fn open(&mut self) -> Result<Connection, Error> {
+        self.until(For::Room, |this| this.attempt(0, End::open))
+    }
+
+    /// Sends a message; waits while the ring is full, or the peer has not read what the connection
+    /// may have unread.
+    ///
+    /// # Errors
+    /// It is too long; one of the sides has closed the connection; or as [`open`](Self::open).
+    #[inline]
+    pub fn send(&mut self, connection: Connection, message: &[u8]) -> Result<(), Error> {
+        let send = |end: &mut End<'_, _, _>| end.send(connection, message);
+        self.until(For::Room, |this| this.attempt(message.len(), send))
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// It would have to wait, or as [`send`](Self::send).
+    #[inline]
+    pub fn try_send(&mut self, connection: Connection, message: &[u8]) -> Result<(), Error> {
+        let send = |end: &mut End<'_, _, _>| end.send(connection, message);
+        self.attempt(message.len(), send)?.ok_or(Error::WouldBlock)
+    }
+
+    /// Receives the next message of a connection; gives its length, or `None` when the peer has
+    /// closed it, and all messages before that are received.
+    ///
+    /// # Errors
+    /// It is longer than the buffer; this side has closed the connection; the peer died or broke
+    /// the protocol; or time is over.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        connection: Connection,
+        into: &mut [u8],
+    ) -> Result<Option<usize>, Error> {
+        self.until(For::Data, |this| this.receive_one(connection, into))
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// Nothing has come, or as [`receive`](Self::receive).
+    #[inline]
+    pub fn try_receive(
+        &mut self,
+        connection: Connection,
+        into: &mut [u8],
+    ) -> Result<Option<usize>, Error> {
+        self.receive_one(connection, into)?.ok_or(Error::WouldBlock)
+    }
+
+    /// Waits until there is something to be told of a connection, and fills in those of which there
+    /// is; gives how many, which is none if the peer has ended or there is no room for any.
+    ///
+    /// # Errors
+    /// The peer died or broke the protocol, and all before that is told; or time is over.
+    #[inline]
+    pub fn poll(&mut self, into: &mut [Event]) -> Result<usize, Error> {
+        self.until(For::Data, |this| this.poll_once(into))
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// There is nothing, or as [`poll`](Self::poll).
+    #[inline]
+    pub fn try_poll(&mut self, into: &mut [Event]) -> Result<usize, Error> {
+        self.poll_once(into)?.ok_or(Error::WouldBlock)
+    }
+
+    /// Ends a connection: this side sends and receives nothing more on it.
+    ///
+    /// # Errors
+    /// The peer broke the protocol.
+    pub fn close(&mut self, connection: Connection) -> Result<(), Error> {
+        self.disarm();
+        let closed = self.end.close(connection);
+        self.wake_peer()?;
+        Ok(closed?)
+    }
+
+    /// The longest message that can be sent.
+    pub fn message_max(&self) -> usize {
+        self.end.message_max()
+    }
+
+    /// Whether the peer still is there.
+    ///
+    /// # Errors
+    /// The system refuses to look.
+    pub fn peer_is_alive(&mut self) -> Result<bool, Error> {
+        Ok(!self.link.peer.is_gone()?)
+    }
+
+    /// Changes how this side waits.
+    pub fn set_waiting(&mut self, waiting: Waiting) {
+        self.link.waiting = waiting;
+    }
+
+    /// How this side has waited so far.
+    pub fn wait_counts(&self) -> WaitCounts {
+        self.link.counts
+    }
+
+    /// Before an event loop waits for the [descriptor](Self::as_fd): true if [`poll`](Self::poll)
+    /// would tell of nothing, and the descriptor will be readable when it would, or the peer is
+    /// gone.
+    ///
+    /// # Errors
+    /// The peer broke the protocol.
+    pub fn arm(&mut self) -> Result<bool, Error> {
+        let found = self.prepare_sleep(For::Data, |this| {
+            let has_news = this.end.look();
+            this.wake_peer()?;
+            Ok(has_news?.then_some(()))
+        })?;
+        self.link.armed = found.is_none();
+        Ok(found.is_none())
+    }
+
+    /// Tries something that needs room; takes in what has come if there is none, for that may be
+    /// what gives room, to this side or to the peer.
+    #[inline]
+    fn attempt<T>(
+        &mut self,
+        length: usize,
+        operation: impl Fn(&mut End<'static, Memory, Memory>) -> Result<T, Refused>,
+    ) -> Result<Option<T>, Error> {
+        self.link.check_writing()?;
+        self.disarm();
+        let mut done = operation(&mut self.end);
+        if matches!(done, Err(Refused::Full | Refused::Window | Refused::NoNumber)) {
+            self.end.look()?;
+            done = operation(&mut self.end);
+        }
+        self.wake_peer()?;
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(Refused::Full | Refused::Window) => Ok(None),
+            Err(Refused::TooLong) => Err(Error::TooLong { length, longest: self.message_max() }),
+            Err(Refused::Closed) => Err(Error::NoConnection),
+            Err(Refused::NoNumber) => {
+                Err(Error::TooMany { most: self.limits.connections[self.link.side() as usize] })
+            }
+            Err(Refused::Fault(fault)) => Err(fault.into()),
+        }
+    }
+
+    #[inline]
+    fn receive_one(
+        &mut self,
+        connection: Connection,
+        into: &mut [u8],
+    ) -> Result<Option<Option<usize>>, Error> {
+        self.disarm();
+        // Before the look at the ring: what was sent before the end is there.
+        let ended = self.link.peer_has_ended();
+        let came = self.end.receive(connection, into);
+        self.wake_peer()?;
+        match came? {
+            Came::Message(length) => Ok(Some(Some(length))),
+            Came::Longer(length) => Err(Error::Longer { length, room: into.len() }),
+            Came::Nothing => Ok(ended.then_some(None)),
+            Came::End => Ok(Some(None)),
+            Came::Closed => Err(Error::NoConnection),
+        }
+    }
+
+    #[inline]
+    fn poll_once(&mut self, into: &mut [Event]) -> Result<Option<usize>, Error> {
+        self.disarm();
+        let ended = self.link.peer_has_ended();
+        let told = self.end.poll(into);
+        self.wake_peer()?;
+        let count = told?;
+        Ok((count > 0 || ended || into.is_empty()).then_some(count))
+    }
+
+    #[inline]
+    fn wake_peer(&mut self) -> Result<(), Error> {
+        let wake = self.end.take_wake();
+        self.link.wake(wake)
+    }
+}
+
+/// The rings stay as large as they are.
+fn fixed(options: &Options) -> Options {
+    Options { capacity_max: options.capacity, ..*options }
+}
+
+impl Begun {
+    /// Tells the peer this side's limits, by the first entry of the ring.
+    fn new((link, ends): (Link, layout::Ends), limits: Limits) -> Result<Self, Error> {
+        let mut begun = Self { link, ends, limits };
+        match begun.ends.0.send(Kind::Data, &[&limits_to_bytes(limits)]) {
+            Ok(wake) => begun.link.wake(wake)?,
+            Err(Full::Fault(fault)) => return Err(fault.into()),
+            Err(Full::NoCredit | Full::TooLong) => return Err(refused(limits)),
+        }
+        Ok(begun)
+    }
+
+    /// Waits for the peer's, which have to be the same.
+    fn agree(mut self, patience: Duration) -> Result<SharedQueue, Error> {
+        let begin = Instant::now();
+        let (_, receiver) = &mut self.ends;
+        let entry = loop {
+            let ended = self.link.peer_has_ended();
+            match receiver.peek()? {
+                Some(entry) => break entry,
+                None if ended => return Err(HelloError::HungUp.into()),
+                None if begin.elapsed() > patience => {
+                    return Err(HelloError::Silent(patience).into());
+                }
+                None => thread::sleep(LOOK_AGAIN),
+            }
+        };
+        let ours = limits_to_bytes(self.limits);
+        let mut theirs = [0; LIMITS_BYTES + 1];
+        let length = receiver.read(&entry, 0, &mut theirs);
+        if entry.kind != Kind::Data || theirs.get(..length) != Some(&ours[..]) {
+            return Err(HelloError::Limits.into());
+        }
+        let wake = receiver.take(&entry);
+        self.link.wake(wake)?;
+        self.finish()
+    }
+
+    fn finish(self) -> Result<SharedQueue, Error> {
+        let Self { link, ends: (sender, receiver), limits } = self;
+        let (total, cells) = limits.total().zip(limits.cells()).ok_or(refused(limits))?;
+        let tables = Tables {
+            records: Table::new(total as usize)?,
+            slots: Table::new(Limits::slots(receiver.capacity()))?,
+            cells: Table::new(cells)?,
+        };
+        tables.records.prefer_huge_pages();
+        // SAFETY: once for each table. The queue has both, so its end is used no more when they
+        // are dropped.
+        let notes = unsafe {
+            Notes {
+                records: tables.records.elements(),
+                slots: tables.slots.elements(),
+                cells: tables.cells.elements(),
+            }
+        };
+        let end = End::new(sender, receiver, limits, link.side() as usize, notes);
+        Ok(SharedQueue { end: end.ok_or(refused(limits))?, limits, link, _tables: tables })
+    }
+}
+
+const LIMITS_BYTES: usize = 12;
+
+fn limits_to_bytes(limits: Limits) -> [u8; LIMITS_BYTES] {
+    let mut bytes = [0; LIMITS_BYTES];
+    let numbers = [limits.connections[0], limits.connections[1], u32::from(limits.window)];
+    for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
+}
+
+fn refused(limits: Limits) -> Error {
+    Error::Limits { connections: limits.connections, window: limits.window }
+}
+
+impl Waits for SharedQueue {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    fn rings(&mut self) -> (&mut Sender<Memory, Memory>, &mut Receiver<Memory, Memory>) {
+        self.end.rings()
+    }
+
+    /// Who waits for room may get it by what comes, and who waits for something to come may have
+    /// to tell the peer something first, for which there is no room.
+    fn announce_sleep(&mut self, what: For) -> bool {
+        if what == For::Room || self.end.owes() {
+            self.rings().0.announce_sleep();
+        }
+        self.rings().1.announce_sleep()
+    }
+
+    fn announce_awake(&mut self, _what: For) {
+        let (sender, receiver) = self.rings();
+        sender.announce_awake();
+        receiver.announce_awake();
+    }
+}
+
+impl AsFd for SharedQueue {
+    /// Readable when the peer has rung or is gone; for who has [armed](Self::arm) it.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.peer.descriptor()
+    }
+}
