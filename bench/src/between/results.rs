@@ -26,9 +26,6 @@ pub enum Case {
 }
 
 impl Case {
-    /// All that every way to move bytes has.
-    pub const COMMON: [Self; 3] = [Self::Latency, Self::Throughput, Self::Idle];
-
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@
 
 mod aims;
 mod connections;
+mod shared_queue;
 mod subjects;
 
 pub use crate::between::content;
@@ -31,7 +32,7 @@ pub(crate) use subjects::Subject;
 pub struct Arguments {
     /// What to measure; may be repeated; by default everything
     #[arg(long = "case", value_enum, value_name = "CASE")]
-    pub cases: Vec<Case>,
+    pub cases: Vec<CaseName>,
     /// Bytes of a message; may be repeated [default: 8, 64, 1024, 16384, 65536 and 1048576]
     #[arg(
         long = "size",
@@ -70,6 +71,33 @@ pub struct Arguments {
     pub out: Option<PathBuf>,
 }
 
+/// What can be measured here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum CaseName {
+    /// Messages that go to and fro
+    Latency,
+    /// Messages that follow each other one way
+    Throughput,
+    /// Silence, and the first message after it
+    Idle,
+    /// Up to a million connections that share one queue
+    SharedQueue,
+}
+
+impl CaseName {
+    const ALL: [Self; 4] = [Self::Latency, Self::Throughput, Self::Idle, Self::SharedQueue];
+
+    /// The case that other ways to move bytes have as well.
+    fn common(self) -> Option<Case> {
+        match self {
+            Self::Latency => Some(Case::Latency),
+            Self::Throughput => Some(Case::Throughput),
+            Self::Idle => Some(Case::Idle),
+            Self::SharedQueue => None,
+        }
+    }
+}
+
 const SIZES: [u32; 6] = [8, 64, 1 << 10, 16 << 10, 64 << 10, 1 << 20];
 const PAIRS: [u16; 3] = [1, 2, 4];
 const ROUNDS: u32 = 7;
@@ -90,8 +118,15 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     let rounds = arguments.rounds.unwrap_or(if is_quick { QUICK_ROUNDS } else { ROUNDS });
     let window_ms = if is_quick { QUICK_WINDOW_MS } else { WINDOW_MS };
     let window = Duration::from_millis(arguments.window_ms.unwrap_or(window_ms));
+    let cases = chosen(&arguments.cases, &CaseName::ALL);
+    let queues = if cases.contains(&CaseName::SharedQueue) {
+        let placements = chosen(&arguments.placements, &Placement::ALL);
+        shared_queue::measure(placements, rounds, is_quick, &cores, progress)?
+    } else {
+        vec![]
+    };
     let rounds = Rounds { rounds, window, cores: &cores };
-    let settings = settings(arguments);
+    let settings = settings(arguments, cases);
     let mut results = vec![];
     for (at, setting) in settings.iter().enumerate() {
         let of = format!("{} of {} measurements", at + 1, settings.len());
@@ -107,19 +142,23 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     }
     let mut notes = aims::aims(&results);
     notes.extend(results::crowd(&results, &cores));
+    notes.extend(shared_queue::aims(&queues));
+    notes.extend(shared_queue::aims(&queues));
     notes.extend(machine::disturbances(load));
-    let tables = results.iter().map(PairResult::text);
-    let lines = results.iter().flat_map(PairResult::lines);
+    let of_queues = (!queues.is_empty()).then(|| shared_queue::text(&queues));
+    let tables = results.iter().map(PairResult::text).chain(of_queues);
+    let of_queues = queues.iter().flat_map(shared_queue::QueueResult::lines);
+    let lines = results.iter().flat_map(PairResult::lines).chain(of_queues);
     report::tables_or_lines(tables, lines, &notes, &machine, arguments.json)
 }
 
 /// What the command line asks for, in order.
-fn settings(arguments: &Arguments) -> Vec<Setting> {
+fn settings(arguments: &Arguments, cases: &[CaseName]) -> Vec<Setting> {
     let is_quick = arguments.quick;
     let sizes = chosen(&arguments.sizes, if is_quick { &QUICK_SIZES } else { &SIZES });
     let pairs = chosen(&arguments.pairs, if is_quick { &PAIRS[..1] } else { &PAIRS });
-    let cases = chosen(&arguments.cases, &Case::COMMON);
-    rounds::settings(cases, chosen(&arguments.placements, &Placement::ALL), pairs, sizes)
+    let cases: Vec<Case> = cases.iter().filter_map(|case| case.common()).collect();
+    rounds::settings(&cases, chosen(&arguments.placements, &Placement::ALL), pairs, sizes)
 }
 
 fn subjects(case: Case) -> Vec<&'static dyn Carrier> {

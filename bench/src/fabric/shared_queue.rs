@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `--case shared-queue`: many connections that share one queue, beside one connection in the same
+//! queue, and what each of them costs in memory.
+//!
+//! One process opens all connections and sends short messages one way, on one connection after the
+//! other or on any of them; the other one polls and receives. Time runs from the first message to
+//! the last one received. Memory is what both processes have more than before the queue was made,
+//! once all connections have been used.
+
+use crate::between::aims::{at_least, at_most};
+use crate::between::placement::Placement;
+use crate::between::processes::Processes;
+use crate::between::shared::{Atomics, Shared};
+use crate::harness::Measurement;
+use crate::report::{Kind, Line, Traffic, rounded};
+use anyhow::{Context, Result, ensure};
+use fastrand::Rng;
+use freeport_fabric::shared_queue::{Event, Limits};
+use freeport_fabric::shm::{Options, SharedQueue};
+use freeport_fabric::wait::Waiting;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const COUNTS: [u32; 4] = [1, 1_000, 100_000, 1_000_000];
+const QUICK_COUNTS: [u32; 2] = [1, 1_000];
+const MESSAGES: u64 = 4_000_000;
+const QUICK_MESSAGES: u64 = 100_000;
+const MESSAGE_BYTES: usize = 8;
+const WINDOW: u16 = 32;
+const RING_BYTES: usize = 256 << 10;
+/// Connections that are polled for at once.
+const EVENTS: usize = 64;
+const LONGEST: Duration = Duration::from_secs(120);
+/// Of fewer connections, the memory of the queue itself is the most.
+const MEMORY_FROM: u32 = 100_000;
+
+/// In which order connections are sent on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    InTurn,
+    AtRandom,
+}
+
+/// What one setting gave.
+pub struct QueueResult {
+    placement: Placement,
+    connections: u32,
+    order: Order,
+    /// Millions of messages a second, by round.
+    rates: Measurement,
+    /// Bytes a connection, of both processes together, in the last round.
+    bytes: f64,
+}
+
+/// What the receiving process finds out.
+struct Found {
+    /// That the receiver has read all first messages.
+    begun: AtomicU64,
+    nanoseconds: AtomicU64,
+    /// What each process has more than before, in bytes.
+    more: [AtomicU64; 2],
+}
+
+// SAFETY: nothing but atomic numbers.
+unsafe impl Atomics for Found {}
+
+/// Measures all settings in turn, round after round.
+///
+/// # Errors
+/// What kept a process from working, or a message that was lost.
+pub fn measure(
+    placements: &[Placement],
+    rounds: u32,
+    is_quick: bool,
+    cores: &[usize],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<QueueResult>> {
+    let counts: &[u32] = if is_quick { &QUICK_COUNTS } else { &COUNTS };
+    let messages = if is_quick { QUICK_MESSAGES } else { MESSAGES };
+    let mut results = vec![];
+    for &placement in placements {
+        for &connections in counts {
+            let orders: &[Order] =
+                if connections == 1 { &[Order::InTurn] } else { &[Order::InTurn, Order::AtRandom] };
+            results.extend(orders.iter().map(|&order| QueueResult {
+                placement,
+                connections,
+                order,
+                rates: Measurement { name: order.name().into(), rates: vec![] },
+                bytes: f64::NAN,
+            }));
+        }
+    }
+    for round in 0..rounds {
+        for result in &mut results {
+            let QueueResult { placement, connections, order, .. } = *result;
+            let name = placement.name();
+            progress(&format!(
+                "round {} of {rounds}: {connections} connections, {name}",
+                round + 1
+            ));
+            let run = Run { placement, connections, order, messages };
+            let (rate, bytes) = run.measure(cores)?;
+            result.rates.rates.push(rate);
+            result.bytes = bytes;
+        }
+    }
+    Ok(results)
+}
+
+struct Run {
+    placement: Placement,
+    connections: u32,
+    order: Order,
+    messages: u64,
+}
+
+impl Run {
+    /// Millions of messages a second, and bytes a connection.
+    fn measure(&self, cores: &[usize]) -> Result<(f64, f64)> {
+        let [here, there] = self.placement.cores(1, cores)?.first().copied().context("cores")?;
+        let waiting = self.placement.wait(1, cores).of_freeport();
+        let (near, far) = UnixStream::pair()?;
+        let found = Shared::<Found>::new()?;
+        let mut processes = Processes::default();
+        processes.start("the sender", here, || self.send(near, waiting, &found))?;
+        processes.start("the receiver", there, || self.receive(far, waiting, &found))?;
+        processes.finish(LONGEST)?;
+        let seconds = found.nanoseconds.load(Ordering::Acquire) as f64 / 1e9;
+        let more: u64 = found.more.iter().map(|it| it.load(Ordering::Acquire)).sum();
+        let rate = self.messages as f64 / seconds.max(1e-9) / 1e6;
+        Ok((rate, more as f64 / f64::from(self.connections)))
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { connections: [self.connections, 0], window: WINDOW }
+    }
+
+    fn send(&self, stream: UnixStream, waiting: Waiting, found: &Found) -> Result<()> {
+        let mut connections = vec![Default::default(); self.connections as usize];
+        let mut random = Rng::with_seed(1);
+        let before = resident_bytes()?;
+        let mut queue = SharedQueue::connect(stream, &options(waiting), self.limits())?;
+        for connection in &mut connections {
+            *connection = queue.open()?;
+            queue.send(*connection, &0_u64.to_ne_bytes())?;
+        }
+        while found.begun.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        let mut at = 0;
+        for number in 0..self.messages {
+            let place = match self.order {
+                Order::InTurn => at,
+                Order::AtRandom => random.usize(..connections.len()),
+            };
+            queue.send(connections[place], &number.to_ne_bytes())?;
+            at = if at + 1 == connections.len() { 0 } else { at + 1 };
+        }
+        found.more[0].store(resident_bytes()?.saturating_sub(before), Ordering::Release);
+        Ok(())
+    }
+
+    fn receive(&self, stream: UnixStream, waiting: Waiting, found: &Found) -> Result<()> {
+        let before = resident_bytes()?;
+        let mut queue = SharedQueue::accept(stream, &options(waiting), self.limits())?;
+        let first = take(&mut queue, u64::from(self.connections))?;
+        ensure!(first == 0, "the first messages are zero, and their sum is {first}");
+        let begin = Instant::now();
+        found.begun.store(1, Ordering::Release);
+        let sum = take(&mut queue, self.messages)?;
+        let elapsed = begin.elapsed();
+        let expected = self.messages * (self.messages - 1) / 2;
+        ensure!(sum == expected, "messages were lost or damaged: {sum} and not {expected}");
+        found.nanoseconds.store(elapsed.as_nanos() as u64, Ordering::Release);
+        found.more[1].store(resident_bytes()?.saturating_sub(before), Ordering::Release);
+        Ok(())
+    }
+}
+
+/// Receives so many messages; gives the sum of the numbers in them.
+fn take(queue: &mut SharedQueue, messages: u64) -> Result<u64> {
+    let mut events = [Event::default(); EVENTS];
+    let mut into = [0; MESSAGE_BYTES];
+    let (mut taken, mut sum) = (0, 0_u64);
+    while taken < messages {
+        let count = queue.poll(&mut events)?;
+        ensure!(count > 0, "the sender has ended after {taken} of {messages} messages");
+        for event in &events[..count] {
+            if taken == messages {
+                break;
+            }
+            match queue.try_receive(event.connection, &mut into) {
+                Ok(length) => ensure!(length == Some(MESSAGE_BYTES), "{length:?} bytes"),
+                // A connection that is new, without a message yet.
+                Err(error) if error.is_would_block() => continue,
+                Err(error) => return Err(error.into()),
+            }
+            sum += u64::from_ne_bytes(into);
+            taken += 1;
+        }
+    }
+    Ok(sum)
+}
+
+/// What this process has in memory, shared with others or not.
+fn resident_bytes() -> Result<u64> {
+    let text = fs::read_to_string("/proc/self/statm")?;
+    let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    Ok(pages.context("/proc/self/statm has no resident pages")? * 4096)
+}
+
+fn options(waiting: Waiting) -> Options {
+    Options { waiting, ..Options::with_capacity(RING_BYTES) }
+}
+
+impl Order {
+    fn name(self) -> &'static str {
+        match self {
+            Self::InTurn => "in turn",
+            Self::AtRandom => "at random",
+        }
+    }
+}
+
+/// A table of all settings.
+pub fn text(results: &[QueueResult]) -> String {
+    let mut text = format!(
+        "shared queue, {MESSAGE_BYTES} B messages one way, measured\n\
+         {:<18}{:>13}  {:<11}{:>14}{:>9}{:>15}{:>15}\n",
+        "placement", "connections", "order", "million/s", "spread", "of one's rate", "B/connection"
+    );
+    for result in results {
+        let QueueResult { placement, connections, order, rates, .. } = result;
+        let part = times_one(results, result).map_or("-".into(), |times| format!("{times:.2}"));
+        let bytes = result.bytes().map_or("-".into(), |bytes| format!("{bytes:.0}"));
+        let (rate, spread) = (rates.median(), 100.0 * rates.spread());
+        text += &format!(
+            "{:<18}{connections:>13}  {:<11}{rate:>14.2}{spread:>8.0}%{part:>15}{bytes:>15}\n",
+            placement.name(),
+            order.name(),
+        );
+    }
+    text
+}
+
+/// What was aimed at (SocksDirect 6.6.3 has 160 bytes), and whether it was reached.
+pub fn aims(results: &[QueueResult]) -> Vec<String> {
+    let most = results.iter().filter(|it| it.connections == COUNTS[3]);
+    most.flat_map(|it| {
+        let what = format!(
+            "of {} connections {}, {}",
+            it.connections,
+            it.order.name(),
+            it.placement.name()
+        );
+        let rate = times_one(results, it)
+            .map(|times| at_least(times, 0.8, &format!("of the rate of one connection, {what}")));
+        let bytes = it.bytes().map(|bytes| at_most(bytes, 200.0, &format!("B each, {what}")));
+        rate.into_iter().chain(bytes)
+    })
+    .collect()
+}
+
+/// The rate beside that of one connection in the same placement.
+fn times_one(results: &[QueueResult], of: &QueueResult) -> Option<f64> {
+    let one = results.iter().find(|it| it.connections == 1 && it.placement == of.placement)?;
+    (of.connections > 1).then(|| of.rates.median() / one.rates.median())
+}
+
+impl QueueResult {
+    /// Bytes a connection, where there are so many that the queue itself is nothing beside them.
+    fn bytes(&self) -> Option<f64> {
+        (self.connections >= MEMORY_FROM).then_some(self.bytes)
+    }
+
+    /// For programs.
+    pub fn lines(&self) -> Vec<Line> {
+        let Self { placement, connections, order, rates, .. } = self;
+        let line = |metric: &str, unit: &str, value: f64, p99: f64| Line {
+            bench: "fabric".into(),
+            case: format!("shared queue, {connections} connections {}", order.name()),
+            traffic: Traffic::Messages {
+                message_bytes: MESSAGE_BYTES,
+                placement: placement.word(),
+                pairs: 1,
+            },
+            metric: metric.into(),
+            unit: unit.into(),
+            kind: Kind::Measured,
+            value: rounded(value),
+            p50: rounded(value),
+            p99: rounded(p99),
+            peer: None,
+            peer_value: None,
+            ratio: None,
+            published: None,
+            note: None,
+        };
+        let (rate, least) = (rates.median() * 1e6, rates.reached_by_99_percent() * 1e6);
+        let rate = line("messages", "messages/s", rate, least);
+        let bytes = self.bytes().map(|bytes| line("memory", "bytes/connection", bytes, bytes));
+        [rate].into_iter().chain(bytes).collect()
+    }
+}
