@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::member::MemberId;
 use freeport_sockets_proto::Reason;
-use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOT_BYTES, SLOT_HEADER_BYTES, SLOTS, Side};
+use freeport_sockets_proto::slab::{self, PAGE_BYTES, SLAB_BYTES, SLOTS, Side};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -206,7 +206,7 @@ impl<T> Slab<T> {
     pub fn words(&self, number: u32) -> [Words; 2] {
         [Side::First, Side::Second].map(|side| {
             let mut bytes = [0; 8 * WORDS];
-            let at = number as usize * SLOT_BYTES + slab::state(side);
+            let at = page_of(number) + slab::state(side);
             let (state, counts) = bytes.split_at_mut(STATE.end);
             // What cannot be read is told as zero: it is for people.
             let _ = self.file.read_exact_at(state, at as u64);
@@ -225,7 +225,7 @@ impl<T> Slab<T> {
     }
 
     fn say_of(&self, number: u32, sides: &[Side], flags: u64) -> Result<(), Error> {
-        let page = Page::map(&self.file, number as usize * SLOT_BYTES)?;
+        let page = Page::map(&self.file, page_of(number))?;
         for side in sides {
             page.word(slab::state(*side) + slab::word::FLAGS).fetch_or(flags, Ordering::SeqCst);
         }
@@ -239,11 +239,18 @@ impl<T> Slab<T> {
 
     /// Gives the pages of a slot back: they are zero then.
     fn make_zero(&self, number: u32) -> bool {
-        let (at, length) = (number as usize * SLOT_BYTES, SLOT_BYTES);
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: no memory is passed.
-        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at as i64, length as i64) == 0 }
+        let places = slab::places(number).unwrap_or_default();
+        places.into_iter().all(|(at, length)| {
+            // SAFETY: no memory is passed.
+            unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at as i64, length as i64) == 0 }
+        })
     }
+}
+
+/// Where the page of a slot is.
+fn page_of(number: u32) -> usize {
+    slab::page(number).expect("a slab has slots of that number")
 }
 
 /// The first page of a slot, mapped.
@@ -259,7 +266,7 @@ impl Page {
         let none = std::ptr::null_mut();
         // SAFETY: the kernel chooses the place.
         let start = unsafe {
-            libc::mmap(none, SLOT_HEADER_BYTES, protection, libc::MAP_SHARED, descriptor, at)
+            libc::mmap(none, PAGE_BYTES, protection, libc::MAP_SHARED, descriptor, at)
         };
         if start == libc::MAP_FAILED {
             return Err(Error::system("mapping a slot"));
@@ -269,7 +276,7 @@ impl Page {
 
     /// A word in it.
     fn word(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at < SLOT_HEADER_BYTES, "a word of the page");
+        assert!(at.is_multiple_of(8) && at < PAGE_BYTES, "a word of the page");
         // SAFETY: mapped until this is dropped, and slabs are sealed against being cut. All who
         // have it mapped know that others write there.
         unsafe { AtomicU64::from_ptr(self.start.add(at).cast()) }
@@ -279,7 +286,7 @@ impl Page {
 impl Drop for Page {
     fn drop(&mut self) {
         // SAFETY: mapped by `map`, and no word is used any more.
-        unsafe { libc::munmap(self.start.cast(), SLOT_HEADER_BYTES) };
+        unsafe { libc::munmap(self.start.cast(), PAGE_BYTES) };
     }
 }
 
@@ -325,7 +332,7 @@ mod tests {
     fn both_sides_of_one_slot_are_told_something_besides_what_they_say() {
         let mut slab = Slab::new(MEMBERS).unwrap();
         assert_eq!((slab.hand_out("a"), slab.hand_out("b")), (Ok(0), Ok(1)));
-        let at = SLOT_BYTES + slab::state(Side::First) + slab::word::FLAGS;
+        let at = page_of(1) + slab::state(Side::First) + slab::word::FLAGS;
         slab.file.write_all_at(&slab::flag::ATTACHED.to_ne_bytes(), at as u64).unwrap();
         slab.say(1, slab::flag::RECALLED).unwrap();
         let said = |slot| slab.words(slot).map(|words| words.at(slab::word::FLAGS));

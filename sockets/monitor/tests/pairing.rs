@@ -123,8 +123,9 @@ fn a_slot_that_both_have_released_is_zero_and_given_again() {
     let heard = paired(&one, &other, &connection("127.0.0.1:0"));
     let place = heard[0].place();
     let file = heard[0].slab.as_ref().unwrap();
-    let at = slab::slot(place.1).unwrap() + slab::Ring::to(Side::First).area(3).unwrap();
-    for offset in [slab::slot(place.1).unwrap(), at] {
+    let area = |number| slab::Ring::to(Side::First).area(place.1, number).unwrap();
+    let given_back = slab::refund(place.1, Side::Second).unwrap();
+    for offset in [slab::page(place.1).unwrap(), area(0), area(1), area(3), given_back] {
         file.write_all_at(b"secret", offset as u64).unwrap();
     }
     let release = Request::Release { slab: place.0, slot: place.1 };
@@ -135,9 +136,11 @@ fn a_slot_that_both_have_released_is_zero_and_given_again() {
     let third = paired(&one, &other, &connection("127.0.0.1:0"));
     assert_eq!(third[0].place(), place);
     assert!(third[0].slab.is_none());
-    let mut all = vec![1; slab::SLOT_BYTES];
-    file.read_exact_at(&mut all, slab::slot(place.1).unwrap() as u64).unwrap();
-    assert!(all.iter().all(|byte| *byte == 0));
+    for (at, bytes) in slab::places(place.1).unwrap() {
+        let mut all = vec![1; bytes];
+        file.read_exact_at(&mut all, at as u64).unwrap();
+        assert!(all.iter().all(|byte| *byte == 0));
+    }
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn a_list_has_what_both_sides_say_in_their_slot() {
     let Reply::Paired { slab: number, slot, side, .. } = heard.reply else { panic!("{heard:?}") };
     let file = heard.slab.unwrap();
     other.hear();
-    let at = slab::slot(slot).unwrap() + slab::state(side);
+    let at = slab::page(slot).unwrap() + slab::state(side);
     for (offset, value) in [(word::SENT_BYTES, 1 << 40), (word::FLAGS, flag::SWITCHED)] {
         file.write_all_at(&u64::to_ne_bytes(value), (at + offset) as u64).unwrap();
     }
@@ -205,7 +205,7 @@ fn what_came_back_is_told_to_be_in_the_kernel() {
     let (control, pid) = (running.control(), std::process::id() as i32);
     let told = |end: &TcpStream| why(&control, pid, end.as_raw_fd());
     assert_eq!(told(&ends.1)["reason"], "Leaving");
-    let at = slab::slot(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
+    let at = slab::page(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
     file.write_all_at(&flag::SWITCHED.to_ne_bytes(), at as u64).unwrap();
     assert_eq!(told(&ends.1)["state"], "accelerated");
     let flags = flag::SWITCHED | flag::LEAVES;
@@ -246,7 +246,7 @@ fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
     let (control, pid) = (running.control(), std::process::id() as i32);
     let said = |(_, slot): (u32, u32)| {
         [Side::First, Side::Second].map(|side| {
-            let at = slab::slot(slot).unwrap() + slab::state(side) + word::FLAGS;
+            let at = slab::page(slot).unwrap() + slab::state(side) + word::FLAGS;
             let mut flags = [0; 8];
             file.read_exact_at(&mut flags, at as u64).unwrap();
             u64::from_ne_bytes(flags)
@@ -263,7 +263,7 @@ fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
     assert_eq!(recalled(), [1, 0]);
     assert_eq!((said(place), said(first)), ([flag::RECALLED; 2], [0, 0]));
     // One of its sides has brought it back.
-    let at = slab::slot(place.1).unwrap() + slab::state(Side::Second);
+    let at = slab::page(place.1).unwrap() + slab::state(Side::Second);
     let flags = flag::RECALLED | flag::SWITCHED | flag::LEAVES;
     file.write_all_at(&flags.to_ne_bytes(), (at + word::FLAGS) as u64).unwrap();
     let reason = Reason::Recalled as u64;
@@ -323,7 +323,7 @@ fn why_knows_what_is_accelerated() {
     let heard = one.hear();
     other.hear();
     let (file, (_, slot)) = (heard.slab.as_ref().unwrap(), heard.place());
-    let at = slab::slot(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
+    let at = slab::page(slot).unwrap() + slab::state(Side::First) + word::FLAGS;
     file.write_all_at(&flag::SWITCHED.to_ne_bytes(), at as u64).unwrap();
     let control = Control::at(running.location.clone());
     for end in [&ends.0, &ends.1] {

@@ -353,7 +353,7 @@ pub fn is_paired(
     fenced: bool,
     peer: u32,
 ) -> bool {
-    let place = found.zip(slab::slot(slot));
+    let place = found.zip(slab::page(slot));
     let Some((stream, (found, at))) = claimed(token).zip(place) else { return false };
     if !fenced && !process::has_membarrier() {
         return false;

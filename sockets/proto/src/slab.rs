@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Slabs: shared memory of a pair of processes, in slots of one connection each.
 //!
-//! A slot:
+//! A slab begins with a page for each slot:
 //!
 //! | offset | what | written by |
 //! |---|---|---|
@@ -9,33 +9,67 @@
 //! | 512, 640 | the same of the ring to the first side | each its own |
 //! | 1024, 1152 | the [state](word) of the first and of the second side | each its own |
 //! | 1280, 1408 | what each has [counted](word::SENT_BYTES) | each its own |
-//! | 4096 | the areas of the ring to the second side, each twice the one before | first side |
-//! | behind | the areas of the ring to the first side | second side |
-//! | behind | what the first side [gives back](refund) | first side |
-//! | behind | what the second side gives back | second side |
+//! | 2048 | the first area of the ring to the second side | first side |
+//! | 3072 | the first area of the ring to the first side | second side |
+//!
+//! Behind the pages of all slots are the second areas of all, and behind those, for each slot:
+//! the other areas of both rings, and what each side [gives back](refund).
 //!
 //! A slot is zero when it is handed out. Pages that nobody has touched take no memory, so room to
-//! grow costs nothing.
+//! grow costs nothing. A connection that carries little at a time stays in its page, and the pages
+//! of a slab are together, because the processor's tables of pages take memory as well: one of
+//! those serves eight slabs, not the tenth of a slot.
 
 use freeport_ring::layout::NOTES_BYTES;
 
 /// Slots of a slab.
 pub const SLOTS: u32 = 64;
-/// The bytes of the first area of a ring.
-pub const CAPACITY: usize = 64 << 10;
+/// The bytes of the page of a slot.
+pub const PAGE_BYTES: usize = 4096;
+/// The bytes of all those of a slab. Whoever maps it begins at a multiple of that, so that the place
+/// of a page tells which one it is.
+pub const PAGES_BYTES: usize = PAGE_BYTES * SLOTS as usize;
 /// The areas of each ring.
-pub const AREAS: u32 = 5;
-/// The bytes of a slot before its rings.
-pub const SLOT_HEADER_BYTES: usize = 4096;
+pub const AREAS: u32 = CAPACITIES.len() as u32;
+/// The bytes of each.
+const CAPACITIES: [usize; 7] =
+    [1 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// Where in its page the first area of a slot is, the one of the ring to the second side.
+const FIRST_AREA: usize = 2048;
 /// The bytes of all areas of one ring.
-pub const DIRECTION_BYTES: usize = (CAPACITY << AREAS) - CAPACITY;
+pub const DIRECTION_BYTES: usize = areas_bytes(0, AREAS);
+/// Those of the areas behind the second one, and where among them each begins.
+const LARGE_BYTES: usize = areas_bytes(2, AREAS);
+const LARGE: [usize; AREAS as usize] = large();
 /// How many bytes a side can give back that it took from the kernel too early: more than a
 /// connection of the kernel usually holds.
 pub const REFUND_BYTES: usize = 8 << 20;
-/// The bytes of a slot.
-pub const SLOT_BYTES: usize = SLOT_HEADER_BYTES + 2 * DIRECTION_BYTES + 2 * REFUND_BYTES;
+/// Where in a slab what lies apart for each slot begins, and how much that is.
+const APART: usize = PAGES_BYTES + 2 * CAPACITIES[1] * SLOTS as usize;
+const APART_BYTES: usize = 2 * LARGE_BYTES + 2 * REFUND_BYTES;
+/// The bytes of a slot, all in all.
+pub const SLOT_BYTES: usize = PAGE_BYTES + 2 * CAPACITIES[1] + APART_BYTES;
 /// The bytes of a slab.
 pub const SLAB_BYTES: usize = SLOT_BYTES * SLOTS as usize;
+
+/// The bytes of some areas of one ring.
+const fn areas_bytes(first: u32, end: u32) -> usize {
+    let (mut area, mut bytes) = (first, 0);
+    while area < end {
+        bytes += CAPACITIES[area as usize];
+        area += 1;
+    }
+    bytes
+}
+
+const fn large() -> [usize; AREAS as usize] {
+    let (mut starts, mut area) = ([0; AREAS as usize], 2);
+    while area < AREAS {
+        starts[area as usize] = areas_bytes(2, area);
+        area += 1;
+    }
+    starts
+}
 
 /// Which of the two sides of a connection a process is. Nothing follows from it but where it
 /// writes.
@@ -90,18 +124,23 @@ impl Ring {
         self.sender_notes() + NOTES_BYTES
     }
 
-    /// Where an area begins; `None` if there is none of that number.
-    pub const fn area(self, area: u32) -> Option<usize> {
-        if area >= AREAS {
+    /// Where in a slab an area of a slot begins; `None` if there is none of that number.
+    pub const fn area(self, slot: u32, area: u32) -> Option<usize> {
+        if slot >= SLOTS || area >= AREAS {
             return None;
         }
-        let before = (CAPACITY << area) - CAPACITY;
-        Some(SLOT_HEADER_BYTES + self.to.other() as usize * DIRECTION_BYTES + before)
+        let (slot, ring) = (slot as usize, self.to.other() as usize);
+        let capacity = Self::capacity(area);
+        Some(match area {
+            0 => slot * PAGE_BYTES + FIRST_AREA + ring * capacity,
+            1 => PAGES_BYTES + (2 * slot + ring) * capacity,
+            _ => APART + slot * APART_BYTES + ring * LARGE_BYTES + LARGE[area as usize],
+        })
     }
 
-    /// How large an area is.
+    /// How large an area is; 0 if there is none of that number.
     pub const fn capacity(area: u32) -> usize {
-        CAPACITY << area
+        if area < AREAS { CAPACITIES[area as usize] } else { 0 }
     }
 }
 
@@ -110,15 +149,27 @@ pub const fn state(of: Side) -> usize {
     1024 + 128 * of as usize
 }
 
-/// Where in a slot a side gives bytes back that came through the kernel, for its peer to send them
-/// again.
-pub const fn refund(of: Side) -> usize {
-    SLOT_HEADER_BYTES + 2 * DIRECTION_BYTES + of as usize * REFUND_BYTES
+/// Where in a slab a side of a slot gives bytes back that came through the kernel, for its peer to
+/// send them again; `None` if there is no such slot.
+pub const fn refund(slot: u32, of: Side) -> Option<usize> {
+    if slot >= SLOTS {
+        return None;
+    }
+    Some(APART + slot as usize * APART_BYTES + 2 * LARGE_BYTES + of as usize * REFUND_BYTES)
 }
 
-/// Where in a slab a slot is; `None` if there is none of that number.
-pub const fn slot(number: u32) -> Option<usize> {
-    if number < SLOTS { Some(number as usize * SLOT_BYTES) } else { None }
+/// Where in a slab the page of a slot is; `None` if there is none of that number.
+pub const fn page(slot: u32) -> Option<usize> {
+    if slot < SLOTS { Some(slot as usize * PAGE_BYTES) } else { None }
+}
+
+/// Where in a slab all that belongs to a slot is, and how many bytes that is in each place.
+pub const fn places(slot: u32) -> Option<[(usize, usize); 3]> {
+    let (Some(page), Some(second)) = (page(slot), Ring::to(Side::Second).area(slot, 1)) else {
+        return None;
+    };
+    let apart = APART + slot as usize * APART_BYTES;
+    Some([(page, PAGE_BYTES), (second, 2 * CAPACITIES[1]), (apart, APART_BYTES)])
 }
 
 /// The words of a side's state.
@@ -261,28 +312,56 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn no_two_parts_of_a_slot_overlap_and_all_are_inside() {
+    fn no_two_parts_of_a_slab_overlap_and_all_are_inside() {
         let mut parts = Vec::new();
-        for side in [Side::First, Side::Second] {
-            parts.push((state(side), 128));
-            parts.push((state(side) + word::SENT_BYTES, 128));
-            let ring = Ring::to(side);
-            parts.push((ring.sender_notes(), NOTES_BYTES));
-            parts.push((ring.receiver_notes(), NOTES_BYTES));
-            for area in 0..AREAS {
-                parts.push((ring.area(area).unwrap(), Ring::capacity(area)));
+        for slot in 0..SLOTS {
+            let page = page(slot).unwrap();
+            for side in [Side::First, Side::Second] {
+                parts.push((page + state(side), 128));
+                parts.push((page + state(side) + word::SENT_BYTES, 128));
+                let ring = Ring::to(side);
+                parts.push((page + ring.sender_notes(), NOTES_BYTES));
+                parts.push((page + ring.receiver_notes(), NOTES_BYTES));
+                for area in 0..AREAS {
+                    parts.push((ring.area(slot, area).unwrap(), Ring::capacity(area)));
+                }
+                assert_eq!(ring.area(slot, AREAS), None);
+                parts.push((refund(slot, side).unwrap(), REFUND_BYTES));
             }
-            assert_eq!(ring.area(AREAS), None);
-            parts.push((refund(side), REFUND_BYTES));
         }
         parts.sort_unstable();
         for pair in parts.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
         }
         let (at, bytes) = parts[parts.len() - 1];
-        assert_eq!(at + bytes, SLOT_BYTES);
-        assert_eq!(SLOT_BYTES % 4096, 0);
-        assert_eq!(slot(SLOTS - 1), Some(SLAB_BYTES - SLOT_BYTES));
-        assert_eq!(slot(SLOTS), None);
+        assert_eq!(at + bytes, SLAB_BYTES);
+        assert_eq!((page(SLOTS), refund(SLOTS, Side::First)), (None, None));
+        assert_eq!((Ring::to(Side::First).area(SLOTS, 0), Ring::capacity(AREAS)), (None, 0));
+    }
+
+    #[test]
+    fn all_of_a_slot_is_in_its_places_and_nothing_of_another() {
+        for slot in 0..SLOTS {
+            let places = places(slot).unwrap();
+            assert_eq!(places.iter().map(|(_, bytes)| bytes).sum::<usize>(), SLOT_BYTES);
+            let is_there = |at: usize, bytes: usize| {
+                places.iter().any(|(start, length)| *start <= at && at + bytes <= start + length)
+            };
+            for other in 0..SLOTS {
+                let is_own = other == slot;
+                for side in [Side::First, Side::Second] {
+                    for area in 0..AREAS {
+                        let at = Ring::to(side).area(other, area).unwrap();
+                        assert_eq!(is_there(at, Ring::capacity(area)), is_own);
+                    }
+                    let at = refund(other, side).unwrap();
+                    assert_eq!(is_there(at, REFUND_BYTES), is_own);
+                }
+            }
+            for (at, bytes) in places {
+                assert!(at % PAGE_BYTES == 0 && bytes % PAGE_BYTES == 0);
+            }
+        }
+        assert_eq!(places(SLOTS), None);
     }
 }

@@ -68,7 +68,7 @@ impl Member {
 /// A slot, of which everything is written that can be.
 pub struct Slot {
     slab: *mut u8,
-    start: usize,
+    number: u32,
     pub side: Side,
 }
 
@@ -81,12 +81,23 @@ impl Slot {
             libc::mmap(ptr::null_mut(), SLAB_BYTES, protection, flags, slab.as_raw_fd(), 0)
         };
         assert_ne!(slab, libc::MAP_FAILED);
-        Self { slab: slab.cast(), start: slab::slot(slot).unwrap(), side }
+        Self { slab: slab.cast(), number: slot, side }
     }
 
+    /// A word of its page.
     pub fn word(&self, at: usize) -> &AtomicU64 {
+        self.in_slab(slab::page(self.number).unwrap() + at)
+    }
+
+    /// A word of an area.
+    pub fn in_area(&self, ring: Ring, area: u32, at: usize) -> &AtomicU64 {
+        self.in_slab(ring.area(self.number, area).unwrap() + at)
+    }
+
+    fn in_slab(&self, at: usize) -> &AtomicU64 {
+        assert!(at < SLAB_BYTES);
         // SAFETY: inside the slab and aligned.
-        unsafe { AtomicU64::from_ptr(self.slab.add(self.start + at).cast()) }
+        unsafe { AtomicU64::from_ptr(self.slab.add(at).cast()) }
     }
 
     /// Does as it should until the server uses both rings: so that what is written there matters.
@@ -116,19 +127,24 @@ impl Slot {
     }
 
     /// Somewhere where it matters.
-    pub fn place(&self, rng: &mut Rng) -> usize {
+    pub fn somewhere(&self, rng: &mut Rng) -> &AtomicU64 {
         let sides = [Side::First, Side::Second];
         let side = sides[rng.usize(..2)];
         let ring = Ring::to(side);
+        let page = slab::page(self.number).unwrap();
         let at = match rng.u32(..8) {
-            0 | 1 => slab::state(self.side) + rng.usize(..128),
-            2 => slab::state(side) + rng.usize(..512),
-            3 => ring.sender_notes() + rng.usize(..128),
-            4 => ring.receiver_notes() + rng.usize(..128),
-            5 | 6 => ring.area(rng.u32(..slab::AREAS)).unwrap() + rng.usize(..4096),
-            _ => slab::refund(side) + rng.usize(..REFUND_BYTES),
+            0 | 1 => page + slab::state(self.side) + rng.usize(..128),
+            2 => page + slab::state(side) + rng.usize(..512),
+            3 => page + ring.sender_notes() + rng.usize(..128),
+            4 => page + ring.receiver_notes() + rng.usize(..128),
+            5 | 6 => {
+                let area = rng.u32(..slab::AREAS);
+                let bytes = Ring::capacity(area).min(4096);
+                ring.area(self.number, area).unwrap() + rng.usize(..bytes)
+            }
+            _ => slab::refund(self.number, side).unwrap() + rng.usize(..REFUND_BYTES),
         };
-        at & !7
+        self.in_slab(at & !7)
     }
 
     /// A value that could mean something.
@@ -140,7 +156,7 @@ impl Slot {
             3 => u64::MAX - rng.u64(..9),
             // The header of an entry that could come next.
             4 => rng.u64(..4096) | rng.u64(..6) << 32 | rng.u64(..64) << 48,
-            _ => self.word(self.place(rng)).load(Ordering::Relaxed).wrapping_add(rng.u64(..3)),
+            _ => self.somewhere(rng).load(Ordering::Relaxed).wrapping_add(rng.u64(..3)),
         }
     }
 }

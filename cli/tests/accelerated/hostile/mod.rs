@@ -214,8 +214,8 @@ fn attack(node: &Node, place: &Place, seed: u64) {
             3 => _ = attacker.stream.read(&mut [0; 4096]),
             4 => thread::sleep(Duration::from_micros(rng.u64(..300))),
             _ => {
-                let (place, value) = (slot.place(&mut rng), slot.value(&mut rng));
-                slot.word(place).store(value, Ordering::SeqCst);
+                let (place, value) = (slot.somewhere(&mut rng), slot.value(&mut rng));
+                place.store(value, Ordering::SeqCst);
             }
         }
     }

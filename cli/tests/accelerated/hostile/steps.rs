@@ -162,11 +162,12 @@ fn goes_round_in_a_circle(node: &Node, place: &Place) {
     attacker.leave_kernel();
     let ring = Ring::to(attacker.slot.side.other());
     for area in (0..slab::AREAS).rev() {
-        let at = ring.area(area).unwrap();
-        for (entry, sequence) in (0..4096).step_by(16).zip(0..) {
+        let bytes = Ring::capacity(area).min(4096);
+        for (entry, sequence) in (0..bytes).step_by(16).zip(0..) {
             let next = [1, 0, u64::from(area), 3][sequence as usize % 4];
-            attacker.slot.word(at + entry + 8).store(next, SeqCst);
-            attacker.slot.word(at + entry).store(header(MOVE, 8, sequence), SeqCst);
+            attacker.slot.in_area(ring, area, entry + 8).store(next, SeqCst);
+            let header = header(MOVE, 8, sequence);
+            attacker.slot.in_area(ring, area, entry).store(header, SeqCst);
         }
     }
     attacker.ring();
@@ -205,18 +206,19 @@ fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
     attacker.leave_kernel();
     // What comes of it fills all areas there may be.
     let before = attacker.other(word::SENT_BYTES).load(SeqCst);
-    let own = Ring::to(attacker.slot.side.other()).area(0).unwrap();
-    attacker.slot.word(own + 8).store(u64::from_ne_bytes(*b"GET x\r\n\0"), SeqCst);
-    attacker.slot.word(own).store(header(DATA, 7, 0), SeqCst);
+    let own = Ring::to(attacker.slot.side.other());
+    let asked = u64::from_ne_bytes(*b"GET x\r\n\0");
+    attacker.slot.in_area(own, 0, 8).store(asked, SeqCst);
+    attacker.slot.in_area(own, 0, 0).store(header(DATA, 7, 0), SeqCst);
     attacker.ring();
     wait_until("it answers", || attacker.other(word::SENT_BYTES).load(SeqCst) > before);
     thread::sleep(SILENCE);
     let last = slab::AREAS - 1;
-    let area = Ring::to(attacker.slot.side).area(last).unwrap();
+    let ring = Ring::to(attacker.slot.side);
     assert_eq!(Ring::capacity(last), 16 << 16);
     for entry in 0..1 << 16 {
-        let at = area + entry as usize * 16;
-        attacker.slot.word(at).store(header(DATA, 8, entry), SeqCst);
+        let header = header(DATA, 8, entry);
+        attacker.slot.in_area(ring, last, entry as usize * 16).store(header, SeqCst);
     }
     wants_again(&mut attacker, &[u64::from(last) + 1, 0, 0, 0, 0], 0);
     let bytes = attacker.read_for(PATIENCE / 4);

@@ -20,7 +20,7 @@ const NAME: usize = core::mem::offset_of!(libc::sockaddr_un, sun_path);
 /// The last area that a ring goes on in. When the connection comes back, what was not read there
 /// and what was not read before it left have to find room in the kernel, which takes much less than
 /// with TCP.
-pub const LAST_AREA: u32 = 2;
+pub const LAST_AREA: u32 = 4;
 /// As large a buffer for sending as anybody may have who changes no settings of the system, and the
 /// same as it is read.
 const SEND_BUFFER: i32 = 212_992;

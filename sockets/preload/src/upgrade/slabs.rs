@@ -4,7 +4,7 @@
 
 use crate::kernel::raw;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use freeport_sockets_proto::slab::SLAB_BYTES;
+use freeport_sockets_proto::slab::{PAGES_BYTES, SLAB_BYTES};
 
 /// Slabs that a process can have at once.
 const SLABS: usize = 4096;
@@ -58,7 +58,7 @@ pub fn find(name: u32, memory: Option<i32>) -> Option<Found> {
     let is_free = |slab: &Slab| slab.start.load(Ordering::Relaxed).is_null();
     let at = TABLE.iter().position(is_free)?;
     let slab = TABLE.get(at)?;
-    let start = raw::map(SLAB_BYTES, true, Some(memory)).ok()?;
+    let start = raw::map_at_multiple(PAGES_BYTES, SLAB_BYTES, memory).ok()?;
     slab.used.store(0, Ordering::Relaxed);
     slab.changed.store(raw::ticks(), Ordering::Relaxed);
     slab.owed.store(0, Ordering::Relaxed);

@@ -37,7 +37,8 @@ pub enum Reader {
 /// A slot that is mapped in this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    start: Mapped,
+    /// Its page.
+    page: Mapped,
     side: Side,
     fenced: bool,
 }
@@ -56,15 +57,41 @@ impl Stream {
         };
         let fenced = self.shared.fenced.load(Ordering::Relaxed);
         // SAFETY: slots stay mapped, and nothing but rings and their states is done with them.
-        Some(Slot { start: unsafe { Mapped::new(start) }, side, fenced })
+        Some(Slot { page: unsafe { Mapped::new(start) }, side, fenced })
     }
 }
 
 impl Slot {
     #[inline]
     fn at(&self, offset: usize) -> Shared {
-        // SAFETY: offsets are those of the layout, which are inside a slot and multiples of 8.
-        Shared::new(unsafe { self.start.behind(offset) }, self.fenced)
+        // SAFETY: offsets are those of the layout, which are inside a page and multiples of 8.
+        Shared::new(unsafe { self.page.behind(offset) }, self.fenced)
+    }
+
+    /// Where in its slab the page is.
+    #[inline]
+    fn place(&self) -> usize {
+        // A slab begins at a multiple of what the pages of one take.
+        self.page.start().addr() & (slab::PAGES_BYTES - 1)
+    }
+
+    #[inline]
+    fn number(&self) -> u32 {
+        (self.place() / slab::PAGE_BYTES) as u32
+    }
+
+    /// Something else of its slab.
+    #[inline]
+    fn in_slab(&self, offset: usize) -> Shared {
+        // SAFETY: the page lies so far behind the start of the slab, and offsets are inside that,
+        // and multiples of 8.
+        let at = unsafe { Mapped::new(self.page.start().sub(self.place()).add(offset)) };
+        Shared::new(at, self.fenced)
+    }
+
+    #[inline]
+    fn area(&self, ring: Ring, area: u32) -> Option<Shared> {
+        Some(self.in_slab(ring.area(self.number(), area)?))
     }
 
     /// The sending end, where `half` says.
@@ -73,7 +100,7 @@ impl Slot {
         let area = stream.shared.send.area.load(Ordering::Relaxed);
         let ring = Ring::to(self.side.other());
         let (notes, receiver) = (self.at(ring.sender_notes()), self.at(ring.receiver_notes()));
-        let (at, capacity) = (self.at(ring.area(area)?), Ring::capacity(area));
+        let (at, capacity) = (self.area(ring, area)?, Ring::capacity(area));
         // SAFETY: as large as the layout says, and zero when the slot was handed out.
         let sender = unsafe { Sender::new(at, notes, receiver, capacity, half.cursor()) };
         sender.map(ByteSender::new)
@@ -85,7 +112,7 @@ impl Slot {
         let area = stream.shared.receive.area.load(Ordering::Relaxed);
         let ring = Ring::to(self.side);
         let (notes, sender) = (self.at(ring.receiver_notes()), self.at(ring.sender_notes()));
-        let (at, capacity) = (self.at(ring.area(area)?), Ring::capacity(area));
+        let (at, capacity) = (self.area(ring, area)?, Ring::capacity(area));
         // SAFETY: as above.
         let receiver = unsafe { Receiver::new(at, notes, sender, capacity, half.cursor()) };
         receiver.map(ByteReceiver::new)
@@ -96,7 +123,7 @@ impl Slot {
     pub fn note_next_header(&self, stream: &Stream, receiver: &mut In) {
         let ring = receiver.ring();
         let area = stream.shared.receive.area.load(Ordering::Relaxed);
-        if let Some(start) = Ring::to(self.side).area(area) {
+        if let Some(start) = Ring::to(self.side).area(self.number(), area) {
             let next = start + ring.next_header();
             stream.shared.receive.next_header.store(next as u64, Ordering::Relaxed);
         }
@@ -113,7 +140,7 @@ impl Slot {
     pub fn unread(&self, of: Reader, area: u32, stopped: ReceiverCursor) -> Option<In> {
         let ring = Ring::to(self.side_of(of));
         let (notes, sender) = (self.at(ring.receiver_notes()), self.at(ring.sender_notes()));
-        let (at, capacity) = (self.at(ring.area(area)?), Ring::capacity(area));
+        let (at, capacity) = (self.area(ring, area)?, Ring::capacity(area));
         // SAFETY: as large as the layout says.
         let receiver = unsafe { Receiver::new(at, notes, sender, capacity, stopped) };
         receiver.map(ByteReceiver::new)
@@ -121,9 +148,9 @@ impl Slot {
 
     /// Goes on in another area with what [`unread`](Self::unread) gave. False: there is none.
     pub fn follow_unread(&self, of: Reader, unread: &mut In, area: u32, entry: &Entry) -> bool {
-        let Some(at) = Ring::to(self.side_of(of)).area(area) else { return false };
+        let Some(at) = self.area(Ring::to(self.side_of(of)), area) else { return false };
         // SAFETY: as large as that.
-        unsafe { unread.ring().move_to(entry, self.at(at), Ring::capacity(area)) }.is_some()
+        unsafe { unread.ring().move_to(entry, at, Ring::capacity(area)) }.is_some()
     }
 
     /// The area behind that of the sending end. `None`: there is none.
@@ -158,7 +185,7 @@ impl Slot {
     pub fn grow(&self, stream: &Stream, sender: &mut Out) -> Option<bool> {
         let send = &stream.shared.send;
         let area = self.next_area(stream)?;
-        let memory = self.at(Ring::to(self.side.other()).area(area)?);
+        let memory = self.area(Ring::to(self.side.other()), area)?;
         // SAFETY: as large as that; an area is used once, and zero when the slot was handed out.
         let moved = unsafe { sender.ring().move_to(memory, Ring::capacity(area), u64::from(area)) };
         match moved {
@@ -181,7 +208,7 @@ impl Slot {
     ) -> Option<bool> {
         let current = stream.shared.receive.area.load(Ordering::Relaxed);
         let area = u32::try_from(name).ok().filter(|area| *area > current)?;
-        let memory = self.at(Ring::to(self.side).area(area)?);
+        let memory = self.area(Ring::to(self.side), area)?;
         // SAFETY: as large as that. If the peer did not leave it zero, it gets a fault for it.
         let wake = unsafe { receiver.ring().move_to(entry, memory, Ring::capacity(area)) }?;
         stream.shared.receive.area.store(area, Ordering::Relaxed);
@@ -192,11 +219,11 @@ impl Slot {
     #[inline]
     pub fn next_header(&self, stream: &Stream) -> u64 {
         let at = stream.shared.receive.next_header.load(Ordering::Relaxed) as usize & !7;
-        if at >= slab::SLOT_BYTES {
+        if at >= slab::SLAB_BYTES {
             return 0;
         }
-        // SAFETY: inside the slot and aligned.
-        unsafe { self.at(at).load(0) }
+        // SAFETY: inside the slab and aligned.
+        unsafe { self.in_slab(at).load(0) }
     }
 
     /// Whether such a word is that of bytes, and not of a sender that has wrapped or moved.
@@ -418,7 +445,7 @@ impl Stream {
     /// even have left the kernel again.
     #[inline]
     pub fn is_in(&self, slot: &Slot, phase: u32) -> bool {
-        self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.start.start()
+        self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.page.start()
     }
 
     /// Whether there is something to receive, or will be no more.

@@ -108,17 +108,21 @@ impl Slot {
 
     /// Gives bytes back that came through the kernel, behind those that were given back before.
     pub fn give_back(&self, at: usize, bytes: &[u8]) {
-        if at.saturating_add(bytes.len()) <= slab::REFUND_BYTES {
+        let place = slab::refund(self.number(), self.side);
+        let fits = at.saturating_add(bytes.len()) <= slab::REFUND_BYTES;
+        if let Some(place) = place.filter(|_| fits) {
             // SAFETY: inside of what this side gives back.
-            unsafe { self.at(slab::refund(self.side)).write(at, bytes) };
+            unsafe { self.in_slab(place).write(at, bytes) };
         }
     }
 
     /// Reads what was given back by a reader.
     pub fn read_given_back(&self, by: Reader, at: usize, into: &mut [u8]) {
-        if at.saturating_add(into.len()) <= slab::REFUND_BYTES {
+        let place = slab::refund(self.number(), self.side_of(by));
+        let fits = at.saturating_add(into.len()) <= slab::REFUND_BYTES;
+        if let Some(place) = place.filter(|_| fits) {
             // SAFETY: inside of what that side gives back.
-            unsafe { self.at(slab::refund(self.side_of(by))).read(at, into) };
+            unsafe { self.in_slab(place).read(at, into) };
         }
     }
 }
