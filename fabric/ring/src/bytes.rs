@@ -6,7 +6,7 @@
 //! [pieces](piece_bytes), each seen as soon as it is in place, so that the other side copies out
 //! while this one copies in.
 
-use crate::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
+use crate::{Entry, Fault, Full, Kind, Local, Place, Receiver, Remote, Sender};
 
 /// Longer writes to a ring of that capacity are published in pieces of so many bytes.
 ///
@@ -208,68 +208,132 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
     /// # Errors
     /// The sender broke the protocol. Bytes that came before are given first.
     pub fn peek(&mut self, into: &mut [u8]) -> Result<Read, Fault> {
+        self.peek_by(into, |_, _, _| None)
+    }
+
+    /// The same, going on in other memory where the ring does: `elsewhere` has that of a name, and
+    /// how many bytes that is.
+    ///
+    /// # Errors
+    /// As of [`peek`](Self::peek).
+    ///
+    /// # Safety
+    /// What `elsewhere` gives has so many bytes, and was zero before the sender moved there. Names
+    /// that go round in a circle come to an end there.
+    pub unsafe fn peek_through(
+        &mut self,
+        into: &mut [u8],
+        mut elsewhere: impl FnMut(u64) -> Option<(L, usize)>,
+    ) -> Result<Read, Fault>
+    where
+        L: Clone,
+        R: Clone,
+    {
+        self.peek_by(into, |ring, name, place| {
+            let (memory, capacity) = elsewhere(name)?;
+            // SAFETY: as the caller says.
+            unsafe { ring.from_place(place, memory, capacity) }
+        })
+    }
+
+    fn peek_by(
+        &mut self,
+        into: &mut [u8],
+        elsewhere: impl FnMut(&Receiver<L, R>, u64, Place) -> Option<Receiver<L, R>>,
+    ) -> Result<Read, Fault> {
         let mut filled = 0;
-        let what = self.walk(|ring, entry, from| {
+        let visit = |ring: &Receiver<L, R>, entry: &Entry, from| {
             let Some(room) = into.get_mut(filled..) else { return false };
             filled += ring.read(entry, from, room);
             filled < into.len()
-        });
-        match what {
+        };
+        match self.walk(visit, elsewhere) {
             _ if filled > 0 => Ok(Read::Bytes(filled)),
             what => what,
         }
     }
 
-    /// How many bytes have come.
+    /// How many bytes have come where the ring is now.
     ///
     /// # Errors
     /// The sender broke the protocol. Bytes that came before are counted first.
     pub fn available(&mut self) -> Result<usize, Fault> {
-        self.come().map(|(bytes, _)| bytes)
+        self.available_by(|_, _, _| None)
     }
 
-    /// The same, and whether the ring goes on elsewhere behind those.
+    /// The same, and what has come in other memory where the ring goes on there.
     ///
     /// # Errors
     /// As of [`available`](Self::available).
-    pub fn come(&mut self) -> Result<(usize, bool), Fault> {
+    ///
+    /// # Safety
+    /// As of [`peek_through`](Self::peek_through).
+    pub unsafe fn available_through(
+        &mut self,
+        mut elsewhere: impl FnMut(u64) -> Option<(L, usize)>,
+    ) -> Result<usize, Fault>
+    where
+        L: Clone,
+        R: Clone,
+    {
+        self.available_by(|ring, name, place| {
+            let (memory, capacity) = elsewhere(name)?;
+            // SAFETY: as the caller says.
+            unsafe { ring.from_place(place, memory, capacity) }
+        })
+    }
+
+    fn available_by(
+        &mut self,
+        elsewhere: impl FnMut(&Receiver<L, R>, u64, Place) -> Option<Receiver<L, R>>,
+    ) -> Result<usize, Fault> {
         let mut bytes = 0;
-        let what = self.walk(|_, entry, from| {
+        let visit = |_: &Receiver<L, R>, entry: &Entry, from| {
             bytes += (entry.length as usize).saturating_sub(from);
             true
-        });
-        match what {
+        };
+        match self.walk(visit, elsewhere) {
             Err(fault) if bytes == 0 => Err(fault),
-            what => Ok((bytes, matches!(what, Ok(Read::Moved { .. })))),
+            _ => Ok(bytes),
         }
     }
 
     /// Shows `visit` each entry of bytes that has come and what has been read of it, until it
-    /// gives false; says what is behind those.
+    /// gives false; says what is behind those. Where the ring goes on in other memory, `elsewhere`
+    /// has a receiver there, if it has.
     fn walk(
         &mut self,
         mut visit: impl FnMut(&Receiver<L, R>, &Entry, usize) -> bool,
+        mut elsewhere: impl FnMut(&Receiver<L, R>, u64, Place) -> Option<Receiver<L, R>>,
     ) -> Result<Read, Fault> {
-        let first = match self.next()? {
-            Ok(entry) => entry,
-            Err(other) => return Ok(other),
+        let mut found = self.next()?;
+        let first = match &found {
+            Ok(entry) | Err(Read::Moved { entry, .. }) => *entry,
+            Err(other) => return Ok(*other),
         };
         let mut from = self.ring.cursor().read as usize;
         // Each header is loaded once: another look might find another length.
-        let (mut entry, mut behind) = (first, self.ring.behind(self.ring.place(), &first));
+        let mut behind = self.ring.behind(self.ring.place(), &first);
+        let mut other = None;
         loop {
-            if !visit(&self.ring, &entry, from) {
-                return Ok(Read::Nothing);
+            let ring = other.as_ref().unwrap_or(&self.ring);
+            match found {
+                Ok(entry) if visit(ring, &entry, from) => from = 0,
+                Ok(_) => return Ok(Read::Nothing),
+                Err(Read::Moved { name, entry }) => {
+                    let Some(next) = elsewhere(ring, name, behind) else {
+                        return Ok(Read::Moved { name, entry });
+                    };
+                    other = Some(next);
+                }
+                Err(what) => return Ok(what),
             }
-            from = 0;
-            let Some((next, place)) = self.ring.peek_behind(behind)? else {
+            let ring = other.as_ref().unwrap_or(&self.ring);
+            let Some((entry, place)) = ring.peek_behind(behind)? else {
                 return Ok(Read::Nothing);
             };
             behind = place;
-            entry = match self.classify(next)? {
-                Ok(next) => next,
-                Err(other) => return Ok(other),
-            };
+            found = Self::classify(ring, entry)?;
         }
     }
 
@@ -281,7 +345,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         }
         let Some(entry) = self.ring.peek()? else { return Ok(Err(Read::Nothing)) };
         let read = self.ring.cursor().read;
-        let found = match self.classify(entry) {
+        let found = match Self::classify(&self.ring, entry) {
             _ if read != 0 && (entry.kind != Kind::Data || entry.length <= read) => {
                 Err(Fault::Changed)
             }
@@ -295,13 +359,13 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
     }
 
     #[inline]
-    fn classify(&self, entry: Entry) -> Result<Result<Entry, Read>, Fault> {
+    fn classify(ring: &Receiver<L, R>, entry: Entry) -> Result<Result<Entry, Read>, Fault> {
         Ok(match entry.kind {
             Kind::Data if entry.length == 0 => return Err(Fault::Empty),
             Kind::Data => Ok(entry),
             Kind::Move => {
                 let mut name = [0; 8];
-                self.ring.read(&entry, 0, &mut name);
+                ring.read(&entry, 0, &mut name);
                 Err(Read::Moved { name: u64::from_ne_bytes(name), entry })
             }
             Kind::Shutdown | Kind::Wrap => Err(Read::End),

@@ -304,6 +304,23 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         Some(self.give_back())
     }
 
+    /// Another receiver, where the ring goes on in other memory behind an entry [`Kind::Move`]: to
+    /// look at what has come there, without taking anything.
+    ///
+    /// # Safety
+    /// As of [`move_to`](Self::move_to).
+    pub(crate) unsafe fn from_place(&self, behind: Place, ring: L, capacity: usize) -> Option<Self>
+    where
+        L: Clone,
+        R: Clone,
+    {
+        let Place { head, sequence, .. } = behind;
+        let cursor = ReceiverCursor { head, base: head, sequence, ..ReceiverCursor::default() };
+        let (notes, sender) = (self.notes.clone(), self.sender.clone());
+        let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
+        Some(Self { ring, notes, sender, mask, cursor })
+    }
+
     /// Tells the sender that this side sleeps until something comes, and gives back everything;
     /// see [`sleep`](crate::sleep). True: the sender sleeps and has to be woken.
     #[must_use = "a sender that sleeps has to be woken"]

@@ -52,14 +52,11 @@ impl Stream {
         if !self.is_in(slot, phase::RECEIVES) {
             return Attempt::Left;
         }
-        let (mut last, mut wake) = (Attempt::Nothing, false);
+        let mut last = Attempt::Nothing;
         let peeked = self.with_receiver(slot, &mut half, |receiver| {
-            self.peek_first(slot, receiver, parts, (&mut last, &mut wake))
+            self.peek_first(slot, receiver, parts, &mut last)
         });
         drop(half);
-        if wake {
-            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
-        }
         match peeked {
             Some(0) => last,
             Some(count) => Attempt::Received(count),
@@ -72,27 +69,18 @@ impl Stream {
         slot: &Slot,
         receiver: &mut In,
         parts: Parts<'_>,
-        (last, wake): (&mut Attempt, &mut bool),
+        last: &mut Attempt,
     ) -> usize {
         let Some((at, bytes)) = parts.behind(0) else { return 0 };
         // SAFETY: memory that the application gave to be filled.
         let into = unsafe { slice::from_raw_parts_mut(at.cast::<u8>(), bytes) };
-        loop {
-            match receiver.peek(into) {
-                Ok(Read::Bytes(count)) => return count,
-                Ok(Read::Nothing) => *last = Attempt::Nothing,
-                Ok(Read::End) => *last = Attempt::End,
-                Ok(Read::Moved { name, entry }) => {
-                    if let Some(also) = slot.follow(self, receiver, name, &entry) {
-                        *wake |= also;
-                        continue;
-                    }
-                    *last = Attempt::Broken;
-                }
-                Err(_) => *last = Attempt::Broken,
-            }
-            return 0;
+        match slot.peek(self, receiver, into) {
+            Some(Read::Bytes(count)) => return count,
+            Some(Read::Nothing) => *last = Attempt::Nothing,
+            Some(Read::End) => *last = Attempt::End,
+            Some(Read::Moved { .. }) | None => *last = Attempt::Broken,
         }
+        0
     }
 
     /// Looks at what is in the ring, behind so many bytes that were seen in the kernel and fill the
@@ -111,8 +99,9 @@ impl Stream {
             let (at, bytes) = part.behind(0)?;
             // SAFETY: memory that is there to be filled.
             let into = unsafe { slice::from_raw_parts_mut(at.cast::<u8>(), bytes) };
-            match self.with_receiver(&slot, &mut half, |receiver| receiver.peek(into))? {
-                Ok(Read::Bytes(count)) => Some(count.cast_signed()),
+            let peek = |receiver: &mut In| slot.peek(self, receiver, into);
+            match self.with_receiver(&slot, &mut half, peek)? {
+                Some(Read::Bytes(count)) => Some(count.cast_signed()),
                 _ => None,
             }
         };
@@ -123,24 +112,18 @@ impl Stream {
     /// there will not be more in one look.
     #[cold]
     pub fn wait_for_more(&self, descriptor: i32, slot: &Slot, seen: usize) -> Option<isize> {
-        let is_over = || {
-            let come = self.come_at_once(slot);
-            self.has_read_end(slot) || come.is_none_or(|(bytes, is_all)| bytes > seen || is_all)
-        };
-        if self.come_at_once(slot).is_some_and(|(bytes, is_all)| is_all && bytes == seen) {
-            return Some(seen.cast_signed());
-        }
+        let is_over =
+            || self.has_read_end(slot) || self.come(slot).is_none_or(|bytes| bytes > seen);
         match sleep::until(self, descriptor, slot, is_over) {
             Ok(()) => None,
             Err(_) => Some(seen.cast_signed()),
         }
     }
 
-    /// How many bytes are in the ring where it is now, and whether it goes on elsewhere. `None`:
-    /// that is not known now.
-    fn come_at_once(&self, slot: &Slot) -> Option<(usize, bool)> {
+    /// How many bytes have come. `None`: that is not known now.
+    fn come(&self, slot: &Slot) -> Option<usize> {
         let mut half = self.shared.receive.take(self.shared.is_alone())?;
-        self.with_receiver(slot, &mut half, |receiver| receiver.come())?.ok()
+        self.with_receiver(slot, &mut half, |receiver| slot.available(self, receiver))?
     }
 
     /// Receives no bytes, which waits until there are some, or until the end.

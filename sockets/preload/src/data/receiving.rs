@@ -522,7 +522,8 @@ impl Stream {
             i32::try_from(left).ok()?
         };
         let mut half = shared.receive.take(shared.is_alone())?;
-        let bytes = self.with_receiver(&slot, &mut half, |receiver| receiver.available())?.ok()?;
+        let bytes =
+            self.with_receiver(&slot, &mut half, |receiver| slot.available(self, receiver))??;
         i32::try_from(bytes).ok()?.checked_add(in_kernel)
     }
 }

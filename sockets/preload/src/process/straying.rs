@@ -81,7 +81,7 @@ impl Stream {
         }
         let is_same = self.with_receiver(&slot, &mut receive, |receiver| {
             ByteReceiver::ring(receiver).capacity() == Ring::capacity(area)
-                && receiver.available() == Ok(slot.unread_bytes() as usize)
+                && slot.available(self, receiver) == Some(slot.unread_bytes() as usize)
         });
         self.leave_ends(&mut send, &mut receive);
         is_same == Some(true)

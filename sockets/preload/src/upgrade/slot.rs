@@ -215,6 +215,31 @@ impl Slot {
         Some(wake)
     }
 
+    /// The memory that the sender names behind the area of that number, and how much it is, to look
+    /// at what is there; that number is the named one's then. `None`: there is no such area, or it
+    /// was there before.
+    pub fn area_behind(&self, area: &mut u32, name: u64) -> Option<(Shared, usize)> {
+        let next = u32::try_from(name).ok().filter(|next| *next > *area)?;
+        let memory = self.area(Ring::to(self.side), next)?;
+        *area = next;
+        Some((memory, Ring::capacity(next)))
+    }
+
+    /// How many bytes have come, wherever they are.
+    pub fn available(&self, stream: &Stream, receiver: &mut In) -> Option<usize> {
+        let mut area = stream.shared.receive.area.load(Ordering::Relaxed);
+        // SAFETY: areas are as large as the layout says. If the peer did not leave one zero, it
+        // gets a fault for it. Each is behind the one before.
+        unsafe { receiver.available_through(|name| self.area_behind(&mut area, name)) }.ok()
+    }
+
+    /// Looks at what has come, wherever it is.
+    pub fn peek(&self, stream: &Stream, receiver: &mut In, into: &mut [u8]) -> Option<Read> {
+        let mut area = stream.shared.receive.area.load(Ordering::Relaxed);
+        // SAFETY: see above.
+        unsafe { receiver.peek_through(into, |name| self.area_behind(&mut area, name)) }.ok()
+    }
+
     /// The word at the place of the next entry to be received.
     #[inline]
     pub fn next_header(&self, stream: &Stream) -> u64 {
