@@ -232,7 +232,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         self.peek_by(into, |ring, name, place| {
             let (memory, capacity) = elsewhere(name)?;
             // SAFETY: as the caller says.
-            unsafe { ring.from_place(place, memory, capacity) }
+            unsafe { ring.looking_on(place, memory, capacity) }
         })
     }
 
@@ -279,7 +279,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         self.available_by(|ring, name, place| {
             let (memory, capacity) = elsewhere(name)?;
             // SAFETY: as the caller says.
-            unsafe { ring.from_place(place, memory, capacity) }
+            unsafe { ring.looking_on(place, memory, capacity) }
         })
     }
 

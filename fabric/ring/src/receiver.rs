@@ -309,7 +309,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     ///
     /// # Safety
     /// As of [`move_to`](Self::move_to).
-    pub(crate) unsafe fn from_place(&self, behind: Place, ring: L, capacity: usize) -> Option<Self>
+    pub(crate) unsafe fn looking_on(&self, behind: Place, ring: L, capacity: usize) -> Option<Self>
     where
         L: Clone,
         R: Clone,

@@ -265,9 +265,8 @@ impl Page {
         let (descriptor, at) = (file.as_raw_fd(), at as libc::off_t);
         let none = std::ptr::null_mut();
         // SAFETY: the kernel chooses the place.
-        let start = unsafe {
-            libc::mmap(none, PAGE_BYTES, protection, libc::MAP_SHARED, descriptor, at)
-        };
+        let start =
+            unsafe { libc::mmap(none, PAGE_BYTES, protection, libc::MAP_SHARED, descriptor, at) };
         if start == libc::MAP_FAILED {
             return Err(Error::system("mapping a slot"));
         }

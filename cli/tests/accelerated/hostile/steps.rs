@@ -149,9 +149,8 @@ fn goes_on_at(node: &Node, place: &Place, name: u64, length: u64) {
     let mut attacker = Attacker::new(node, connect(place));
     attacker.leave_kernel();
     let ring = Ring::to(attacker.slot.side.other());
-    let at = ring.area(0).unwrap();
-    attacker.slot.word(at + 8).store(name, SeqCst);
-    attacker.slot.word(at).store(header(MOVE, length, 0), SeqCst);
+    attacker.slot.in_area(ring, 0, 8).store(name, SeqCst);
+    attacker.slot.in_area(ring, 0, 0).store(header(MOVE, length, 0), SeqCst);
     attacker.ring();
     attacker.read_for(SILENCE);
 }
