@@ -3,5 +3,6 @@
 //! stands before, and `errno`.
 
 pub mod errno;
+pub mod memory;
 pub mod next;
 pub mod raw;

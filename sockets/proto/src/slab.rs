@@ -26,8 +26,8 @@ use freeport_ring::layout::NOTES_BYTES;
 pub const SLOTS: u32 = 64;
 /// The bytes of the page of a slot.
 pub const PAGE_BYTES: usize = 4096;
-/// The bytes of all those of a slab. Whoever maps it begins at a multiple of that, so that the place
-/// of a page tells which one it is.
+/// The bytes of all those of a slab. Whoever maps it begins at a multiple of that, so that the
+/// place of a page tells which one it is.
 pub const PAGES_BYTES: usize = PAGE_BYTES * SLOTS as usize;
 /// The areas of each ring.
 pub const AREAS: u32 = CAPACITIES.len() as u32;

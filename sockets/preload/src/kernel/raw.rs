@@ -70,14 +70,14 @@ pub fn checked(result: isize) -> Result {
 }
 
 #[inline]
-unsafe fn checked_call(number: libc::c_long, arguments: [usize; 6]) -> Result {
+pub(super) unsafe fn checked_call(number: libc::c_long, arguments: [usize; 6]) -> Result {
     // SAFETY: as the caller says.
     checked(unsafe { call(number, arguments) })
 }
 
 /// A number of the caller as an argument, with its sign.
 #[inline]
-const fn argument(number: i32) -> usize {
+pub(super) const fn argument(number: i32) -> usize {
     number as isize as usize
 }
 
@@ -90,36 +90,6 @@ pub fn map(bytes: usize, shared: bool, descriptor: Option<i32>) -> Result<*mut u
     let arguments = [0, bytes, argument(access), argument(kind), argument(from), 0];
     // SAFETY: a new mapping where the system finds room.
     unsafe { checked_call(libc::SYS_mmap, arguments) }.map(|at| at as *mut u8)
-}
-
-/// Maps so many bytes of what a descriptor is, shared, at a multiple of some number of bytes, which
-/// is a power of two.
-///
-/// # Errors
-/// As of [`map`].
-pub fn map_at_multiple(multiple: usize, bytes: usize, descriptor: i32) -> Result<*mut u8> {
-    let nobodys = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let all = bytes + multiple;
-    let arguments = [0, all, argument(libc::PROT_NONE), argument(nobodys), argument(-1), 0];
-    // SAFETY: addresses where the system finds room.
-    let room = unsafe { checked_call(libc::SYS_mmap, arguments) }?;
-    let start = room.next_multiple_of(multiple);
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let kind = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    let arguments = [start, bytes, argument(access), argument(kind), argument(descriptor), 0];
-    // SAFETY: inside of what was just mapped, and is nobody's.
-    let mapped = unsafe { checked_call(libc::SYS_mmap, arguments) };
-    if mapped.is_err() {
-        unmap(room as *mut u8, all);
-        return mapped.map(|at| at as *mut u8);
-    }
-    let (end, behind) = (start + bytes, room + all);
-    for (from, to) in [(room, start), (end, behind)] {
-        if from < to {
-            unmap(from as *mut u8, to - from);
-        }
-    }
-    Ok(start as *mut u8)
 }
 
 /// How many bytes of addresses this process may have.

@@ -2,7 +2,7 @@
 //! The slabs that this process has mapped. They stay until the monitor says that they are over, or
 //! is gone, and no connection of this process is in them.
 
-use crate::kernel::raw;
+use crate::kernel::{memory, raw};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::slab::{PAGES_BYTES, SLAB_BYTES};
 
@@ -58,7 +58,7 @@ pub fn find(name: u32, memory: Option<i32>) -> Option<Found> {
     let is_free = |slab: &Slab| slab.start.load(Ordering::Relaxed).is_null();
     let at = TABLE.iter().position(is_free)?;
     let slab = TABLE.get(at)?;
-    let start = raw::map_at_multiple(PAGES_BYTES, SLAB_BYTES, memory).ok()?;
+    let start = memory::map_at_multiple(PAGES_BYTES, SLAB_BYTES, memory).ok()?;
     slab.used.store(0, Ordering::Relaxed);
     slab.changed.store(raw::ticks(), Ordering::Relaxed);
     slab.owed.store(0, Ordering::Relaxed);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory at addresses that are multiples of something.
+
+use super::raw::{Result, argument, checked_call, unmap};
+
+/// Maps so many bytes of what a descriptor is, shared, at a multiple of some number of bytes, which
+/// is a power of two.
+///
+/// # Errors
+/// As of [`map`](super::raw::map).
+pub fn map_at_multiple(multiple: usize, bytes: usize, descriptor: i32) -> Result<*mut u8> {
+    let nobodys = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let all = bytes + multiple;
+    let arguments = [0, all, argument(libc::PROT_NONE), argument(nobodys), argument(-1), 0];
+    // SAFETY: addresses where the system finds room.
+    let room = unsafe { checked_call(libc::SYS_mmap, arguments) }?;
+    let start = room.next_multiple_of(multiple);
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    let arguments = [start, bytes, argument(access), argument(kind), argument(descriptor), 0];
+    // SAFETY: inside of what was just mapped, and is nobody's.
+    let mapped = unsafe { checked_call(libc::SYS_mmap, arguments) };
+    if mapped.is_err() {
+        unmap(room as *mut u8, all);
+        return mapped.map(|at| at as *mut u8);
+    }
+    let (end, behind) = (start + bytes, room + all);
+    for (from, to) in [(room, start), (end, behind)] {
+        if from < to {
+            unmap(from as *mut u8, to - from);
+        }
+    }
+    Ok(start as *mut u8)
+}
