@@ -16,6 +16,7 @@ use crate::kernel::raw;
 use crate::process;
 use crate::process::confined;
 use crate::returning::substitute;
+use crate::reuse::entries;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::socket::opening;
@@ -31,6 +32,7 @@ pub fn is_passed(descriptor: i32) {
         return epoll::is_passed(set);
     }
     let Some(stream) = stream(descriptor).filter(|_| process::has(descriptor)) else { return };
+    others_accept(&stream);
     comes_back_for_good(&stream, descriptor);
     tell(&stream, descriptor);
 }
@@ -59,6 +61,15 @@ pub fn goes_on() {
     });
 }
 
+/// Before others get a socket: if it listens, they may accept whoever connects to it, so nothing is
+/// kept for it any more.
+fn others_accept(stream: &Stream) {
+    if stream.shared.is(phase::LISTENS) {
+        stream.shared.forked.store(true, Ordering::Relaxed);
+        entries::let_go();
+    }
+}
+
 /// Brings a socket back that stays in the kernel.
 fn comes_back_for_good(stream: &Stream, descriptor: i32) {
     if !stream.bring_back(descriptor, Reason::HandedOn) {
@@ -81,6 +92,7 @@ pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
 /// Before a program is begun that inherits what is not closed by that.
 pub fn is_inherited() {
     each_handed_on(|descriptor, stream| {
+        others_accept(stream);
         comes_back_for_good(stream, descriptor);
         // One more, for good: nobody tells when that program is done with it.
         stream.shared.references.fetch_add(1, Ordering::AcqRel);

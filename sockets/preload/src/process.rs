@@ -118,6 +118,7 @@ extern "C" fn after_fork() {
 pub fn prepare_fork() {
     check();
     FORKS.fetch_add(1, Ordering::SeqCst);
+    entries::let_go();
     opening::share_all();
     PREPARED.fetch_add(1, Ordering::SeqCst);
 }

@@ -248,6 +248,8 @@ pub mod rest {
     /// No connection is made over it any more: one side did not keep the stream, or wants the
     /// other one to have closed it.
     pub const DEAD: u64 = 5;
+    /// As [`OPENED`], and the connecting side has closed it already.
+    pub const LEFT: u64 = 6;
 }
 
 /// What is agreed on about what a side has put into its ring, when the connection comes back. It

@@ -7,6 +7,7 @@
 
 use crate::kernel::raw;
 use crate::process;
+use crate::reuse;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::socket::opening;
@@ -16,6 +17,7 @@ use core::sync::atomic::Ordering;
 pub fn is_over() {
     if !process::is_guest() {
         process::check();
+        reuse::stops();
         opening::each_stream(|descriptor, stream| {
             if !gives_up(&stream) {
                 opening::ends_claimed(&stream, descriptor);

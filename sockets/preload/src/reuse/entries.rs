@@ -193,10 +193,13 @@ impl Entry {
             slot.unsay(flag::REUSES);
         }
         if self.rests.swap(false, Ordering::Relaxed) {
-            if let Some(slot) = slot
-                && slot.rest_is_over() == rest::OPENED
-            {
+            let was = slot.map_or(rest::RESTING, |slot| slot.rest_is_over());
+            if let Some(slot) = slot.filter(|_| matches!(was, rest::OPENED | rest::LEFT)) {
                 // The other side has connected, and nobody accepts it.
+                slot.say(flag::CLOSED | flag::ENDED | flag::RESET);
+            }
+            if was != rest::RESTING {
+                // As nobody has a connection over it, none has to wait until its names are free.
                 stream.resets_at_close(own);
             }
             stream.is_over();
@@ -230,6 +233,13 @@ pub fn drop_all(which: impl Fn(&Entry) -> bool) {
             entry.is_dropped();
         }
     }
+}
+
+/// Keeps nothing more but what the other side has opened, and is to be accepted: before a fork,
+/// and before a listener gets to others.
+#[cold]
+pub fn let_go() {
+    drop_all(|entry| !entry.rests() || entry.stream().is_none_or(|(_, slot)| slot.rest_ends()));
 }
 
 /// Before all descriptors of a range are closed, or another one gets such a number: those that the
@@ -282,7 +292,7 @@ impl Entry {
         let (rest, wrong) = (slot.rest(), flag::GONE | flag::RECALLED | flag::RESET);
         let is_closed =
             rest == rest::RESTING && said & (flag::CLOSED | flag::RESTS) == flag::CLOSED;
-        rest == rest::DEAD || said & wrong != 0 && rest != rest::OPENED || is_closed
+        rest == rest::DEAD || said & wrong != 0 && !slot.is_opened() || is_closed
     }
 
     /// Whether the other process is there, as far as the kernel knows.

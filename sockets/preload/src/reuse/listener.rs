@@ -130,7 +130,7 @@ fn is_ready_at(number: u32) -> bool {
     for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
         let Some((_, slot)) = entry.stream() else { continue };
         match slot.rest() {
-            rest::OPENED => is_ready = true,
+            rest::OPENED | rest::LEFT => is_ready = true,
             rest::SHUT if is_open => _ = slot.rest_becomes(rest::SHUT, rest::READY),
             _ => {}
         }
@@ -160,7 +160,7 @@ pub fn closes(listener: &Stream) -> bool {
     for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
         let Some((_, slot)) = entry.stream() else { continue };
         if !slot.rest_becomes(rest::READY, rest::SHUT) {
-            is_ready |= slot.rest() == rest::OPENED;
+            is_ready |= slot.is_opened();
         }
     }
     is_ready
@@ -176,7 +176,7 @@ pub fn take(listener: &Stream, flags: i32) -> Option<raw::Result<i32>> {
     let _held = entries::hold()?;
     let opened = |entry: &&Entry| {
         let slot = entry.stream().filter(|_| entry.rests())?.1;
-        (slot.rest() == rest::OPENED).then(|| slot.opened_at())
+        slot.is_opened().then(|| slot.opened_at())
     };
     let all = entries::all_for(For::Accepting(number));
     let (entry, _) = all.filter_map(|it| Some((it, opened(&it)?))).min_by_key(|it| it.1)?;
@@ -190,7 +190,7 @@ fn accept(entry: &Entry, flags: i32) -> raw::Result<i32> {
     let command = if is_closed { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
     let new = raw::fcntl(entry.descriptor(), command, 0)?;
     entry.set_rests(false);
-    _ = slot.rest_becomes(rest::OPENED, rest::IN_USE);
+    slot.accepts();
     let no_delay = entry.no_delay.load(Ordering::Relaxed);
     resting::begins(&stream, &slot, new, no_delay);
     stream.sets_blocking(new, flags & libc::SOCK_NONBLOCK == 0);

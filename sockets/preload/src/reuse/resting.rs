@@ -51,7 +51,7 @@ fn rests(stream: &Stream, descriptor: i32) -> bool {
     take_doorbells(stream, &slot, descriptor);
     slot.say(flag::CLOSED | flag::ENDED | flag::RESTS);
     wake_peer(stream, &slot, entry.descriptor());
-    let is_kept = slot.rest_becomes(rest::IN_USE, rest::RESTING) || is_ready(entry, &slot);
+    let is_kept = slot.rests_first() || is_ready(entry, &slot);
     if is_kept {
         stream.local.copies.store(0, Ordering::Relaxed);
         entry.set_rests(true);
@@ -65,7 +65,7 @@ fn rests(stream: &Stream, descriptor: i32) -> bool {
 fn let_go(entry: &Entry) {
     if let Some(_held) = entries::hold() {
         if let Some((_, slot)) = entry.stream() {
-            slot.rest_is_over();
+            slot.never_rests();
         }
         entry.is_dropped();
     }

@@ -311,6 +311,9 @@ pub fn each_stream(visit: impl Fn(i32, Stream)) {
 pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
     stream.go_on(descriptor);
     let shared = stream.shared;
+    if shared.is(phase::LISTENS) {
+        listener::is_closed(stream);
+    }
     if stream.is_unix() && !shared.is(phase::LOOKS) {
         // The peer would have to know of either half.
         stream.stays_in_kernel(descriptor, Reason::HalfShut);

@@ -31,6 +31,50 @@ impl Slot {
         self.rest_becomes(rest::READY, rest::OPENED)
     }
 
+    /// Whether the connecting side has opened one that was not accepted yet.
+    pub fn is_opened(&self) -> bool {
+        matches!(self.rest(), rest::OPENED | rest::LEFT)
+    }
+
+    /// Accepts the connection that was opened.
+    pub fn accepts(&self) {
+        if !self.rest_becomes(rest::OPENED, rest::IN_USE) {
+            self.rest_becomes(rest::LEFT, rest::RESTING);
+        }
+    }
+
+    /// Closes the connection, and keeps the stream. False: the other side has done so before.
+    pub fn rests_first(&self) -> bool {
+        while self.rest() != rest::RESTING && self.rest() != rest::DEAD {
+            if self.rest_becomes(rest::IN_USE, rest::RESTING)
+                || self.rest_becomes(rest::OPENED, rest::LEFT)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Does not keep the stream of a connection, which goes on, or is still to be accepted.
+    pub fn never_rests(&self) {
+        if !self.rest_becomes(rest::IN_USE, rest::DEAD) {
+            self.rest_becomes(rest::RESTING, rest::DEAD);
+        }
+    }
+
+    /// No connection is made over it any more, unless one is opened. False: one is.
+    pub fn rest_ends(&self) -> bool {
+        loop {
+            let rest = self.rest();
+            if matches!(rest, rest::OPENED | rest::LEFT) {
+                return false;
+            }
+            if self.rest_becomes(rest, rest::DEAD) {
+                return true;
+            }
+        }
+    }
+
     /// When the connecting side has opened it.
     pub fn opened_at(&self) -> u64 {
         self.shared_word(Side::First, word::OPENED_AT).load(Ordering::SeqCst)
