@@ -53,6 +53,10 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if let Some(stream) = stream(fd).filter(|_| result == 0) {
         stream.shared.mark(phase::LISTENS | phase::NEVER);
         listener::listens(&stream, backlog);
+        if stream.local.registrations.load(Ordering::Relaxed) != 0 {
+            // Who waits in a set may sleep there already.
+            listener::is_refused(&stream);
+        }
     }
     result
 }
@@ -124,16 +128,21 @@ fn accept_by(
     let Some(listener) = stream(fd).filter(|it| is_known && it.shared.is(phase::LISTENS)) else {
         return accepted(fd, kernel(), nonblocking);
     };
-    let way = accepting::accept(&listener, fd, flags);
-    if let Way::Done(result) = way {
-        return match result {
-            Ok(new) => accepting::named(new, address, length),
-            Err(error) => errno::fail(error) as c_int,
-        };
-    }
+    let sleeper = match accepting::accept(&listener, fd, flags) {
+        Way::Done(Ok(new)) => return accepting::named(new, address, length),
+        Way::Done(Err(error)) => return errno::fail(error) as c_int,
+        Way::Kernel(sleeper) => sleeper,
+    };
+    let before = errno::get();
     let new = accepted(fd, kernel(), nonblocking);
-    if way == Way::Sleep {
-        listener::opens(&listener);
+    drop(sleeper);
+    if new < 0
+        && errno::get() == libc::EAGAIN
+        && let Some(Ok(new)) = listener::take(&listener, flags)
+    {
+        // Another one was quicker with what the kernel had.
+        errno::set(before);
+        return accepting::named(new, address, length);
     }
     if let Some(stream) = stream(new) {
         accepting::is_made(&listener, &stream, new);

@@ -2,56 +2,59 @@
 //! Accepting: what was connected without the kernel, and what was connected by it.
 
 use super::entries::{self, For};
-use super::{listener, recruiting};
+use super::listener::{self, Sleeper};
+use super::recruiting;
 use crate::kernel::{errno, raw};
+use crate::process;
 use crate::socket::connections::Stream;
 use crate::socket::opening;
 use crate::waiting::{ASK_TICKS, Wait};
+use core::sync::atomic::Ordering;
 
 /// What `accept` has to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum Way {
     /// It is done: the descriptor, or an error.
     Done(raw::Result<i32>),
-    /// The kernel accepts, and does not wait for that.
-    Kernel,
-    /// The kernel accepts, perhaps after a while. Then the listener is
-    /// [opened](listener::opens) again.
-    Sleep,
+    /// The kernel accepts; meanwhile the thread may sleep.
+    Kernel(Option<Sleeper>),
 }
 
 /// Accepts a connection that was made without the kernel, or says how the kernel does. Who waits
 /// looks for both for a while.
 pub fn accept(listener: &Stream, descriptor: i32, flags: i32) -> Way {
     entries::sweep();
-    if !listener::has(listener) {
-        return Way::Kernel;
+    if !listener::is_known(listener) {
+        return Way::Kernel(None);
     }
-    let blocks = !listener.shared.nonblocking.load(core::sync::atomic::Ordering::Relaxed);
+    let blocks = !listener.shared.nonblocking.load(Ordering::Relaxed);
     let (mut wait, mut asked) = (Wait::new(), 0);
     loop {
-        if listener::is_ready(listener)
+        let is_kernels =
+            (!blocks || process::has_one_thread()) && listener::is_turn_of_kernel(listener);
+        if !is_kernels
+            && listener::is_ready(listener)
             && let Some(result) = listener::take(listener, flags)
         {
             return Way::Done(result);
         }
         if !blocks {
-            return Way::Kernel;
+            return Way::Kernel(None);
         }
         let now = raw::ticks();
-        if now.wrapping_sub(asked) >= ASK_TICKS {
-            asked = now;
-            if raw::events(descriptor, libc::POLLIN) != 0 {
-                return Way::Kernel;
+        let is_time = now.wrapping_sub(asked) >= ASK_TICKS;
+        asked = if is_time { now } else { asked };
+        let is_over = is_kernels
+            || !listener::is_busy(listener)
+            || is_time && raw::events(descriptor, libc::POLLIN) != 0
+            || !wait.step(|| false);
+        if is_over {
+            // Also where the kernel has one: another thread may be quicker.
+            let (sleeper, is_ready) = Sleeper::new(listener);
+            if !is_ready || is_kernels {
+                return Way::Kernel(Some(sleeper));
             }
         }
-        if wait.step(|| false) {
-            continue;
-        }
-        if !listener::closes(listener) {
-            return Way::Sleep;
-        }
-        listener::opens(listener);
     }
 }
 

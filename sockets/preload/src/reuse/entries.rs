@@ -41,6 +41,8 @@ pub struct Entry {
     kept_for: AtomicU32,
     /// Whether no connection is made over it.
     rests: AtomicBool,
+    /// Whether the connection that was opened over it is counted among those that have come.
+    pub is_counted: AtomicBool,
     /// Whether a new connection over it begins with `TCP_NODELAY`, as the first one did.
     pub no_delay: AtomicBool,
 }
@@ -51,6 +53,7 @@ static TABLE: [Entry; ENTRIES] = [const {
         descriptor: AtomicI32::new(-1),
         kept_for: AtomicU32::new(0),
         rests: AtomicBool::new(false),
+        is_counted: AtomicBool::new(false),
         no_delay: AtomicBool::new(false),
     }
 }; ENTRIES];
@@ -129,6 +132,7 @@ pub fn add(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() -> b
     entry.descriptor.store(own, Ordering::Relaxed);
     entry.kept_for.store(what.number(), Ordering::Relaxed);
     entry.rests.store(false, Ordering::Relaxed);
+    entry.is_counted.store(false, Ordering::Relaxed);
     let no_delay = stream.shared.no_delay.load(Ordering::Relaxed);
     entry.no_delay.store(no_delay, Ordering::Relaxed);
     entry.stream.store(stream.number + 1, Ordering::Relaxed);

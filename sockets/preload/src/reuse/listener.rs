@@ -5,6 +5,10 @@
 //! before it does, the streams that are kept for the listener are [shut](closes): who connects then
 //! does so through the kernel. Each is shut by an exchange of its word, so either a connection was
 //! opened over it before, which is found, or none will be.
+//!
+//! What has come through the kernel until then is accepted before others are let in again: who
+//! connects several times meets the same order as ever. For the same reason, and so that nobody
+//! waits for ever, the kernel has its turn after some of the others.
 
 use super::Rate;
 use super::entries::{self, Entry, For};
@@ -13,8 +17,15 @@ use crate::kernel::raw;
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::slab::{rest, word};
+
+/// Ticks for which a listener counts as busy after it has given a connection: about ten
+/// milliseconds.
+const BUSY_TICKS: u64 = 24_000_000;
+
+/// How many are accepted without the kernel before it has its turn.
+const TURN: u32 = 16;
 
 /// How many are remembered.
 const LISTENERS: usize = 16;
@@ -28,6 +39,16 @@ struct Listener {
     generation: AtomicU32,
     /// Threads that sleep in the kernel until somebody connects, or are about to.
     sleepers: AtomicU32,
+    /// Whether the kernel may have connections that came before those that are opened from now on.
+    drains: AtomicBool,
+    /// Whether all connections are the kernel's from now on, since only it can wake who waits.
+    is_refused: AtomicBool,
+    /// Connections that were accepted without the kernel since it was asked.
+    taken: AtomicU32,
+    /// Connections that were opened until now without the kernel.
+    arrivals: AtomicU32,
+    /// When it has given a connection last, in [ticks](raw::ticks).
+    gave: AtomicU64,
     rate: Rate,
 }
 
@@ -36,6 +57,11 @@ static TABLE: [Listener; LISTENERS] = [const {
         stream: AtomicU32::new(0),
         generation: AtomicU32::new(0),
         sleepers: AtomicU32::new(0),
+        drains: AtomicBool::new(false),
+        is_refused: AtomicBool::new(false),
+        taken: AtomicU32::new(0),
+        arrivals: AtomicU32::new(0),
+        gave: AtomicU64::new(0),
         rate: Rate::new(),
     }
 }; LISTENERS];
@@ -74,22 +100,40 @@ pub fn listens(stream: &Stream, backlog: i32) {
     let Some(known) = place.filter(|_| number_of(stream).is_none()) else { return };
     known.generation.store(stream.shared.generation.load(Ordering::Relaxed), Ordering::Relaxed);
     known.sleepers.store(0, Ordering::Relaxed);
+    known.is_refused.store(false, Ordering::Relaxed);
+    known.drains.store(false, Ordering::Relaxed);
     known.rate.forget();
     known.stream.store(stream.number + 1, Ordering::Relaxed);
 }
 
-/// A listener has other options from now on, or is closed: what is kept for it is no more what it
-/// would accept.
+/// A listener has other options from now on: what is kept for it is no more what it would accept,
+/// but for what was opened already.
 pub fn has_changed(listener: &Stream) {
-    if let Some(number) = number_of(listener) {
-        entries::drop_all(|entry| entry.is_for() == For::Accepting(number));
+    let Some(number) = number_of(listener).filter(|_| entries::are_any()) else { return };
+    closes(listener);
+    entries::drop_all(|entry| {
+        let rest = entry.stream().map(|(_, slot)| slot.rest());
+        entry.is_for() == For::Accepting(number) && rest != Some(rest::OPENED)
+    });
+    opens(listener);
+}
+
+/// A listener is waited for in a way in which only the kernel wakes who waits: all connections are
+/// the kernel's from now on, but for those that were opened already.
+#[cold]
+pub fn is_refused(listener: &Stream) {
+    if let Some(known) = number_of(listener).and_then(|number| TABLE.get(number as usize))
+        && !known.is_refused.swap(true, Ordering::SeqCst)
+    {
+        closes(listener);
     }
 }
 
 /// A listener is closed.
 pub fn is_closed(listener: &Stream) {
-    has_changed(listener);
-    if let Some(known) = TABLE.iter().find(|known| known.is(listener)) {
+    let Some(number) = number_of(listener) else { return };
+    entries::drop_all(|entry| entry.is_for() == For::Accepting(number));
+    if let Some(known) = TABLE.get(number as usize) {
         known.stream.store(0, Ordering::Relaxed);
     }
 }
@@ -98,13 +142,17 @@ pub fn is_closed(listener: &Stream) {
 /// often, or others have it as well.
 pub fn counts(listener: &Stream) -> Option<u32> {
     let number = number_of(listener).filter(|_| listener.shared.is_alone())?;
-    TABLE.get(number as usize)?.rate.counts().then_some(number)
+    let known = TABLE.get(number as usize)?;
+    known.gave.store(raw::ticks(), Ordering::Relaxed);
+    let may_be = !known.is_refused.load(Ordering::Relaxed) && known.rate.counts();
+    may_be.then_some(number)
 }
 
 /// Whether a listener listens still, and nobody sleeps on it in the kernel.
 pub fn is_open(number: u32) -> Option<bool> {
     let known = TABLE.get(number as usize).filter(|known| known.is_there())?;
-    Some(known.sleepers.load(Ordering::SeqCst) == 0)
+    let sleeps = known.sleepers.load(Ordering::SeqCst) > 0;
+    Some(!sleeps && !known.drains.load(Ordering::SeqCst))
 }
 
 /// Whether streams are kept for a listener.
@@ -113,15 +161,62 @@ pub fn has(listener: &Stream) -> bool {
     entries::are_any() && has_any(listener)
 }
 
+/// Whether streams may be kept for a listener, now or later.
+pub fn is_known(listener: &Stream) -> bool {
+    number_of(listener).is_some()
+}
+
+/// Whether it is worth to look for connections for a while before one sleeps.
+pub fn is_busy(listener: &Stream) -> bool {
+    let known = number_of(listener).and_then(|number| TABLE.get(number as usize));
+    has(listener)
+        && known.is_some_and(|known| {
+            raw::ticks().wrapping_sub(known.gave.load(Ordering::Relaxed)) < BUSY_TICKS
+        })
+}
+
+/// How many connections were opened without the kernel until now, as far as somebody has
+/// [looked](is_ready).
+pub fn arrivals(listener: &Stream) -> u32 {
+    let known = number_of(listener).and_then(|number| TABLE.get(number as usize));
+    known.map_or(0, |known| known.arrivals.load(Ordering::Relaxed))
+}
+
 fn has_any(listener: &Stream) -> bool {
     number_of(listener).is_some_and(|number| entries::all_for(For::Accepting(number)).count() > 0)
 }
 
 /// Whether something was connected to it without the kernel that was not accepted yet. Who asks is
-/// awake, so more may.
+/// awake, so more may, as soon as the kernel has none that came before.
 #[inline]
 pub fn is_ready(listener: &Stream) -> bool {
-    entries::are_any() && number_of(listener).is_some_and(is_ready_at)
+    entries::are_any() && number_of(listener).is_some_and(|number| is_ready_now(listener, number))
+}
+
+fn is_ready_now(listener: &Stream, number: u32) -> bool {
+    if let Some(known) = TABLE.get(number as usize)
+        && known.drains.load(Ordering::SeqCst)
+        && !has_kernel_any(listener)
+    {
+        known.drains.store(false, Ordering::SeqCst);
+    }
+    is_ready_at(number)
+}
+
+/// Whether somebody has connected through the kernel.
+fn has_kernel_any(listener: &Stream) -> bool {
+    let descriptor = listener.local.descriptor.load(Ordering::Relaxed);
+    raw::events(descriptor, libc::POLLIN) != 0
+}
+
+/// Whether it is the turn of one that has connected through the kernel, if there is one.
+pub fn is_turn_of_kernel(listener: &Stream) -> bool {
+    let known = number_of(listener).and_then(|number| TABLE.get(number as usize));
+    let Some(known) = known.filter(|known| known.taken.load(Ordering::Relaxed) >= TURN) else {
+        return false;
+    };
+    known.taken.store(0, Ordering::Relaxed);
+    has_kernel_any(listener)
 }
 
 fn is_ready_at(number: u32) -> bool {
@@ -130,7 +225,15 @@ fn is_ready_at(number: u32) -> bool {
     for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
         let Some((_, slot)) = entry.stream() else { continue };
         match slot.rest() {
-            rest::OPENED | rest::LEFT => is_ready = true,
+            rest::OPENED | rest::LEFT => {
+                is_ready = true;
+                let known = TABLE.get(number as usize);
+                if let Some(known) =
+                    known.filter(|_| !entry.is_counted.swap(true, Ordering::Relaxed))
+                {
+                    known.arrivals.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             rest::SHUT if is_open => _ = slot.rest_becomes(rest::SHUT, rest::READY),
             _ => {}
         }
@@ -143,19 +246,20 @@ pub fn opens(listener: &Stream) {
     let Some(number) = number_of(listener) else { return };
     if let Some(known) = TABLE.get(number as usize) {
         let less = |sleepers: u32| sleepers.checked_sub(1);
+        known.drains.store(true, Ordering::SeqCst);
         _ = known.sleepers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
     }
-    is_ready_at(number);
+    is_ready(listener);
 }
 
 /// Before a thread sleeps in the kernel until somebody connects. Until it [`opens`] the listener
 /// again, all connections are the kernel's. True: there is one already that is not.
 pub fn closes(listener: &Stream) -> bool {
     let Some(number) = number_of(listener) else { return false };
-    let Some(_held) = entries::hold() else { return true };
     if let Some(known) = TABLE.get(number as usize) {
         known.sleepers.fetch_add(1, Ordering::SeqCst);
     }
+    let Some(_held) = entries::hold() else { return true };
     let mut is_ready = false;
     for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
         let Some((_, slot)) = entry.stream() else { continue };
@@ -164,6 +268,27 @@ pub fn closes(listener: &Stream) -> bool {
         }
     }
     is_ready
+}
+
+/// That a thread sleeps in the kernel until somebody connects, or is about to, until this is
+/// dropped: also where the thread is cancelled there.
+#[derive(Debug)]
+pub struct Sleeper {
+    listener: Stream,
+}
+
+impl Sleeper {
+    /// See [`closes`]. With it: whether there is a connection already that is not the kernel's.
+    pub fn new(listener: &Stream) -> (Self, bool) {
+        let is_ready = closes(listener);
+        (Self { listener: *listener }, is_ready)
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        opens(&self.listener);
+    }
 }
 
 /// Accepts what was connected to a listener without the kernel, as `accept4` with these flags
@@ -180,6 +305,11 @@ pub fn take(listener: &Stream, flags: i32) -> Option<raw::Result<i32>> {
     };
     let all = entries::all_for(For::Accepting(number));
     let (entry, _) = all.filter_map(|it| Some((it, opened(&it)?))).min_by_key(|it| it.1)?;
+    if let Some(known) = TABLE.get(number as usize) {
+        known.gave.store(raw::ticks(), Ordering::Relaxed);
+        known.taken.fetch_add(1, Ordering::Relaxed);
+    }
+    entry.is_counted.store(false, Ordering::Relaxed);
     Some(accept(entry, flags))
 }
 

@@ -10,6 +10,7 @@
 
 mod control;
 mod foreign;
+mod listening;
 pub mod nested;
 mod one_shot;
 mod registration;

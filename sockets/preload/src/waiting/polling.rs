@@ -3,6 +3,7 @@
 
 use crate::kernel::{errno, raw};
 use crate::process;
+use crate::reuse::listener;
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
@@ -81,6 +82,12 @@ fn halfway(descriptor: i32) -> Option<(Stream, Slot)> {
     stream.slot().map(|slot| (stream, slot))
 }
 
+/// The listener behind a descriptor, if not only the kernel has connections for it.
+fn listening(descriptor: i32) -> Option<Stream> {
+    stream_of(descriptor)
+        .filter(|stream| stream.shared.is(phase::LISTENS) && listener::is_known(stream))
+}
+
 /// What the kernel does not know of a socket that is halfway: a stream that is in a ring is looked
 /// at there. Gives what of these events the kernel may report.
 fn without_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
@@ -125,10 +132,20 @@ pub fn poll(
             stream.go_on(one.fd);
         }
     }
-    let is_known =
-        |fd: i32| switched(fd).is_some() || halfway(fd).is_some() || nested::of(fd).is_some();
+    let is_known = |fd: i32| {
+        switched(fd).is_some()
+            || halfway(fd).is_some()
+            || nested::of(fd).is_some()
+            || listening(fd).is_some_and(|stream| listener::has(&stream))
+    };
     if !asked.iter().any(|one| is_known(one.fd)) {
-        return in_kernel(asked, || kernel(descriptors, count, until));
+        // Nothing is connected to listeners meanwhile but by the kernel.
+        if !close_listeners(asked) {
+            let result = in_kernel(asked, || kernel(descriptors, count, until));
+            open_listeners(asked);
+            return result;
+        }
+        open_listeners(asked);
     }
     let Some(mut copy) = Copy::new(asked.len()) else { return errno::fail(libc::ENOMEM) as i32 };
     asked.iter().filter_map(|one| nested::of(one.fd)).for_each(nested::enter);
@@ -148,6 +165,17 @@ fn in_kernel(asked: &[libc::pollfd], kernel: impl Fn() -> i32) -> i32 {
     let result = kernel();
     each(1_u32.wrapping_neg());
     result
+}
+
+/// Before all that is asked for is left to the kernel. True: something is there for a listener.
+fn close_listeners(asked: &[libc::pollfd]) -> bool {
+    let listeners = asked.iter().filter_map(|one| listening(one.fd));
+    listeners.fold(false, |is_ready, stream| listener::closes(&stream) | is_ready)
+}
+
+/// Behind that.
+fn open_listeners(asked: &[libc::pollfd]) {
+    asked.iter().filter_map(|one| listening(one.fd)).for_each(|stream| listener::opens(&stream));
 }
 
 fn poll_mixed(
@@ -185,7 +213,7 @@ fn poll_mixed(
         if deadline.is_over() {
             return 0;
         }
-        if wait.step(|| shares_core(asked)) {
+        if is_worth_looking(asked) && wait.step(|| shares_core(asked)) {
             continue;
         }
         let result = sleep(asked, copy, deadline.left(), &kernel);
@@ -206,6 +234,9 @@ fn look(asked: &mut [libc::pollfd]) -> usize {
                 (events_of(&stream, &slot, events) as u16).cast_signed()
             }
             None if nested::of(one.fd).is_some_and(nested::is_ready) => one.events & libc::POLLIN,
+            None if listening(one.fd).is_some_and(|stream| listener::is_ready(&stream)) => {
+                one.events & (libc::POLLIN | libc::POLLRDNORM)
+            }
             None => 0,
         };
         found += usize::from(one.revents != 0);
@@ -236,8 +267,9 @@ fn ask_for_others(
     let mut found = 0;
     for (place, one) in all.iter().zip(asked) {
         if place.fd >= 0 {
-            let of_set = if nested::of(one.fd).is_some() { one.revents } else { 0 };
-            one.revents = if ready > 0 { place.revents } else { 0 } | of_set;
+            let is_looked_at = nested::of(one.fd).is_some() || listening(one.fd).is_some();
+            let seen = if is_looked_at { one.revents } else { 0 };
+            one.revents = if ready > 0 { place.revents } else { 0 } | seen;
             if let Some(halfway) = halfway(one.fd) {
                 // The end of a stream that is not read so far means nothing, but for a reset.
                 let is_known = halfway.0.shared.is(phase::RECEIVES);
@@ -251,6 +283,16 @@ fn ask_for_others(
         }
     }
     found
+}
+
+/// Whether something may come soon of which the kernel does not know.
+fn is_worth_looking(asked: &[libc::pollfd]) -> bool {
+    asked.iter().any(|one| match listening(one.fd) {
+        Some(stream) => listener::is_busy(&stream),
+        None => {
+            switched(one.fd).is_some() || nested::of(one.fd).is_some() || halfway(one.fd).is_some()
+        }
+    })
 }
 
 fn shares_core(asked: &[libc::pollfd]) -> bool {
@@ -267,6 +309,7 @@ fn sleep(
     kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
 ) -> i32 {
     announce(asked, true);
+    close_listeners(asked);
     pass_barrier();
     let result = if look(asked) > 0 {
         count_ready(asked)
@@ -295,6 +338,7 @@ fn sleep(
         }
         if ready < 0 { -1 } else { 0 }
     };
+    open_listeners(asked);
     announce(asked, false);
     result
 }

@@ -5,6 +5,7 @@
 use crate::entry::{as_time, until};
 use crate::kernel::errno;
 use crate::kernel::next::next;
+use crate::reuse::listener;
 use crate::socket::connection::phase;
 use crate::socket::opening::stream;
 use crate::waiting::epoll::{Deadline, Until, nested};
@@ -84,6 +85,7 @@ fn wanted(count: i32, sets: [*mut c_void; 3]) -> Option<[Words; 3]> {
                 || stream(descriptor as i32).is_some_and(|stream| {
                     stream.go_on(descriptor as i32);
                     stream.shared.phase() & (phase::LOOKS | phase::SWITCHED) != 0
+                        || stream.shared.is(phase::LISTENS) && listener::is_known(&stream)
                 })
         };
         has(&wanted, descriptor) && is_known()

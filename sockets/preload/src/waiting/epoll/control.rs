@@ -4,7 +4,7 @@
 
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
-use super::{nested, one_shot};
+use super::{listening, nested, one_shot};
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
 use crate::process::lock::Lock;
@@ -108,6 +108,9 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
                 }
             }
             change(known, wanted);
+            if stream.shared.is(phase::LISTENS) {
+                listening::has_changed(known, &stream);
+            }
             wake_up(set_of, number, known, &stream);
             0
         }
@@ -256,6 +259,9 @@ fn insert(
     new.next = set_of.first.swap(number + 1, Ordering::Relaxed);
     new.next_of_stream = stream.local.registrations.swap(number + 1, Ordering::Relaxed);
     new.state |= if is_tokened { state::TOKENED } else { 0 };
+    if stream.shared.is(phase::LISTENS) {
+        listening::insert(set_of, number, new, stream);
+    }
     if is_switched {
         new.state |= state::SWITCHED;
         set_of.switched.fetch_add(1, Ordering::Relaxed);
@@ -481,6 +487,9 @@ fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream: &Stream) 
         if let Some(slot) = stream.slot() {
             set::unpark(known, stream, &slot);
         }
+    }
+    if stream.shared.is(phase::LISTENS) {
+        listening::remove(set_of, number);
     }
     let (next, next_of_stream) = (known.next, known.next_of_stream);
     cut(&set_of.first, number, next, |known| &mut known.next);

@@ -5,6 +5,7 @@
 use super::control::forget_set;
 use super::{registration, set};
 use crate::kernel::raw;
+use crate::reuse::listener;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::socket::opening;
@@ -31,9 +32,10 @@ pub fn has_come(descriptor: i32) {
 /// Before a descriptor gets into a set of which nothing is known.
 #[cold]
 pub fn is_registered_elsewhere(descriptor: i32) {
-    if let Some(stream) = opening::stream(descriptor)
-        && !stream.shared.is(phase::LISTENS)
-    {
+    let Some(stream) = opening::stream(descriptor) else { return };
+    if stream.shared.is(phase::LISTENS) {
+        listener::is_refused(&stream);
+    } else {
         stream.bring_back(descriptor, Reason::ForeignSet);
     }
 }
@@ -44,7 +46,9 @@ pub fn is_registered_elsewhere(descriptor: i32) {
 pub fn is_passed(number: u32) {
     let mut place = 0;
     while let Some((descriptor, stream)) = registered(number, place) {
-        if !stream.shared.is(phase::LISTENS) {
+        if stream.shared.is(phase::LISTENS) {
+            listener::is_refused(&stream);
+        } else {
             stream.bring_back(descriptor, Reason::ForeignSet);
         }
         place += 1;

@@ -5,6 +5,7 @@
 //! it is in there: each doorbell of theirs makes the kernel report the inner set. What has come and
 //! was not read, which rings no more, is looked at before the outer set sleeps.
 
+use super::listening;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use crate::socket::table::{self, What};
@@ -27,6 +28,7 @@ pub fn enter(number: u32) {
     inner.waiters.fetch_add(1, Ordering::SeqCst);
     let Some(_held) = inner.lock.take(true) else { return };
     inner.each_active(set::park);
+    listening::are_for_kernel(inner);
 }
 
 /// Nobody does any more.
@@ -48,6 +50,7 @@ fn is_ready_within(number: u32, depth: u32) -> bool {
     inner.each_active(|known, stream, slot| {
         found |= known.set == number && known.would_be_ready(stream, slot);
     });
+    found |= listening::are_ready(inner);
     each(inner, |known| found |= is_ready_within(known.stream, depth - 1));
     found
 }

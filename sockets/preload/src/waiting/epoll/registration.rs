@@ -57,6 +57,8 @@ pub struct Registration {
     pub seen: Place,
     /// How often the ring was full when it was reported as writable.
     pub fulls: u32,
+    /// Of a listener: how many had come when it was reported.
+    pub arrivals: u32,
     /// The round of its set in which it was reported last.
     pub round: u32,
     /// Doorbells that nobody has taken.

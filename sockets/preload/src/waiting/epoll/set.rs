@@ -13,6 +13,9 @@ const SETS: usize = 1 << 12;
 /// Sockets of a set that may be active at once; others stay parked.
 const ACTIVE: usize = 1 << 16;
 
+/// Listeners of a set that more than the kernel has to do with.
+pub const LISTENERS: usize = 4;
+
 /// A set.
 pub struct Set {
     /// Held while its registrations are used.
@@ -23,6 +26,8 @@ pub struct Set {
     pub first: AtomicU32,
     /// The first set in it, counted from 1.
     pub nested: AtomicU32,
+    /// The registrations of listeners, counted from 1; 0: a free place.
+    pub listening: [AtomicU32; LISTENERS],
     /// How many registrations are switched.
     pub switched: AtomicU32,
     /// Threads that sleep in the kernel on it.
@@ -46,6 +51,7 @@ static TABLE: [Set; SETS] = [const {
         descriptor: AtomicI32::new(0),
         first: AtomicU32::new(0),
         nested: AtomicU32::new(0),
+        listening: [const { AtomicU32::new(0) }; LISTENERS],
         switched: AtomicU32::new(0),
         waiters: AtomicU32::new(0),
         active: AtomicPtr::new(core::ptr::null_mut()),
@@ -82,6 +88,7 @@ impl Set {
     /// Makes it free again, without registrations.
     pub fn clear(&self) {
         self.first.store(0, Ordering::Relaxed);
+        self.listening.iter().for_each(|place| place.store(0, Ordering::Relaxed));
         self.switched.store(0, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
         self.active_count.store(0, Ordering::Relaxed);

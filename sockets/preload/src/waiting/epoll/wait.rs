@@ -4,7 +4,7 @@
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::tour::Tour;
-use super::{control, nested};
+use super::{control, listening, nested};
 use crate::kernel::{errno, raw};
 use crate::process;
 use crate::socket::connection::phase;
@@ -132,7 +132,7 @@ pub fn wait(
             let rest = room.get_mut(found..).unwrap_or_default();
             return (found + ask_at_times(set, number, rest)) as i32;
         }
-        let has_active = set.active_count() > 0;
+        let has_active = set.active_count() > 0 || listening::are_busy(set);
         if has_active || deadline.is_over() {
             let found =
                 if has_active { ask_at_times(set, number, room) } else { ask(set, number, room) };
@@ -154,8 +154,9 @@ pub fn wait(
 
 /// Looks at what is active, and reports what is ready.
 fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
-    let found = look_at_rings(set, number, room);
-    found + nested::look(set, room.get_mut(found..).unwrap_or_default())
+    let mut found = look_at_rings(set, number, room);
+    found += nested::look(set, room.get_mut(found..).unwrap_or_default());
+    found + listening::look(set, number, room.get_mut(found..).unwrap_or_default())
 }
 
 fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
@@ -243,6 +244,11 @@ fn sleep(
     kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
 ) -> Slept {
     let waiter = Waiter::new(set);
+    let _sleepers = listening::sleep(set);
+    let found = listening::look(set, number, room);
+    if found > 0 {
+        return Slept::Found(found);
+    }
     // With the lock: who makes one active has either seen the waiter, or has done so.
     let has_active = set.lock.take(true).is_some_and(|_held| set.active_count() > 0);
     if has_active || set.nested.load(Ordering::Relaxed) != 0 {
@@ -297,7 +303,7 @@ fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usiz
     for at in 0..count {
         let Some(event) = room.get(at).copied() else { break };
         let result = match control::of_token(event.u64) {
-            None => Some(event),
+            None => Some(event).filter(|event| !listening::is_told_already(set, event)),
             Some(ours) => of_token(set, number, ours, event.events),
         };
         if let Some((place, event)) = room.get_mut(kept).zip(result) {
