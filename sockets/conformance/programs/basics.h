@@ -29,6 +29,8 @@
 
 // Exported by the library: 1 if both directions of the connection are in rings.
 int freeport_is_accelerated(int fd) __attribute__((weak));
+// Exported by the library: how many connections of this process were made without the kernel.
+unsigned long freeport_reused_connections(void) __attribute__((weak));
 
 // What a mask of poll or epoll says.
 const char *events_text(unsigned events);

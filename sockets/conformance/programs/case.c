@@ -28,6 +28,7 @@ struct shared {
     atomic_int parted;
     atomic_int reached[2];
     atomic_int upgraded[2];
+    atomic_int reused[2];
     atomic_size_t used[2];
     char transcript[2][TRANSCRIPT_BYTES];
 };
@@ -135,6 +136,8 @@ int prove(int fd, enum side side) {
     atomic_store(&shared->upgraded[side], 1);
     return 1;
 }
+
+void has_reused(enum side side) { atomic_store(&shared->reused[side], 1); }
 
 // One byte each way. The client says whether it goes on, the server whether it is upgraded.
 static int round_trip(int fd, enum side side, int last, int *peer_upgraded) {
@@ -445,6 +448,7 @@ static int run_case(const struct test_case *chosen, const char *over) {
     print_side(SERVER, status[SERVER], ended[SERVER]);
     print_side(CLIENT, status[CLIENT], ended[CLIENT]);
     fprintf(stderr, "upgraded %d %d\n", shared->upgraded[SERVER], shared->upgraded[CLIENT]);
+    fprintf(stderr, "reused %d %d\n", shared->reused[SERVER], shared->reused[CLIENT]);
     return 0;
 }
 

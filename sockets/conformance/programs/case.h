@@ -23,6 +23,8 @@ enum {
     BARE = 32,       // No connection: the server is given the listening socket, the client -1.
     TCP = 64,        // About TCP: not run over Unix sockets.
     UNIX = 128,      // About Unix sockets: not run over TCP.
+    REUSED = 256,    // Connections are made again, and `prove_again` says that one was without the
+                     // kernel. The library is told to try from the second one on.
 };
 
 struct test_case {
@@ -82,6 +84,8 @@ void require(int condition, const char *what);
 void warm_up(int fd, enum side side);
 // Tells the harness if the connection is upgraded now.
 int prove(int fd, enum side side);
+// Tells the harness that a connection was made without the kernel.
+void has_reused(enum side side);
 // Goes on with a dialogue until `prove` or a deadline, for connections that begin cold.
 void prove_soon(int fd, enum side side);
 

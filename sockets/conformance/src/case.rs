@@ -21,6 +21,8 @@ pub mod flag {
     pub const TCP: u32 = 64;
     /// The case is about Unix sockets.
     pub const UNIX: u32 = 128;
+    /// Connections are made again without the kernel.
+    pub const REUSED: u32 = 256;
 }
 
 /// Over what a case runs.
@@ -102,6 +104,11 @@ impl Case {
     /// Whether a run proves nothing unless both ends were upgraded.
     pub fn must_be_upgraded(&self, runs: Runs) -> bool {
         runs == Runs::Accelerated && self.has(flag::WARM | flag::ACROSS)
+    }
+
+    /// Whether a run proves nothing unless both sides made connections without the kernel.
+    pub fn must_be_reused(&self, runs: Runs) -> bool {
+        runs == Runs::Accelerated && self.has(flag::REUSED)
     }
 
     /// What it is called on the command line of its program.

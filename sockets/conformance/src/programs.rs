@@ -24,7 +24,7 @@ pub struct Program {
 }
 
 /// What every program has in common.
-const SHARED: [&str; 3] = ["basics", "case", "other"];
+const SHARED: [&str; 4] = ["again", "basics", "case", "other"];
 
 /// Compiles every `.c` file of `folder`, each together with those of `shared`, to a file below
 /// `cache` that is named after what went into it. Beside one that asks for it (`static_path`) lies
@@ -46,7 +46,7 @@ pub fn compile(folder: &Path, shared: &Path, cache: &Path) -> io::Result<Vec<Pro
 fn compile_one(source: &Path, shared: &Path, cache: &Path) -> io::Result<Program> {
     let together = SHARED.map(|name| shared.join(name).with_extension("c"));
     let sources: Vec<&Path> = [source].into_iter().chain(together.iter().map(|it| &**it)).collect();
-    let headers = [shared.join("basics.h"), shared.join("case.h")];
+    let headers = ["again.h", "basics.h", "case.h"].map(|name| shared.join(name));
     link_as(source, &sources, &headers, cache)
 }
 

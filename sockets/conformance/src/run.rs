@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Running a case, and comparing what came out.
 
-use crate::case::{Case, Runs};
+use crate::case::{Case, Runs, flag};
 use crate::difference::difference;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -40,6 +40,8 @@ pub struct Report {
     pub transcript: String,
     /// Whether the server's end and the client's were upgraded.
     pub upgraded: [bool; 2],
+    /// Whether the server and the client made connections without the kernel.
+    pub reused: [bool; 2],
     /// What else was said on the standard error stream.
     pub complaints: String,
 }
@@ -106,6 +108,16 @@ pub enum Failure {
         /// Whether the client's end was.
         client: bool,
     },
+    /// The kernel made all connections of a run that should be about others.
+    #[error("{runs:?}: all by the kernel (server: {server}, client: {client}): it proves nothing")]
+    NotReused {
+        /// In which run.
+        runs: Runs,
+        /// Whether one of the server's was not.
+        server: bool,
+        /// Whether one of the client's was not.
+        client: bool,
+    },
 }
 
 /// Runs a case plain, then in each way it is to be compared, as often as asked. Without anything
@@ -132,6 +144,10 @@ pub fn compare(case: &Case, preload: Option<&Preload>, effort: Effort) -> Result
             if case.must_be_upgraded(runs) && !(server && client) {
                 return Err(Failure::NotUpgraded { runs, server, client });
             }
+            let [server, client] = report.reused;
+            if case.must_be_reused(runs) && !(server && client) {
+                return Err(Failure::NotReused { runs, server, client });
+            }
         }
     }
     Ok(())
@@ -147,6 +163,9 @@ fn run(
     command.arg(case.argument()).env_remove("LD_PRELOAD");
     command.env("CONFORMANCE_SECONDS", effort.seconds.to_string());
     command.env("CONFORMANCE_SEED", effort.seed.to_string());
+    if case.has(flag::REUSED) {
+        command.env("FREEPORT_REUSE", "1");
+    }
     if let Some(preload) = preload {
         command.env("FREEPORT_MONITOR", &preload.monitor);
         load(&mut command, runs, &preload.library);
@@ -155,15 +174,17 @@ fn run(
     let Some((transcript, said)) = printed else {
         return Err(Failure::Endless { runs });
     };
-    let (marks, complaints): (Vec<&str>, Vec<&str>) =
-        said.lines().partition(|line| line.starts_with("upgraded "));
+    let is_mark = |line: &&str| line.starts_with("upgraded ") || line.starts_with("reused ");
+    let (marks, complaints): (Vec<&str>, Vec<&str>) = said.lines().partition(is_mark);
     let complaints = complaints.join("\n");
     if !status.success() {
         return Err(Failure::Status { runs, status, complaints });
     }
-    let mark = marks.first().copied().unwrap_or_default();
-    let upgraded = [mark.contains("upgraded 1"), mark.ends_with(" 1")];
-    Ok(Report { transcript, upgraded, complaints })
+    let sides = |what: &str| {
+        let mark = marks.iter().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
+        [mark.starts_with(" 1"), mark.ends_with(" 1")]
+    };
+    Ok(Report { transcript, upgraded: sides("upgraded"), reused: sides("reused"), complaints })
 }
 
 /// How a command ended, and what it printed on both streams: `None`, if it had to be killed after
