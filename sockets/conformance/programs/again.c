@@ -37,6 +37,8 @@ int connect_again(void) {
     return fd;
 }
 
+void skip_again(int count) { points += count; }
+
 void meet_again(enum side side) { meet(side, ++points); }
 
 int again(enum side side, int listener) {
