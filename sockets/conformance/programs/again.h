@@ -20,8 +20,8 @@ int socket_again(int flags);
 int connect_again(void);
 // Both sides: the client connects, and then the server accepts. Gives the end.
 int again(enum side side, int listener);
-// So many points were come to by a child of this side.
-void skip_again(int count);
+// So many connections were made by a child of this side.
+void skip_again(int connections);
 // Both sides come to the same point. Used instead of `meet`, which has numbers.
 void meet_again(enum side side);
 

@@ -271,6 +271,8 @@ CASE(a_set_is_told_of_one_that_waits_already, TCP | REUSED) {
 
 CASE(a_set_in_another_one, TCP | REUSED) {
     int listener = begin_again(fd, side), inner = -1, outer = -1;
+    talk(again(side, listener), side);
+    prove_again(side);
     for (int i = 0; i < 2 * ROUNDS; i++) {
         if (side == SERVER && i == 2) {
             inner = new_set(listener, EPOLLIN);
@@ -286,16 +288,14 @@ CASE(a_set_in_another_one, TCP | REUSED) {
             note_events("inside", inner, 0);
         }
         int end = TRY_OK(accept(listener, NULL, NULL));
-        if (i < 2)
-            prove_again(side);
         talk(end, side);
     }
-    if (side == CLIENT)
-        prove_again(side);
 }
 
 CASE(a_set_that_is_polled, TCP | REUSED) {
     int listener = begin_again(fd, side), epoll = -1;
+    talk(again(side, listener), side);
+    prove_again(side);
     for (int i = 0; i < 2 * ROUNDS; i++) {
         if (side == CLIENT) {
             connect_before_or_late(i % 2);
@@ -313,7 +313,6 @@ CASE(a_set_that_is_polled, TCP | REUSED) {
         int end = TRY_OK(accept(listener, NULL, NULL));
         talk(end, side);
     }
-    prove_again(side);
 }
 
 // Several threads that wait for the same listener, each in another way.
