@@ -112,8 +112,8 @@ pub fn has_changed(listener: &Stream) {
     let Some(number) = number_of(listener).filter(|_| entries::are_any()) else { return };
     closes(listener);
     entries::drop_all(|entry| {
-        let rest = entry.stream().map(|(_, slot)| slot.rest());
-        entry.is_for() == For::Accepting(number) && rest != Some(rest::OPENED)
+        let ends = |entry: &Entry| entry.stream().is_none_or(|(_, slot)| slot.rest_ends());
+        entry.is_for() == For::Accepting(number) && (!entry.rests() || ends(entry))
     });
     opens(listener);
 }

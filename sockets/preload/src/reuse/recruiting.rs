@@ -18,14 +18,21 @@ use freeport_sockets_proto::slab::flag;
 
 /// How long one side waits for the other, in ticks: about two milliseconds.
 const PATIENCE_TICKS: u64 = 4_800_000;
+/// The same where streams are kept from the first connection on, which is for tests: there may be
+/// much to do beside them.
+const PATIENCE_AT_ONCE_TICKS: u64 = 10 * PATIENCE_TICKS;
 /// The time is cut into pieces of so many ticks, as a power of two: about three and a half
 /// milliseconds. In one of so many of them streams are recruited.
 const PIECE_SHIFT: u32 = 23;
 const PIECES: u64 = 64;
 
+fn is_at_once() -> bool {
+    AFTER.load(Ordering::Relaxed) == 1
+}
+
 /// Whether it is time for it.
 fn is_time() -> bool {
-    AFTER.load(Ordering::Relaxed) == 1 || (raw::ticks() >> PIECE_SHIFT).is_multiple_of(PIECES)
+    is_at_once() || (raw::ticks() >> PIECE_SHIFT).is_multiple_of(PIECES)
 }
 
 /// Makes the stream of a connection, which is new, one that is kept, if the peer does so as well.
@@ -49,7 +56,8 @@ pub fn recruit(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() 
 /// Whether both streams are in rings, in time.
 fn has_left_kernel(stream: &Stream, descriptor: i32) -> bool {
     let since = raw::ticks();
-    while raw::ticks().wrapping_sub(since) < PATIENCE_TICKS {
+    let patience = if is_at_once() { PATIENCE_AT_ONCE_TICKS } else { PATIENCE_TICKS };
+    while raw::ticks().wrapping_sub(since) < patience {
         monitor::read_mail();
         stream.go_on(descriptor);
         let phase = stream.shared.phase();
