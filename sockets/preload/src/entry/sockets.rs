@@ -46,6 +46,24 @@ pub unsafe extern "C-unwind" fn socketpair(
     result
 }
 
+/// `bind(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn bind(
+    fd: c_int,
+    address: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> c_int {
+    let result =
+        next!(bind(fd: c_int, address: *const libc::sockaddr, length: libc::socklen_t) -> c_int);
+    if result == 0
+        && let Some(stream) = stream(fd)
+    {
+        // What it connects as, others that are connected over the same stream would be.
+        stream.shared.mark(phase::TUNED);
+    }
+    result
+}
+
 /// `listen(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
