@@ -299,12 +299,15 @@ pub fn take(listener: &Stream, flags: i32) -> Option<raw::Result<i32>> {
     }
     let number = number_of(listener)?;
     let _held = entries::hold()?;
-    let opened = |entry: &&Entry| {
-        let slot = entry.stream().filter(|_| entry.rests())?.1;
-        slot.is_opened().then(|| slot.opened_at())
-    };
-    let all = entries::all_for(For::Accepting(number));
-    let (entry, _) = all.filter_map(|it| Some((it, opened(&it)?))).min_by_key(|it| it.1)?;
+    let mut first: Option<(&Entry, u64)> = None;
+    for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
+        let Some((_, slot)) = entry.stream().filter(|(_, slot)| slot.is_opened()) else { continue };
+        let at = slot.opened_at();
+        if first.is_none_or(|(_, earliest)| at < earliest) {
+            first = Some((entry, at));
+        }
+    }
+    let (entry, _) = first?;
     if let Some(known) = TABLE.get(number as usize) {
         known.gave.store(raw::ticks(), Ordering::Relaxed);
         known.taken.fetch_add(1, Ordering::Relaxed);
