@@ -20,7 +20,8 @@
 //! | [`kernel`] | the kernel, and the C library |
 //!
 //! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
-//! `errno`, and has no descriptor but the one to the monitor, once there is something to claim.
+//! `errno`, and has no descriptor but the one to the monitor, once there is something to claim, and
+//! those of streams that it keeps.
 
 mod data;
 pub mod entry;
