@@ -21,6 +21,8 @@ pub struct Desk {
     pub waiting: AtomicU64,
     /// A process with which something is to be done.
     pub process: AtomicU64,
+    /// How many of its connections who asks over many has found to be accelerated.
+    pub accelerated: AtomicU64,
     /// Where the second of each pair listens, as long as it is not 0.
     pub ports: [AtomicU64; PAIRS_MAX],
     /// Why a process that runs a program of its own failed.

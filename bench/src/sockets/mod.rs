@@ -10,6 +10,7 @@ mod aims;
 mod applications;
 mod carriers;
 mod cells;
+mod crowds;
 mod deaths;
 mod idle;
 mod launcher;
@@ -72,7 +73,11 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u64).range(1..=2_000)
     )]
     pub window_ms: Option<u64>,
-    /// How long an application is measured in a round, and how long servers are idle
+    /// Connections of each pair of programs, for open connections [default: 10000]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    pub connections: Option<u32>,
+    /// How long an application or open connections are measured in a round, and how long servers
+    /// are idle
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
     /// What accelerates, if not the library: a command that starts the one behind it
@@ -101,6 +106,8 @@ pub enum Case {
     Connect,
     /// Servers that have nothing to do
     Idle,
+    /// Thousands of open connections
+    Connections,
     /// Programs that are killed, until the one at the other end notices
     Deaths,
     /// redis, asked by redis-benchmark
@@ -114,11 +121,12 @@ pub enum Case {
 }
 
 impl Case {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Latency,
         Self::Throughput,
         Self::Connect,
         Self::Idle,
+        Self::Connections,
         Self::Deaths,
         Self::Redis,
         Self::Nginx,
@@ -151,6 +159,7 @@ struct Results {
     pairs: Vec<PairResult>,
     applications: Vec<(Cell, MetricResult)>,
     idle: Option<MetricResult>,
+    crowds: Vec<MetricResult>,
     deaths: Vec<Deaths>,
 }
 
@@ -177,6 +186,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         pairs: pairs(arguments, &with, progress, &mut doubts)?,
         applications: applications(arguments, &with, progress, &mut failures),
         idle: idle(arguments, &with, progress)?,
+        crowds: crowds(arguments, &with, progress)?,
         deaths: deaths(arguments, &with, progress)?,
     };
     if let Some(out) = &arguments.out {
@@ -287,6 +297,24 @@ fn idle(
         .map(Some)
 }
 
+fn crowds(
+    arguments: &Arguments,
+    with: &Measuring<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<MetricResult>> {
+    if !chosen(&arguments.cases, &Case::ALL).contains(&Case::Connections) {
+        return Ok(vec![]);
+    }
+    let is_quick = arguments.quick;
+    let usual = if is_quick { crowds::QUICK_CONNECTIONS } else { crowds::CONNECTIONS };
+    let connections = arguments.connections.unwrap_or(usual) as usize;
+    let time = Duration::from_secs(arguments.seconds.into());
+    // It takes long to open them, and what they take differs little.
+    let rounds = arguments.rounds.unwrap_or(1);
+    let plan = crowds::Plan::new(connections, time, is_quick);
+    plan.measure(with.launcher, rounds, with.folder, progress)
+}
+
 fn deaths(
     arguments: &Arguments,
     with: &Measuring<'_>,
@@ -302,6 +330,7 @@ impl Results {
     fn aims(&self) -> Vec<String> {
         let mut aims = aims::of_pairs(&self.pairs);
         aims.extend(self.idle.as_ref().and_then(aims::of_idle));
+        aims.extend(crowds::aims(&self.crowds));
         aims.extend(deaths::aim(&self.deaths));
         aims.extend(aims::of_applications(&self.applications));
         aims
@@ -309,7 +338,8 @@ impl Results {
 
     fn tables(&self) -> Vec<String> {
         let mut tables: Vec<String> = self.pairs.iter().map(PairResult::text).collect();
-        tables.extend(self.idle.as_ref().map(MetricResult::text));
+        tables.extend(self.idle.iter().map(MetricResult::text));
+        tables.extend(self.crowds.iter().map(crowds::text));
         if !self.deaths.is_empty() {
             tables.push(deaths::text(&self.deaths));
         }
@@ -333,7 +363,12 @@ impl Results {
         let applications = self.applications.iter().map(|(_, result)| result);
         let deaths = self.deaths.iter().map(|it| &it.result);
         lines.extend(
-            self.idle.iter().chain(deaths).chain(applications).flat_map(MetricResult::lines),
+            self.idle
+                .iter()
+                .chain(&self.crowds)
+                .chain(deaths)
+                .chain(applications)
+                .flat_map(MetricResult::lines),
         );
         lines
     }
@@ -344,7 +379,7 @@ impl Results {
         let deaths = self.deaths.iter().map(|it| &it.result);
         let applications = self.applications.iter().map(|(_, result)| result);
         let applications: Vec<&MetricResult> =
-            applications.chain(&self.idle).chain(deaths).collect();
+            applications.chain(&self.idle).chain(&self.crowds).chain(deaths).collect();
         folder::save(out, "sockets-applications.csv", metrics::csv(&applications, machine))?;
         let has = |case| self.pairs.iter().any(|it| it.setting.case == case);
         if has(results::Case::Latency) {

@@ -83,6 +83,11 @@ impl Program {
         family(self.id).into_iter().map(processor_time).sum()
     }
 
+    /// Memory that it and those that it has started have, of what is shared their part.
+    pub fn resident_bytes(&self) -> u64 {
+        family(self.id).into_iter().map(resident_bytes).sum()
+    }
+
     /// How it has ended by itself, if it has.
     pub fn end(&self) -> Option<String> {
         // SAFETY: a plain structure, for which zero is a value.
@@ -220,6 +225,15 @@ fn processor_time(id: libc::pid_t) -> Duration {
         libc::clock_getcpuclockid(id, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0
     };
     if is_there { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
+}
+
+/// Memory of a process, of what is shared its part; none if it is gone.
+fn resident_bytes(id: libc::pid_t) -> u64 {
+    let path = format!("/proc/{id}/smaps_rollup");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let kilobytes = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kilobytes = kilobytes.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or_default() << 10
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport bench peer`: the programs that `freeport bench sockets` measures, where those of
 //! others do not do. They know nothing of Freeport: ordinary sockets, and the bench decides by how
-//! it starts them whether they are accelerated.
+//! it starts them whether they are accelerated. Who holds many connections only asks the library,
+//! if there is one, how many of them it has accelerated.
 
 mod connecting;
+mod crowd;
 mod death;
 mod echo;
 mod epoll;
@@ -14,6 +16,7 @@ use crate::between::desk::Desk;
 use crate::between::measure::{LONGEST, Plan, answer, ask, receive, send};
 use crate::between::shared::Shared;
 use anyhow::{Context, Result, ensure};
+pub use crowd::MESSAGE_BYTES;
 pub use death::Scene;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -81,6 +84,8 @@ pub enum Role {
     Echo,
     /// Connects, and sends a request over each connection when the last is answered
     Load,
+    /// Holds many connections, and sends a message over each in turn
+    Crowd,
     /// Connects, and notices that the other one is killed
     Survive,
     /// Listens, and is killed
@@ -101,6 +106,7 @@ impl Role {
             Self::Reaccept => "reaccept",
             Self::Echo => "echo",
             Self::Load => "load",
+            Self::Crowd => "crowd",
             Self::Survive => "survive",
             Self::Die => "die",
         }
@@ -138,7 +144,19 @@ impl Arguments {
             Role::Accept => connecting::accept(self.listen(desk)?, self.messages, desk),
             Role::Reconnect => connecting::reconnect(self.port(desk)?, self.messages, desk),
             Role::Reaccept => connecting::reaccept(&self.listen(desk)?, self.messages, desk),
-            Role::Echo => echo::serve(&self.listen(desk)?),
+            Role::Echo => {
+                crowd::raise_limit()?;
+                echo::serve(&self.listen(desk)?)
+            }
+            Role::Crowd => {
+                crowd::raise_limit()?;
+                let mut crowd = crowd::Crowd::new(self.port(desk)?, self.connections)?;
+                crowd.run(desk, Duration::from_millis(self.time_ms))?;
+                // The bench ends it: nobody shall be busy closing while others are measured.
+                loop {
+                    std::thread::park();
+                }
+            }
             Role::Survive if self.scene == Scene::Halfway => {
                 let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port(desk)?))?;
                 death::survive(stream, self.scene, desk)
