@@ -21,6 +21,7 @@ mod recall;
 mod redis;
 mod resp;
 mod roles;
+mod scale;
 mod shells;
 mod soak;
 mod unix;

@@ -3,7 +3,7 @@
 //! but what a variable of the environment says.
 
 use crate::matrix::{redis_mixed, tokio_pair};
-use crate::{death, hostile, limits, memcached, nginx, recall, redis, soak};
+use crate::{death, hostile, limits, memcached, nginx, recall, redis, scale, soak};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -35,6 +35,8 @@ fn play() {
         "brings back" => hostile::bring_back(&argument),
         "answers pings" => hostile::answer_pings(&argument),
         "visitor" => limits::visit(&argument),
+        "crowd server" => scale::serve(&argument),
+        "crowd client" => scale::visit(&argument),
         "soak visitor" => soak::visitors::visit(&argument),
         "redis mixed" => redis_mixed::clients(&argument),
         "tokio server" => tokio_pair::server(&argument),
