@@ -6,6 +6,9 @@ use super::Slot;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::{Side, flag, rest, word};
 
+/// How often the word may change under who wants to change it.
+const CHANGES: u32 = 8;
+
 impl Slot {
     /// Where it is between two connections, as [`rest`] says.
     #[inline]
@@ -43,12 +46,18 @@ impl Slot {
         }
     }
 
-    /// Closes the connection, and keeps the stream. False: the other side has done so before.
+    /// Closes the connection, and keeps the stream. False: the other side has done so before, or
+    /// the word is none that it could be.
     pub fn rests_first(&self) -> bool {
-        while self.rest() != rest::RESTING && self.rest() != rest::DEAD {
-            if self.rest_becomes(rest::IN_USE, rest::RESTING)
-                || self.rest_becomes(rest::OPENED, rest::LEFT)
-            {
+        // One is opened, closed or accepted meanwhile; a peer that changes it all the time is not
+        // waited for.
+        for _ in 0..CHANGES {
+            let (from, to) = match self.rest() {
+                rest::IN_USE => (rest::IN_USE, rest::RESTING),
+                rest::OPENED => (rest::OPENED, rest::LEFT),
+                _ => return false,
+            };
+            if self.rest_becomes(from, to) {
                 return true;
             }
         }
@@ -64,7 +73,7 @@ impl Slot {
 
     /// No connection is made over it any more, unless one is opened. False: one is.
     pub fn rest_ends(&self) -> bool {
-        loop {
+        for _ in 0..CHANGES {
             let rest = self.rest();
             if matches!(rest, rest::OPENED | rest::LEFT) {
                 return false;
@@ -73,6 +82,8 @@ impl Slot {
                 return true;
             }
         }
+        self.rest_is_over();
+        true
     }
 
     /// When the connecting side has opened it.
