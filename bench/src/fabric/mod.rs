@@ -143,7 +143,6 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     let mut notes = aims::aims(&results);
     notes.extend(results::crowd(&results, &cores));
     notes.extend(shared_queue::aims(&queues));
-    notes.extend(shared_queue::aims(&queues));
     notes.extend(machine::disturbances(load));
     let of_queues = (!queues.is_empty()).then(|| shared_queue::text(&queues));
     let tables = results.iter().map(PairResult::text).chain(of_queues);
