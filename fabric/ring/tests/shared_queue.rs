@@ -190,6 +190,8 @@ impl Model<'_> {
                     self.make_room(1 - side);
                     self.poll(1 - side);
                     self.poll(side);
+                    // What this side had to tell may have filled the ring.
+                    self.make_room(side);
                     assert_eq!(self.ends[side].send(connection, &message), Ok(()));
                     let expected = self.open.get_mut(&number).expect("it is open");
                     expected.messages[side].push_back(message);
