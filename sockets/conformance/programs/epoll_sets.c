@@ -334,6 +334,56 @@ CASE(an_echo_server_of_ten_connections, BARE | WARM | V6 | MIXED) {
     note("all closed");
 }
 
+// A server that is never idle, of which most connections are silent for long: each is heard when it
+// speaks.
+CASE(most_of_many_connections_are_silent, BARE | WARM | RACE) {
+    enum { MANY = 100, BUSY = 4, ROUNDS = 5000 };
+    int ends[MANY];
+    for (int i = 0; i < MANY; i++) {
+        ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        require(ends[i] >= 0, "a connection");
+        warm_up(ends[i], side);
+    }
+    if (side == CLIENT) {
+        // Two are under way at any time, so that the server has always something to do.
+        uint32_t sent[2] = {0, 0}, got;
+        int at[2] = {0, 1};
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+            int way = round % 2;
+            if (round >= 2) {
+                require(receive_all(ends[at[way]], &got, sizeof got) == sizeof got, "receive");
+                require(got == sent[way], "the answer");
+            }
+            int others = BUSY + way + 2 * (round * 7919u % ((MANY - BUSY) / 2));
+            at[way] = round / 2 % 8 ? (int)(round % BUSY) : others;
+            sent[way] = round;
+            require(send_all(ends[at[way]], &round, sizeof round) == sizeof round, "send");
+        }
+        for (int way = 0; way < 2; way++)
+            require(receive_all(ends[at[way]], &got, sizeof got) == sizeof got, "the last");
+        note("%d answers", ROUNDS);
+        meet(side, 1);
+        return;
+    }
+    int epoll = epoll_create1(0);
+    for (int i = 0; i < MANY; i++)
+        add(epoll, ends[i], i / 2 % 2 ? EPOLLIN : EPOLLIN | EPOLLET, ends[i]);
+    for (int round = 0; round < ROUNDS;) {
+        struct epoll_event events[8];
+        int ready = epoll_wait(epoll, events, 8, 5000);
+        require(ready > 0, "epoll_wait");
+        for (int i = 0; i < ready; i++, round++) {
+            uint32_t number;
+            require(receive_all((int)events[i].data.u64, &number, sizeof number) == sizeof number,
+                    "a number");
+            require(send_all((int)events[i].data.u64, &number, sizeof number) == sizeof number,
+                    "the answer");
+        }
+    }
+    note("%d numbers", ROUNDS);
+    meet(side, 1);
+}
+
 CASE(two_sets_and_two_copies, WARM | RACE) {
     if (side == CLIENT) {
         for (int i = 1; i <= 3; i++) {

@@ -14,6 +14,7 @@ mod listening;
 pub mod nested;
 mod one_shot;
 mod registration;
+mod retiring;
 mod set;
 mod tour;
 mod wait;

@@ -43,6 +43,8 @@ pub struct Set {
     pub turn: AtomicU32,
     /// When the kernel was asked last, in ticks.
     pub asked: AtomicU64,
+    /// When what is silent was parked last, in ticks.
+    pub parked: AtomicU64,
 }
 
 static TABLE: [Set; SETS] = [const {
@@ -60,6 +62,7 @@ static TABLE: [Set; SETS] = [const {
         round: AtomicU32::new(0),
         turn: AtomicU32::new(0),
         asked: AtomicU64::new(0),
+        parked: AtomicU64::new(0),
     }
 }; SETS];
 

@@ -4,7 +4,7 @@
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::tour::Tour;
-use super::{control, listening, nested};
+use super::{control, listening, nested, retiring};
 use crate::kernel::{errno, raw};
 use crate::process;
 use crate::socket::connection::phase;
@@ -126,6 +126,7 @@ pub fn wait(
     let room = unsafe { slice::from_raw_parts_mut(events, count as usize) };
     let deadline = Deadline::new(until);
     let mut wait = Wait::new();
+    retiring::park_silent(set);
     loop {
         let found = look(set, number, room);
         if found > 0 {
@@ -408,7 +409,8 @@ fn of_doorbell(
     } else {
         set::unpark(known, stream, &slot);
     }
-    let is_reported = known.round == set.round.load(Ordering::Relaxed);
+    let round = set.round.load(Ordering::Relaxed);
+    let is_reported = core::mem::replace(&mut known.round, round) == round;
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     (!is_reported && report(known, &mut event)).then_some(event)
 }
