@@ -34,6 +34,13 @@ function serveAsCluster() {
   for (let number = 0; number < 3; number++) cluster.fork();
 }
 
+// What comes from now on is for somebody else. To pause a socket is not enough: what is read until
+// it is closed here would be kept here.
+function stopReading(socket) {
+  socket.pause();
+  socket._handle.readStop();
+}
+
 // Gives back round by round until the client says that it is past the kernel, and hands on the
 // socket and a round that was not given back.
 function giveBackUntilLeft(socket, handOn) {
@@ -43,6 +50,7 @@ function giveBackUntilLeft(socket, handOn) {
     if (round.length < ROUND) return;
     if (fs.existsSync('left')) {
       socket.removeListener('data', take);
+      stopReading(socket);
       handOn(socket, round);
       return;
     }
@@ -72,7 +80,6 @@ function work() {
 
 function serveAsStreams() {
   serve((socket, round) => {
-    socket.pause();
     socket.write(round, () => {
       childProcess.spawn('cat', { stdio: [socket, socket, 'inherit'] });
       socket.destroy();

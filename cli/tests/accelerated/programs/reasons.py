@@ -11,6 +11,8 @@ import sys
 import time
 
 MUCH = 100
+# In seconds, against hanging only.
+PATIENCE = 60
 OURS = ctypes.CDLL(None, use_errno=True)
 PAST_LIBRARY = ctypes.CDLL("libc.so.6", use_errno=True)
 SYS_IO_URING_SETUP = 425
@@ -51,6 +53,19 @@ def talk(connection, rounds=MUCH, data=b"x"):
         assert connection.recv(len(data), socket.MSG_WAITALL) == data
 
 
+def is_past_kernel(connection):
+    return OURS.freeport_is_accelerated(connection.fileno()) != 0
+
+
+def talk_past_kernel(connection):
+    """However long the monitor takes."""
+    late = time.monotonic() + PATIENCE
+    while not is_past_kernel(connection):
+        talk(connection, 1)
+        assert time.monotonic() < late, "it stays in the kernel"
+    talk(connection)
+
+
 def tcp(peer=echo, port=0):
     """A connection to another process, which does something with its end."""
     listener = socket.create_server(("127.0.0.1", port))
@@ -85,9 +100,16 @@ def young():
     said(connection)
 
 
-def accelerated():
+def used():
+    """As much as is enough for others to leave the kernel."""
     connection = tcp()
     talk(connection)
+    said(connection)
+
+
+def accelerated():
+    connection = tcp()
+    talk_past_kernel(connection)
     said(connection)
 
 
@@ -100,7 +122,7 @@ def leaving():
 
 def urgent():
     connection = tcp()
-    talk(connection)
+    talk_past_kernel(connection)
     connection.send(b"!", socket.MSG_OOB)
     said(connection)
 
@@ -122,7 +144,7 @@ def shared():
 
 def standard_stream():
     connection = tcp()
-    talk(connection)
+    talk_past_kernel(connection)
     os.dup2(connection.fileno(), 0)
     said(connection)
 
@@ -144,7 +166,7 @@ def past_the_library():
 
 def with_descriptors():
     connection = unix()
-    talk(connection)
+    talk_past_kernel(connection)
     socket.send_fds(connection, [b"x"], [1])
     said(connection)
 
@@ -160,7 +182,7 @@ def in_a_set_that_is_passed():
     connection = tcp()
     events = select.epoll()
     events.register(connection, select.EPOLLIN)
-    talk(connection)
+    talk_past_kernel(connection)
     here, _there = socket.socketpair()
     socket.send_fds(here, [b"x"], [events.fileno()])
     said(connection)
@@ -177,7 +199,7 @@ def give_up_calls():
 
 def confined():
     connection = tcp()
-    talk(connection)
+    talk_past_kernel(connection)
     give_up_calls()
     said(connection)
 
@@ -204,7 +226,7 @@ def with_ring():
 
 def with_ring_later():
     connection = tcp()
-    talk(connection)
+    talk_past_kernel(connection)
     make_ring()
     said(connection)
 
@@ -236,14 +258,14 @@ def low_water():
 
 def handed_on():
     connection = tcp()
-    talk(connection)
+    talk_past_kernel(connection)
     here, _there = socket.socketpair()
     socket.send_fds(here, [b"x"], [connection.fileno()])
     said(connection)
 
 
 def leave_something(connection):
-    for _ in range(MUCH):
+    while not is_past_kernel(connection):
         connection.sendall(connection.recv(1))
     connection.sendall(b"unread")
     stay()
@@ -255,8 +277,10 @@ def peer_away():
         cannot("another user")
     connection = tcp(leave_something)
     os.setuid(65534)
-    talk(connection)
-    select.select([connection], [], [])
+    said_back = b"x"
+    while said_back == b"x":
+        connection.sendall(b"x")
+        said_back = connection.recv(1)
     here, _there = socket.socketpair()
     socket.send_fds(here, [b"x"], [connection.fileno()])
     said(connection)

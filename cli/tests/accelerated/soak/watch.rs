@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// How long anybody may take for anything. Not a measure of speed: there are many processes and
 /// few cores.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The same for noticing that a process is dead.
 const DEATH: Duration = Duration::from_secs(10);
 /// Between two looks.

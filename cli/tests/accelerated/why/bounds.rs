@@ -28,7 +28,7 @@ fn what_is_beyond_the_share_of_its_users_is_told() {
     let _monitor = monitor_with(&node, None, "1");
     let Some(first) = Scene::new(&node, Mode::Accelerated, &["accelerated"]) else { return };
     first.comes_to("accelerated", |told| told["state"] == "accelerated");
-    let Some(second) = Scene::new(&node, Mode::Accelerated, &["accelerated"]) else { return };
+    let Some(second) = Scene::new(&node, Mode::Accelerated, &["used"]) else { return };
     second.is_for("UserLimit");
 }
 
@@ -45,7 +45,7 @@ fn what_there_is_no_room_for_is_told() {
 fn without_a_monitor_that_is_told() {
     let (node, monitor) = Node::new();
     drop(monitor);
-    let scene = Scene::new(&node, Mode::Accelerated, &["accelerated"]);
+    let scene = Scene::new(&node, Mode::Accelerated, &["used"]);
     // Who is begun so begins one: that ends as well.
     let pid = node.monitor_pid();
     if let Some(pid) = pid {
