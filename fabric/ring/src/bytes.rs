@@ -6,7 +6,8 @@
 //! [pieces](piece_bytes), each seen as soon as it is in place, so that the other side copies out
 //! while this one copies in.
 
-use crate::{Entry, Fault, Full, Kind, Local, Place, Receiver, Remote, Sender};
+use crate::receiver::Place;
+use crate::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
 
 /// Longer writes to a ring of that capacity are published in pieces of so many bytes.
 ///
@@ -363,11 +364,7 @@ impl<L: Local, R: Remote> ByteReceiver<L, R> {
         Ok(match entry.kind {
             Kind::Data if entry.length == 0 => return Err(Fault::Empty),
             Kind::Data => Ok(entry),
-            Kind::Move => {
-                let mut name = [0; 8];
-                ring.read(&entry, 0, &mut name);
-                Err(Read::Moved { name: u64::from_ne_bytes(name), entry })
-            }
+            Kind::Move => Err(Read::Moved { name: ring.name_of(&entry), entry }),
             Kind::Shutdown | Kind::Wrap => Err(Read::End),
         })
     }

@@ -205,7 +205,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
 
     /// Where the head is, for [`peek_behind`](Self::peek_behind).
     pub(crate) fn place(&self) -> Place {
-        Place { head: self.cursor.head, sequence: self.cursor.sequence, faulty: false }
+        Place { head: self.cursor.head, sequence: self.cursor.sequence }
     }
 
     /// The place behind an entry that is at a place.
@@ -214,33 +214,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
             Kind::Wrap => self.capacity() - self.offset(place.head),
             _ => entry_bytes(entry.length as usize),
         };
-        Place { head: place.head + bytes as u64, sequence: place.sequence + 1, faulty: false }
-    }
-
-    /// Moves a place behind all that has come, and says whether anything had come since it was
-    /// there: for who wants to know of news while older ones have not been read yet. A place that
-    /// reading has passed moves to the head first.
-    ///
-    /// What breaks the protocol counts as news once.
-    pub fn has_news(&mut self, seen: &mut Place) -> bool {
-        if seen.head < self.cursor.head || seen.sequence < self.cursor.sequence {
-            *seen = self.place();
-        }
-        if seen.faulty {
-            return false;
-        }
-        let mut found = false;
-        loop {
-            match self.peek_behind(*seen) {
-                Ok(Some((_, behind))) => *seen = behind,
-                Ok(None) => return found,
-                Err(_) => {
-                    seen.faulty = true;
-                    return true;
-                }
-            }
-            found = true;
-        }
+        Place { head: place.head + bytes as u64, sequence: place.sequence + 1 }
     }
 
     /// The bytes from the head to a place behind it; `None` if the head has passed it.
@@ -268,6 +242,13 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         // SAFETY: `at` and `length` bytes behind it are in the ring.
         unsafe { self.ring.read(at, into) };
         length
+    }
+
+    /// The name of the memory in which the ring goes on behind an entry [`Kind::Move`].
+    pub(crate) fn name_of(&self, entry: &Entry) -> u64 {
+        let mut name = [0; 8];
+        self.read(entry, 0, &mut name);
+        u64::from_ne_bytes(name)
     }
 
     /// Takes the entry at the head, which has to be that which [`peek`](Self::peek) gave last.
@@ -314,7 +295,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         L: Clone,
         R: Clone,
     {
-        let Place { head, sequence, .. } = behind;
+        let Place { head, sequence } = behind;
         let cursor = ReceiverCursor { head, base: head, sequence, ..ReceiverCursor::default() };
         let (notes, sender) = (self.notes.clone(), self.sender.clone());
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
@@ -399,13 +380,12 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     }
 }
 
-/// Where an entry begins; by default the first one of all.
+/// Where an entry begins; by default the first one of all. Both go on when the ring does in other
+/// memory.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Place {
-    head: u64,
-    sequence: u64,
-    /// Whether it has been seen that there is no entry.
-    faulty: bool,
+pub(crate) struct Place {
+    pub(crate) head: u64,
+    pub(crate) sequence: u64,
 }
 
 #[cfg(test)]

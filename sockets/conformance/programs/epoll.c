@@ -39,6 +39,31 @@ CASE(level_triggered, WARM | V6 | MIXED) {
     meet(side, 2);
 }
 
+/* Each is an edge, wherever it comes to lie behind what is not read. */
+CASE(edges_behind_what_is_unread, WARM | V6 | MIXED) {
+    static char much[3000];
+    enum { FEW = 10, ALL = 30 };
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    ADD(EPOLLIN | EPOLLET, 7);
+    note_events("idle", epoll, 0);
+    if (side == CLIENT) {
+        for (int i = 1; i <= ALL; i++) {
+            await_peer(side, i);
+            TRY(send(fd, much, i <= FEW ? 300 : sizeof(much), 0));
+        }
+        meet(side, ALL + 1);
+        return;
+    }
+    for (int i = 1; i <= ALL; i++) {
+        reach(side, i);
+        note_events("one more", epoll, 5000);
+    }
+    reach(side, ALL + 1);
+    note_events("nothing new", epoll, 20);
+    TRY(recv(fd, much, 100, 0));
+    note_events("less", epoll, 0);
+}
+
 CASE(edge_triggered, WARM | V6 | MIXED) {
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     ADD(EPOLLIN | EPOLLET, 7);

@@ -11,7 +11,7 @@ use crate::socket::unix;
 use core::sync::atomic::{AtomicU64, Ordering};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
-    Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Sender, SenderCursor,
+    Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Seen, Sender, SenderCursor,
     Shared,
 };
 use freeport_sockets_proto::Reason;
@@ -238,6 +238,13 @@ impl Slot {
         let mut area = stream.shared.receive.area.load(Ordering::Relaxed);
         // SAFETY: see above.
         unsafe { receiver.peek_through(into, |name| self.area_behind(&mut area, name)) }.ok()
+    }
+
+    /// Whether something has come, wherever it is, since that was seen last.
+    pub fn has_news(&self, stream: &Stream, receiver: &mut In, seen: &mut Seen) -> bool {
+        let mut area = stream.shared.receive.area.load(Ordering::Relaxed);
+        // SAFETY: see above.
+        unsafe { receiver.ring().has_news(seen, |name| self.area_behind(&mut area, name)) }
     }
 
     /// The word at the place of the next entry to be received.

@@ -5,10 +5,10 @@ use crate::kernel::raw;
 use crate::process::lock::Lock;
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
-use crate::upgrade::slot::Slot;
+use crate::upgrade::slot::{In, Slot};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use freeport_ring::Place;
+use freeport_ring::Seen;
 
 /// Registrations of a process.
 const COUNT: usize = 1 << 18;
@@ -54,7 +54,7 @@ pub struct Registration {
     /// What it wants to get with that.
     pub data: u64,
     /// How far what has come was reported.
-    pub seen: Place,
+    pub seen: Seen,
     /// How often the ring was full when it was reported as writable.
     pub fulls: u32,
     /// Of a listener: how many had come when it was reported.
@@ -153,7 +153,7 @@ impl Registration {
     /// What it says of rings is over: the next ones are others.
     pub fn forget_rings(&mut self) {
         let kept = state::USED | state::DELETED | state::FIRED;
-        (self.state, self.seen, self.fulls) = (self.state & kept, Place::default(), 0);
+        (self.state, self.seen, self.fulls) = (self.state & kept, Seen::default(), 0);
         (self.round, self.doorbells) = (0, 0);
     }
 
@@ -197,10 +197,8 @@ impl Registration {
             && slot.next_header(stream) != 0
             && let Some(mut half) = stream.shared.receive.take(stream.shared.is_alone())
         {
-            let seen = &mut self.seen;
-            let news =
-                stream.with_receiver(slot, &mut half, |receiver| receiver.ring().has_news(seen));
-            is_news |= news == Some(true);
+            let has_news = |receiver: &mut In| slot.has_news(stream, receiver, &mut self.seen);
+            is_news |= stream.with_receiver(slot, &mut half, has_news) == Some(true);
         }
         if !self.is(state::END_SEEN) && stream.has_read_end(slot) {
             self.state |= state::END_SEEN;
