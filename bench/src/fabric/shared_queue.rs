@@ -2,10 +2,10 @@
 //! `--case shared-queue`: many connections that share one queue, beside one connection in the same
 //! queue, and what each of them costs in memory.
 //!
-//! One process opens all connections and sends short messages one way, on one connection after the
-//! other or on any of them; the other one polls and receives. Time runs from the first message to
-//! the last one received. Memory is what both processes have more than before the queue was made,
-//! once all connections have been used.
+//! One process opens all connections and sends short messages one way: on one connection after the
+//! other, on any of them, or on any of them of which the queue is told before. The other one polls
+//! and receives. Time runs from the first message to the last one received. Memory is what both
+//! processes have more than before the queue was made, once all connections have been used.
 
 use crate::between::aims::{at_least, at_most};
 use crate::between::placement::Placement;
@@ -15,7 +15,7 @@ use crate::harness::Measurement;
 use crate::report::{Kind, Line, Traffic, rounded};
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
-use freeport_fabric::shared_queue::{Event, Limits};
+use freeport_fabric::shared_queue::{Connection, Event, Limits};
 use freeport_fabric::shm::{Options, SharedQueue};
 use freeport_fabric::wait::Waiting;
 use std::fs;
@@ -30,6 +30,8 @@ const QUICK_MESSAGES: u64 = 100_000;
 const MESSAGE_BYTES: usize = 8;
 const WINDOW: u16 = 32;
 const RING_BYTES: usize = 256 << 10;
+/// How many messages before it the queue is told of one.
+const FORETOLD: usize = 12;
 /// Connections that are polled for at once.
 const EVENTS: usize = 64;
 const LONGEST: Duration = Duration::from_secs(120);
@@ -41,6 +43,8 @@ const MEMORY_FROM: u32 = 100_000;
 enum Order {
     InTurn,
     AtRandom,
+    /// The same, and the queue is told of each a few messages before.
+    Foretold,
 }
 
 /// What one setting gave.
@@ -56,8 +60,8 @@ pub struct QueueResult {
 
 /// What the receiving process finds out.
 struct Found {
-    /// That the receiver has read all first messages.
-    begun: AtomicU64,
+    /// That the sender has all turns ready, and the receiver has read all first messages.
+    begun: [AtomicU64; 2],
     nanoseconds: AtomicU64,
     /// What each process has more than before, in bytes.
     more: [AtomicU64; 2],
@@ -82,8 +86,7 @@ pub fn measure(
     let mut results = vec![];
     for &placement in placements {
         for &connections in counts {
-            let orders: &[Order] =
-                if connections == 1 { &[Order::InTurn] } else { &[Order::InTurn, Order::AtRandom] };
+            let orders: &[Order] = if connections == 1 { &[Order::InTurn] } else { &Order::ALL };
             results.extend(orders.iter().map(|&order| QueueResult {
                 placement,
                 connections,
@@ -147,19 +150,24 @@ impl Run {
             *connection = queue.open()?;
             queue.send(*connection, &0_u64.to_ne_bytes())?;
         }
-        while found.begun.load(Ordering::Acquire) == 0 {
-            std::thread::yield_now();
-        }
-        let mut at = 0;
-        for number in 0..self.messages {
-            let place = match self.order {
-                Order::InTurn => at,
-                Order::AtRandom => random.usize(..connections.len()),
-            };
-            queue.send(connections[place], &number.to_ne_bytes())?;
-            at = if at + 1 == connections.len() { 0 } else { at + 1 };
-        }
         found.more[0].store(resident_bytes()?.saturating_sub(before), Ordering::Release);
+        // What the program itself has to find is not measured: it reads one after the other.
+        let turns = (0..self.messages as usize).map(|number| match self.order {
+            Order::InTurn => connections[number % connections.len()],
+            Order::AtRandom | Order::Foretold => connections[random.usize(..connections.len())],
+        });
+        let turns: Vec<Connection> = turns.collect();
+        found.begun[0].store(1, Ordering::Release);
+        await_start(&found.begun[1]);
+        let mut ahead = turns.iter().skip(FORETOLD);
+        for (number, connection) in turns.iter().enumerate() {
+            if self.order == Order::Foretold
+                && let Some(later) = ahead.next()
+            {
+                queue.will_send(*later);
+            }
+            queue.send(*connection, &(number as u64).to_ne_bytes())?;
+        }
         Ok(())
     }
 
@@ -168,8 +176,9 @@ impl Run {
         let mut queue = SharedQueue::accept(stream, &options(waiting), self.limits())?;
         let first = take(&mut queue, u64::from(self.connections), self.connections)?;
         ensure!(first == 0, "the first messages are zero, and their sum is {first}");
+        await_start(&found.begun[0]);
         let begin = Instant::now();
-        found.begun.store(1, Ordering::Release);
+        found.begun[1].store(1, Ordering::Release);
         let sum = take(&mut queue, self.messages, self.connections)?;
         let elapsed = begin.elapsed();
         let expected = self.messages * (self.messages - 1) / 2;
@@ -177,6 +186,12 @@ impl Run {
         found.nanoseconds.store(elapsed.as_nanos() as u64, Ordering::Release);
         found.more[1].store(resident_bytes()?.saturating_sub(before), Ordering::Release);
         Ok(())
+    }
+}
+
+fn await_start(begun: &AtomicU64) {
+    while begun.load(Ordering::Acquire) == 0 {
+        std::thread::yield_now();
     }
 }
 
@@ -220,10 +235,13 @@ fn options(waiting: Waiting) -> Options {
 }
 
 impl Order {
+    const ALL: [Self; 3] = [Self::InTurn, Self::AtRandom, Self::Foretold];
+
     fn name(self) -> &'static str {
         match self {
             Self::InTurn => "in turn",
             Self::AtRandom => "at random",
+            Self::Foretold => "foretold",
         }
     }
 }

@@ -201,13 +201,20 @@ impl Remote for Mapped {
     }
 
     #[inline]
-    #[cfg(target_arch = "x86_64")]
     fn will_write(&self, offset: usize) {
-        let line = self.start.wrapping_add(offset);
-        // SAFETY: a hint, which does nothing where nothing is mapped, or where the processor does
-        // not know it.
-        unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags))
-        };
+        will_write(self.start.wrapping_add(offset));
     }
+}
+
+/// Asks the processor for the line at an address, to write to it.
+#[inline]
+pub(crate) fn will_write<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which does nothing where nothing is mapped, or where the processor does not
+    // know it.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags))
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }

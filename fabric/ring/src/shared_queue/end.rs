@@ -6,11 +6,15 @@ use super::inbox::Inbox;
 use super::label::{LABEL_BYTES, Label, What};
 use super::record::{Record, Thread, Which, flag};
 use super::{Came, Connection, Event, Limits, Notes, Refused, at};
+use crate::memory::will_write;
 use crate::{Fault, Kind, Local, Receiver, Remote, Sender};
 use core::ops::Range;
 
 /// Messages that are put together with their label before they are written.
 const SHORT_BYTES: usize = 56;
+/// Connections from which on it is worthwhile to ask for records before they are needed: half a
+/// mebibyte of records.
+const LARGE_FROM: u32 = 1 << 14;
 
 /// One side of a queue: it sends into memory `R` of the peer and reads memory `L` of its own.
 ///
@@ -24,6 +28,8 @@ pub struct End<'a, R, L> {
     pub(super) area: Area<'a>,
     pub(super) limits: Limits,
     message_max: usize,
+    /// Whether there are more records than caches near to the processor hold.
+    pub(super) is_large: bool,
     /// The numbers that this side opens.
     pub(super) own: Range<u32>,
     /// One of them that was closed; those before it are linked through their records.
@@ -64,6 +70,7 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
             area: Area::new(cells),
             limits,
             message_max,
+            is_large: total >= LARGE_FROM,
             free: 0,
             unused: own.start,
             own,
@@ -147,6 +154,15 @@ impl<'a, R: Remote, L: Local> End<'a, R, L> {
         self.put(label, message)?;
         at(self.records, number)?.sent = sent as u16;
         Ok(())
+    }
+
+    /// Tells that a message will be sent on a connection soon, after a few others: who knows that,
+    /// as one who has several answers ready, need not wait for notes that are in no cache.
+    #[inline]
+    pub fn will_send(&self, connection: Connection) {
+        if let Some(record) = self.records.get(connection.number as usize) {
+            will_write(record);
+        }
     }
 
     /// Copies the next message of a connection to the start of `into`; scans on if none of it has

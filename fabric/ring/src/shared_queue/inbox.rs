@@ -16,6 +16,9 @@ use crate::{Entry, Fault, Kind, Local, Receiver, Remote};
 /// The shortest entry has a header and a label.
 pub(super) const ENTRY_BYTES_MIN: usize = HEADER_BYTES + LABEL_BYTES;
 
+/// How many entries ahead it is looked whose they are: what a record that is far away takes.
+const FORESEEN: u64 = 12;
+
 /// What a side notes of an entry in the ring.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Slot {
@@ -55,6 +58,8 @@ pub(super) struct Inbox<'a, L, R> {
     slots: &'a mut [Slot],
     /// Behind the last entry that was scanned.
     scanned: Place,
+    /// Behind the last entry that was [foreseen](Self::foresee).
+    foreseen: Place,
     /// Whether the sender has to be woken.
     pub(super) wake: bool,
 }
@@ -62,12 +67,28 @@ pub(super) struct Inbox<'a, L, R> {
 impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
     pub(super) fn new(ring: Receiver<L, R>, slots: &'a mut [Slot]) -> Self {
         let scanned = ring.place();
-        Self { ring, slots, scanned, wake: false }
+        Self { ring, slots, scanned, foreseen: scanned, wake: false }
     }
 
     /// The most entries that the ring has at once.
     pub(super) fn entries_max(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whose an entry a little further on is, if it has come: a guess, for it is not checked.
+    #[inline]
+    pub(super) fn foresee(&mut self) -> Option<u32> {
+        if self.foreseen.sequence < self.scanned.sequence {
+            self.foreseen = self.scanned;
+        }
+        if self.foreseen.sequence - self.scanned.sequence >= FORESEEN {
+            return None;
+        }
+        let (entry, behind) = self.ring.peek_behind(self.foreseen).ok()??;
+        self.foreseen = behind;
+        let mut label = [0; LABEL_BYTES];
+        self.ring.read(&entry, 0, &mut label);
+        Some(Label::connection_of(u64::from_ne_bytes(label)))
     }
 
     /// Scans the next entry, if one has come. It is not taken.

@@ -46,6 +46,12 @@ impl Label {
             | (self.amount as u64) << 48
     }
 
+    /// The connection that a word names, which may be none.
+    #[inline]
+    pub(super) const fn connection_of(word: u64) -> u32 {
+        word as u32
+    }
+
     /// Reads a word that an entry with so many bytes behind it begins with.
     ///
     /// # Errors

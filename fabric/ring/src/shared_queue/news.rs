@@ -7,6 +7,7 @@ use super::end::End;
 use super::inbox::News;
 use super::label::What;
 use super::record::{Record, flag};
+use crate::memory::will_write;
 use crate::{Fault, Local, Remote};
 
 impl<R: Remote, L: Local> End<'_, R, L> {
@@ -31,6 +32,9 @@ impl<R: Remote, L: Local> End<'_, R, L> {
 
     #[inline]
     fn scan_next(&mut self) -> Result<bool, Fault> {
+        if self.is_large {
+            self.fetch_ahead();
+        }
         let Some(news) = self.inbox.scan()? else { return Ok(false) };
         let is_linked = match news.label.what {
             What::Message => self.message(&news)?,
@@ -47,6 +51,16 @@ impl<R: Remote, L: Local> End<'_, R, L> {
             self.make_room()?;
         }
         Ok(true)
+    }
+
+    /// Asks for the records of what will be scanned soon: many records are in no cache.
+    #[inline]
+    fn fetch_ahead(&mut self) {
+        while let Some(number) = self.inbox.foresee() {
+            if let Some(record) = self.records.get(number as usize) {
+                will_write(record);
+            }
+        }
     }
 
     /// Puts a message behind the others of its connection; false if nobody will read it.

@@ -111,6 +111,13 @@ impl SharedQueue {
         self.until(For::Room, |this| this.attempt(message.len(), send))
     }
 
+    /// Tells that a message will be sent on a connection soon, after a few others. Nothing but a
+    /// hint, which makes that faster where there are many thousands of connections.
+    #[inline]
+    pub fn will_send(&self, connection: Connection) {
+        self.end.will_send(connection);
+    }
+
     /// The same without waiting.
     ///
     /// # Errors
