@@ -9,7 +9,7 @@ use crate::end::Place;
 use crate::ledger::{EndNote, Refusal};
 use crate::member::Member;
 use crate::monitor::{Connection, Monitor};
-use crate::slab::{Words, why_in_kernel};
+use crate::slab::{Slab, Words, why_in_kernel};
 use crate::{Error, Location, socket};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
@@ -234,6 +234,7 @@ fn told_connection(
             ("receives", word::RECEIVES),
             ("doorbells", word::DOORBELLS),
             ("sleeps", word::SLEEPS),
+            ("reused", word::REUSED),
         ];
         for (name, at) in counts {
             told[name] = words.at(at).into();
@@ -285,7 +286,9 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
     let dropped = ledger.dropped.iter().map(|(why, count)| (format!("{why:?}"), (*count).into()));
     let dropped: serde_json::Map<String, Value> = dropped.collect();
     let open: usize = monitor.slabs.values().map(|slab| slab.used().count()).sum();
-    let bytes: u64 = monitor.slabs.values().map(crate::slab::Slab::bytes).sum();
+    let of_slab = |slab: &Slab<Connection>| slab.used().map(|(slot, _)| slab.reused(slot)).sum();
+    let reused: u64 = monitor.slabs.values().map(of_slab).fold(0, u64::saturating_add);
+    let bytes: u64 = monitor.slabs.values().map(Slab::bytes).sum();
     json!({
         "pid": std::process::id(),
         "version": freeport_sockets_proto::VERSION,
@@ -300,6 +303,7 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
         "kept": kept,
         "kept_forgotten": ledger.kept_forgotten,
         "connections": open,
+        "reused": reused.saturating_add(ledger.ended_reused),
         "slabs": monitor.slabs.len(),
         "slabs_ever": ledger.slabs,
         "slab_bytes": bytes,
@@ -312,6 +316,7 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
             "connections": ledger.ended,
             "bytes": ledger.ended_bytes,
             "operations": ledger.ended_operations,
+            "reused": ledger.ended_reused,
             "returned": ledger.returned,
             "returned_for": returned_for,
         },

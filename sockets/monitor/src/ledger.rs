@@ -3,7 +3,7 @@
 
 use crate::end::Place;
 use crate::member::Departure;
-use crate::slab::{Words, why_returned};
+use crate::slab::{Words, reused, why_returned};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::word;
 use std::collections::{HashMap, VecDeque};
@@ -49,6 +49,8 @@ pub struct Ledger {
     pub ended: u64,
     pub ended_bytes: u64,
     pub ended_operations: u64,
+    /// Connections that were made over their streams besides the first.
+    pub ended_reused: u64,
     /// Those of them that came back into the kernel, and why.
     pub returned: u64,
     pub returned_for: HashMap<Reason, u64>,
@@ -99,6 +101,7 @@ impl Ledger {
                 self.remember(end.clone(), reason, now);
             }
         }
+        self.ended_reused = self.ended_reused.saturating_add(reused(&words));
         for words in words {
             let add = |sum: &mut u64, at| *sum = sum.saturating_add(words.at(at));
             add(&mut self.ended_bytes, word::SENT_BYTES);

@@ -16,11 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// The words in which a side counts.
-const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::REASON + 8;
+const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::REUSED + 8;
 /// The words of its state before those.
 const STATE: Range<usize> = 0..slab::word::CORE;
 /// All of them.
 const WORDS: usize = (STATE.end + COUNTS.end - COUNTS.start) / 8;
+
+/// How far the words of the second side are behind those of the first.
+const FROM_SIDE_TO_SIDE: usize = slab::state(Side::Second) - slab::state(Side::First);
 
 /// Shared memory of two members.
 pub struct Slab<T> {
@@ -69,6 +72,12 @@ impl Words {
     pub fn has_returned(&self) -> bool {
         self.at(slab::word::FLAGS) & slab::flag::LEAVES != 0
     }
+}
+
+/// How many connections both sides say that were made over a stream besides the first.
+pub fn reused(words: &[Words; 2]) -> u64 {
+    let [first, second] = words.map(|it| it.at(slab::word::REUSED));
+    first.min(second)
 }
 
 /// Why a connection of which both sides say that is in the kernel again. `None`: it is not.
@@ -214,6 +223,16 @@ impl<T> Slab<T> {
             let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
             Words(std::array::from_fn(word))
         })
+    }
+
+    /// How many connections both sides say that were made over the stream of a slot besides the
+    /// first.
+    pub fn reused(&self, number: u32) -> u64 {
+        let mut bytes = [0; FROM_SIDE_TO_SIDE + 8];
+        let place = page_of(number) + slab::state(Side::First) + slab::word::REUSED;
+        let _ = self.file.read_exact_at(&mut bytes, place as u64);
+        let word = |at: usize| bytes[at..][..8].try_into().map_or(0, u64::from_ne_bytes);
+        word(0).min(word(FROM_SIDE_TO_SIDE))
     }
 
     /// Says something to both sides of a slot, where they look for what the other one has said.

@@ -121,6 +121,12 @@ pub fn is_tuned(stream: &Stream, level: i32, name: i32) {
     }
 }
 
+/// Signals that come with what happens on a stream are of its connection only.
+#[cold]
+pub fn is_signalled(stream: &Stream) {
+    stream.shared.mark(phase::TUNED);
+}
+
 /// Before the process gives up system calls or goes elsewhere: it keeps nothing.
 #[cold]
 pub fn stops() {

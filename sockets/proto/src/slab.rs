@@ -20,6 +20,8 @@
 //! of a slab are together, because the processor's tables of pages take memory as well: one of
 //! those serves eight slabs, not the tenth of a slot.
 
+pub mod rest;
+
 use freeport_ring::layout::NOTES_BYTES;
 
 /// Slots of a slab.
@@ -230,26 +232,6 @@ pub mod word {
     pub const RANG: usize = 320;
     /// How many connections it has made over this stream besides the first.
     pub const REUSED: usize = 328;
-}
-
-/// How the stream of a connection that both have closed becomes the stream of the next one. Each
-/// step is one exchange of a word, so it is done by one side.
-pub mod rest {
-    /// A connection has it.
-    pub const IN_USE: u64 = 0;
-    /// One side has closed the connection, and kept the stream.
-    pub const RESTING: u64 = 1;
-    /// Both have: the next connection may be made over it.
-    pub const READY: u64 = 2;
-    /// The same, but the accepting side does not look.
-    pub const SHUT: u64 = 3;
-    /// The connecting side has one there, which was not accepted yet.
-    pub const OPENED: u64 = 4;
-    /// No connection is made over it any more: one side did not keep the stream, or wants the
-    /// other one to have closed it.
-    pub const DEAD: u64 = 5;
-    /// As [`OPENED`], and the connecting side has closed it already.
-    pub const LEFT: u64 = 6;
 }
 
 /// What is agreed on about what a side has put into its ring, when the connection comes back. It

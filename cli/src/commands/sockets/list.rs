@@ -61,6 +61,13 @@ pub fn shown(connection: &Value) -> String {
             count("sleeps"),
         );
     }
+    let reused = |side: &Value| side["reused"].as_u64().unwrap_or_default();
+    let ends = connection["ends"].as_array().into_iter().flatten();
+    match ends.map(reused).min() {
+        None | Some(0) => {}
+        Some(1) => text += "\n        one more connection was made over this stream",
+        Some(more) => text += &format!("\n        {more} more connections were made over it"),
+    }
     text
 }
 

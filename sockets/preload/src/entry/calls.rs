@@ -11,6 +11,7 @@ use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
 use crate::process;
 use crate::process::{confined, uring};
+use crate::reuse;
 use crate::socket::opening::stream;
 use crate::socket::table;
 use crate::upgrade::monitor;
@@ -53,6 +54,10 @@ pub unsafe extern "C-unwind" fn syscall(
             confined::begins(kernel)
         }
         libc::SYS_io_uring_setup => uring::begins(kernel),
+        libc::SYS_setns | libc::SYS_unshare if changes_network(number, arguments) => {
+            reuse::stops();
+            kernel()
+        }
         number if forks(number, arguments) => process::fork_by(kernel),
         _ => kernel(),
     };
@@ -155,6 +160,13 @@ unsafe fn of_descriptors(number: c_long, arguments: [usize; 6]) -> Option<isize>
         }
     };
     Some(result as isize)
+}
+
+/// Whether a call takes the process to another network.
+fn changes_network(number: c_long, arguments: [usize; 6]) -> bool {
+    let [first, second, ..] = arguments;
+    let kind = if number == libc::SYS_unshare { first } else { second };
+    kind & libc::CLONE_NEWNET as usize != 0 || number == libc::SYS_setns && kind == 0
 }
 
 /// Whether a call makes a child with memory of its own.

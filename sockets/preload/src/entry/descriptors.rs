@@ -3,12 +3,22 @@
 
 use crate::kernel::next::next;
 use crate::kernel::raw;
-use crate::reuse::entries;
+use crate::reuse::{self, entries};
 use crate::socket::opening::{self, stream};
 use crate::upgrade::monitor;
 use crate::{handing, process};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
+
+/// What `F_SETFL` sets besides.
+const OTHER_FLAGS: c_int = libc::O_APPEND | libc::O_ASYNC | libc::O_DIRECT | libc::O_NOATIME;
+/// `asm-generic/fcntl.h`: whom a signal goes to, and which.
+const F_SETOWN_EX: c_int = 15;
+const F_SETSIG: c_int = 10;
+/// `asm-generic/ioctls.h` and `sockios.h`: the same.
+const FIOASYNC: libc::c_ulong = 0x5452;
+const FIOSETOWN: libc::c_ulong = 0x8901;
+const SIOCSPGRP: libc::c_ulong = 0x8902;
 
 /// `close(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -126,6 +136,14 @@ fn after_fcntl(fd: c_int, command: c_int, argument: usize, result: c_int) {
             if let Some(stream) = stream(fd) {
                 let nonblocking = argument as c_int & libc::O_NONBLOCK != 0;
                 stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+                if argument as c_int & OTHER_FLAGS != 0 {
+                    reuse::is_signalled(&stream);
+                }
+            }
+        }
+        libc::F_SETOWN | F_SETOWN_EX | F_SETSIG if result == 0 => {
+            if let Some(stream) = stream(fd) {
+                reuse::is_signalled(&stream);
             }
         }
         _ => {}
@@ -141,6 +159,7 @@ pub unsafe extern "C-unwind" fn ioctl(
 ) -> c_int {
     let stream = match request as libc::c_ulong {
         libc::FIONBIO | libc::FIONREAD | libc::TIOCOUTQ => stream(fd),
+        FIOASYNC | FIOSETOWN | SIOCSPGRP => stream(fd),
         _ => None,
     };
     let bytes = stream.as_ref().filter(|_| !argument.is_null()).and_then(|stream| match request {
@@ -154,10 +173,13 @@ pub unsafe extern "C-unwind" fn ioctl(
         return 0;
     }
     let result = next!(ioctl(fd: c_int, request: libc::c_ulong, argument: *mut c_int) -> c_int);
-    if let Some(stream) = stream.filter(|_| result == 0 && request == libc::FIONBIO) {
+    let Some(stream) = stream.filter(|_| result == 0) else { return result };
+    if request == libc::FIONBIO {
         // SAFETY: the kernel has read it.
         let nonblocking = unsafe { *argument } != 0;
         stream.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+    } else if matches!(request, FIOASYNC | FIOSETOWN | SIOCSPGRP) {
+        reuse::is_signalled(&stream);
     }
     result
 }

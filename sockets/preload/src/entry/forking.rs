@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Children with memory of their own. `fork` calls handlers before and behind it, in which sockets
-//! are shared; the others do not.
+//! Children with memory of their own, and other networks. `fork` calls handlers before and behind
+//! it, in which sockets are shared; the others do not.
 
 use crate::kernel::next::next;
 use crate::process::{self, Fork};
+use crate::reuse;
 use core::ffi::{c_int, c_void};
 
 /// `fork(2)`: if there is no child, nothing is shared with it.
@@ -15,6 +16,24 @@ pub unsafe extern "C-unwind" fn fork() -> libc::pid_t {
         fork.has_made(child);
     }
     child
+}
+
+/// `unshare(2)`: in another network, the same addresses are those of others.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn unshare(flags: c_int) -> c_int {
+    if flags & libc::CLONE_NEWNET != 0 {
+        reuse::stops();
+    }
+    next!(unshare(flags: c_int) -> c_int)
+}
+
+/// `setns(2)`: of which kind a namespace is, its descriptor says as well.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn setns(fd: c_int, kind: c_int) -> c_int {
+    if kind == 0 || kind & libc::CLONE_NEWNET != 0 {
+        reuse::stops();
+    }
+    next!(setns(fd: c_int, kind: c_int) -> c_int)
 }
 
 /// `_Fork(3)`.

@@ -11,6 +11,7 @@ use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
 use core::mem;
 use core::sync::atomic::{AtomicU32, Ordering};
+use freeport_sockets_proto::slab::rest::Step;
 use freeport_sockets_proto::slab::word;
 
 /// Where the next stream is looked for: all of them take turns.
@@ -47,7 +48,13 @@ fn connect_over_kept(stream: &Stream, descriptor: i32, to: &Address) -> Option<r
     let nonblocking = stream.shared.nonblocking.load(Ordering::Relaxed);
     let is_closed_on_exec = flags & libc::FD_CLOEXEC != 0;
     // What the number stood for is closed by that: nobody else has it.
-    raw::duplicate(entry.descriptor(), descriptor, is_closed_on_exec).ok()?;
+    if raw::duplicate(entry.descriptor(), descriptor, is_closed_on_exec).is_err() {
+        if slot.rest_does(Step::Retract).is_none() {
+            // It was accepted: that one ends, and the kernel makes another.
+            entry.is_dropped();
+        }
+        return None;
+    }
     entry.set_rests(false);
     resting::begins(&kept, &slot, descriptor, no_delay);
     kept.sets_blocking(descriptor, !nonblocking);

@@ -8,7 +8,8 @@ use crate::socket::connections::{self, Stream};
 use crate::upgrade::monitor;
 use crate::upgrade::slot::Slot;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use freeport_sockets_proto::slab::{flag, rest};
+use freeport_sockets_proto::slab::flag;
+use freeport_sockets_proto::slab::rest::{self, Step};
 
 /// How many a process keeps.
 const ENTRIES: usize = 64;
@@ -197,18 +198,32 @@ impl Entry {
             slot.unsay(flag::REUSES);
         }
         if self.rests.swap(false, Ordering::Relaxed) {
-            let was = slot.map_or(rest::RESTING, |slot| slot.rest_is_over());
-            if let Some(slot) = slot.filter(|_| matches!(was, rest::OPENED | rest::LEFT)) {
-                // The other side has connected, and nobody accepts it.
-                slot.say(flag::CLOSED | flag::ENDED | flag::RESET);
-            }
-            if was != rest::RESTING {
+            let is_needed = slot.is_some_and(|slot| self.ends(&slot));
+            if !is_needed {
                 // As nobody has a connection over it, none has to wait until its names are free.
                 stream.resets_at_close(own);
             }
             stream.is_over();
         }
         _ = raw::close(own);
+    }
+}
+
+impl Entry {
+    /// No connection is made over it any more. Gives whether the other side has one, or will find
+    /// what this one has left there.
+    fn ends(&self, slot: &Slot) -> bool {
+        if let For::Connecting(_) = self.is_for() {
+            // Before the step: who accepts what was left here sees that nobody keeps the stream.
+            slot.unsay(flag::RESTS);
+            return slot.rest_does(Step::Leave).is_none_or(|was| was == rest::RESTING);
+        }
+        let was = slot.rest_is_over();
+        if matches!(was, rest::OPENED | rest::LEFT) {
+            // The other side has connected, and nobody accepts it.
+            slot.say(flag::CLOSED | flag::ENDED | flag::RESET);
+        }
+        was == rest::RESTING
     }
 }
 

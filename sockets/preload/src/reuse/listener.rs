@@ -18,7 +18,8 @@ use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use freeport_sockets_proto::slab::{rest, word};
+use freeport_sockets_proto::slab::rest::{self, Step};
+use freeport_sockets_proto::slab::word;
 
 /// Ticks for which a listener counts as busy after it has given a connection: about ten
 /// milliseconds.
@@ -220,8 +221,7 @@ pub fn is_turn_of_kernel(listener: &Stream) -> bool {
 }
 
 fn is_ready_at(number: u32) -> bool {
-    let mut is_ready = false;
-    let is_open = is_open(number) == Some(true);
+    let (mut is_ready, mut is_shut) = (false, false);
     for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
         let Some((_, slot)) = entry.stream() else { continue };
         match slot.rest() {
@@ -234,11 +234,28 @@ fn is_ready_at(number: u32) -> bool {
                     known.arrivals.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            rest::SHUT if is_open => _ = slot.rest_becomes(rest::SHUT, rest::READY),
+            rest::SHUT => is_shut = true,
             _ => {}
         }
     }
+    if is_shut && is_open(number) == Some(true) {
+        looks_again(number);
+    }
     is_ready
+}
+
+/// Connections may be opened again, if nobody sleeps. A thread that is about to says so before it
+/// takes the lock, under which it looks at all: so it finds what was opened because of this.
+fn looks_again(number: u32) {
+    let Some(_held) = entries::hold() else { return };
+    if is_open(number) != Some(true) {
+        return;
+    }
+    for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
+        if let Some((_, slot)) = entry.stream() {
+            slot.rest_does(Step::Look);
+        }
+    }
 }
 
 /// A thread sleeps no more in the kernel until somebody connects; see [`closes`].
@@ -263,7 +280,7 @@ pub fn closes(listener: &Stream) -> bool {
     let mut is_ready = false;
     for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
         let Some((_, slot)) = entry.stream() else { continue };
-        if !slot.rest_becomes(rest::READY, rest::SHUT) {
+        if slot.rest_does(Step::LookAway).is_none() {
             is_ready |= slot.is_opened();
         }
     }
@@ -323,7 +340,7 @@ fn accept(entry: &Entry, flags: i32) -> raw::Result<i32> {
     let command = if is_closed { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
     let new = raw::fcntl(entry.descriptor(), command, 0)?;
     entry.set_rests(false);
-    slot.accepts();
+    slot.rest_does(Step::Accept);
     let no_delay = entry.no_delay.load(Ordering::Relaxed);
     resting::begins(&stream, &slot, new, no_delay);
     stream.sets_blocking(new, flags & libc::SOCK_NONBLOCK == 0);

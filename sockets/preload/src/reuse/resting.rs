@@ -15,7 +15,8 @@ use crate::socket::table;
 use crate::upgrade::slot::Slot;
 use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
-use freeport_sockets_proto::slab::{flag, rest};
+use freeport_sockets_proto::slab::flag;
+use freeport_sockets_proto::slab::rest::{self, Step};
 
 /// What a connection is whose stream can be kept, besides having ended perhaps.
 const LEFT_KERNEL: u32 =
@@ -45,13 +46,16 @@ fn rests(stream: &Stream, descriptor: i32) -> bool {
     };
     // The kernel does not forget it, since it stays open.
     epoll::forget_stream(stream, true);
-    let Some(_held) = entries::hold() else { return false };
+    let Some(_held) = entries::hold() else {
+        let_go(entry);
+        return false;
+    };
     stream.local.descriptor.store(entry.descriptor(), Ordering::Relaxed);
     slot.say_descriptor(entry.descriptor());
     take_doorbells(stream, &slot, descriptor);
     slot.say(flag::CLOSED | flag::ENDED | flag::RESTS);
     wake_peer(stream, &slot, entry.descriptor());
-    let is_kept = slot.rests_first() || is_ready(entry, &slot);
+    let is_kept = slot.rest_does(Step::Rest).is_some() || is_ready(entry, &slot);
     if is_kept {
         stream.local.copies.store(0, Ordering::Relaxed);
         entry.set_rests(true);
@@ -62,12 +66,20 @@ fn rests(stream: &Stream, descriptor: i32) -> bool {
     is_kept
 }
 
+/// The stream of a connection, which goes on or ends, is not kept. This is done below a signal
+/// handler as well: nothing else changes the entry of a connection that does not rest.
 fn let_go(entry: &Entry) {
-    if let Some(_held) = entries::hold() {
-        if let Some((_, slot)) = entry.stream() {
-            slot.never_rests();
-        }
-        entry.is_dropped();
+    let _held = entries::hold();
+    if let Some((_, slot)) = entry.stream() {
+        slot.rest_does(Step::Refuse);
+    }
+    entry.is_dropped();
+}
+
+/// A connection ends whose descriptor was closed where this library does not see it.
+pub fn has_ended(stream: &Stream) {
+    if let Some(entry) = entries::of(stream) {
+        let_go(entry);
     }
 }
 
@@ -135,8 +147,7 @@ fn is_ready(entry: &Entry, slot: &Slot) -> bool {
         For::Connecting(_) => false,
         For::Accepting(number) => listener::is_open(number) == Some(true),
     };
-    let next = if is_open { rest::READY } else { rest::SHUT };
-    slot.rest_becomes(rest::RESTING, next)
+    slot.rest_does(if is_open { Step::Ready } else { Step::Shut }).is_some()
 }
 
 /// A new connection begins over a stream, and has that descriptor. Entries are held.

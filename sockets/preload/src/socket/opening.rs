@@ -156,6 +156,7 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                 if is_open && resting::keeps(&stream, descriptor) {
                     return;
                 }
+                resting::has_ended(&stream);
                 end(&stream, descriptor, is_open);
             } else if stream.local.descriptor.load(Ordering::Relaxed) == descriptor {
                 let other = another(what);

@@ -4,7 +4,8 @@
 
 use super::Slot;
 use core::sync::atomic::Ordering;
-use freeport_sockets_proto::slab::{Side, flag, rest, word};
+use freeport_sockets_proto::slab::rest::{self, Step};
+use freeport_sockets_proto::slab::{Side, flag, word};
 
 /// How often the word may change under who wants to change it.
 const CHANGES: u32 = 8;
@@ -16,10 +17,18 @@ impl Slot {
         self.shared_word(Side::First, word::REST).load(Ordering::SeqCst)
     }
 
-    /// Goes from one step to another. False: it is at another one.
-    pub fn rest_becomes(&self, from: u64, to: u64) -> bool {
+    /// Does a step, and gives where it was before. `None`: that is not done there.
+    pub fn rest_does(&self, step: Step) -> Option<u64> {
         let word = self.shared_word(Side::First, word::REST);
-        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        // The other side does something meanwhile; one that does so all the time is not waited for.
+        for _ in 0..CHANGES {
+            let before = word.load(Ordering::SeqCst);
+            let after = step.from(before)?;
+            if word.compare_exchange(before, after, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                return Some(before);
+            }
+        }
+        None
     }
 
     /// No connection is made over it any more. Gives where it was.
@@ -31,7 +40,7 @@ impl Slot {
     pub fn opens(&self, now: u64) -> bool {
         // Whoever reads it behind the step below sees this one, or a later one.
         self.shared_word(Side::First, word::OPENED_AT).store(now, Ordering::SeqCst);
-        self.rest_becomes(rest::READY, rest::OPENED)
+        self.rest_does(Step::Open).is_some()
     }
 
     /// Whether the connecting side has opened one that was not accepted yet.
@@ -39,51 +48,16 @@ impl Slot {
         matches!(self.rest(), rest::OPENED | rest::LEFT)
     }
 
-    /// Accepts the connection that was opened.
-    pub fn accepts(&self) {
-        if !self.rest_becomes(rest::OPENED, rest::IN_USE) {
-            self.rest_becomes(rest::LEFT, rest::RESTING);
-        }
-    }
-
-    /// Closes the connection, and keeps the stream. False: the other side has done so before, or
-    /// the word is none that it could be.
-    pub fn rests_first(&self) -> bool {
-        // One is opened, closed or accepted meanwhile; a peer that changes it all the time is not
-        // waited for.
-        for _ in 0..CHANGES {
-            let (from, to) = match self.rest() {
-                rest::IN_USE => (rest::IN_USE, rest::RESTING),
-                rest::OPENED => (rest::OPENED, rest::LEFT),
-                _ => return false,
-            };
-            if self.rest_becomes(from, to) {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Does not keep the stream of a connection, which goes on, or is still to be accepted.
-    pub fn never_rests(&self) {
-        if !self.rest_becomes(rest::IN_USE, rest::DEAD) {
-            self.rest_becomes(rest::RESTING, rest::DEAD);
-        }
-    }
-
     /// No connection is made over it any more, unless one is opened. False: one is.
     pub fn rest_ends(&self) -> bool {
-        for _ in 0..CHANGES {
-            let rest = self.rest();
-            if matches!(rest, rest::OPENED | rest::LEFT) {
-                return false;
-            }
-            if self.rest_becomes(rest, rest::DEAD) {
-                return true;
-            }
+        if self.rest_does(Step::End).is_some() {
+            return true;
         }
-        self.rest_is_over();
-        true
+        let is_over = !self.is_opened();
+        if is_over {
+            self.rest_is_over();
+        }
+        is_over
     }
 
     /// When the connecting side has opened it.
