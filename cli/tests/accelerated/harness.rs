@@ -185,11 +185,22 @@ impl Node {
 
     /// Begins one of the [roles](crate::roles).
     pub fn role(&self, mode: Mode, role: &str, argument: &str) -> Program {
+        self.role_with(mode, role, argument, &[])
+    }
+
+    /// The same, with some more in its environment.
+    pub fn role_with(
+        &self,
+        mode: Mode,
+        role: &str,
+        argument: &str,
+        environment: &[(&str, &str)],
+    ) -> Program {
         let test = std::env::current_exe().expect("this test");
         let mut command = self.command(mode, &test);
         command.args(["--exact", "roles::play", "--nocapture", "--test-threads=1"]);
         command.env(ROLE_VARIABLE, role).env(ARGUMENT_VARIABLE, argument);
-        command.env_remove("RUST_TEST_THREADS");
+        command.env_remove("RUST_TEST_THREADS").envs(environment.iter().copied());
         self.start(role, command)
     }
 

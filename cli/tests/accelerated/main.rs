@@ -20,6 +20,7 @@ mod prefork;
 mod recall;
 mod redis;
 mod resp;
+mod reuse;
 mod roles;
 mod scale;
 mod shells;

@@ -3,7 +3,7 @@
 //! but what a variable of the environment says.
 
 use crate::matrix::{redis_mixed, tokio_pair};
-use crate::{death, hostile, limits, memcached, nginx, recall, redis, scale, soak};
+use crate::{death, hostile, limits, memcached, nginx, recall, redis, reuse, scale, soak};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -37,6 +37,9 @@ fn play() {
         "visitor" => limits::visit(&argument),
         "crowd server" => scale::serve(&argument),
         "crowd client" => scale::visit(&argument),
+        "reuse server" => reuse::serve(&argument),
+        "reuse client" => reuse::ask_for_ever(&argument),
+        "reuse visitor" => reuse::visit(&argument),
         "soak visitor" => soak::visitors::visit(&argument),
         "redis mixed" => redis_mixed::clients(&argument),
         "tokio server" => tokio_pair::server(&argument),

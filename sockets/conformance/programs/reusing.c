@@ -4,6 +4,8 @@
 #include "again.h"
 
 #include <arpa/inet.h>
+#include <netinet/ip.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #define ROUNDS 3
@@ -145,6 +147,93 @@ CASE(a_listener_gives_its_options, TCP | REUSED) {
         }
         if (part == 0)
             prove_again(side);
+    }
+}
+
+// Set by calls of other kinds than options, but no less the socket's.
+CASE(signals_of_one_are_not_those_of_the_next, TCP | REUSED) {
+    int listener = begin_again(fd, side), on = 1;
+    for (int way = 0; way < 5; way++) {
+        for (int round = 0; round < 2; round++) {
+            int end = again(side, listener), none = 0;
+            note("flags %#x, owner %d", fcntl(end, F_GETFL), fcntl(end, F_GETOWN));
+            note("signal %d", fcntl(end, F_GETSIG));
+            if (round == 0) {
+                switch (way) {
+                case 0:
+                    TRY(fcntl(end, F_SETOWN, 1));
+                    break;
+                case 1:
+                    TRY(fcntl(end, F_SETSIG, SIGWINCH));
+                    break;
+                case 2:
+                    TRY(fcntl(end, F_SETFL, O_APPEND));
+                    break;
+                case 3:
+                    TRY(ioctl(end, FIOASYNC, &on));
+                    break;
+                default:
+                    TRY(ioctl(end, FIOSETOWN, &none));
+                    TRY(fcntl(end, F_SETFL, O_NONBLOCK | O_RDWR));
+                    set_blocking(end, 1);
+                }
+            }
+            exchange(end, side, "whoever is told");
+            close_again(end, side);
+        }
+    }
+    prove_again(side);
+}
+
+CASE(options_of_any_kind_are_of_one_connection, TCP | REUSED) {
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {SOL_SOCKET, SO_RCVBUF, 20000},          {SOL_SOCKET, SO_SNDBUF, 20000},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 77},         {IPPROTO_TCP, TCP_KEEPINTVL, 7},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},           {IPPROTO_TCP, TCP_USER_TIMEOUT, 4321},
+        {SOL_SOCKET, SO_SNDTIMEO, 0},            {IPPROTO_TCP, TCP_LINGER2, 5},
+        {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 12345}, {IPPROTO_IP, IP_TOS, 16},
+    };
+    int listener = begin_again(fd, side);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        for (int round = 0; round < 2; round++) {
+            int end = again(side, listener), usual = 0;
+            socklen_t length = sizeof usual;
+            // Sizes of buffers the kernel chooses as it likes, but not that of the last one.
+            TRY(getsockopt(end, options[i].level, options[i].name, &usual, &length));
+            note("%d: that of the last one: %d", options[i].name,
+                 usual == options[i].value || usual == 2 * options[i].value);
+            if (round == 0 && options[i].name == SO_SNDTIMEO) {
+                struct timeval time = {5, 0};
+                TRY(setsockopt(end, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time));
+            } else if (round == 0) {
+                TRY(setsockopt(end, options[i].level, options[i].name, &options[i].value,
+                               sizeof options[i].value));
+            }
+            exchange(end, side, "with an option");
+            close_again(end, side);
+        }
+    }
+    prove_again(side);
+}
+
+CASE(another_network_has_others_at_the_same_address, TCP | RACE | REUSED) {
+    int listener = begin_again(fd, side);
+    EACH_AGAIN(listener, end) {
+        exchange(end, side, "here");
+        close_again(end, side);
+    }
+    prove_again(side);
+    if (side == CLIENT) {
+        // Who may not do that stays, with and without the library.
+        int is_elsewhere = TRY(unshare(CLONE_NEWNET)) == 0;
+        socklen_t length;
+        const struct sockaddr *there = there_again(&length);
+        int end = socket_again(0);
+        int result = connect(end, there, length);
+        note("it is reached: %d", is_elsewhere ? result == 0 : 0);
+        TRY(close(end));
     }
 }
 

@@ -460,6 +460,36 @@ CASE(the_client_is_killed, TCP | RACE | REUSED) {
     reach(side, DEAD);
 }
 
+CASE(the_client_ends_before_it_is_accepted, TCP | RACE | REUSED) {
+    if (side == SERVER) {
+        int listener = begin_again(fd, side);
+        await_peer(side, DEAD);
+        for (int i = 0; i < ROUNDS; i++) {
+            int late = TRY_OK(accept(listener, NULL, NULL));
+            note_bytes("received", in, receive_all(late, in, 13));
+            TRY(recv(late, in, sizeof in, 0));
+            TRY(close(late));
+        }
+        set_blocking(listener, 0);
+        TRY(accept(listener, NULL, NULL));
+        prove_again(side);
+        return;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        begin_again(fd, side);
+        for (int i = 0; i < ROUNDS; i++) {
+            int late = connect_again();
+            TRY(send(late, "what is left!", 13, 0));
+            TRY(close(late));
+        }
+        prove_again(side);
+        exit(0);
+    }
+    note_end("client", child);
+    reach(side, DEAD);
+}
+
 CASE(the_server_is_killed, TCP | RACE | REUSED) {
     if (side == SERVER) {
         pid_t child = fork();
