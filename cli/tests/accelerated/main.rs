@@ -21,6 +21,7 @@ mod recall;
 mod redis;
 mod resp;
 mod reuse;
+mod reuse_programs;
 mod roles;
 mod scale;
 mod shells;

@@ -11,18 +11,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Behind how many connections streams are kept.
-const VARIABLE: &str = "FREEPORT_REUSE";
+pub const VARIABLE: &str = "FREEPORT_REUSE";
 /// What a client asks, and is answered.
-const QUESTION_BYTES: usize = 40;
+pub const QUESTION_BYTES: usize = 40;
 /// Against hanging only.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn reusing(mut command: Command, after: &str) -> Command {
+pub fn reusing(mut command: Command, after: &str) -> Command {
     command.env(VARIABLE, after);
     command
 }
 
-fn reused(node: &Node) -> u64 {
+pub fn reused(node: &Node) -> u64 {
     node.stats()["reused"].as_u64().expect("a number")
 }
 
@@ -118,7 +118,7 @@ fn sockets_of(pid: i32) -> usize {
     links.filter(is_tcp).count()
 }
 
-fn port_of(argument: &str) -> u16 {
+pub fn port_of(argument: &str) -> u16 {
     argument.split(' ').next().and_then(|port| port.parse().ok()).expect("a port")
 }
 
@@ -147,7 +147,7 @@ fn answer(mut stream: &TcpStream) -> io::Result<()> {
     stream.read_exact(&mut [0])
 }
 
-fn ask(port: u16, number: u64) -> io::Result<()> {
+pub fn ask(port: u16, number: u64) -> io::Result<()> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     let mut question = [number as u8; QUESTION_BYTES];
     question[..8].copy_from_slice(&number.to_le_bytes());

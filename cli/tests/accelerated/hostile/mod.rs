@@ -3,6 +3,7 @@
 //! own connections may go wrong, and nothing else.
 
 mod attacker;
+pub mod reuse;
 mod steps;
 
 use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
@@ -14,6 +15,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -126,12 +128,17 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
+        Self::begin(&[], |command| command)
+    }
+
+    /// With something more to say to it.
+    fn begin(arguments: &[&str], environment: impl Fn(Command) -> Command) -> Self {
         let (node, monitor) = Node::new();
         let port = free_port();
         let redis = find("redis-server").expect("redis-server is installed: scripts/install.sh");
-        let mut command = node.command(Mode::Accelerated, &redis);
+        let mut command = environment(node.command(Mode::Accelerated, &redis));
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.args(["--unixsocket", "redis.sock", "--dir"]).arg(node.path());
+        command.args(["--unixsocket", "redis.sock", "--dir"]).arg(node.path()).args(arguments);
         let program = node.serve("redis-server", command, port);
         Self { node, program, port, _monitor: monitor }
     }

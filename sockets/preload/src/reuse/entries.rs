@@ -42,6 +42,8 @@ pub struct Entry {
     kept_for: AtomicU32,
     /// Whether no connection is made over it.
     rests: AtomicBool,
+    /// When this side has closed the last connection over it, in [ticks](raw::ticks).
+    rested_at: AtomicU64,
     /// Whether the connection that was opened over it is counted among those that have come.
     pub is_counted: AtomicBool,
     /// Whether a new connection over it begins with `TCP_NODELAY`, as the first one did.
@@ -54,6 +56,7 @@ static TABLE: [Entry; ENTRIES] = [const {
         descriptor: AtomicI32::new(-1),
         kept_for: AtomicU32::new(0),
         rests: AtomicBool::new(false),
+        rested_at: AtomicU64::new(0),
         is_counted: AtomicBool::new(false),
         no_delay: AtomicBool::new(false),
     }
@@ -174,6 +177,17 @@ impl Entry {
     /// Says whether that is so.
     pub fn set_rests(&self, rests: bool) {
         self.rests.store(rests, Ordering::Relaxed);
+    }
+
+    /// The connection over it is about to be closed.
+    pub fn begins_to_rest(&self) {
+        self.rested_at.store(raw::ticks(), Ordering::Relaxed);
+    }
+
+    /// When the other side has opened the next one, as it says: not before this one has closed the
+    /// last. So whoever says anything comes before those who wait already once only.
+    pub fn opened_at(&self, slot: &Slot) -> u64 {
+        slot.opened_at().max(self.rested_at.load(Ordering::Relaxed))
     }
 
     /// What it is kept for.

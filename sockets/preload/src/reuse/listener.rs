@@ -319,7 +319,7 @@ pub fn take(listener: &Stream, flags: i32) -> Option<raw::Result<i32>> {
     let mut first: Option<(&Entry, u64)> = None;
     for entry in entries::all_for(For::Accepting(number)).filter(|entry| entry.rests()) {
         let Some((_, slot)) = entry.stream().filter(|(_, slot)| slot.is_opened()) else { continue };
-        let at = slot.opened_at();
+        let at = entry.opened_at(&slot);
         if first.is_none_or(|(_, earliest)| at < earliest) {
             first = Some((entry, at));
         }

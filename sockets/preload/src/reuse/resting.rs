@@ -55,6 +55,7 @@ fn rests(stream: &Stream, descriptor: i32) -> bool {
     take_doorbells(stream, &slot, descriptor);
     slot.say(flag::CLOSED | flag::ENDED | flag::RESTS);
     wake_peer(stream, &slot, entry.descriptor());
+    entry.begins_to_rest();
     let is_kept = slot.rest_does(Step::Rest).is_some() || is_ready(entry, &slot);
     if is_kept {
         stream.local.copies.store(0, Ordering::Relaxed);

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Peers that connect over streams that are kept, and meanwhile write whatever they like into what
+//! two connections over one stream agree on: through the library itself, so that there are such
+//! streams. What becomes of them is their affair; others are served.
+
+use super::Server;
+use crate::harness::{Mode, Node, Program, find, free_port, is_long};
+use crate::reuse::{QUESTION_BYTES, VARIABLE, ask, port_of, reused, reusing};
+use fastrand::Rng;
+use freeport_sockets_proto::slab::{self, SLOTS, Side, flag, rest, word};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// For how long each of them does so.
+const TIME: Duration = Duration::from_millis(700);
+/// Made by who has written into a slot whose stream was to be kept.
+const SPOILED: &str = "spoiled";
+/// How long who is wary waits for a peer that may be hostile.
+const WARY: Duration = Duration::from_millis(20);
+
+fn rounds() -> u64 {
+    if is_long() { 200 } else { 6 }
+}
+
+fn role(node: &Node, role: &str, argument: &str) -> Program {
+    node.role_with(Mode::Accelerated, role, argument, &[(VARIABLE, "1")])
+}
+
+/// Whether one of them has done anything that matters.
+fn has_spoiled(node: &Node) -> bool {
+    node.path().join(SPOILED).exists()
+}
+
+#[test]
+fn clients_that_write_between_connections_spoil_no_server() {
+    // A stream on which options are set is not kept.
+    let arguments = ["--tcp-keepalive", "0"];
+    let mut server = Server::begin(&arguments, |command| reusing(command, "1"));
+    let port = server.port;
+    let [place, _] = server.places();
+    server.withstands(&place, |node| {
+        for seed in 0..rounds() {
+            let vandal = role(node, "reuse vandal", &format!("{port} {seed}"));
+            thread::sleep(TIME);
+            // It may have spoiled itself.
+            drop(vandal);
+            visit_with_benchmark(node, port);
+        }
+        assert!(has_spoiled(node), "nobody has kept a stream to spoil: {}", node.stats());
+    });
+    assert!(reused(&server.node) > 0, "{}", server.node.stats());
+}
+
+#[test]
+fn clients_that_write_between_connections_hold_up_no_server_that_blocks() {
+    let (node, _monitor) = Node::new();
+    let port = free_port();
+    let mut server = role(&node, "reuse server", &format!("{port} here"));
+    for seed in 0..rounds() {
+        let vandal = role(&node, "reuse vandal", &format!("{port} {seed}"));
+        thread::sleep(TIME);
+        drop(vandal);
+        role(&node, "reuse visitor", &format!("{port} here")).finish();
+        assert_eq!(server.ended(), None, "{}", server.printed());
+    }
+    assert!(has_spoiled(&node), "nobody has kept a stream to spoil: {}", node.stats());
+}
+
+#[test]
+fn servers_that_write_between_connections_hold_up_no_client() {
+    let (node, _monitor) = Node::new();
+    let honest = free_port();
+    let _server = role(&node, "reuse server", &format!("{honest} here"));
+    for seed in 0..rounds() {
+        let port = free_port();
+        let vandal = role(&node, "reuse vandal server", &format!("{port} {seed}"));
+        // It ends by itself, whatever becomes of who is hostile.
+        role(&node, "reuse wary client", &format!("{port} {honest}")).finish();
+        drop(vandal);
+    }
+    assert!(has_spoiled(&node), "nobody has kept a stream to spoil: {}", node.stats());
+}
+
+fn visit_with_benchmark(node: &Node, port: u16) {
+    let benchmark = find("redis-benchmark").expect("redis-benchmark is installed");
+    let mut command = reusing(node.command(Mode::Accelerated, &benchmark), "1");
+    command.args(["-p", &port.to_string(), "-k", "0", "-n", "200", "-c", "4", "-t", "set,get"]);
+    let printed = node.start("redis-benchmark", command).finish();
+    assert!(!printed.contains("rror"), "{printed}");
+}
+
+/// Role: a client that is hostile, until it is killed.
+pub fn vandal(argument: &str) {
+    let port = begins_to_spoil(argument);
+    loop {
+        let Ok(stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
+        let stream = Wary(stream);
+        // Both servers have an answer for that.
+        stream.exchange(&[&b"PING\r\n"[..]; 7].concat()[..QUESTION_BYTES]);
+    }
+}
+
+/// Role: a server that is hostile, until it is killed.
+pub fn vandal_server(argument: &str) {
+    let port = begins_to_spoil(argument);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
+    for stream in listener.incoming().flatten() {
+        Wary(stream).exchange(b"what may this be");
+    }
+}
+
+/// Role: a client of a server that is hostile, and of one that is not, each of whose answers it
+/// gets.
+pub fn wary_client(argument: &str) {
+    let (port, honest) = (port_of(argument), argument.split(' ').nth(1));
+    let honest = honest.and_then(|port| port.parse().ok()).expect("another port");
+    let (begun, mut number) = (Instant::now(), 0);
+    let hostile = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    while begun.elapsed() < TIME {
+        if let Ok(stream) = TcpStream::connect_timeout(&hostile, WARY) {
+            Wary(stream).exchange(b"what may that be");
+        }
+        ask(honest, number).expect("it is answered");
+        number += 1;
+    }
+}
+
+/// A connection to somebody who need not answer.
+struct Wary(TcpStream);
+
+impl Wary {
+    /// Sends that, and takes what comes, if something does.
+    fn exchange(mut self, question: &[u8]) {
+        _ = self.0.set_nonblocking(true);
+        _ = self.0.write(question);
+        let mut wanted = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one such structure.
+        unsafe { libc::poll(&raw mut wanted, 1, WARY.as_millis() as i32) };
+        _ = self.0.read(&mut [0; 4096]);
+    }
+}
+
+/// Writes from now on, beside what the caller does. Gives the port.
+fn begins_to_spoil(argument: &str) -> u16 {
+    let seed = argument.split(' ').nth(1).and_then(|seed| seed.parse().ok()).expect("a seed");
+    thread::spawn(move || {
+        let mut rng = Rng::with_seed(seed);
+        loop {
+            // It is honest for a while, so that streams are kept.
+            thread::sleep(Duration::from_millis(rng.u64(..60)));
+            for _ in 0..rng.u32(1..50) {
+                slabs().into_iter().for_each(|slab| spoil(slab, &mut rng));
+                thread::sleep(Duration::from_micros(rng.u64(..200)));
+            }
+        }
+    });
+    port_of(argument)
+}
+
+/// Where this process has slabs.
+fn slabs() -> Vec<usize> {
+    let maps = fs::read_to_string("/proc/self/maps").expect("it can be read");
+    let slabs = maps.lines().filter(|line| line.contains("/memfd:freeport-slab"));
+    let begin = |line: &str| usize::from_str_radix(line.split('-').next()?, 16).ok();
+    slabs.filter_map(begin).collect()
+}
+
+/// Writes into each slot whose stream is kept, or is to be.
+fn spoil(slab: usize, rng: &mut Rng) {
+    let at = |slot: u32, side: Side, word: usize| {
+        let at = slab + slab::page(slot).expect("there is such a slot") + slab::state(side) + word;
+        // SAFETY: inside of a slab that is mapped; if it is so no more, nobody misses this process.
+        unsafe { AtomicU64::from_ptr(at as *mut u64) }
+    };
+    for slot in 0..SLOTS {
+        let said = [Side::First, Side::Second].map(|side| at(slot, side, word::FLAGS).load(SeqCst));
+        if (said[0] | said[1]) & flag::REUSES == 0 {
+            continue;
+        }
+        let side = if rng.bool() { Side::First } else { Side::Second };
+        let value = [rng.u64(..9), rng.u64(..), u64::MAX - rng.u64(..3)][rng.usize(..3)];
+        match rng.u32(..10) {
+            0..6 => at(slot, Side::First, word::REST).store(rng.u64(..=rest::LEFT + 1), SeqCst),
+            6 => at(slot, Side::First, word::REST).store(value, SeqCst),
+            7 => at(slot, Side::First, word::OPENED_AT).store(value, SeqCst),
+            8 => _ = at(slot, side, word::FLAGS).fetch_xor(1 << rng.u32(..17), SeqCst),
+            _ => {
+                let words = [word::DESCRIPTOR, word::WRITING, word::SENT_BYTES];
+                at(slot, side, words[rng.usize(..3)]).store(value, SeqCst);
+            }
+        }
+        if !Path::new(SPOILED).exists() {
+            _ = fs::write(SPOILED, "");
+        }
+    }
+}
