@@ -190,7 +190,7 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     /// See [`peek`](Self::peek).
     pub(crate) fn peek_behind(&self, place: Place) -> Result<Option<(Entry, Place)>, Fault> {
         // Who goes round in circles is not followed.
-        if place.head - self.cursor.head > self.mask {
+        if self.ahead(place).is_none_or(|ahead| ahead > self.mask) {
             return Ok(None);
         }
         let Some(entry) = self.entry_at(place)? else { return Ok(None) };

@@ -78,7 +78,9 @@ impl<'a, L: Local, R: Remote> Inbox<'a, L, R> {
     /// Whose an entry a little further on is, if it has come: a guess, for it is not checked.
     #[inline]
     pub(super) fn foresee(&mut self) -> Option<u32> {
-        if self.foreseen.sequence < self.scanned.sequence {
+        // A peer may have changed lengths since.
+        let Place { head, sequence } = self.foreseen;
+        if sequence < self.scanned.sequence || head < self.scanned.head {
             self.foreseen = self.scanned;
         }
         if self.foreseen.sequence - self.scanned.sequence >= FORESEEN {
