@@ -6,7 +6,7 @@
 //! are always taken modulo its capacity. Offsets of words are multiples of 8.
 
 use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
 /// Memory of this side, which the other side writes.
 pub trait Local {
@@ -60,6 +60,12 @@ pub trait Remote {
     #[inline]
     fn barrier(&self) {
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// The same without any help of the other side.
+    #[inline]
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The side that empties a ring.
 
-use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
-use crate::sleep::{Rung, Sleeps};
+use crate::layout::{self, GIVEN_BACK, HEADER_BYTES, entry_bytes};
+use crate::sleep::{Announced, Rung, Sleeps};
 use crate::{Fault, Header, Kind, Local, Remote, SenderCursor};
 
 /// Who has read everything, and more than this since it gave back last, gives back what it has
@@ -310,6 +310,13 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         if self.to_give_back() > 0 { self.give_back() } else { false }
     }
 
+    /// The same for who sleeps often: the barrier is owed once.
+    pub fn announce_light_sleep(&mut self) -> Announced {
+        let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes);
+        let wake = if self.to_give_back() > 0 { self.give_back() } else { false };
+        Announced { wake, is_new }
+    }
+
     /// Takes back [`announce_sleep`](Self::announce_sleep).
     pub fn announce_awake(&mut self) {
         self.cursor.sleeps.announce_awake(&mut self.notes);
@@ -374,9 +381,8 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         // SAFETY: inside the notes.
         unsafe { self.notes.store(GIVEN_BACK, self.cursor.head) };
         self.notes.barrier();
-        // SAFETY: inside the notes.
-        let asleep = unsafe { self.sender.load(ASLEEP) };
-        self.cursor.rung.has_to_wake(asleep)
+        self.cursor.sleeps.has_given_back(&mut self.notes);
+        self.cursor.rung.has_to_wake(&self.sender, &self.notes)
     }
 }
 

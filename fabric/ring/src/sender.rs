@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The side that fills a ring.
 
-use crate::layout::{self, ASLEEP, GIVEN_BACK, HEADER_BYTES, entry_bytes};
-use crate::sleep::{Rung, Sleeps};
+use crate::layout::{self, GIVEN_BACK, HEADER_BYTES, entry_bytes};
+use crate::sleep::{Announced, Rung, Sleeps};
 use crate::{Fault, Header, Kind, Local, Remote};
 
 /// An empty ring goes on at its start once half of it has been passed, and at least this much, so
@@ -276,9 +276,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
     fn is_published(&mut self, bytes: usize) -> bool {
         self.ring.barrier();
         self.fetch_ahead(bytes);
-        // SAFETY: inside the notes.
-        let asleep = unsafe { self.receiver.load(ASLEEP) };
-        self.cursor.rung.has_to_wake(asleep)
+        self.cursor.rung.has_to_wake(&self.receiver, &self.ring)
     }
 
     /// How far entries can go on from here.
@@ -372,6 +370,12 @@ impl<R: Remote, L: Local> Sender<R, L> {
     /// Tells the receiver that this side sleeps until it gets credits; see [`sleep`](crate::sleep).
     pub fn announce_sleep(&mut self) {
         self.cursor.sleeps.announce_sleep(&mut self.notes);
+    }
+
+    /// The same for who sleeps often: the barrier is owed once.
+    pub fn announce_light_sleep(&mut self) -> Announced {
+        let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes);
+        Announced { wake: false, is_new }
     }
 
     /// Takes back [`announce_sleep`](Self::announce_sleep).

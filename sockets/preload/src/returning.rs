@@ -29,7 +29,7 @@ use crate::socket::connection::{HeldHalf, phase};
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
 use crate::waiting::patience::{FOLLOWER_TICKS, Patience};
-use crate::waiting::{epoll, sleep};
+use crate::waiting::{barrier, epoll};
 use core::ptr;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
@@ -356,7 +356,7 @@ impl Stream {
             return Progress::Waits;
         }
         slot.say(flag::STOPS);
-        sleep::pass_barrier();
+        barrier::pass();
         Progress::Done
     }
 

@@ -254,7 +254,7 @@ impl Stream {
         let before = self.shared.mark(phase::LOOKS);
         if before & phase::LOOKS == 0 && epoll::has_switched(self, slot) {
             self.announce_data_awake(slot);
-            self.announce_room(slot, false);
+            self.announce_room_awake(slot);
         }
     }
 

@@ -5,6 +5,7 @@
 //! Where the peer waited on the same core, it lets go of it at once: who looks without that keeps
 //! the peer from doing what is waited for.
 
+pub mod barrier;
 pub mod epoll;
 pub mod patience;
 pub mod polling;
@@ -25,10 +26,17 @@ const AWAKE_TICKS: u64 = 300_000;
 const KEPT_TICKS: u64 = 2_400_000;
 /// Ticks for which a processor counts as wanted by such after that: about a tenth of a second.
 const WANTED_TICKS: u64 = 240_000_000;
-/// Until when others want the processor. Who sleeps gets it back as soon as a doorbell rings, who
-/// yields it when their time is over; only where the peer is among those who get it, a yield is
-/// the better way.
+/// Until when others want the processor, and keep it. Who sleeps gets it back as soon as a doorbell
+/// rings, who yields it when their time is over.
 static WANTED_UNTIL: AtomicU64 = AtomicU64::new(0);
+
+/// Ticks of a yield to nobody: about two microseconds.
+const YIELD_TICKS: u64 = 4_800;
+/// Ticks for which somebody else is expected to have something to do, after a yield to him: about a
+/// millisecond. To look without letting go of the processor keeps him from it.
+const SHARED_TICKS: u64 = 2_400_000;
+/// Until then.
+static SHARED_UNTIL: AtomicU64 = AtomicU64::new(0);
 
 /// Ticks between two questions to the kernel while there is something to do: about 50
 /// microseconds.
@@ -53,22 +61,32 @@ impl Wait {
     pub fn step(&mut self, shares_core: impl FnOnce() -> bool) -> bool {
         let now = raw::ticks();
         if self.since == 0 {
-            let is_shared = shares_core();
+            let is_shared = shares_core() || now < SHARED_UNTIL.load(Ordering::Relaxed);
             self.since = if is_shared { now.wrapping_sub(SPIN_TICKS) } else { now };
-            self.yields = is_shared || now >= WANTED_UNTIL.load(Ordering::Relaxed);
+            self.yields = now >= WANTED_UNTIL.load(Ordering::Relaxed);
         }
         let waited = now.wrapping_sub(self.since);
         if waited < SPIN_TICKS {
             hint::spin_loop();
         } else if waited < AWAKE_TICKS && self.yields {
             raw::yield_now();
-            let after = raw::ticks();
-            if after.wrapping_sub(now) > KEPT_TICKS {
-                WANTED_UNTIL.store(after.wrapping_add(WANTED_TICKS), Ordering::Relaxed);
-            }
+            self.has_yielded(now, raw::ticks());
         } else {
             return false;
         }
         true
+    }
+
+    /// Takes note of how long others had the processor.
+    #[inline]
+    fn has_yielded(&mut self, before: u64, after: u64) {
+        let others = after.wrapping_sub(before);
+        if others > KEPT_TICKS {
+            WANTED_UNTIL.store(after.wrapping_add(WANTED_TICKS), Ordering::Relaxed);
+        } else if others > YIELD_TICKS {
+            SHARED_UNTIL.store(after.wrapping_add(SHARED_TICKS), Ordering::Relaxed);
+            // What they did meanwhile is no waste.
+            self.since = self.since.wrapping_add(others - YIELD_TICKS);
+        }
     }
 }

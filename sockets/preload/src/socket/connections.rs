@@ -12,6 +12,7 @@ use crate::process::lock::Lock;
 use crate::socket::connection::Connection;
 use crate::upgrade::ends::Ends;
 use crate::upgrade::kept::Kept;
+use crate::waiting::barrier::LightSince;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Sockets of an arena.
@@ -50,6 +51,8 @@ pub struct Local {
     /// The first of its registrations in sets, counted from 1; see
     /// [`epoll`](crate::waiting::epoll).
     pub registrations: AtomicU32,
+    /// Since when its two ends, that of bytes and that of room, sleep lightly.
+    pub light_since: [LightSince; 2],
 }
 
 /// A stream socket: what is shared and what is not.
@@ -114,6 +117,7 @@ pub fn add() -> Option<Stream> {
                     stream.local.ends.forget();
                     stream.local.copies.store(1, Ordering::Relaxed);
                     stream.local.registrations.store(0, Ordering::Relaxed);
+                    stream.local.light_since.iter().for_each(LightSince::forget);
                     stream.local.entry.store(0, Ordering::Relaxed);
                     return Some(stream);
                 }

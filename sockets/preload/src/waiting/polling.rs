@@ -9,7 +9,7 @@ use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
 use crate::upgrade::slot::Slot;
 use crate::waiting::epoll::{Deadline, Until, events_of, look_again, nested};
-use crate::waiting::sleep::pass_barrier;
+use crate::waiting::barrier::Owed;
 use crate::waiting::{ASK_TICKS, Wait};
 use core::slice;
 use core::sync::atomic::Ordering;
@@ -308,9 +308,9 @@ fn sleep(
     mut left: Until,
     kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
 ) -> i32 {
-    announce(asked, true);
+    let owed = announce_sleep(asked);
     close_listeners(asked);
-    pass_barrier();
+    owed.pass();
     let result = if look(asked) > 0 {
         count_ready(asked)
     } else {
@@ -339,7 +339,7 @@ fn sleep(
         if ready < 0 { -1 } else { 0 }
     };
     open_listeners(asked);
-    announce(asked, false);
+    announce_awake(asked);
     result
 }
 
@@ -353,18 +353,30 @@ fn after_sleep(asked: &[libc::pollfd], all: &[libc::pollfd]) {
     }
 }
 
-fn announce(asked: &[libc::pollfd], sleeps: bool) {
+fn announce_sleep(asked: &[libc::pollfd]) -> Owed {
+    let mut owed = Owed(false);
+    for one in asked {
+        let Some((stream, slot)) = switched(one.fd) else {
+            // What sets and listeners have announced is not known here.
+            owed = owed | Owed(nested::of(one.fd).is_some() || listening(one.fd).is_some());
+            continue;
+        };
+        stream.shared.sleepers.fetch_add(1, Ordering::SeqCst);
+        owed = owed | stream.announce_data_sleep(one.fd, &slot);
+        if one.events & libc::POLLOUT != 0 {
+            owed = owed | stream.announce_room_sleep(&slot);
+        }
+    }
+    owed
+}
+
+fn announce_awake(asked: &[libc::pollfd]) {
     for one in asked {
         let Some((stream, slot)) = switched(one.fd) else { continue };
-        if sleeps {
-            stream.shared.sleepers.fetch_add(1, Ordering::SeqCst);
-            stream.announce_data_sleep(one.fd, &slot);
-        } else {
-            stream.announce_data_awake(&slot);
-            stream.shared.sleepers.fetch_sub(1, Ordering::SeqCst);
-        }
+        stream.announce_data_awake(&slot);
+        stream.shared.sleepers.fetch_sub(1, Ordering::SeqCst);
         if one.events & libc::POLLOUT != 0 {
-            stream.announce_room(&slot, sleeps);
+            stream.announce_room_awake(&slot);
         }
     }
 }

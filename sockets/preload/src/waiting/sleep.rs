@@ -8,10 +8,10 @@
 
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
-use crate::process;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
+use crate::waiting::barrier::Owed;
 use crate::waiting::epoll;
 use core::sync::atomic::{AtomicU32, Ordering};
 use freeport_sockets_proto::slab::{flag, word};
@@ -40,15 +40,20 @@ impl Drop for Sleeper<'_> {
 
 impl Stream {
     /// Announces that somebody sleeps until something comes.
-    pub fn announce_data_sleep(&self, descriptor: i32, slot: &Slot) {
+    pub fn announce_data_sleep(&self, descriptor: i32, slot: &Slot) -> Owed {
         self.shared.announced.fetch_add(1, Ordering::SeqCst);
-        let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return };
-        let wake = self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_sleep());
+        let is_alone = self.shared.is_alone();
+        let Some(mut half) = self.shared.receive.take(is_alone) else { return Owed(true) };
+        let announced =
+            self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_light_sleep());
+        let [light, _] = &self.local.light_since;
+        let owed = light.owes(announced.is_none_or(|announced| announced.is_new), is_alone);
         drop(half);
         slot.count(word::SLEEPS, 1);
-        if wake == Some(true) {
+        if announced.is_some_and(|announced| announced.wake) {
             self.ring_doorbell(descriptor, slot);
         }
+        owed
     }
 
     /// Takes that back, unless others sleep as well.
@@ -60,20 +65,23 @@ impl Stream {
         self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
     }
 
-    /// Announces that somebody sleeps until there is room, or takes that back, unless others sleep
-    /// in sets: they may wait for room as well.
-    pub fn announce_room(&self, slot: &Slot, sleeps: bool) {
-        if !sleeps && self.shared.announced.load(Ordering::SeqCst) > 0 {
+    /// Announces that somebody sleeps until there is room.
+    pub fn announce_room_sleep(&self, slot: &Slot) -> Owed {
+        let is_alone = self.shared.is_alone();
+        let Some(mut half) = self.shared.send.take(is_alone) else { return Owed(true) };
+        let announced =
+            self.with_sender(slot, &mut half, |sender| sender.ring().announce_light_sleep());
+        let [_, light] = &self.local.light_since;
+        light.owes(announced.is_none_or(|announced| announced.is_new), is_alone)
+    }
+
+    /// Takes that back, unless others sleep in sets: they may wait for room as well.
+    pub fn announce_room_awake(&self, slot: &Slot) {
+        if self.shared.announced.load(Ordering::SeqCst) > 0 {
             return;
         }
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return };
-        self.with_sender(slot, &mut half, |sender| {
-            if sleeps {
-                sender.ring().announce_sleep();
-            } else {
-                sender.ring().announce_awake();
-            }
-        });
+        self.with_sender(slot, &mut half, |sender| sender.ring().announce_awake());
     }
 
     /// Whether who waits for this socket does so in the kernel alone, because it has not switched
@@ -88,14 +96,15 @@ impl Stream {
     #[cold]
     pub fn prepare_kernel_wait(&self, descriptor: i32, slot: &Slot, for_room: bool) -> bool {
         self.look_at_underlay(descriptor, 0);
-        if for_room {
-            self.announce_room(slot, true);
+        let owed = if for_room {
+            self.announce_room_sleep(slot)
         } else {
-            self.announce_data_sleep(descriptor, slot);
+            let owed = self.announce_data_sleep(descriptor, slot);
             // It was announced once for all who wait in the kernel.
             self.shared.announced.fetch_sub(1, Ordering::SeqCst);
-        }
-        pass_barrier();
+            owed
+        };
+        owed.pass();
         if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
     }
 
@@ -159,14 +168,6 @@ impl Stream {
     }
 }
 
-/// Makes all others pass a barrier, which who sleeps owes; see `freeport_ring::sleep`.
-pub fn pass_barrier() {
-    if !process::pass_everywhere() {
-        // Both sides have fences then.
-        core::sync::atomic::fence(Ordering::SeqCst);
-    }
-}
-
 /// Sleeps until something has come.
 ///
 /// # Errors
@@ -188,8 +189,7 @@ pub fn until(
     is_there: impl Fn() -> bool,
 ) -> Result<(), i32> {
     let _sleeper = Sleeper::new(stream);
-    stream.announce_data_sleep(descriptor, slot);
-    pass_barrier();
+    stream.announce_data_sleep(descriptor, slot).pass();
     let result = if is_there() { Ok(()) } else { in_kernel(stream, descriptor) };
     stream.announce_data_awake(slot);
     match result {
@@ -205,8 +205,7 @@ pub fn until(
 #[cold]
 pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
     let _sleeper = Sleeper::new(stream);
-    stream.announce_room(slot, true);
-    pass_barrier();
+    stream.announce_room_sleep(slot).pass();
     let result = if stream.is_writable(slot) {
         Ok(())
     } else {
@@ -215,7 +214,7 @@ pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32
             Some(milliseconds) => for_some_time(stream, descriptor, milliseconds),
         }
     };
-    stream.announce_room(slot, false);
+    stream.announce_room_awake(slot);
     match result {
         Err(_) if stream.is_writable(slot) => Ok(()),
         result => result,

@@ -268,7 +268,7 @@ fn insert(
         if let Some(slot) = stream.slot()
             && (set_of.waiters.load(Ordering::SeqCst) > 0 || !set_of.activate(number, new))
         {
-            set::park(new, stream, &slot);
+            _ = set::park(new, stream, &slot);
             wake_up(set_of, number, new, stream);
         }
     }
@@ -348,7 +348,7 @@ pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
             set_of.switched.fetch_add(1, Ordering::Relaxed);
             if has_waiters || !set_of.activate(number, known) {
                 // It is announced once for the kernel that waited so far, and once for this set.
-                set::park(known, stream, slot);
+                _ = set::park(known, stream, slot);
             }
         });
     });

@@ -27,7 +27,7 @@ pub fn enter(number: u32) {
     let Some(inner) = set::get(number) else { return };
     inner.waiters.fetch_add(1, Ordering::SeqCst);
     let Some(_held) = inner.lock.take(true) else { return };
-    inner.each_active(set::park);
+    inner.each_active(|known, stream, slot| _ = set::park(known, stream, slot));
     listening::are_for_kernel(inner);
 }
 

@@ -5,7 +5,7 @@
 use super::registration::Registration;
 use super::set::{self, Set};
 use crate::kernel::raw;
-use crate::waiting::sleep::pass_barrier;
+use crate::waiting::barrier::Owed;
 use core::sync::atomic::Ordering;
 
 /// So many are looked at each time.
@@ -34,15 +34,15 @@ fn park_silent_at_times(set: &Set) {
     set.parked.store(now, Ordering::Relaxed);
     let Some(_held) = set.lock.take(true) else { return };
     let round = set.round.load(Ordering::Relaxed);
-    let mut are_any = false;
+    let (mut are_any, mut owed) = (false, Owed(false));
     set.each_active(|known, stream, slot| {
         if is_silent(known, round) {
-            set::park(known, stream, slot);
+            owed = owed | set::park(known, stream, slot);
             are_any = true;
         }
     });
     if are_any {
-        pass_barrier();
+        owed.pass();
         deactivate_silent(set, round);
     }
 }

@@ -6,6 +6,7 @@ use crate::kernel::raw;
 use crate::process::lock::Lock;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
+use crate::waiting::barrier::Owed;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Sets of a process.
@@ -184,16 +185,18 @@ impl Set {
 
 /// Announces for a registration that its set sleeps, or announces it anew: a doorbell is rung once
 /// for each time.
-pub fn park(registration: &mut Registration, stream: &Stream, slot: &Slot) {
+pub fn park(registration: &mut Registration, stream: &Stream, slot: &Slot) -> Owed {
     if registration.is(state::PARKED) {
         stream.shared.announced.fetch_sub(1, Ordering::SeqCst);
     }
     registration.state |= state::PARKED;
     let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
-    stream.announce_data_sleep(descriptor, slot);
+    let owed = stream.announce_data_sleep(descriptor, slot);
     let is_full = stream.shared.send.was_full.load(Ordering::Relaxed);
     if is_full && registration.events & libc::EPOLLOUT as u32 != 0 {
-        stream.announce_room(slot, true);
+        owed | stream.announce_room_sleep(slot)
+    } else {
+        owed
     }
 }
 
@@ -202,6 +205,6 @@ pub fn unpark(registration: &mut Registration, stream: &Stream, slot: &Slot) {
     if registration.is(state::PARKED) {
         registration.state &= !state::PARKED;
         stream.announce_data_awake(slot);
-        stream.announce_room(slot, false);
+        stream.announce_room_awake(slot);
     }
 }

@@ -9,7 +9,7 @@ use crate::kernel::{errno, raw};
 use crate::process;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
-use crate::waiting::sleep::pass_barrier;
+use crate::waiting::barrier::Owed;
 use crate::waiting::{ASK_TICKS, Wait};
 use core::slice;
 use core::sync::atomic::Ordering;
@@ -254,11 +254,13 @@ fn sleep(
     let has_active = set.lock.take(true).is_some_and(|_held| set.active_count() > 0);
     if has_active || set.nested.load(Ordering::Relaxed) != 0 {
         let mut activations = 0;
+        // What sets in it have announced is not known here.
+        let mut owed = Owed(set.nested.load(Ordering::Relaxed) != 0);
         if let Some(_held) = set.lock.take(true) {
-            set.each_active(set::park);
+            set.each_active(|known, stream, slot| owed = owed | set::park(known, stream, slot));
             activations = set.activations.load(Ordering::Relaxed);
         }
-        pass_barrier();
+        owed.pass();
         let found = look(set, number, room);
         if found > 0 {
             drop(waiter);
@@ -405,7 +407,8 @@ fn of_doorbell(
     }
     set.activate(ours, known);
     if set.waiters.load(Ordering::SeqCst) > 0 {
-        set::park(known, stream, &slot);
+        // The sleepers wake for the one that looks behind this, or have a doorbell.
+        _ = set::park(known, stream, &slot);
     } else {
         set::unpark(known, stream, &slot);
     }
