@@ -310,9 +310,10 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         if self.to_give_back() > 0 { self.give_back() } else { false }
     }
 
-    /// The same for who sleeps often: the barrier is owed once.
-    pub fn announce_light_sleep(&mut self) -> Announced {
-        let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes);
+    /// The same for who sleeps often: the barrier is owed once, until credits were given back so
+    /// often without a sleep.
+    pub fn announce_light_sleep(&mut self, awake_for: u32) -> Announced {
+        let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes, awake_for);
         let wake = if self.to_give_back() > 0 { self.give_back() } else { false };
         Announced { wake, is_new }
     }

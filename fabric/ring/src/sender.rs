@@ -372,9 +372,10 @@ impl<R: Remote, L: Local> Sender<R, L> {
         self.cursor.sleeps.announce_sleep(&mut self.notes);
     }
 
-    /// The same for who sleeps often: the barrier is owed once.
-    pub fn announce_light_sleep(&mut self) -> Announced {
-        let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes);
+    /// The same for who sleeps often: the barrier is owed once, until credits were given back so
+    /// often without a sleep.
+    pub fn announce_light_sleep(&mut self, awake_for: u32) -> Announced {
+        let is_new = self.cursor.sleeps.announce_light_sleep(&mut self.notes, awake_for);
         Announced { wake: false, is_new }
     }
 

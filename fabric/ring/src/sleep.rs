@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How nobody sleeps through what he waits for.
 //!
-//! Each side has a word in its notes that counts its steps between being awake (even) and asleep
-//! (odd). Who wants to sleep
+//! Each side has a word in its notes that counts how often it has gone to sleep, and is odd while it
+//! sleeps. Who wants to sleep
 //! 1. announces it (`announce_sleep`), which makes the word odd,
 //! 2. makes the other side pass a memory barrier, wherever it is (`membarrier(2)`),
 //! 3. looks once more for what it waits for,
@@ -33,9 +33,6 @@ const IS_ASLEEP: u64 = 1;
 const IS_LIGHT: u64 = 2;
 /// What is above these counts sleeps.
 const SLEEP: u64 = 4;
-/// How often who sleeps lightly gives credits back without having slept, before he takes back that
-/// he does.
-const AWAKE_FOR: u32 = 8;
 
 /// What a side has said of its sleeps in its notes: that word, and for how long that stays so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -67,16 +64,17 @@ impl Sleeps {
     /// Announces a sleep, another one than the last even if that has not ended: who was woken from
     /// that one, for somebody else perhaps, is not woken from it again.
     pub(crate) fn announce_sleep(&mut self, notes: &mut impl Remote) {
-        self.word = (self.word & !IS_LIGHT) + SLEEP | IS_ASLEEP;
+        self.word = ((self.word & !IS_LIGHT) + SLEEP) | IS_ASLEEP;
         self.light_for = 0;
         self.note(notes);
     }
 
     /// Announces a light sleep, and passes a fence. True: the side has not slept lightly before.
-    pub(crate) fn announce_light_sleep(&mut self, notes: &mut impl Remote) -> bool {
+    /// It does so until it has given back credits so often without having slept.
+    pub(crate) fn announce_light_sleep(&mut self, notes: &mut impl Remote, awake_for: u32) -> bool {
         let is_new = self.word & IS_LIGHT == 0;
-        self.word = self.word + SLEEP | IS_ASLEEP | IS_LIGHT;
-        self.light_for = AWAKE_FOR;
+        self.word = (self.word + SLEEP) | IS_ASLEEP | IS_LIGHT;
+        self.light_for = awake_for;
         self.note(notes);
         notes.fence();
         is_new

@@ -48,6 +48,7 @@ fn messages() -> Bounds {
         rooms: vec![8],
         spins: [true; 2],
         sleeps: [false; 2],
+        light: None,
     }
 }
 
@@ -147,6 +148,11 @@ fn nobody_sleeps_for_ever_in_any_order() {
         let name = if has_fences { "sleepers with fences" } else { "sleepers with membarrier" };
         check(name, &Bounds { order, has_fences, ..sleepers() });
     }
+    check("light sleepers who give that up", &Bounds { light: Some(1), ..sleepers() });
+    let light = || Bounds { light: Some(8), ..sleepers() };
+    check("light sleepers", &light());
+    check("light sleepers with fences", &Bounds { has_fences: true, items: 1, ..light() });
+    check("light sleepers by call", &Bounds { is_fine: true, items: 1, ..light() });
     check("sleepers by call", &Bounds { is_fine: true, items: 1, ..sleepers() });
     let before = vec![vec![], vec![0; 6]];
     let undecided = Bounds { sleeps: [true; 2], items: further(1, 1), before, ..messages() };
@@ -207,6 +213,11 @@ fn each_rule_for_sleepers_is_needed() {
             assert!(found.ends_with("sleeps, and nobody will wake it"), "{mutation:?}: {found}");
         }
         wrong(Mutation::NoBarrier, Bounds { has_fences: true, ..bounds() });
+        let light = || Bounds { light: Some(8), items: 3, ..bounds() };
+        for mutation in [Mutation::NoFence, Mutation::NoMembarrier, Mutation::NoSecondLook] {
+            let found = wrong(mutation, light());
+            assert!(found.ends_with("sleeps, and nobody will wake it"), "{mutation:?}: {found}");
+        }
     }
 }
 

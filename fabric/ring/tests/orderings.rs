@@ -35,11 +35,16 @@ struct Orderings {
     load: Ordering,
     store: Ordering,
     has_barrier: bool,
+    has_fence: bool,
 }
 
 /// Those of the crate.
-const RIGHT: Orderings =
-    Orderings { load: Ordering::Acquire, store: Ordering::Release, has_barrier: true };
+const RIGHT: Orderings = Orderings {
+    load: Ordering::Acquire,
+    store: Ordering::Release,
+    has_barrier: true,
+    has_fence: true,
+};
 
 /// Without the barriers that sleepers need: those of a sender and a receiver order more, in loom,
 /// than they have to.
@@ -97,6 +102,12 @@ impl Remote for Window {
 
     fn barrier(&self) {
         if self.memory.orderings.has_barrier {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn fence(&self) {
+        if self.memory.orderings.has_fence {
             fence(Ordering::SeqCst);
         }
     }
@@ -238,6 +249,24 @@ fn a_receiver_is_woken(orderings: Orderings) {
     });
 }
 
+/// One that has slept lightly before, so that the sender knows.
+fn a_light_sleeper_is_woken(orderings: Orderings) {
+    loom::model(move || {
+        let (mut sender, mut receiver) = ring(orderings, 0);
+        let announced = receiver.ring().announce_light_sleep(1);
+        assert!(announced.is_new && !announced.wake);
+        receiver.ring().announce_awake();
+        let sleeper = thread::spawn(move || {
+            let announced = receiver.ring().announce_light_sleep(1);
+            assert!(!announced.is_new && !announced.wake);
+            receive(&mut receiver).is_none()
+        });
+        let wakes = sender.send(&[&[1; 8]]).expect("there is room");
+        let sleeps = sleeper.join().expect("it ends");
+        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
+    });
+}
+
 fn a_sender_is_woken(orderings: Orderings) {
     loom::model(move || {
         let (mut sender, mut receiver) = ring(orderings, 0);
@@ -259,6 +288,13 @@ fn a_sender_is_woken(orderings: Orderings) {
 fn who_sleeps_is_woken() {
     a_receiver_is_woken(RIGHT);
     a_sender_is_woken(RIGHT);
+    a_light_sleeper_is_woken(UNFENCED);
+}
+
+#[test]
+#[should_panic(expected = "nobody wakes it")]
+fn a_light_sleeper_is_not_woken_without_fences() {
+    a_light_sleeper_is_woken(Orderings { has_fence: false, ..UNFENCED });
 }
 
 #[test]

@@ -384,6 +384,108 @@ CASE(most_of_many_connections_are_silent, BARE | WARM | RACE) {
     meet(side, 1);
 }
 
+// Many connections that are used in turn ring by marks that the set reads. Then one of them is
+// waited for in another way, which marks do not wake.
+CASE(many_in_turn_and_one_is_waited_for_otherwise, BARE | WARM | RACE) {
+    enum { MANY = 40, PASSES = 4, WAYS = 7 };
+    int ends[MANY];
+    for (int i = 0; i < MANY; i++) {
+        ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        require(ends[i] >= 0, "a connection");
+        warm_up(ends[i], side);
+    }
+    char byte;
+    if (side == CLIENT) {
+        for (int way = 0; way < WAYS; way++) {
+            for (int i = 0; i < PASSES * MANY; i++) {
+                require(send(ends[i % MANY], "a", 1, 0) == 1, "send");
+                require(recv(ends[i % MANY], &byte, 1, 0) == 1 && byte == 'a', "the answer");
+            }
+            // Whoever waits for it sleeps.
+            sleep_ms(way % 2 ? 20 : 2);
+            require(send(ends[way], "b", 1, 0) == 1, "send");
+            require(recv(ends[way], &byte, 1, 0) == 1 && byte == 'b', "the other answer");
+        }
+        meet(side, 1);
+        return;
+    }
+    int set = epoll_create1(0), outer = epoll_create1(0);
+    for (int i = 0; i < MANY; i++)
+        add(set, ends[i], i % 3 ? EPOLLIN : EPOLLIN | EPOLLET, i);
+    struct epoll_event event;
+    for (int way = 0; way < WAYS; way++) {
+        for (int i = 0; i < PASSES * MANY; i++) {
+            require(epoll_wait(set, &event, 1, 5000) == 1, "epoll_wait");
+            int chosen = (int)event.data.u64;
+            require(recv(ends[chosen], &byte, 1, 0) == 1 && byte == 'a', "a byte");
+            require(send(ends[chosen], &byte, 1, 0) == 1, "an answer");
+        }
+        pid_t child = 0;
+        struct pollfd one = {.fd = way == 2 ? set : ends[way], .events = POLLIN};
+        if (way == 0) {
+            require(epoll_ctl(set, EPOLL_CTL_DEL, ends[way], NULL) == 0, "delete");
+        } else if (way == 1 || way == 2) {
+            require(poll(&one, 1, 5000) == 1, "poll");
+        } else if (way == 3) {
+            add(outer, set, EPOLLIN, 99);
+            require(epoll_wait(outer, &event, 1, 5000) == 1 && event.data.u64 == 99, "outer");
+            require(epoll_ctl(outer, EPOLL_CTL_DEL, set, NULL) == 0, "delete the set");
+        } else if (way == 4) {
+            require(epoll_wait(set, &event, 1, 5000) == 1 && event.data.u64 == 4, "the set");
+        } else if (way == 6) {
+            child = fork();
+            if (child == 0)
+                require(epoll_wait(set, &event, 1, 5000) == 1 && event.data.u64 == 6, "the child");
+        }
+        if (child == 0) {
+            require(recv(ends[way], &byte, 1, 0) == 1 && byte == 'b', "another byte");
+            require(send(ends[way], &byte, 1, 0) == 1, "another answer");
+            if (way == 6)
+                _exit(0);
+        } else {
+            int status;
+            require(waitpid(child, &status, 0) == child && status == 0, "the child's end");
+        }
+        if (way == 0)
+            add(set, ends[way], EPOLLIN, way);
+    }
+    note("%d ways", WAYS);
+    meet(side, 1);
+}
+
+// What a connection has said of how it is to be woken is not said of the next one in its place.
+CASE(many_in_turn_close_and_others_come, BARE | WARM | RACE) {
+    enum { MANY = 40, PASSES = 6, TIMES = 3 };
+    int set = epoll_create1(0), ends[MANY];
+    char byte;
+    for (int time = 0; time < TIMES; time++) {
+        for (int i = 0; i < MANY; i++) {
+            ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+            require(ends[i] >= 0, "a connection");
+            warm_up(ends[i], side);
+            if (side == SERVER)
+                add(set, ends[i], EPOLLIN, i);
+        }
+        for (int i = 0; i < PASSES * MANY; i++) {
+            int chosen = i % MANY;
+            if (side == CLIENT) {
+                require(send(ends[chosen], "a", 1, 0) == 1, "send");
+                require(recv(ends[chosen], &byte, 1, 0) == 1 && byte == 'a', "the answer");
+                continue;
+            }
+            struct epoll_event event;
+            require(epoll_wait(set, &event, 1, 5000) == 1, "epoll_wait");
+            require((int)event.data.u64 == chosen, "whose turn it is");
+            require(recv(ends[chosen], &byte, 1, 0) == 1 && byte == 'a', "a byte");
+            require(send(ends[chosen], &byte, 1, 0) == 1, "an answer");
+        }
+        note("%d connections", MANY);
+        meet(side, time + 1);
+        for (int i = 0; i < MANY; i++)
+            close(ends[i]);
+    }
+}
+
 CASE(two_sets_and_two_copies, WARM | RACE) {
     if (side == CLIENT) {
         for (int i = 1; i <= 3; i++) {

@@ -16,6 +16,7 @@ use crate::reuse;
 use crate::reuse::entries;
 use crate::socket::opening;
 use crate::upgrade::monitor;
+use crate::waiting::epoll::boards;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
@@ -119,6 +120,7 @@ pub fn prepare_fork() {
     check();
     FORKS.fetch_add(1, Ordering::SeqCst);
     entries::let_go();
+    boards::give_up(None);
     opening::share_all();
     PREPARED.fetch_add(1, Ordering::SeqCst);
 }
@@ -185,6 +187,7 @@ fn is_child(mark: *mut AtomicI32) {
         // Made by an instruction of its own.
         opening::has_strayed();
     }
+    boards::forget_all();
     let parent = if forks == 1 { family::parent() } else { None };
     monitor::leave_to_parent();
     entries::leave_to_parent();

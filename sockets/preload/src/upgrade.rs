@@ -395,6 +395,8 @@ impl Stream {
         self.take_ends(&slot, &send, &receive);
         // Whoever waits for this socket now waits in the kernel.
         shared.announced.fetch_add(1, Ordering::SeqCst);
+        // What the connection before it in this slot said is not so.
+        slot.says_marks_are_enough(false);
         // Nothing was read, so there is nobody to be woken.
         _ = self.with_receiver(&slot, &mut receive, |receiver| receiver.ring().announce_sleep());
         if shared.mark(phase::ATTACHED) & phase::NEVER != 0 {

@@ -12,13 +12,14 @@
 //! | 2048 | the first area of the ring to the second side | first side |
 //! | 3072 | the first area of the ring to the first side | second side |
 //!
-//! Behind the pages of all slots are the second areas of all, and behind those, for each slot:
-//! the other areas of both rings, and what each side [gives back](refund).
+//! Behind the pages of all slots is one for all of them, the [board](board); behind that are the
+//! second areas of all, and behind those, for each slot: the other areas of both rings, and what
+//! each side [gives back](refund).
 //!
-//! A slot is zero when it is handed out. Pages that nobody has touched take no memory, so room to
-//! grow costs nothing. A connection that carries little at a time stays in its page, and the pages
-//! of a slab are together, because the processor's tables of pages take memory as well: one of
-//! those serves eight slabs, not the tenth of a slot.
+//! A slot is zero when it is handed out, except on the board. Pages that nobody has touched take no
+//! memory, so room to grow costs nothing. A connection that carries little at a time stays in its
+//! page, and the pages of a slab are together, because the processor's tables of pages take memory
+//! as well: one of those serves eight slabs, not the tenth of a slot.
 
 pub mod rest;
 
@@ -47,12 +48,14 @@ const LARGE: [usize; AREAS as usize] = large();
 /// connection of the kernel usually holds.
 pub const REFUND_BYTES: usize = 8 << 20;
 /// Where in a slab what lies apart for each slot begins, and how much that is.
-const APART: usize = PAGES_BYTES + 2 * CAPACITIES[1] * SLOTS as usize;
+const APART: usize = SECOND + 2 * CAPACITIES[1] * SLOTS as usize;
 const APART_BYTES: usize = 2 * LARGE_BYTES + 2 * REFUND_BYTES;
 /// The bytes of a slot, all in all.
 pub const SLOT_BYTES: usize = PAGE_BYTES + 2 * CAPACITIES[1] + APART_BYTES;
 /// The bytes of a slab.
-pub const SLAB_BYTES: usize = SLOT_BYTES * SLOTS as usize;
+pub const SLAB_BYTES: usize = PAGE_BYTES + SLOT_BYTES * SLOTS as usize;
+/// Where the second areas begin.
+const SECOND: usize = PAGES_BYTES + PAGE_BYTES;
 
 /// The bytes of some areas of one ring.
 const fn areas_bytes(first: u32, end: u32) -> usize {
@@ -135,7 +138,7 @@ impl Ring {
         let capacity = Self::capacity(area);
         Some(match area {
             0 => slot * PAGE_BYTES + FIRST_AREA + ring * capacity,
-            1 => PAGES_BYTES + (2 * slot + ring) * capacity,
+            1 => SECOND + (2 * slot + ring) * capacity,
             _ => APART + slot * APART_BYTES + ring * LARGE_BYTES + LARGE[area as usize],
         })
     }
@@ -158,6 +161,25 @@ pub const fn refund(slot: u32, of: Side) -> Option<usize> {
         return None;
     }
     Some(APART + slot as usize * APART_BYTES + 2 * LARGE_BYTES + of as usize * REFUND_BYTES)
+}
+
+/// Where in a slab the board of a side is: what is said to it, and by it, of all slots at once.
+pub const fn board(of: Side) -> usize {
+    PAGES_BYTES + 512 * of as usize
+}
+
+/// The words of a side's board.
+pub mod board {
+    /// A bit for each slot: something happened there for which the side is to be woken. The peer
+    /// sets bits, and the side takes them.
+    pub const MARKS: usize = 0;
+    /// Whether the side looks at the marks before it sleeps: 1, and 0 if not. Only it writes this
+    /// and what is behind it.
+    pub const IS_READ: usize = 128;
+    /// A bit for each slot: nobody but who reads the marks is to be woken.
+    pub const IS_ENOUGH: usize = 136;
+    /// On which core the side waited last that reads it, counted from 1.
+    pub const CORE: usize = 144;
 }
 
 /// Where in a slab the page of a slot is; `None` if there is none of that number.
@@ -312,6 +334,9 @@ mod tests {
                 assert_eq!(ring.area(slot, AREAS), None);
                 parts.push((refund(slot, side).unwrap(), REFUND_BYTES));
             }
+        }
+        for side in [Side::First, Side::Second] {
+            parts.push((board(side), 256));
         }
         parts.sort_unstable();
         for pair in parts.windows(2) {

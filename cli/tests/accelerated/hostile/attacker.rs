@@ -132,7 +132,7 @@ impl Slot {
         let side = sides[rng.usize(..2)];
         let ring = Ring::to(side);
         let page = slab::page(self.number).unwrap();
-        let at = match rng.u32(..8) {
+        let at = match rng.u32(..9) {
             0 | 1 => page + slab::state(self.side) + rng.usize(..128),
             2 => page + slab::state(side) + rng.usize(..512),
             3 => page + ring.sender_notes() + rng.usize(..128),
@@ -142,6 +142,7 @@ impl Slot {
                 let bytes = Ring::capacity(area).min(4096);
                 ring.area(self.number, area).unwrap() + rng.usize(..bytes)
             }
+            7 => slab::board(side) + rng.usize(..256),
             _ => slab::refund(self.number, side).unwrap() + rng.usize(..REFUND_BYTES),
         };
         self.in_slab(at & !7)

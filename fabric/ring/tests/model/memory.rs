@@ -40,6 +40,8 @@ pub enum Mutation {
     NoBarrier,
     /// The sleeper does not make the other side pass a barrier.
     NoMembarrier,
+    /// Who finds that the other side sleeps lightly does not pass a fence.
+    NoFence,
     /// The sleeper does not look once more.
     NoSecondLook,
     /// The receiver gives back a word more than it has read.
@@ -159,6 +161,8 @@ pub enum Call {
     Write(Vec<Write>),
     /// What is written has to be issued, or seen.
     Barrier,
+    /// What is written has to be seen.
+    Fence,
 }
 
 /// A run of an operation.
@@ -277,7 +281,7 @@ impl Remote for Window<'_> {
         assert!(offset.is_multiple_of(8));
         let word = match (self.is_ring, offset) {
             (false, 0) if self.is(Mutation::CreditsTooHigh) => word + 8,
-            (false, 8) if self.is(Mutation::SleepsNotCounted) => word & 1,
+            (false, 8) if self.is(Mutation::SleepsNotCounted) => word & 3,
             _ => word,
         };
         let bytes = word.to_le_bytes();
@@ -301,6 +305,12 @@ impl Remote for Window<'_> {
     fn barrier(&self) {
         if !self.is(Mutation::NoBarrier) {
             self.run.call(|| Call::Barrier);
+        }
+    }
+
+    fn fence(&self) {
+        if !self.is(Mutation::NoFence) {
+            self.run.call(|| Call::Fence);
         }
     }
 }

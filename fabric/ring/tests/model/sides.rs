@@ -75,6 +75,8 @@ pub enum Operation {
     Main,
     /// Says that it sleeps.
     AnnounceSleep,
+    /// Says that it sleeps lightly, until it has given back so often without.
+    AnnounceLightSleep(u32),
     /// Says that it is awake.
     AnnounceAwake,
 }
@@ -90,6 +92,15 @@ pub struct Outcome<C, T> {
     pub result: Result<Option<T>, Fault>,
     /// Whether the other side has to be woken.
     pub wake: bool,
+    /// Whether the side has begun to sleep lightly.
+    pub is_new: bool,
+}
+
+impl<C, T> Outcome<C, T> {
+    /// Of saying something.
+    fn said(cursor: C, ring: usize, wake: bool, is_new: bool) -> Self {
+        Self { cursor, ring, result: Ok(None), wake, is_new }
+    }
 }
 
 /// What a receiver got.
@@ -145,11 +156,15 @@ pub fn send(
             Operation::Main => send_item(setting, &run, sender, ring, item, sent),
             Operation::AnnounceSleep => {
                 sender.announce_sleep();
-                Outcome { cursor: sender.cursor(), ring, result: Ok(None), wake: false }
+                Outcome::said(sender.cursor(), ring, false, false)
+            }
+            Operation::AnnounceLightSleep(awake_for) => {
+                let announced = sender.announce_light_sleep(awake_for);
+                Outcome::said(sender.cursor(), ring, announced.wake, announced.is_new)
             }
             Operation::AnnounceAwake => {
                 sender.announce_awake();
-                Outcome { cursor: sender.cursor(), ring, result: Ok(None), wake: false }
+                Outcome::said(sender.cursor(), ring, false, false)
             }
         }
     };
@@ -180,14 +195,14 @@ fn send_item<'a>(
                 Ok(done) => (Ok((done.outcome > 0).then_some(done.outcome)), done.wake),
                 Err(fault) => (Err(fault), false),
             };
-            return Outcome { cursor, ring, result, wake };
+            return Outcome { cursor, ring, result, wake, is_new: false };
         }
         (Item::Send(length), Flavour::Messages) => {
             let mut messages = MessageSender::new(sender);
             let result = messages.send(&[&message(sent, length)]);
             let cursor = messages.ring().cursor();
             let (result, wake) = done(result, 1);
-            return Outcome { cursor, ring, result, wake };
+            return Outcome { cursor, ring, result, wake, is_new: false };
         }
         (Item::Send(length), Flavour::Entries) => {
             done(sender.send(Kind::Data, &[&message(sent, length)]), 1)
@@ -231,7 +246,7 @@ fn send_item<'a>(
             }
         }
     };
-    Outcome { cursor: sender.cursor(), ring, result, wake }
+    Outcome { cursor: sender.cursor(), ring, result, wake, is_new: false }
 }
 
 /// Whether a message of the longest length for which there is always room can be staged now.
@@ -273,11 +288,15 @@ pub fn receive(
             Operation::Main => receive_some(setting, &run, receiver, ring, room),
             Operation::AnnounceSleep => {
                 let wake = receiver.announce_sleep();
-                Outcome { cursor: receiver.cursor(), ring, result: Ok(None), wake }
+                Outcome::said(receiver.cursor(), ring, wake, false)
+            }
+            Operation::AnnounceLightSleep(awake_for) => {
+                let announced = receiver.announce_light_sleep(awake_for);
+                Outcome::said(receiver.cursor(), ring, announced.wake, announced.is_new)
             }
             Operation::AnnounceAwake => {
                 receiver.announce_awake();
-                Outcome { cursor: receiver.cursor(), ring, result: Ok(None), wake: false }
+                Outcome::said(receiver.cursor(), ring, false, false)
             }
         }
     };
@@ -374,7 +393,7 @@ fn follow<'a>(
         Ok(None) => Ok(None),
         Err(fault) => Err(fault),
     };
-    Outcome { cursor: receiver.cursor(), ring, result, wake }
+    Outcome { cursor: receiver.cursor(), ring, result, wake, is_new: false }
 }
 
 fn receive_entry<'a>(
@@ -405,5 +424,5 @@ fn receive_entry<'a>(
         }
         Some(Got::Entry(length, words))
     });
-    Outcome { cursor: receiver.cursor(), ring, result, wake }
+    Outcome { cursor: receiver.cursor(), ring, result, wake, is_new: false }
 }

@@ -44,6 +44,8 @@ pub struct Bounds {
     pub spins: [bool; 2],
     /// Whether each side may sleep.
     pub sleeps: [bool; 2],
+    /// Whether it does so lightly, and until it has given back so often without.
+    pub light: Option<u32>,
 }
 
 /// Where a side is between its operations, or in which.
@@ -67,12 +69,15 @@ struct Side<C> {
     log: Vec<u64>,
     /// Whether it has to wake the other side before it goes on.
     has_to_wake: bool,
+    /// Whether the other side has passed a barrier since it sleeps lightly.
+    is_known: bool,
 }
 
 impl<C: Default> Side<C> {
     fn new() -> Self {
         let cursor = C::default();
-        Self { cursor, ring: 0, phase: Phase::Try, log: vec![], has_to_wake: false }
+        let phase = Phase::Try;
+        Self { cursor, ring: 0, phase, log: vec![], has_to_wake: false, is_known: false }
     }
 }
 
@@ -174,10 +179,18 @@ impl World {
         }
         match self.phase(side) {
             Phase::Barrier => {
+                let is_known = match side {
+                    SENDER => &mut world.sender.is_known,
+                    _ => &mut world.receiver.is_known,
+                };
                 match bounds.has_fences {
+                    _ if bounds.light.is_some() && *is_known => {}
                     _ if bounds.setting.mutation == Some(Mutation::NoMembarrier) => {}
                     true => world.memory.fence(side),
-                    false => world.memory.membarrier(side),
+                    false => {
+                        *is_known = true;
+                        world.memory.membarrier(side);
+                    }
                 }
                 let is_brave = bounds.setting.mutation == Some(Mutation::NoSecondLook);
                 world.set_phase(side, if is_brave { Phase::Asleep } else { Phase::LookAgain });
@@ -252,8 +265,9 @@ impl World {
 
     /// What follows from a call and from those around it that are no steps of their own.
     fn through(&self, bounds: &Bounds, side: usize, call: Call) -> Result<Vec<Self>, String> {
-        let is_step =
-            |call: &Call| bounds.is_fine || matches!(call, Call::Load(_) | Call::Store(_));
+        let is_step = |call: &Call| {
+            bounds.is_fine || !matches!(call, Call::Read(..) | Call::Write(_) | Call::Barrier)
+        };
         let mut found = vec![];
         let mut open = vec![(self.clone(), call, false)];
         while let Some((world, call, has_stepped)) = open.pop() {
@@ -299,6 +313,12 @@ impl World {
                 world.barrier(bounds, side);
                 Ok(vec![world])
             }
+            Call::Fence => {
+                let mut world = self.clone();
+                world.memory.fence(side);
+                world.log(side).push(0);
+                Ok(vec![world])
+            }
         }
     }
 
@@ -310,9 +330,11 @@ impl World {
         self.log(side).push(0);
     }
 
-    fn operation(&self, side: usize) -> Operation {
+    fn operation(&self, bounds: &Bounds, side: usize) -> Operation {
         match self.phase(side) {
-            Phase::Announce => Operation::AnnounceSleep,
+            Phase::Announce => {
+                bounds.light.map_or(Operation::AnnounceSleep, Operation::AnnounceLightSleep)
+            }
             Phase::Awake => Operation::AnnounceAwake,
             _ => Operation::Main,
         }
@@ -329,13 +351,13 @@ impl World {
     fn send(&self, bounds: &Bounds) -> Result<sides::Outcome<SenderCursor, usize>, Call> {
         let Side { cursor, ring, log, .. } = &self.sender;
         let item = self.item.unwrap_or(Item::End);
-        let operation = self.operation(SENDER);
+        let operation = self.operation(bounds, SENDER);
         sides::send(&bounds.setting, (*cursor, *ring), operation, (item, self.sent), log)
     }
 
     fn receive(&self, bounds: &Bounds) -> Result<sides::Outcome<ReceiverCursor, Got>, Call> {
         let Side { cursor, ring, log, .. } = &self.receiver;
-        let operation = self.operation(RECEIVER);
+        let operation = self.operation(bounds, RECEIVER);
         let room = self.room.unwrap_or(1);
         sides::receive(&bounds.setting, (*cursor, *ring), operation, room, log)
     }
@@ -379,10 +401,11 @@ impl World {
 
     /// Takes over what an operation of the sender did. True: it was its last; `None`: it waits.
     fn has_sent(&mut self, bounds: &Bounds) -> Result<Option<bool>, String> {
-        let is_main = self.operation(SENDER) == Operation::Main;
+        let is_main = self.operation(bounds, SENDER) == Operation::Main;
         let Ok(outcome) = self.send(bounds) else { unreachable!("it has ended") };
         (self.sender.cursor, self.sender.ring) = (outcome.cursor, outcome.ring);
         self.sender.has_to_wake = outcome.wake;
+        self.sender.is_known &= !outcome.is_new;
         let done = outcome.result.map_err(|fault| format!("the sender finds {fault}"))?;
         let Some(count) = done.filter(|_| is_main) else { return Ok(None) };
         self.sent += count;
@@ -398,10 +421,11 @@ impl World {
 
     /// The same of the receiver.
     fn has_received(&mut self, bounds: &Bounds) -> Result<Option<bool>, String> {
-        let is_main = self.operation(RECEIVER) == Operation::Main;
+        let is_main = self.operation(bounds, RECEIVER) == Operation::Main;
         let Ok(outcome) = self.receive(bounds) else { unreachable!("it has ended") };
         (self.receiver.cursor, self.receiver.ring) = (outcome.cursor, outcome.ring);
         self.receiver.has_to_wake = outcome.wake;
+        self.receiver.is_known &= !outcome.is_new;
         let got = outcome.result.map_err(|fault| format!("the receiver finds {fault}"))?;
         if !is_main {
             return Ok(None);

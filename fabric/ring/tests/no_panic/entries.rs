@@ -6,6 +6,7 @@
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Done, Read};
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
 use freeport_ring::shared_queue::{Came, Connection, End, Event, Limits, Notes, Refused};
+use freeport_ring::sleep::Announced;
 use freeport_ring::{
     Entry, Fault, Full, Header, Kind, Mapped, Receiver, ReceiverCursor, Sender, SenderCursor,
 };
@@ -55,6 +56,9 @@ entries! {
     fn ring_has_left(s: &mut S) -> Result<bool, Fault> { s.has_left() }
     fn ring_is_drained(s: &mut S) -> Result<bool, Fault> { s.is_drained() }
     fn ring_sender_sleeps(s: &mut S) -> () { s.announce_sleep() }
+    fn ring_sender_sleeps_lightly(s: &mut S, awake_for: u32) -> Announced {
+        s.announce_light_sleep(awake_for)
+    }
     fn ring_sender_wakes(s: &mut S) -> () { s.announce_awake() }
     fn ring_sender_cursor(s: &S) -> SenderCursor { s.cursor() }
 
@@ -69,6 +73,9 @@ entries! {
         unsafe { r.move_to(entry, memory, capacity) }
     }
     fn ring_receiver_sleeps(r: &mut R) -> bool { r.announce_sleep() }
+    fn ring_receiver_sleeps_lightly(r: &mut R, awake_for: u32) -> Announced {
+        r.announce_light_sleep(awake_for)
+    }
     fn ring_receiver_wakes(r: &mut R) -> () { r.announce_awake() }
     fn ring_receiver_cursor(r: &R) -> ReceiverCursor { r.cursor() }
 

@@ -10,6 +10,14 @@ use core::sync::atomic::{Ordering, fence};
 use freeport_sockets_proto::slab::{flag, word};
 
 impl Stream {
+    /// Wakes the peer, if it sleeps, and sees to it that it looks at this connection.
+    #[cold]
+    pub fn wake_peer(&self, descriptor: i32, slot: &Slot) {
+        if !slot.marks_for_peer() {
+            self.ring_doorbell(descriptor, slot);
+        }
+    }
+
     /// Wakes the peer, wherever it sleeps on this connection.
     #[cold]
     pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) {

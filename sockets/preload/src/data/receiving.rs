@@ -398,7 +398,7 @@ impl Stream {
         }
         drop(half);
         if wake {
-            self.ring_doorbell(descriptor, slot);
+            self.wake_peer(descriptor, slot);
         }
         if received > 0 { Attempt::Received(received) } else { last }
     }
@@ -484,7 +484,7 @@ impl Stream {
         }
         drop(half);
         if done.wake {
-            self.ring_doorbell(descriptor, &slot);
+            self.wake_peer(descriptor, &slot);
         }
         let mut count = count?;
         if count < into.len() && slot.next_header(self) != 0 {

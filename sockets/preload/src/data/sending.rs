@@ -297,7 +297,7 @@ impl Stream {
         }
         drop(half);
         if wake {
-            self.ring_doorbell(descriptor, slot);
+            self.wake_peer(descriptor, slot);
         }
         if faulty && sent == 0 { Attempt::PeerGone } else { Attempt::Sent(sent) }
     }
@@ -446,7 +446,7 @@ impl Stream {
         shared.send.has_told_room.store(false, Ordering::Relaxed);
         drop(half);
         if wake {
-            self.ring_doorbell(descriptor, &slot);
+            self.wake_peer(descriptor, &slot);
         }
         Some(bytes.len() as isize)
     }

@@ -162,6 +162,7 @@ pub fn begins(stream: &Stream, slot: &Slot, descriptor: i32, no_delay: bool) {
     shared.send.has_told_room.store(false, Ordering::Relaxed);
     shared.phase.store(LEFT_KERNEL, Ordering::SeqCst);
     stream.announce_data_awake(slot);
+    slot.says_marks_are_enough(false);
     stream.announce_room_awake(slot);
     stream.local.asked.store(0, Ordering::Relaxed);
     stream.local.descriptor.store(descriptor, Ordering::Relaxed);

@@ -3,11 +3,12 @@
 //! is gone, and no connection of this process is in them.
 
 use crate::kernel::{memory, raw};
+use crate::waiting::epoll::boards;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::slab::{PAGES_BYTES, SLAB_BYTES};
 
 /// Slabs that a process can have at once.
-const SLABS: usize = 4096;
+pub const SLABS: usize = 4096;
 /// For how long nothing of a slab has to have been used before it is taken away, in ticks: another
 /// thread may still be in a call on a connection that was closed meanwhile. About a second.
 const UNUSED_TICKS: u64 = 2_400_000_000;
@@ -62,15 +63,26 @@ pub fn find(name: u32, memory: Option<i32>) -> Option<Found> {
     slab.used.store(0, Ordering::Relaxed);
     slab.changed.store(raw::ticks(), Ordering::Relaxed);
     slab.owed.store(0, Ordering::Relaxed);
+    boards::is_new(at as u32);
     slab.start.store(start, Ordering::Relaxed);
     slab.name.store(key, Ordering::Relaxed);
     COUNT.fetch_max(at as u32 + 1, Ordering::Relaxed);
     Some(Found { start, place: at as u32 })
 }
 
+/// How many there may be.
+pub fn count() -> usize {
+    COUNT.load(Ordering::Relaxed) as usize
+}
+
+/// Whether a connection of this process is in the slab at a place.
+pub fn is_in_use(place: u32) -> bool {
+    TABLE.get(place as usize).is_some_and(|slab| slab.used.load(Ordering::Relaxed) > 0)
+}
+
 /// Those that there may be.
 fn all() -> &'static [Slab] {
-    TABLE.get(..COUNT.load(Ordering::Relaxed) as usize).unwrap_or_default()
+    TABLE.get(..count()).unwrap_or_default()
 }
 
 fn known(name: u32) -> Option<(u32, &'static Slab)> {
@@ -135,11 +147,14 @@ pub fn is_over(name: u32) {
 /// Takes those away that are over, or came from a monitor that is gone, and that nobody uses.
 pub fn sweep() {
     let now = raw::ticks();
-    for slab in all() {
+    for (place, slab) in all().iter().enumerate() {
         let is_unused = slab.name.load(Ordering::Relaxed) == 0
             && slab.used.load(Ordering::Relaxed) == 0
             && now.wrapping_sub(slab.changed.load(Ordering::Relaxed)) > UNUSED_TICKS;
-        if is_unused && !slab.start.load(Ordering::Relaxed).is_null() {
+        if is_unused
+            && !boards::is_read(place as u32)
+            && !slab.start.load(Ordering::Relaxed).is_null()
+        {
             raw::unmap(slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed), SLAB_BYTES);
         }
     }

@@ -2,12 +2,15 @@
 //! A socket's slot in shared memory: its rings and what both sides say of themselves there.
 
 mod again;
+mod board;
 mod resting;
 
 use crate::data::sending;
+use crate::kernel::raw;
 use crate::socket::connection::{HeldHalf, phase};
 use crate::socket::connections::Stream;
 use crate::socket::unix;
+pub use board::Board;
 use core::sync::atomic::{AtomicU64, Ordering};
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
@@ -75,8 +78,9 @@ impl Slot {
         self.page.start().addr() & (slab::PAGES_BYTES - 1)
     }
 
+    /// Its number in its slab.
     #[inline]
-    fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         (self.place() / slab::PAGE_BYTES) as u32
     }
 
@@ -433,15 +437,15 @@ impl Slot {
 
     /// Says on which core this side waits; gives whether the peer waited on the same one.
     pub fn shares_core(&self) -> bool {
-        // SAFETY: a plain number; where there is none, it is below 0.
-        let core = u64::try_from(unsafe { libc::sched_getcpu() } + 1).unwrap_or_default();
+        let (core, by_board) = (raw::core(), self.core_of_peer_board());
         let mut state = self.state(self.side);
         // SAFETY: words of the slot.
         unsafe {
             if state.load(word::CORE) != core {
                 state.set(word::CORE, core);
             }
-            core != 0 && self.state(self.side.other()).load(word::CORE) == core
+            let peer = self.state(self.side.other());
+            core != 0 && by_board.unwrap_or_else(|| peer.load(word::CORE)) == core
         }
     }
 
@@ -522,7 +526,7 @@ impl Stream {
         });
         drop(half);
         if wake {
-            self.ring_doorbell(self.local.descriptor.load(Ordering::Relaxed), slot);
+            self.wake_peer(self.local.descriptor.load(Ordering::Relaxed), slot);
         }
         followed != Some(true) || slot.next_header(self) != 0 || self.has_read_end(slot)
     }

@@ -8,6 +8,7 @@
 //! unless another thread sleeps on the set, which would not look. So the cost of a wait grows with
 //! the sockets that are busy, not with those that there are.
 
+pub mod boards;
 mod control;
 mod foreign;
 mod listening;

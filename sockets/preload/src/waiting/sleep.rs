@@ -18,6 +18,9 @@ use freeport_sockets_proto::slab::{flag, word};
 
 /// Doorbells that are looked at together.
 const DOORBELLS: usize = 64;
+/// How often who has slept gives back room in a ring without sleeping again, before he is taken for
+/// somebody who sleeps seldom, and who sends to him needs no fence.
+const AWAKE_FOR: u32 = 8;
 
 /// That a thread is going to sleep on a socket, until this is dropped.
 struct Sleeper<'a> {
@@ -39,13 +42,30 @@ impl Drop for Sleeper<'_> {
 }
 
 impl Stream {
-    /// Announces that somebody sleeps until something comes.
+    /// Announces that somebody sleeps on the socket itself until something comes.
     pub fn announce_data_sleep(&self, descriptor: i32, slot: &Slot) -> Owed {
-        self.shared.announced.fetch_add(1, Ordering::SeqCst);
+        self.announce(descriptor, slot, false)
+    }
+
+    /// Announces that a set sleeps, for which it may be enough to be told by a mark on its board.
+    pub fn announce_set_sleep(&self, descriptor: i32, slot: &Slot, takes_marks: bool) -> Owed {
+        self.announce(descriptor, slot, takes_marks)
+    }
+
+    fn announce(&self, descriptor: i32, slot: &Slot, takes_marks: bool) -> Owed {
         let is_alone = self.shared.is_alone();
-        let Some(mut half) = self.shared.receive.take(is_alone) else { return Owed(true) };
-        let announced =
-            self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_light_sleep());
+        let others = self.shared.announced.fetch_add(1, Ordering::SeqCst);
+        let Some(mut half) = self.shared.receive.take(is_alone) else {
+            slot.says_marks_are_enough(false);
+            return Owed(true);
+        };
+        let is_only = others == 0
+            && self.shared.announced.load(Ordering::SeqCst) == 1
+            && self.shared.sleepers.load(Ordering::SeqCst) == 0;
+        slot.says_marks_are_enough(takes_marks && is_only);
+        let announced = self.with_receiver(slot, &mut half, |receiver| {
+            receiver.ring().announce_light_sleep(AWAKE_FOR)
+        });
         let [light, _] = &self.local.light_since;
         let owed = light.owes(announced.is_none_or(|announced| announced.is_new), is_alone);
         drop(half);
@@ -65,12 +85,19 @@ impl Stream {
         self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
     }
 
+    /// Somebody goes to sleep on the socket itself who has counted himself, and whom a mark does
+    /// not wake.
+    pub fn needs_doorbells(&self, slot: &Slot) {
+        let _half = self.shared.receive.take(self.shared.is_alone());
+        slot.says_marks_are_enough(false);
+    }
+
     /// Announces that somebody sleeps until there is room.
     pub fn announce_room_sleep(&self, slot: &Slot) -> Owed {
         let is_alone = self.shared.is_alone();
         let Some(mut half) = self.shared.send.take(is_alone) else { return Owed(true) };
-        let announced =
-            self.with_sender(slot, &mut half, |sender| sender.ring().announce_light_sleep());
+        let announced = self
+            .with_sender(slot, &mut half, |sender| sender.ring().announce_light_sleep(AWAKE_FOR));
         let [_, light] = &self.local.light_since;
         light.owes(announced.is_none_or(|announced| announced.is_new), is_alone)
     }
@@ -97,6 +124,7 @@ impl Stream {
     pub fn prepare_kernel_wait(&self, descriptor: i32, slot: &Slot, for_room: bool) -> bool {
         self.look_at_underlay(descriptor, 0);
         let owed = if for_room {
+            self.needs_doorbells(slot);
             self.announce_room_sleep(slot)
         } else {
             let owed = self.announce_data_sleep(descriptor, slot);
@@ -205,6 +233,7 @@ pub fn until(
 #[cold]
 pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
     let _sleeper = Sleeper::new(stream);
+    stream.needs_doorbells(slot);
     stream.announce_room_sleep(slot).pass();
     let result = if stream.is_writable(slot) {
         Ok(())

@@ -4,7 +4,7 @@
 
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
-use super::{listening, nested, one_shot};
+use super::{boards, listening, nested, one_shot};
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
 use crate::process::lock::Lock;
@@ -168,13 +168,18 @@ fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream)
         return;
     }
     if set_of.waiters.load(Ordering::SeqCst) > 0 {
-        let (epoll, event) = (set_of.descriptor(), at_once(number));
-        _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event);
+        report_at_once(set_of, number, known);
     } else if let Some(slot) = stream.slot()
         && set_of.activate(number, known)
     {
         set::unpark(known, stream, &slot);
     }
+}
+
+/// Has the kernel report a registration whose socket's streams are in rings, whatever there is.
+pub fn report_at_once(set_of: &Set, number: u32, known: &Registration) {
+    let (epoll, event) = (set_of.descriptor(), at_once(number));
+    _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event);
 }
 
 /// A socket that is parked may wait for something else than it did when it was: sets that want one
@@ -433,6 +438,7 @@ pub fn forget_set(number: u32) {
     nested::forget_everywhere(number);
     let Some(_held) = set_of.lock.take(true) else { return };
     nested::forget(set_of, |_| true);
+    boards::give_up(Some(number));
     let mut next = set_of.first.load(Ordering::Relaxed);
     while let Some(number) = next.checked_sub(1) {
         // SAFETY: the lock is held.

@@ -5,9 +5,9 @@
 //! it is in there: each doorbell of theirs makes the kernel report the inner set. What has come and
 //! was not read, which rings no more, is looked at before the outer set sleeps.
 
-use super::listening;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
+use super::{boards, listening};
 use crate::socket::table::{self, What};
 use core::sync::atomic::Ordering;
 
@@ -27,6 +27,7 @@ pub fn enter(number: u32) {
     let Some(inner) = set::get(number) else { return };
     inner.waiters.fetch_add(1, Ordering::SeqCst);
     let Some(_held) = inner.lock.take(true) else { return };
+    boards::leave_all(inner);
     inner.each_active(|known, stream, slot| _ = set::park(known, stream, slot));
     listening::are_for_kernel(inner);
 }

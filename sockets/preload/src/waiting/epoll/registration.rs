@@ -34,6 +34,8 @@ pub mod state {
     pub const PARKED: u32 = 128;
     /// The kernel reports it under a token: its socket has a slot.
     pub const TOKENED: u32 = 256;
+    /// The kernel has reported a doorbell of it.
+    pub const RANG: u32 = 512;
     /// The end of the stream has been reported.
     pub const END_SEEN: u32 = 64;
 }
@@ -97,6 +99,13 @@ pub unsafe fn get(number: u32) -> Option<&'static mut Registration> {
     }
     // SAFETY: inside the memory, which stays; as the caller says, nobody else uses it.
     Some(unsafe { &mut *(*memory.add(number as usize)).get() })
+}
+
+/// The number of a place.
+pub fn number_of(place: &Registration) -> Option<u32> {
+    let start = PLACES.memory.load(Ordering::Acquire).addr();
+    let at = core::ptr::from_ref(place).addr().checked_sub(start)?;
+    u32::try_from(at / size_of::<Registration>()).ok()
 }
 
 /// A free place. `None`: there is none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A set: what is in it, and which of that is active.
 
+use super::boards;
 use super::registration::{self, Registration, state};
 use crate::kernel::raw;
 use crate::process::lock::Lock;
@@ -31,6 +32,8 @@ pub struct Set {
     pub listening: [AtomicU32; LISTENERS],
     /// How many registrations are switched.
     pub switched: AtomicU32,
+    /// The first slab whose board it reads, counted from 1; see [`boards`].
+    pub boards: AtomicU32,
     /// Threads that sleep in the kernel on it.
     pub waiters: AtomicU32,
     /// The numbers of the registrations that are active.
@@ -44,8 +47,12 @@ pub struct Set {
     pub turn: AtomicU32,
     /// When the kernel was asked last, in ticks.
     pub asked: AtomicU64,
+    /// When the kernel had something last when it was asked, in ticks.
+    pub answered: AtomicU64,
     /// When what is silent was parked last, in ticks.
     pub parked: AtomicU64,
+    /// How many stayed active then.
+    pub stayed: AtomicU32,
 }
 
 static TABLE: [Set; SETS] = [const {
@@ -56,6 +63,7 @@ static TABLE: [Set; SETS] = [const {
         nested: AtomicU32::new(0),
         listening: [const { AtomicU32::new(0) }; LISTENERS],
         switched: AtomicU32::new(0),
+        boards: AtomicU32::new(0),
         waiters: AtomicU32::new(0),
         active: AtomicPtr::new(core::ptr::null_mut()),
         active_count: AtomicU32::new(0),
@@ -63,7 +71,9 @@ static TABLE: [Set; SETS] = [const {
         round: AtomicU32::new(0),
         turn: AtomicU32::new(0),
         asked: AtomicU64::new(0),
+        answered: AtomicU64::new(0),
         parked: AtomicU64::new(0),
+        stayed: AtomicU32::new(0),
     }
 }; SETS];
 
@@ -94,6 +104,7 @@ impl Set {
         self.first.store(0, Ordering::Relaxed);
         self.listening.iter().for_each(|place| place.store(0, Ordering::Relaxed));
         self.switched.store(0, Ordering::Relaxed);
+        self.boards.store(0, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
         self.active_count.store(0, Ordering::Relaxed);
         self.descriptor.store(0, Ordering::Release);
@@ -107,6 +118,12 @@ impl Set {
     /// Its descriptor.
     pub fn descriptor(&self) -> i32 {
         self.descriptor.load(Ordering::Relaxed) - 1
+    }
+
+    /// Whether it reads boards.
+    #[inline]
+    pub fn reads_boards(&self) -> bool {
+        self.boards.load(Ordering::Relaxed) != 0
     }
 
     /// How many are active.
@@ -191,7 +208,8 @@ pub fn park(registration: &mut Registration, stream: &Stream, slot: &Slot) -> Ow
     }
     registration.state |= state::PARKED;
     let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
-    let owed = stream.announce_data_sleep(descriptor, slot);
+    let takes_marks = boards::are_enough(registration, stream, slot);
+    let owed = stream.announce_set_sleep(descriptor, slot, takes_marks);
     let is_full = stream.shared.send.was_full.load(Ordering::Relaxed);
     if is_full && registration.events & libc::EPOLLOUT as u32 != 0 {
         owed | stream.announce_room_sleep(slot)

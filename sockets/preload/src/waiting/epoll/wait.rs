@@ -4,7 +4,7 @@
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::tour::Tour;
-use super::{control, listening, nested, retiring};
+use super::{boards, control, listening, nested, retiring};
 use crate::kernel::{errno, raw};
 use crate::process;
 use crate::socket::connection::phase;
@@ -18,6 +18,12 @@ use core::sync::atomic::Ordering;
 /// than ten segments, however short, that the other end has not confirmed; and it confirms them
 /// when they are taken, or 40 milliseconds later.
 const DOORBELLS: u32 = 4;
+
+/// Of so many sockets it is looked on which core their peers wait.
+const SHARING: usize = 16;
+
+/// Ticks for which doorbells are expected after one: about a millisecond.
+const ANSWERED_TICKS: u64 = 2_400_000;
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
@@ -133,10 +139,13 @@ pub fn wait(
             let rest = room.get_mut(found..).unwrap_or_default();
             return (found + ask_at_times(set, number, rest)) as i32;
         }
-        let has_active = set.active_count() > 0 || listening::are_busy(set);
+        let has_active = set.active_count() > 0 || set.reads_boards() || listening::are_busy(set);
         if has_active || deadline.is_over() {
-            let found =
-                if has_active { ask_at_times(set, number, room) } else { ask(set, number, room) };
+            let found = if has_active && !expects_doorbells(set) {
+                ask_at_times(set, number, room)
+            } else {
+                ask(set, number, room)
+            };
             if found > 0 || deadline.is_over() {
                 return found as i32;
             }
@@ -162,10 +171,11 @@ fn look(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
 
 fn look_at_rings(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     let round = set.round.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    if set.active_count() == 0 {
+    if set.active_count() == 0 && !set.reads_boards() {
         return 0;
     }
     let Some(held) = set.lock.take(true) else { return 0 };
+    boards::look(set);
     let mut tour = Tour::new(set.active_count(), set.turn.load(Ordering::Relaxed) as usize);
     let mut found = 0;
     let mut leaving = None;
@@ -212,6 +222,12 @@ fn report(known: &mut Registration, event: &mut libc::epoll_event) -> bool {
     ready != 0
 }
 
+/// Whether the kernel had something not long ago: who has nothing else to do asks it with each look
+/// then, since doorbells are what comes next.
+fn expects_doorbells(set: &Set) -> bool {
+    raw::ticks().wrapping_sub(set.answered.load(Ordering::Relaxed)) < ANSWERED_TICKS
+}
+
 /// Asks the kernel, if that was not done just now.
 fn ask_at_times(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     let (now, asked) = (raw::ticks(), set.asked.load(Ordering::Relaxed));
@@ -224,8 +240,11 @@ fn ask_at_times(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize
 fn ask(set: &Set, number: u32, room: &mut [libc::epoll_event]) -> usize {
     set.asked.store(raw::ticks(), Ordering::Relaxed);
     match raw::epoll_ready(set.descriptor(), room) {
-        Ok(count) => translate(set, number, room, count),
-        Err(_) => 0,
+        Ok(count @ 1..) => {
+            set.answered.store(set.asked.load(Ordering::Relaxed), Ordering::Relaxed);
+            translate(set, number, room, count)
+        }
+        _ => 0,
     }
 }
 
@@ -251,7 +270,10 @@ fn sleep(
         return Slept::Found(found);
     }
     // With the lock: who makes one active has either seen the waiter, or has done so.
-    let has_active = set.lock.take(true).is_some_and(|_held| set.active_count() > 0);
+    let has_active = set.lock.take(true).is_some_and(|_held| {
+        boards::leave_all(set);
+        set.active_count() > 0
+    });
     if has_active || set.nested.load(Ordering::Relaxed) != 0 {
         let mut activations = 0;
         // What sets in it have announced is not known here.
@@ -402,6 +424,7 @@ fn of_doorbell(
     }
     stream.kernel_reported(events);
     known.doorbells += 1;
+    known.state |= state::RANG;
     if known.is(state::DELETED) {
         return None;
     }
@@ -411,6 +434,7 @@ fn of_doorbell(
         _ = set::park(known, stream, &slot);
     } else {
         set::unpark(known, stream, &slot);
+        boards::has_rung(set, known.set, stream);
     }
     let round = set.round.load(Ordering::Relaxed);
     let is_reported = core::mem::replace(&mut known.round, round) == round;
@@ -421,7 +445,13 @@ fn of_doorbell(
 /// Whether a peer waited on this core.
 fn shares_core(set: &Set) -> bool {
     let Some(_held) = set.lock.take(true) else { return false };
-    let mut shares = false;
-    set.each_active(|_, _, slot| shares |= slot.shares_core());
-    shares
+    boards::say_core(set);
+    // What became active last is what is waited for, mostly.
+    let newest = set.active_count().saturating_sub(SHARING)..set.active_count();
+    newest.into_iter().any(|place| {
+        // SAFETY: the lock is held.
+        let known = unsafe { set.active(place) };
+        let slot = known.and_then(|(_, known)| known.stream()?.slot());
+        slot.is_some_and(|slot| slot.shares_core())
+    })
 }

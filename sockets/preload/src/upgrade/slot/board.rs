@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The boards of a slab: where a side is told by a bit that something has happened on a connection,
+//! and so needs no doorbell. Who waits for many connections in one set reads one word for 64 of
+//! them there.
+//!
+//! The side says whether it reads its board just now. The peer sets the bit, and then looks whether
+//! that is so still; the side says that it reads no more, and then takes the bits. Both are
+//! exchanges of words, so one of both sees what the other has done: either the bit is found, or a
+//! doorbell rings.
+
+use super::Slot;
+use core::sync::atomic::{AtomicU64, Ordering};
+use freeport_ring::Mapped;
+use freeport_sockets_proto::slab::{self, Side, board};
+
+/// The board of this side in a slab.
+#[derive(Clone, Copy, Debug)]
+pub struct Board(Mapped);
+
+impl Board {
+    /// The one that begins there.
+    ///
+    /// # Safety
+    /// It is one, and stays mapped for as long as this is used.
+    pub const unsafe fn at(start: *mut u8) -> Self {
+        // SAFETY: as the caller says.
+        Self(unsafe { Mapped::new(start) })
+    }
+
+    /// Where it begins.
+    pub const fn start(&self) -> *mut u8 {
+        self.0.start()
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: a word of the slab's board, whose memory stays mapped for as long as it is used.
+        unsafe { AtomicU64::from_ptr(self.0.start().add(at).cast()) }
+    }
+
+    /// Says that it is read from now on.
+    pub fn is_read(&self) {
+        self.word(board::IS_READ).store(1, Ordering::SeqCst);
+    }
+
+    /// Says that it is read no more; what is marked until then has to be taken behind that.
+    pub fn is_left(&self) {
+        self.word(board::IS_READ).swap(0, Ordering::SeqCst);
+    }
+
+    /// Takes the marks: a bit for each slot.
+    #[inline]
+    pub fn take_marks(&self) -> u64 {
+        let marks = self.word(board::MARKS);
+        if marks.load(Ordering::SeqCst) == 0 { 0 } else { marks.swap(0, Ordering::SeqCst) }
+    }
+
+    /// Marks a slot again, for the next look.
+    pub fn mark(&self, bit: u64) {
+        self.word(board::MARKS).fetch_or(bit, Ordering::SeqCst);
+    }
+
+    /// A mark is enough for no slot.
+    pub fn forget(&self) {
+        self.word(board::IS_ENOUGH).store(0, Ordering::SeqCst);
+    }
+
+    /// Says on which core who reads it waits.
+    pub fn say_core(&self, core: u64) {
+        let word = self.word(board::CORE);
+        if word.load(Ordering::Relaxed) != core {
+            word.store(core, Ordering::Relaxed);
+        }
+    }
+
+    /// On which core who reads it waited last, and that a mark is enough for all of `bits`.
+    fn core(&self, bits: u64) -> Option<u64> {
+        self.is_enough(bits).then(|| self.word(board::CORE).load(Ordering::Relaxed))
+    }
+
+    /// Whether it is read, and a mark is enough for all of `bits`.
+    fn is_enough(&self, bits: u64) -> bool {
+        self.word(board::IS_READ).load(Ordering::SeqCst) != 0
+            && self.word(board::IS_ENOUGH).load(Ordering::SeqCst) & bits == bits
+    }
+
+    /// How many slots a mark is enough for.
+    pub fn enough(&self) -> u32 {
+        self.word(board::IS_ENOUGH).load(Ordering::Relaxed).count_ones()
+    }
+}
+
+impl Slot {
+    /// The board of this side in its slab.
+    pub fn board(&self) -> Board {
+        self.board_of(self.side)
+    }
+
+    fn board_of(&self, side: Side) -> Board {
+        Board(self.in_slab(slab::board(side)).at())
+    }
+
+    /// The slot's bit.
+    fn bit(&self) -> u64 {
+        1 << (self.number() & 63)
+    }
+
+    /// Tells the peer by a mark that it has to look at this connection. False: it has to be woken.
+    pub fn marks_for_peer(&self) -> bool {
+        let (board, bit) = (self.board_of(self.side.other()), self.bit());
+        if !board.is_enough(bit) {
+            return false;
+        }
+        board.mark(bit);
+        board.is_enough(bit)
+    }
+
+    /// On which core the peer waited last, if it waits for this connection by its board.
+    pub fn core_of_peer_board(&self) -> Option<u64> {
+        self.board_of(self.side.other()).core(self.bit())
+    }
+
+    /// Says whether a mark is enough to wake all who sleep on this socket. The lock of the
+    /// receiving half is held, so that nobody goes to sleep meanwhile whom a mark does not wake.
+    pub fn says_marks_are_enough(&self, are_enough: bool) {
+        let (board, bit) = (self.board(), self.bit());
+        let word = board.word(board::IS_ENOUGH);
+        if (word.load(Ordering::SeqCst) & bit != 0) == are_enough {
+            return;
+        }
+        if are_enough {
+            word.fetch_or(bit, Ordering::SeqCst);
+        } else {
+            word.fetch_and(!bit, Ordering::SeqCst);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Boards that a set reads: a word for 64 connections, where their peers mark which ones rang.
+//!
+//! Most sockets of a set with thousands are silent for long, and so are parked. If each needed a
+//! doorbell of the kernel's, many connections would cost more than a few. So a set reads the boards
+//! of the slabs in which several of its sockets are parked, for as long as it is awake. A board
+//! belongs to one set; sockets of others in the same slab have doorbells.
+//!
+//! A mark is enough for a socket only if nobody else sleeps on it, no other process has it, and a
+//! doorbell has rung for its registration before: who waited for it in the kernel before it left
+//! that has been woken then.
+
+use super::control;
+use super::registration::{self, Registration, state};
+use super::set::{self, Set};
+use crate::kernel::raw;
+use crate::socket::connections::Stream;
+use crate::upgrade::slabs::{self, SLABS};
+use crate::upgrade::slot::{Board, Slot};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use freeport_sockets_proto::slab::SLOTS;
+
+/// A board is read for the sake of so many sockets at least.
+const FEW: u32 = 8;
+/// Looks at a board without any mark before it is left, until a doorbell rings there again.
+const SILENT_ROUNDS: u32 = 4096;
+
+/// Who reads the board of a slab.
+struct Reader {
+    /// The number of the set, counted from 1; 0: none.
+    set: AtomicU32,
+    /// Whether it reads the board now, and then the next slab that the set reads, counted from 1.
+    reads: AtomicBool,
+    next: AtomicU32,
+    /// The round of the set in which there was a mark last.
+    round: AtomicU32,
+    board: AtomicPtr<u8>,
+    /// The registrations of the slots for which a mark was enough last, counted from 1.
+    registrations: [AtomicU32; SLOTS as usize],
+}
+
+/// In the order of slabs.
+static READERS: [Reader; SLABS] = [const {
+    Reader {
+        set: AtomicU32::new(0),
+        reads: AtomicBool::new(false),
+        next: AtomicU32::new(0),
+        round: AtomicU32::new(0),
+        board: AtomicPtr::new(core::ptr::null_mut()),
+        registrations: [const { AtomicU32::new(0) }; SLOTS as usize],
+    }
+}; SLABS];
+
+/// Of the slab in which a socket has its slot, with its place.
+fn reader_of(stream: &Stream) -> Option<(u32, &'static Reader)> {
+    let place = stream.local.slab.load(Ordering::Relaxed).checked_sub(1)?;
+    Some((place, READERS.get(place as usize)?))
+}
+
+/// Whether a mark is enough for a registration that is about to be parked, as far as its set, whose
+/// lock is held, is concerned.
+pub fn are_enough(known: &Registration, stream: &Stream, slot: &Slot) -> bool {
+    // Where a ring is full, others may wait for room.
+    let is_full = stream.shared.send.was_full.load(Ordering::Relaxed);
+    if !known.is(state::RANG) || is_full || !stream.shared.is_alone() {
+        return false;
+    }
+    let (Some((_, reader)), Some(number)) = (reader_of(stream), registration::number_of(known))
+    else {
+        return false;
+    };
+    let own = known.set + 1;
+    match reader.set.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => reader.board.store(slot.board().start(), Ordering::Relaxed),
+        Err(other) if other != own => return false,
+        Err(_) => {}
+    }
+    let Some(place) = reader.registrations.get(slot.number() as usize) else { return false };
+    place.store(number + 1, Ordering::Relaxed);
+    true
+}
+
+/// A doorbell has rung for a socket of a set that is awake: from now on it reads the board there,
+/// if that is worth it. Its lock is held.
+pub fn has_rung(set: &Set, number: u32, stream: &Stream) {
+    let Some((place, reader)) = reader_of(stream) else { return };
+    if reader.set.load(Ordering::Acquire) != number + 1 || reader.reads.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(board) = reader.board() else { return };
+    if board.enough() >= FEW {
+        reader.reads.store(true, Ordering::Relaxed);
+        reader.next.store(set.boards.swap(place + 1, Ordering::Relaxed), Ordering::Relaxed);
+        reader.round.store(set.round.load(Ordering::Relaxed), Ordering::Relaxed);
+        board.say_core(raw::core());
+        board.is_read();
+    }
+}
+
+/// Makes active what is marked on the boards that a set reads. Its lock is held.
+#[inline]
+pub fn look(set: &Set) {
+    if set.reads_boards() {
+        look_at_all(set);
+    }
+}
+
+fn look_at_all(set: &Set) {
+    let round = set.round.load(Ordering::Relaxed);
+    let mut link = &set.boards;
+    while let Some((place, reader)) = behind(link) {
+        let Some(board) = reader.board() else { return };
+        let marks = board.take_marks();
+        if marks != 0 {
+            reader.round.store(round, Ordering::Relaxed);
+            reader.activate(set, marks);
+        }
+        let silence = round.wrapping_sub(reader.round.load(Ordering::Relaxed));
+        if silence > SILENT_ROUNDS || !slabs::is_in_use(place) {
+            link.store(reader.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            reader.leave(set);
+        } else {
+            link = &reader.next;
+        }
+    }
+}
+
+/// Says on the boards that a set reads on which core it waits. Its lock is held.
+pub fn say_core(set: &Set) {
+    let (core, mut link) = (raw::core(), &set.boards);
+    while let Some((_, reader)) = behind(link) {
+        if let Some(board) = reader.board() {
+            board.say_core(core);
+        }
+        link = &reader.next;
+    }
+}
+
+fn behind(link: &AtomicU32) -> Option<(u32, &'static Reader)> {
+    let place = link.load(Ordering::Relaxed).checked_sub(1)?;
+    Some((place, READERS.get(place as usize)?))
+}
+
+/// A set is about to sleep: its sockets have doorbells from now on, and what was marked until then
+/// is active. Its lock is held.
+pub fn leave_all(set: &Set) {
+    while let Some((_, reader)) = behind(&set.boards) {
+        set.boards.store(reader.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        reader.leave(set);
+    }
+}
+
+impl Reader {
+    fn board(&self) -> Option<Board> {
+        let start = self.board.load(Ordering::Relaxed);
+        // SAFETY: that of a slab, which stays mapped while its board is read, and while a socket is
+        // there.
+        (!start.is_null()).then(|| unsafe { Board::at(start) })
+    }
+
+    fn leave(&self, set: &Set) {
+        self.reads.store(false, Ordering::Relaxed);
+        let Some(board) = self.board() else { return };
+        board.is_left();
+        let marks = board.take_marks();
+        self.activate(set, marks);
+    }
+
+    /// Makes active what is marked. A peer may mark what it likes: that is looked at.
+    fn activate(&self, set: &Set, mut marks: u64) {
+        let is_awake = set.waiters.load(Ordering::SeqCst) == 0;
+        while marks != 0 {
+            let bit = marks & marks.wrapping_neg();
+            marks &= !bit;
+            let Some(place) = self.registrations.get(bit.trailing_zeros() as usize) else { return };
+            let Some(number) = place.load(Ordering::Relaxed).checked_sub(1) else { continue };
+            // SAFETY: the lock is held, of the set that is compared.
+            let Some(known) = (unsafe { registration::get(number) }) else { continue };
+            let is_here = known.set + 1 == self.set.load(Ordering::Relaxed);
+            if !is_here || !known.is(state::USED | state::SWITCHED) || known.is(state::DELETED) {
+                continue;
+            }
+            if !set.activate(number, known) {
+                // The kernel reports it, as if a doorbell had rung.
+                control::report_at_once(set, number, known);
+            } else if is_awake
+                && let Some(stream) = known.stream()
+                && let Some(slot) = stream.slot()
+            {
+                set::unpark(known, &stream, &slot);
+            }
+        }
+    }
+}
+
+/// Whether the board of a slab is read.
+pub fn is_read(place: u32) -> bool {
+    READERS.get(place as usize).is_some_and(|reader| reader.reads.load(Ordering::Relaxed))
+}
+
+/// Another slab has that place.
+pub fn is_new(place: u32) {
+    if let Some(reader) = READERS.get(place as usize) {
+        reader.set.store(0, Ordering::Relaxed);
+        reader.board.store(core::ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
+/// Before a fork, or when a set is closed (`of`): nobody reads a board any more, and marks are
+/// enough for nobody.
+pub fn give_up(of: Option<u32>) {
+    for reader in READERS.get(..slabs::count()).unwrap_or_default() {
+        let Some(number) = reader.set.load(Ordering::Acquire).checked_sub(1) else { continue };
+        if of.is_some_and(|of| of != number) {
+            continue;
+        }
+        let Some(set) = set::get(number) else { continue };
+        let held = set.lock.take(true);
+        if of.is_none() && held.is_none() {
+            continue;
+        }
+        leave_all(set);
+        if let Some(board) = reader.board() {
+            board.forget();
+        }
+        reader.set.store(0, Ordering::Release);
+    }
+}
+
+/// In the child of a fork: what is read is its parent's.
+pub fn forget_all() {
+    for reader in READERS.get(..slabs::count()).unwrap_or_default() {
+        let number = reader.set.swap(0, Ordering::Relaxed).checked_sub(1);
+        reader.reads.store(false, Ordering::Relaxed);
+        if let Some(set) = number.and_then(set::get) {
+            set.boards.store(0, Ordering::Relaxed);
+        }
+    }
+}
