@@ -40,6 +40,12 @@ use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
 /// How long who wants a connection back waits for the peer to notice, and for bytes or room in the
 /// kernel that have to come, in milliseconds.
 pub const PATIENCE: u32 = 10_000;
+/// The same for a peer that is in the middle of writing or ringing, as it says. One that others keep
+/// from the processor, or that is stopped there, may take long; but nobody waits for ever.
+const PATIENCE_WITH_BUSY: u32 = 30_000;
+/// The same where the peer's process is gone, and another one may have its socket; and where it is
+/// the peer perhaps that wants this side to wait.
+const PATIENCE_WITH_GONE: u32 = 2_000;
 /// The same in ticks, for bytes that the peer has sent before: about ten seconds.
 const OWN_TICKS: u64 = 24_000_000_000;
 /// And how long for what the peer is about to do, over as many calls as it takes: about half a
@@ -71,20 +77,22 @@ impl Stream {
     pub fn is_returning(&self, phase: u32) -> bool {
         match phase & (phase::ATTACHED | phase::LEAVES | phase::STRAYS) {
             0 => false,
-            phase::ATTACHED => self.slot().is_some_and(|slot| slot.peer_said() & flag::STOPS != 0),
+            phase::ATTACHED => self.slot().is_some_and(|slot| slot.does_peer_come_back()),
             phase::LEAVES => !self.local.slot.load(Ordering::Relaxed).is_null(),
             _ => true,
         }
     }
 
     /// Whether the monitor wants the connection back, and nobody has to be waited for: all that
-    /// came is read.
+    /// came is read, and nothing is just being written.
     #[inline]
     pub fn is_recalled(&self, phase: u32) -> bool {
         let wrong = phase::LEAVES | phase::NEVER;
         phase & (phase::SWITCHED | wrong) == phase::SWITCHED
             && self.slot().is_some_and(|slot| {
-                slot.peer_said() & flag::RECALLED != 0 && slot.next_header(self) == 0
+                slot.peer_said() & flag::RECALLED != 0
+                    && slot.next_header(self) == 0
+                    && slot.is_peer_quiet()
             })
     }
 
@@ -133,7 +141,7 @@ impl Stream {
                 Progress::Done => return true,
                 Progress::Fails => return false,
                 Progress::Waits | Progress::Reads if looks.again() => {}
-                _ if waited < PATIENCE || !self.is_peer_quiet(descriptor) => {
+                _ if waited < self.patience(descriptor, reason) => {
                     raw::sleep_milliseconds(1);
                     waited += 1;
                 }
@@ -143,6 +151,18 @@ impl Stream {
         self.ends_for(Reason::PeerAway);
         self.give_up(descriptor);
         false
+    }
+
+    /// How many milliseconds the peer has for its part in bringing a connection back.
+    fn patience(&self, descriptor: i32, reason: Reason) -> u32 {
+        // The peer may have said itself that the monitor wants it.
+        if reason == Reason::Recalled || self.is_peers_process_gone() {
+            PATIENCE_WITH_GONE
+        } else if self.is_peer_quiet(descriptor) {
+            PATIENCE
+        } else {
+            PATIENCE_WITH_BUSY
+        }
     }
 
     /// One attempt. `wants`: this side wants it itself, and has looked so often already.
@@ -253,7 +273,8 @@ impl Stream {
     fn follow_peer(&self, descriptor: i32, slot: &Slot, halves: &mut Halves<'_>) -> Progress {
         let shared = self.shared;
         if !shared.is(phase::LEAVES) || shared.is(phase::MOVES) {
-            let is_asked = slot.peer_said() & flag::STOPS != 0;
+            // Who has begun with it goes on, whatever the peer says now.
+            let is_asked = shared.is(phase::MOVES) || slot.does_peer_come_back();
             let is_out = shared.is(phase::LOOKS) || are_out(&shared.kernel_receives);
             if !is_asked || !is_out || !self.leave(halves) {
                 return Progress::Waits;
@@ -296,6 +317,11 @@ impl Stream {
         said & flag::CLOSED != 0
             || self.shared.phase() & (phase::KERNEL_END | phase::PEER_GONE) != 0
             || events & ended as u32 != 0
+    }
+
+    /// Whether the monitor has said that the process is gone which had the peer's end.
+    fn is_peers_process_gone(&self) -> bool {
+        self.slot().is_some_and(|slot| slot.peer_said() & flag::GONE != 0)
     }
 
     /// Whether something of the ring was not read.
@@ -454,7 +480,8 @@ impl Stream {
             self.shared.waits_since.store(now.max(1), Ordering::Relaxed);
             return true;
         }
-        let is_patient = now.wrapping_sub(since) < PEER_TICKS;
+        let ticks = if self.is_peers_process_gone() { FOLLOWER_TICKS } else { PEER_TICKS };
+        let is_patient = now.wrapping_sub(since) < ticks;
         if !is_patient {
             self.break_off(descriptor);
         }

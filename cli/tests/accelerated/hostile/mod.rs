@@ -9,7 +9,7 @@ mod steps;
 use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
 use attacker::Attacker;
 use fastrand::Rng;
-use freeport_sockets_proto::slab::{flag, word};
+use freeport_sockets_proto::slab::{again, flag, word};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long anybody else may have to wait for an answer. Not a measure of speed: it is far longer
 /// than a peer can hold up a server.
@@ -46,28 +46,53 @@ fn what_peers_write_spoils_nothing_but_their_own_connections() {
 fn who_is_gone_with_a_doorbell_that_was_not_counted_is_noticed() {
     // A process that is killed just behind ringing leaves this. Who sleeps in `recv` looks at the
     // doorbell, may not take it, and has to see what is behind it.
-    let (node, _monitor) = Node::new();
-    let port = free_port();
-    let server = node.role(Mode::Accelerated, "answers pings", &port.to_string());
-    let mut stream = None;
-    wait_until("it listens", || {
-        stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
-        stream.is_some()
+    is_noticed_by("answers pings", |_, attacker| {
+        attacker.ring();
+        assert_eq!(attacker.own(word::RANG).load(Ordering::SeqCst), 0);
     });
-    let stream = UnixStream::from(OwnedFd::from(stream.expect("it is connected")));
-    let mut attacker = Attacker::new(&node, stream);
-    attacker.leave_kernel();
-    attacker.ring();
-    assert_eq!(attacker.own(word::RANG).load(Ordering::SeqCst), 0);
-    drop(attacker);
-    server.finish();
+}
+
+#[test]
+fn who_is_gone_is_noticed_whatever_it_has_said() {
+    let left = flag::LEAVES | flag::ENDED;
+    let said = [flag::LEAVES, left, flag::STOPS | flag::DECLINED | flag::GONE];
+    for said in said {
+        is_noticed_by("answers pings", |_, attacker| {
+            attacker.own(word::FLAGS).fetch_or(said, Ordering::SeqCst);
+            attacker.ring();
+        });
+    }
+    // It seems to be about to say what it wants, and wants nothing any more.
+    is_noticed_by("answers pings", |_, attacker| {
+        attacker.other(word::AGAIN).store(again::PREPARED, Ordering::SeqCst);
+        attacker.own(word::FLAGS).fetch_or(flag::STOPS, Ordering::SeqCst);
+        attacker.ring();
+        wait_until("it follows", || {
+            attacker.other(word::FLAGS).load(Ordering::SeqCst) & flag::LEAVES != 0
+        });
+        attacker.own(word::FLAGS).fetch_and(!flag::STOPS, Ordering::SeqCst);
+    });
 }
 
 #[test]
 fn who_is_killed_while_it_writes_is_not_waited_for() {
+    for said in [0, flag::DECLINED | flag::GONE] {
+        is_noticed_by("brings back", |node, attacker| {
+            attacker.own(word::WRITING).store(1, Ordering::SeqCst);
+            node.write("go", "");
+            wait_until("it stops", || {
+                attacker.other(word::FLAGS).load(Ordering::SeqCst) & flag::STOPS != 0
+            });
+            attacker.own(word::FLAGS).fetch_or(said, Ordering::SeqCst);
+        });
+    }
+}
+
+/// The only client of a server does something, and is gone: the server notices that, and ends.
+fn is_noticed_by(role: &str, deed: impl FnOnce(&Node, &mut Attacker)) {
     let (node, _monitor) = Node::new();
     let port = free_port();
-    let server = node.role(Mode::Accelerated, "brings back", &port.to_string());
+    let server = node.role(Mode::Accelerated, role, &port.to_string());
     let mut stream = None;
     wait_until("it listens", || {
         stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
@@ -76,13 +101,11 @@ fn who_is_killed_while_it_writes_is_not_waited_for() {
     let stream = UnixStream::from(OwnedFd::from(stream.expect("it is connected")));
     let mut attacker = Attacker::new(&node, stream);
     attacker.leave_kernel();
-    attacker.own(word::WRITING).store(1, Ordering::SeqCst);
-    node.write("go", "");
-    wait_until("it stops", || {
-        attacker.other(word::FLAGS).load(Ordering::SeqCst) & flag::STOPS != 0
-    });
+    deed(&node, &mut attacker);
     drop(attacker);
+    let gone = Instant::now();
     server.finish();
+    assert!(gone.elapsed() < PATIENCE, "it has waited for who is gone");
 }
 
 /// Role: answers one client until it is told to make the connection a standard stream, for which

@@ -4,7 +4,7 @@
 //! do nothing more at one of these steps.
 
 use super::attacker::Attacker;
-use super::{PATIENCE, Place, Server, connect};
+use super::{PATIENCE, Place, Server, connect, ping};
 use crate::harness::{Node, wait_until};
 use freeport_sockets_proto::slab::{self, REFUND_BYTES, Ring, SLOT_BYTES, again, flag, word};
 use std::io::{Read, Write};
@@ -26,6 +26,7 @@ fn peers_that_stop_at_any_step_hold_up_nobody_else() {
             stops_before_it_has_switched(node, &place);
             stops_while_it_writes(node, &place);
             stops_while_it_comes_back(node, &place);
+            stops_while_it_is_recalled(node, &place);
         });
     }
 }
@@ -139,9 +140,32 @@ fn stops_while_it_comes_back(node: &Node, place: &Place) {
     }
 }
 
+/// Says in the monitor's place that the connection is to come back, and does nothing for it. Who
+/// comes meanwhile is served.
+fn stops_while_it_is_recalled(node: &Node, place: &Place) {
+    for (word, value) in [(word::WRITING, 1), (word::RINGING, 1), (word::REFUNDED, 1)] {
+        let mut attacker = Attacker::new(node, connect(place));
+        attacker.leave_kernel();
+        attacker.own(word).store(value, SeqCst);
+        attacker.other(word).store(value, SeqCst);
+        attacker.own(word::FLAGS).fetch_or(flag::RECALLED, SeqCst);
+        asks(&mut attacker, *b"PING\r\n\0\0", 6);
+        thread::sleep(SILENCE);
+        assert!(ping(&mut connect(place)), "nobody is served");
+    }
+}
+
 /// The first word of an entry.
 fn header(kind: u64, length: u64, sequence: u64) -> u64 {
     length | kind << 32 | 1 << 40 | sequence << 48
+}
+
+/// Asks through its ring, as the first entry there, what so many of these bytes say.
+fn asks(attacker: &mut Attacker, text: [u8; 8], length: u64) {
+    let ring = Ring::to(attacker.slot.side.other());
+    attacker.slot.in_area(ring, 0, 8).store(u64::from_ne_bytes(text), SeqCst);
+    attacker.slot.in_area(ring, 0, 0).store(header(DATA, length, 0), SeqCst);
+    attacker.ring();
 }
 
 /// An entry that says that the ring goes on in the area with that name.
@@ -205,11 +229,7 @@ fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
     attacker.leave_kernel();
     // What comes of it fills all areas there may be.
     let before = attacker.other(word::SENT_BYTES).load(SeqCst);
-    let own = Ring::to(attacker.slot.side.other());
-    let asked = u64::from_ne_bytes(*b"GET x\r\n\0");
-    attacker.slot.in_area(own, 0, 8).store(asked, SeqCst);
-    attacker.slot.in_area(own, 0, 0).store(header(DATA, 7, 0), SeqCst);
-    attacker.ring();
+    asks(&mut attacker, *b"GET x\r\n\0", 7);
     wait_until("it answers", || attacker.other(word::SENT_BYTES).load(SeqCst) > before);
     thread::sleep(SILENCE);
     let last = slab::AREAS - 1;

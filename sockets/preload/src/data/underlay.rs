@@ -4,10 +4,8 @@
 use crate::kernel::raw;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
 use crate::waiting::ASK_TICKS;
 use core::sync::atomic::Ordering;
-use freeport_sockets_proto::slab::flag;
 
 impl Stream {
     /// Asks the kernel whether the peer is gone, if it was not asked just now; true: it knows
@@ -38,9 +36,8 @@ impl Stream {
     /// Asks whether the peer is gone where doorbells that nobody has taken hide what is behind
     /// them. True: it is, and that is new.
     pub fn look_behind_doorbells(&self, descriptor: i32) -> bool {
-        let returns = |slot: Slot| slot.peer_said() & (flag::STOPS | flag::LEAVES) != 0;
         let is_in_rings = self.shared.is(phase::ATTACHED | phase::RECEIVES);
-        if !is_in_rings || self.slot().is_none_or(returns) {
+        if !is_in_rings || self.slot().is_none_or(|slot| slot.does_peer_come_back()) {
             // They may be bytes of the stream.
             return false;
         }

@@ -321,6 +321,15 @@ impl Slot {
         self.say(flag::LEAVES);
     }
 
+    /// Whether the peer wants the connection back in the kernel. Who says that it has left its ring
+    /// without being asked to, and does not say that it stops to read the other one, has broken the
+    /// protocol: it is followed into the kernel all the same. Otherwise nobody would know whether
+    /// what comes there are doorbells, and see the end behind them.
+    #[inline]
+    pub fn does_peer_come_back(&self) -> bool {
+        self.peer_said() & (flag::STOPS | flag::LEAVES) != 0
+    }
+
     /// Says why it wants the connection back in the kernel, or keeps it there.
     pub fn say_reason(&self, reason: Reason) {
         // SAFETY: a word of the slot, which only this side writes.
