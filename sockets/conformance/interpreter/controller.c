@@ -267,6 +267,6 @@ int main(int count, char **arguments) {
         if (shared->actors[i].process)
             kill(shared->actors[i].process, SIGKILL);
     }
-    fprintf(stderr, "upgraded %d of %d\n", upgraded, dialogues);
+    fprintf(stderr, "upgraded %d of %d reused %d\n", upgraded, dialogues, shared->reused);
     return 0;
 }

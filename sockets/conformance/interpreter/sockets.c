@@ -61,9 +61,15 @@ static void do_connect(struct call *call) {
     say_result(call, result);
 }
 
+static unsigned long reused(void) {
+    return freeport_reused_connections ? freeport_reused_connections() : 0;
+}
+
 // accept: NAME LISTENER [FLAGS]
 static void do_accept(struct call *call) {
+    unsigned long before = reused();
     int fd = accept4(descriptor(call, 1), NULL, NULL, argument(call, 2)), saved = errno;
+    atomic_fetch_add(&shared->reused, reused() > before);
     hurry(fd);
     errno = saved;
     say_descriptor(call, argument(call, 0), fd);

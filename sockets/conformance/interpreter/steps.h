@@ -35,6 +35,8 @@ struct actor {
 
 struct shared {
     int controller;
+    // Connections that were accepted over streams that were kept.
+    atomic_int reused;
     cpu_set_t cores;
     // All actors on one core.
     atomic_int together;

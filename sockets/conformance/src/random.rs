@@ -17,7 +17,7 @@ mod shrink;
 mod waits;
 mod world;
 
-pub use generate::generate;
+pub use generate::{generate, generate_in_turn};
 pub use judge::{Interpreter, Transcript, Verdict, judge};
 pub use program::Program;
 pub use shrink::shrink;

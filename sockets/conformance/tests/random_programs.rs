@@ -10,7 +10,7 @@
 mod accelerating;
 
 use freeport_sockets_conformance::random::{
-    Interpreter, Program, Reach, Verdict, generate, judge, shrink,
+    Interpreter, Program, Reach, Verdict, generate, generate_in_turn, judge, shrink,
 };
 use freeport_sockets_conformance::{Preload, compile_folder, difference};
 use std::fs;
@@ -26,11 +26,25 @@ const LOOKS: usize = 150;
 
 #[test]
 fn random_programs_are_the_same_with_accelerated_sockets() {
+    let upgraded = try_seeds(120, generate, false);
+    let [upgraded, dialogues, _] = upgraded;
+    assert!(upgraded * 2 > dialogues, "hardly anything was upgraded, which proves nothing");
+}
+
+#[test]
+fn random_programs_that_connect_again_are_the_same_over_streams_that_are_kept() {
+    let [_, dialogues, reused] = try_seeds(40, generate_in_turn, true);
+    assert!(reused * 10 > dialogues, "hardly any stream was kept, which proves nothing");
+}
+
+/// Programs of so many seeds, or as the environment says. Gives dialogues that were upgraded, and
+/// all of them, and connections over streams that were kept.
+fn try_seeds(few: u64, generate: fn(u64, Reach) -> Program, keeps_streams: bool) -> [u64; 3] {
     let first = number("FREEPORT_SEED").unwrap_or(1);
-    let default = if std::env::var_os("FREEPORT_LONG").is_some() { 5000 } else { 120 };
+    let default = if std::env::var_os("FREEPORT_LONG").is_some() { 40 * few } else { few };
     let seeds = first..first + number("FREEPORT_PROGRAMS").unwrap_or(default);
     let folder = tempfile::tempdir().unwrap();
-    let interpreter = interpreter(folder.path());
+    let interpreter = Interpreter { keeps_streams, ..interpreter(folder.path()) };
     let results = Results::default();
     let next = AtomicU64::new(seeds.start);
     thread::scope(|scope| {
@@ -39,12 +53,12 @@ fn random_programs_are_the_same_with_accelerated_sockets() {
                 while let Some(seed) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| seeds.contains(seed))
                 {
-                    try_seed(&interpreter, seed, &results);
+                    try_seed(&interpreter, seed, &generate(seed, reach()), &results);
                 }
             });
         }
     });
-    results.report(seeds.count());
+    results.report(seeds.count())
 }
 
 /// What came out so far.
@@ -53,29 +67,29 @@ struct Results {
     steps: AtomicU64,
     unsteady: Mutex<Vec<String>>,
     failures: Mutex<Vec<String>>,
-    upgraded: Mutex<[u64; 2]>,
+    upgraded: Mutex<[u64; 3]>,
 }
 
 impl Results {
-    fn report(self, programs: usize) {
+    fn report(self, programs: usize) -> [u64; 3] {
         let unsteady = self.unsteady.into_inner().unwrap();
-        let [upgraded, dialogues] = self.upgraded.into_inner().unwrap();
+        let sums = self.upgraded.into_inner().unwrap();
         let steps = self.steps.into_inner();
         println!(
-            "{programs} programs of {steps} steps; {upgraded} of {dialogues} dialogues upgraded; \
-             unsteady: {unsteady:#?}"
+            "{programs} programs of {steps} steps; {} of {} dialogues upgraded; {} accepted over \
+             streams that were kept; unsteady: {unsteady:#?}",
+            sums[0], sums[1], sums[2]
         );
         let failures = self.failures.into_inner().unwrap();
         assert!(failures.is_empty(), "{}", failures.join("\n"));
-        assert!(upgraded * 2 > dialogues, "hardly anything was upgraded, which proves nothing");
         assert!(unsteady.len() * 10 <= programs, "too many programs differ from themselves");
+        sums
     }
 }
 
-fn try_seed(interpreter: &Interpreter, seed: u64, results: &Results) {
-    let program = generate(seed, reach());
+fn try_seed(interpreter: &Interpreter, seed: u64, program: &Program, results: &Results) {
     results.steps.fetch_add(program.lines.len() as u64, Ordering::Relaxed);
-    match judge(interpreter, &program) {
+    match judge(interpreter, program) {
         Ok(Verdict::Same(said)) => {
             let mut upgraded = results.upgraded.lock().unwrap();
             for (sum, word) in upgraded.iter_mut().zip(said.split(' ').skip(1).step_by(2)) {
@@ -86,7 +100,7 @@ fn try_seed(interpreter: &Interpreter, seed: u64, results: &Results) {
             results.unsteady.lock().unwrap().push(format!("{seed}: {line}"));
         }
         Ok(verdict @ Verdict::Different(..)) => {
-            let report = report(interpreter, &program, seed, &verdict);
+            let report = report(interpreter, program, seed, &verdict);
             println!("{report}");
             results.failures.lock().unwrap().push(report);
         }
@@ -141,6 +155,7 @@ fn interpreter(folder: &Path) -> Interpreter {
         preload,
         folder,
         patience_ms: 8000,
+        keeps_streams: false,
         more_plain_runs: 5,
     }
 }

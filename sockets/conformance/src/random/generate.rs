@@ -2,7 +2,7 @@
 //! From a seed to a program.
 
 use super::program::Program;
-use super::world::{Reach, World};
+use super::world::{Family, Reach, World};
 
 /// Something that is done.
 type Action = fn(&mut World);
@@ -47,23 +47,45 @@ pub fn generate(seed: u64, reach: Reach) -> Program {
             world.warm(ends);
         }
     }
-    let total: u32 = ACTIONS.iter().map(|(weight, _)| weight).sum();
-    for _ in 0..world.rng.u32(8..45) {
-        let mut left = world.rng.u32(..total);
-        let chosen = ACTIONS.iter().find(|(weight, _)| {
-            let hit = left < *weight;
-            left = left.saturating_sub(*weight);
-            hit
-        });
-        if let Some((_, action)) = chosen {
-            action(&mut world);
-        }
+    let actions = world.rng.u32(8..45);
+    world.act(actions);
+    world.finish();
+    Program { lines: world.lines }
+}
+
+/// The program of a seed in which processes connect to each other again and again, beside whatever
+/// else they do.
+pub fn generate_in_turn(seed: u64, reach: Reach) -> Program {
+    let mut world = World::new(seed, reach);
+    let family = if world.chance(25) { Family::V6 } else { Family::V4 };
+    let by = world.rng.usize(..2);
+    world.listen(by, family);
+    for _ in 0..world.rng.u32(2..6) {
+        world.connect_in_turn();
+        let actions = world.rng.u32(..8);
+        world.act(actions);
     }
     world.finish();
     Program { lines: world.lines }
 }
 
 impl World {
+    /// Does so much, whatever it is.
+    fn act(&mut self, actions: u32) {
+        let total: u32 = ACTIONS.iter().map(|(weight, _)| weight).sum();
+        for _ in 0..actions {
+            let mut left = self.rng.u32(..total);
+            let chosen = ACTIONS.iter().find(|(weight, _)| {
+                let hit = left < *weight;
+                left = left.saturating_sub(*weight);
+                hit
+            });
+            if let Some((_, action)) = chosen {
+                action(self);
+            }
+        }
+    }
+
     /// What all descriptors of an actor say.
     fn probe(&mut self, actor: usize) {
         let mut list = String::new();

@@ -22,6 +22,8 @@ pub struct Interpreter {
     pub folder: PathBuf,
     /// After how many milliseconds a call counts as one that does not return.
     pub patience_ms: u32,
+    /// Whether the library keeps streams for the next connection (`FREEPORT_REUSE`).
+    pub keeps_streams: bool,
     /// How often programs whose runs differ are run again in the kernel, to see whether it does
     /// that by itself.
     pub more_plain_runs: u32,
@@ -32,7 +34,8 @@ pub struct Interpreter {
 pub struct Transcript {
     /// Lines with their results.
     pub lines: Vec<String>,
-    /// Dialogues behind which both ends were upgraded, and all.
+    /// Dialogues behind which both ends were upgraded, and all; and connections that were accepted
+    /// over streams that were kept.
     pub upgraded: String,
 }
 
@@ -63,6 +66,7 @@ impl Interpreter {
         command.env("INTERPRETER_PATIENCE_MS", self.patience_ms.to_string());
         if is_accelerated {
             command.env("LD_PRELOAD", &self.preload.library);
+            command.env("FREEPORT_REUSE", u8::from(self.keeps_streams).to_string());
         }
         let (status, printed) = run_to_end(&mut command, SECONDS)?;
         fs::remove_file(&file)?;

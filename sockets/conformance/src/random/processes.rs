@@ -4,13 +4,16 @@
 use super::world::{ACTORS, Family, Held, Object, World};
 use std::collections::VecDeque;
 
+/// As many programs have it: streams are kept for no listener that may have only a few waiting.
+const BACKLOG: u32 = 32;
+
 impl World {
     /// A listener of an actor.
     pub fn listen(&mut self, actor: usize, family: Family) -> Held {
         let name = self.new_name();
         self.say(format!("a{actor} socket s{name} {}", family.word()));
         self.say(format!("a{actor} bind s{name} {}", family.word()));
-        self.say(format!("a{actor} listen s{name} 8"));
+        self.say(format!("a{actor} listen s{name} {BACKLOG}"));
         let object = self.new_object(Object::Listener(family, VecDeque::new()));
         self.name(actor, name, object);
         Held { actor, name, object }
@@ -93,6 +96,76 @@ impl World {
         let Some(there) = self.connect(actor, listener) else { return };
         if let Some(here) = self.accept(listener).filter(|_| self.chance(60)) {
             self.warm([here, there]);
+        }
+    }
+
+    /// Connections one after the other, as of a client that makes one for each request. The first
+    /// one is accepted by who waits for it: both sides agree to keep its stream if they come to it
+    /// at the same time. Who sleeps is woken by the kernel only, so others come before.
+    pub fn connect_in_turn(&mut self) {
+        let is_free = |world: &Self, object: usize| matches!(&world.objects[object], Object::Listener(_, waiting) if waiting.is_empty());
+        let Some(listener) = self.any_held(is_free).filter(|_| self.has_names_left(2)) else {
+            return;
+        };
+        let mut others = self.living();
+        let own = self.actors[listener.actor].process;
+        others.retain(|actor| self.actors[*actor].process != own);
+        let Some(actor) = self.one_of(&others) else { return };
+        let Some(family) = self.listener(listener.object) else { return };
+        let names = [self.new_name(), self.new_name()];
+        for round in 0..self.rng.u32(3..8) {
+            let waits = round == 0 || self.chance(30);
+            let nonblocking = self.chance(15);
+            let flags = if nonblocking { "NONBLOCK" } else { "0" };
+            let accepts = format!("accept s{} s{} {flags}", names[0], listener.name);
+            if waits {
+                self.say(format!("a{}&5 {accepts}", listener.actor));
+            }
+            self.say(format!("a{actor} socket s{} {}", names[1], family.word()));
+            self.say(format!("a{actor} connect s{} s{}", names[1], listener.name));
+            let then = if waits { "finish" } else { accepts.as_str() };
+            self.say(format!("a{} {then}", listener.actor));
+            let ends = self.new_connection(family);
+            if let Some(end) = self.end(ends[0]) {
+                end.nonblocking = nonblocking;
+            }
+            let held = [
+                Held { actor: listener.actor, name: names[0], object: ends[0] },
+                Held { actor, name: names[1], object: ends[1] },
+            ];
+            held.iter().for_each(|it| self.name(it.actor, it.name, it.object));
+            self.use_shortly(held);
+            let first = self.rng.usize(..2);
+            self.close_by(held[first]);
+            self.close_by(held[1 - first]);
+        }
+    }
+
+    /// What is done with a connection that is closed soon.
+    fn use_shortly(&mut self, ends: [Held; 2]) {
+        let [one, other] = ends;
+        let rounds = self.rng.u32(1..5);
+        let (first, second) = (one.actor, other.actor);
+        self.say(format!("warm a{first} s{} a{second} s{} {rounds}", one.name, other.name));
+        for _ in 0..self.rng.u32(..4) {
+            let held = ends[self.rng.usize(..2)];
+            match self.rng.u32(..6) {
+                0 => _ = self.send_by(held),
+                1 => self.receive_by(held),
+                2 => self.look(),
+                3 => self.set_option(),
+                4 => self.shut_by(held, "WR"),
+                _ => self.poll(),
+            }
+        }
+        // Mostly nothing is left unread: the kernel resets what it is left in.
+        for held in ends {
+            if self.chance(80) {
+                self.say(format!("a{} recv s{} 100000 DONTWAIT", held.actor, held.name));
+                if let Some(end) = self.end(held.object) {
+                    (end.unread, end.calls) = (0, 0);
+                }
+            }
         }
     }
 
