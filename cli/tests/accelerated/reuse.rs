@@ -33,8 +33,6 @@ fn a_connection_for_each_request_to_redis() {
     let redis = find("redis-server").expect("redis-server is installed: scripts/install.sh");
     let mut command = reusing(node.command(Mode::Accelerated, &redis), "1");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-    // A stream on which options are set is not kept.
-    command.args(["--tcp-keepalive", "0"]);
     let _server = node.serve("redis-server", command, port);
     let benchmark = |mode, clients: &str| {
         let benchmark = find("redis-benchmark").expect("redis-benchmark is installed");

@@ -25,6 +25,9 @@ void skip_again(int connections);
 // Both sides come to the same point. Used instead of `meet`, which has numbers.
 void meet_again(enum side side);
 
+// What was made without the kernel until now proves nothing any more.
+void forget_again(void);
+
 // Sees whether one of the last connections was made without the kernel, and tells the harness.
 void prove_again(enum side side);
 

@@ -106,6 +106,39 @@ CASE(options_of_one_are_not_those_of_the_next, TCP | REUSED) {
     prove_again(side);
 }
 
+// More than there can be streams that were kept before.
+#define ALL_KEPT 20
+
+CASE(keep_alive_of_one_is_not_that_of_the_next, TCP | REUSED) {
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 77},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 7},
+        {IPPROTO_TCP, TCP_KEEPCNT, 4},
+    };
+    int listener = begin_again(fd, side);
+    for (int round = 0; round < 2 * ALL_KEPT; round++) {
+        if (round == ALL_KEPT)
+            forget_again();
+        int end = again(side, listener);
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+            int value = -1;
+            socklen_t length = sizeof value;
+            TRY(getsockopt(end, options[i].level, options[i].name, &value, &length));
+            note("%d: %d", options[i].name, value);
+            value = options[i].value;
+            TRY(setsockopt(end, options[i].level, options[i].name, &value, sizeof value));
+            TRY(getsockopt(end, options[i].level, options[i].name, &value, &length));
+            note("%d", value);
+        }
+        exchange(end, side, "with options");
+        close_again(end, side);
+    }
+    prove_again(side);
+}
+
 CASE(options_set_before_connecting, TCP | REUSED) {
     int listener = begin_again(fd, side), on = 1, idle = 77;
     for (int round = 0; round < 4; round++) {

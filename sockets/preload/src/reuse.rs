@@ -12,6 +12,7 @@
 //! | [`entries`] | the streams that this process keeps |
 //! | [`destinations`] | where it connects to, and how often |
 //! | [`listener`] | what listens, and what was connected to that without the kernel |
+//! | [`keep_alive`] | options that are put back in between |
 //! | [`recruiting`] | how a stream becomes one that is kept |
 //! | [`resting`] | from one connection over it to the next, and how it is let go |
 //! | [`connecting`] | `connect` |
@@ -25,6 +26,7 @@ pub mod accepting;
 pub mod connecting;
 pub mod destinations;
 pub mod entries;
+pub mod keep_alive;
 pub mod listener;
 pub mod recruiting;
 pub mod resting;
@@ -112,10 +114,12 @@ impl Rate {
 }
 
 /// An option of a socket is set: the connection is none any more that could begin or end over a
-/// stream that is kept, unless it is one that is carried over.
+/// stream that is kept, unless it is one that is carried over, or put back.
 pub fn is_tuned(stream: &Stream, level: i32, name: i32) {
     if stream.shared.is(phase::LISTENS) {
         listener::has_changed(stream);
+    } else if keep_alive::is_one(level, name) {
+        stream.shared.mark(phase::KEPT_ALIVE);
     } else if level != libc::IPPROTO_TCP || name != libc::TCP_NODELAY {
         stream.shared.mark(phase::TUNED);
     }

@@ -151,17 +151,17 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        Self::begin(&[], |command| command)
+        Self::begin(|command| command)
     }
 
-    /// With something more to say to it.
-    fn begin(arguments: &[&str], environment: impl Fn(Command) -> Command) -> Self {
+    /// With something more in its environment.
+    fn begin(environment: impl Fn(Command) -> Command) -> Self {
         let (node, monitor) = Node::new();
         let port = free_port();
         let redis = find("redis-server").expect("redis-server is installed: scripts/install.sh");
         let mut command = environment(node.command(Mode::Accelerated, &redis));
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.args(["--unixsocket", "redis.sock", "--dir"]).arg(node.path()).args(arguments);
+        command.args(["--unixsocket", "redis.sock", "--dir"]).arg(node.path());
         let program = node.serve("redis-server", command, port);
         Self { node, program, port, _monitor: monitor }
     }

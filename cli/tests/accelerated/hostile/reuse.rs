@@ -39,9 +39,7 @@ fn has_spoiled(node: &Node) -> bool {
 
 #[test]
 fn clients_that_write_between_connections_spoil_no_server() {
-    // A stream on which options are set is not kept.
-    let arguments = ["--tcp-keepalive", "0"];
-    let mut server = Server::begin(&arguments, |command| reusing(command, "1"));
+    let mut server = Server::begin(|command| reusing(command, "1"));
     let port = server.port;
     let [place, _] = server.places();
     server.withstands(&place, |node| {

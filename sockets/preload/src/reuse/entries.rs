@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The streams that this process keeps, and its own descriptors for them.
 
+use super::keep_alive::KeepAlive;
 use crate::kernel::raw;
 use crate::process;
 use crate::process::lock::{Held, Lock};
@@ -46,6 +47,8 @@ pub struct Entry {
     rested_at: AtomicU64,
     /// Whether the connection that was opened over it is counted among those that have come.
     pub is_counted: AtomicBool,
+    /// How a new connection over it asks whether a silent peer is there still.
+    pub keep_alive: KeepAlive,
     /// Whether a new connection over it begins with `TCP_NODELAY`, as the first one did.
     pub no_delay: AtomicBool,
 }
@@ -58,6 +61,7 @@ static TABLE: [Entry; ENTRIES] = [const {
         rests: AtomicBool::new(false),
         rested_at: AtomicU64::new(0),
         is_counted: AtomicBool::new(false),
+        keep_alive: KeepAlive::new(),
         no_delay: AtomicBool::new(false),
     }
 }; ENTRIES];
@@ -131,6 +135,9 @@ pub fn add(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() -> b
     let (Some((at, entry)), true) = (numbered.clone().find(is_free), has_room(what)) else {
         return false;
     };
+    if !entry.keep_alive.note(descriptor) {
+        return false;
+    }
     let own = least().map(|least| raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least));
     let Some(Ok(own)) = own else { return false };
     entry.descriptor.store(own, Ordering::Relaxed);

@@ -40,7 +40,11 @@ pub fn keeps(stream: &Stream, descriptor: i32) -> bool {
 
 fn rests(stream: &Stream, descriptor: i32) -> bool {
     let Some(entry) = entries::of(stream) else { return false };
-    let Some(slot) = stream.slot().filter(|slot| can_rest(stream, slot, entry)) else {
+    let can_rest = |slot: &Slot| {
+        can_rest(stream, slot, entry)
+            && (!stream.shared.is(phase::KEPT_ALIVE) || entry.keep_alive.put_back(descriptor))
+    };
+    let Some(slot) = stream.slot().filter(can_rest) else {
         let_go(entry);
         return false;
     };
@@ -87,7 +91,8 @@ pub fn has_ended(stream: &Stream) {
 /// Whether nothing is unread, under way, or different from what it was at the beginning.
 fn can_rest(stream: &Stream, slot: &Slot, entry: &Entry) -> bool {
     let shared = stream.shared;
-    let known = LEFT_KERNEL | phase::ENDED | phase::READ_SHUT | phase::CONNECTING;
+    let known = phase::ENDED | phase::READ_SHUT | phase::CONNECTING | phase::KEPT_ALIVE;
+    let known = LEFT_KERNEL | known;
     let phase = shared.phase();
     let said = slot.peer_said();
     let counts = [&shared.sleepers, &shared.kernel_sends, &shared.kernel_receives];

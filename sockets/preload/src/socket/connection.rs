@@ -53,6 +53,9 @@ pub mod phase {
     pub const STRAYS: u32 = 1 << 22;
     /// It has options that are not those of a new socket.
     pub const TUNED: u32 = 1 << 24;
+    /// It has others of these, which are put back before another connection gets its stream; see
+    /// [`keep_alive`](crate::reuse::keep_alive).
+    pub const KEPT_ALIVE: u32 = 1 << 26;
     /// It was connected without the kernel, by a call that does not block: the application has to
     /// be told of that by another one.
     pub const CONNECTING: u32 = 1 << 25;
