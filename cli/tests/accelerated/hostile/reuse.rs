@@ -4,7 +4,7 @@
 //! streams. What becomes of them is their affair; others are served.
 
 use super::Server;
-use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
+use crate::harness::{Mode, Node, Program, find, free_port, is_long};
 use crate::reuse::{QUESTION_BYTES, VARIABLE, ask, port_of, reused, reusing};
 use fastrand::Rng;
 use freeport_sockets_proto::slab::{self, SLOTS, Side, flag, rest, word};
@@ -75,7 +75,8 @@ fn servers_that_write_between_connections_hold_up_no_client() {
     let (node, _monitor) = Node::new();
     let honest = free_port();
     let _server = role(&node, "reuse server", &format!("{honest} here"));
-    wait_until("it answers", || ask(honest, 0).is_ok());
+    // It listens from here on.
+    role(&node, "reuse visitor", &format!("{honest} here")).finish();
     for seed in 0..rounds() {
         let port = free_port();
         let vandal = role(&node, "reuse vandal server", &format!("{port} {seed}"));
