@@ -40,8 +40,8 @@ use freeport_sockets_proto::slab::{REFUND_BYTES, flag};
 /// How long who wants a connection back waits for the peer to notice, and for bytes or room in the
 /// kernel that have to come, in milliseconds.
 pub const PATIENCE: u32 = 10_000;
-/// The same for a peer that is in the middle of writing or ringing, as it says. One that others keep
-/// from the processor, or that is stopped there, may take long; but nobody waits for ever.
+/// The same for a peer that is in the middle of writing or ringing, as it says. One that others
+/// keep from the processor, or that is stopped there, may take long; but nobody waits for ever.
 const PATIENCE_WITH_BUSY: u32 = 30_000;
 /// The same where the peer's process is gone, and another one may have its socket; and where it is
 /// the peer perhaps that wants this side to wait.

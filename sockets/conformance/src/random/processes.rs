@@ -103,7 +103,10 @@ impl World {
     /// one is accepted by who waits for it: both sides agree to keep its stream if they come to it
     /// at the same time. Who sleeps is woken by the kernel only, so others come before.
     pub fn connect_in_turn(&mut self) {
-        let is_free = |world: &Self, object: usize| matches!(&world.objects[object], Object::Listener(_, waiting) if waiting.is_empty());
+        let is_free = |world: &Self, object: usize| match &world.objects[object] {
+            Object::Listener(_, waiting) => waiting.is_empty(),
+            _ => false,
+        };
         let Some(listener) = self.any_held(is_free).filter(|_| self.has_names_left(2)) else {
             return;
         };
