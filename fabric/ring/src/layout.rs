@@ -20,7 +20,8 @@ pub const CAPACITY_MAX: usize = 1 << 30;
 
 /// In the receiver's notes: how many bytes it has given back since the start.
 pub(crate) const GIVEN_BACK: usize = 0;
-/// In the notes of either side: how often it has gone to sleep, and how; see [`sleep`](crate::sleep).
+/// In the notes of either side: how often it has gone to sleep, and how; see
+/// [`sleep`](crate::sleep).
 pub(crate) const ASLEEP: usize = 8;
 
 /// Whether a ring may have that many bytes.

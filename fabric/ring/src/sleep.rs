@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How nobody sleeps through what he waits for.
 //!
-//! Each side has a word in its notes that counts how often it has gone to sleep, and is odd while it
-//! sleeps. Who wants to sleep
+//! Each side has a word in its notes that counts how often it has gone to sleep, and is odd while
+//! it sleeps. Who wants to sleep
 //! 1. announces it (`announce_sleep`), which makes the word odd,
 //! 2. makes the other side pass a memory barrier, wherever it is (`membarrier(2)`),
 //! 3. looks once more for what it waits for,

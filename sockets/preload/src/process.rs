@@ -196,6 +196,12 @@ fn is_child(mark: *mut AtomicI32) {
     opening::note_in_child(parent);
 }
 
+/// The core on which this runs, counted from 1; 0: that is not known.
+pub fn core() -> u64 {
+    // SAFETY: a plain number; where there is none, it is below 0.
+    u64::try_from(unsafe { libc::sched_getcpu() } + 1).unwrap_or_default()
+}
+
 /// The number of this process.
 #[inline]
 pub fn number() -> i32 {

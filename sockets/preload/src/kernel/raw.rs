@@ -513,12 +513,6 @@ pub fn is_alive(process: i32) -> bool {
     }
 }
 
-/// The core on which this runs, counted from 1; 0: that is not known.
-pub fn core() -> u64 {
-    // SAFETY: a plain number; where there is none, it is below 0.
-    u64::try_from(unsafe { libc::sched_getcpu() } + 1).unwrap_or_default()
-}
-
 /// `membarrier(2)`.
 pub fn membarrier(command: i32) -> Result {
     // SAFETY: no memory is passed.

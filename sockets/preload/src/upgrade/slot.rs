@@ -6,7 +6,7 @@ mod board;
 mod resting;
 
 use crate::data::sending;
-use crate::kernel::raw;
+use crate::process;
 use crate::socket::connection::{HeldHalf, phase};
 use crate::socket::connections::Stream;
 use crate::socket::unix;
@@ -446,7 +446,7 @@ impl Slot {
 
     /// Says on which core this side waits; gives whether the peer waited on the same one.
     pub fn shares_core(&self) -> bool {
-        let (core, by_board) = (raw::core(), self.core_of_peer_board());
+        let (core, by_board) = (process::core(), self.core_of_peer_board());
         let mut state = self.state(self.side);
         // SAFETY: words of the slot.
         unsafe {

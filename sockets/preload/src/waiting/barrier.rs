@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The barrier that who goes to sleep makes all peers pass, wherever they are, and who owes it.
 //!
-//! It interrupts every processor that runs a program with this library, which takes longer than all
-//! the rest of going to sleep. So all sleep lightly (`freeport_ring::sleep`): who has announced that
-//! once, and made all pass a barrier since then, owes it no more.
+//! It interrupts every processor that runs a program with this library, which takes longer than
+//! all the rest of going to sleep. So all sleep lightly (`freeport_ring::sleep`): who has announced
+//! that once, and made all pass a barrier since then, owes it no more.
 
 use crate::process;
 use core::ops::BitOr;

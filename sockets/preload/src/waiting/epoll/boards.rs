@@ -13,7 +13,7 @@
 use super::control;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
-use crate::kernel::raw;
+use crate::process;
 use crate::socket::connections::Stream;
 use crate::upgrade::slabs::{self, SLABS};
 use crate::upgrade::slot::{Board, Slot};
@@ -92,7 +92,7 @@ pub fn has_rung(set: &Set, number: u32, stream: &Stream) {
         reader.reads.store(true, Ordering::Relaxed);
         reader.next.store(set.boards.swap(place + 1, Ordering::Relaxed), Ordering::Relaxed);
         reader.round.store(set.round.load(Ordering::Relaxed), Ordering::Relaxed);
-        board.say_core(raw::core());
+        board.say_core(process::core());
         board.is_read();
     }
 }
@@ -127,7 +127,7 @@ fn look_at_all(set: &Set) {
 
 /// Says on the boards that a set reads on which core it waits. Its lock is held.
 pub fn say_core(set: &Set) {
-    let (core, mut link) = (raw::core(), &set.boards);
+    let (core, mut link) = (process::core(), &set.boards);
     while let Some((_, reader)) = behind(link) {
         if let Some(board) = reader.board() {
             board.say_core(core);
