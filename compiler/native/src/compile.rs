@@ -113,12 +113,16 @@ fn flags(options: &Options) -> Vec<String> {
         ["-std=gnu23", "-march=native", "-fPIC", "-shared", "-w"].map(str::to_owned).to_vec();
     flags.push(format!("-O{}", options.optimization.min(3)));
     flags.extend(["-fvisibility=hidden", "-fno-strict-aliasing"].map(str::to_owned));
+    if options.sanitize || options.sanitize_addresses {
+        // Enough to name the line that is wrong; all that a debugger wants takes the compiler as
+        // long again as the checks themselves.
+        flags.push("-gline-tables-only".to_owned());
+    }
     if options.sanitize {
-        let checks = ["-g", "-fsanitize=undefined", "-fsanitize-trap=undefined"];
-        flags.extend(checks.map(str::to_owned));
+        flags.extend(["-fsanitize=undefined", "-fsanitize-trap=undefined"].map(str::to_owned));
     }
     if options.sanitize_addresses {
-        flags.extend(["-g", "-fsanitize=address", "-fno-sanitize-link-runtime"].map(str::to_owned));
+        flags.extend(["-fsanitize=address", "-fno-sanitize-link-runtime"].map(str::to_owned));
     }
     flags
 }
