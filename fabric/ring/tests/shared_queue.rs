@@ -166,6 +166,7 @@ impl Model<'_> {
             _ => self.random.usize(..=longest.min(8)),
         };
         let message: Vec<u8> = (0..length).map(|_| self.random.u8(..)).collect();
+        self.ends[side].will_send(connection);
         let mut sent = self.ends[side].send(connection, &message);
         if sent == Err(Refused::Full) {
             self.seen.full += 1;

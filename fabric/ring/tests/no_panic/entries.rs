@@ -104,6 +104,7 @@ entries! {
     fn queue_send(q: &mut Queue, c: Connection, message: &[u8]) -> Result<(), Refused> {
         q.send(c, message)
     }
+    fn queue_will_send(q: &Queue, c: Connection) -> () { q.will_send(c) }
     fn queue_receive(q: &mut Queue, c: Connection, into: &mut [u8]) -> Result<Came, Fault> {
         q.receive(c, into)
     }

@@ -237,9 +237,12 @@ impl SharedQueue {
         self.disarm();
         let mut done = operation(&mut self.end);
         if matches!(done, Err(Refused::Full | Refused::Window | Refused::NoNumber)) {
-            self.end.look()?;
-            done = operation(&mut self.end);
+            done = match self.end.look() {
+                Ok(_) => operation(&mut self.end),
+                Err(fault) => Err(fault.into()),
+            };
         }
+        // After a fault as well: what was sent and read before it counts.
         self.wake_peer()?;
         match done {
             Ok(done) => Ok(Some(done)),

@@ -71,6 +71,8 @@ fn ask(queue: &mut SharedQueue, seed: u64) {
     let mut left = MESSAGES;
     while left > 0 || sent != received {
         for _ in 0..random.u64(..64).min(left) {
+            // A hint, which may be wrong.
+            queue.will_send(connections[random.usize(..CONNECTIONS)]);
             let at = random.usize(..CONNECTIONS);
             // More than that, and both sides would wait for each other's windows.
             if sent[at] - received[at] < 2 {
