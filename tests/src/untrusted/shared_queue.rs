@@ -14,11 +14,19 @@ type Side<'a> = End<'a, Window<'a>, Window<'a>>;
 /// The largest window that there is here.
 const WINDOW_MAX: usize = 9;
 
+/// Connections of the peer: few, so that numbers are soon used again, or as many as make a side ask
+/// for its notes ahead.
+const FEW: u32 = 3;
+const MANY: u32 = 20_000;
+
 /// Any bytes, as what both sides do.
 pub fn shared_queue(bytes: &[u8]) {
     let [size, window, ref script @ ..] = *bytes else { return };
     let capacity = 128 << (size % 4);
-    let limits = Limits { connections: [3, 2], window: 1 + u16::from(window) % WINDOW_MAX as u16 };
+    // A large window of many would be megabytes to prepare.
+    let (of_peer, windows) = if size % 16 < 12 { (FEW, WINDOW_MAX) } else { (MANY, 2) };
+    let window = 1 + u16::from(window) % windows as u16;
+    let limits = Limits { connections: [of_peer, 2], window };
     let (to_this, to_peer) = script.split_at(script.len() / 2);
     let worlds = [World::new(capacity, false, to_this), World::new(capacity, true, to_peer)];
     let [mut own, mut others] = [(); 2].map(|()| Memory::new(capacity, limits));
@@ -30,6 +38,7 @@ pub fn shared_queue(bytes: &[u8]) {
     let mut queue = Queue {
         worlds: &worlds,
         capacity,
+        limits,
         this: this.expect("sizes that can be"),
         peer: peer.expect("sizes that can be"),
         of_peer: vec![],
@@ -68,6 +77,7 @@ struct Queue<'a> {
     /// Of the ring to this side, and of that to the peer.
     worlds: &'a [World; 2],
     capacity: usize,
+    limits: Limits,
     this: Side<'a>,
     peer: Side<'a>,
     /// The connections that each side knows.
@@ -112,7 +122,7 @@ impl Queue<'_> {
     fn lie(&mut self) {
         self.has_lied = true;
         let [number, what, generation, amount, length] = [(); 5].map(|()| self.byte());
-        let number = if number % 8 == 7 { u32::MAX } else { u32::from(number % 6) };
+        let number = self.number_around(number);
         let amount = if what % 6 == 4 { u64::from(amount) } else { 0 };
         let word = u64::from(number)
             | u64::from(what % 6) << 32
@@ -125,6 +135,16 @@ impl Queue<'_> {
         let label = word.to_ne_bytes();
         let parts: &[&[u8]] = if kind == Kind::Data { &[&label, message] } else { &[] };
         _ = sender.send(kind, parts);
+    }
+
+    /// A number of either side, or the first that is nobody's, or none at all.
+    fn number_around(&self, byte: u8) -> u32 {
+        let [of_peer, of_this] = self.limits.connections;
+        match u32::from(byte % 8) {
+            7 => u32::MAX,
+            low if low % 6 < FEW => low % 6,
+            high => of_peer + (high % 6 - FEW) % (of_this + 1),
+        }
     }
 
     fn this(&mut self) {
@@ -147,6 +167,7 @@ impl Queue<'_> {
                 self.check(looked.err().map(Refused::Fault));
             }
             4 => {
+                self.this.will_send(connection);
                 let message = vec![3; usize::from(self.byte())];
                 let sent = self.this.send(connection, &message);
                 self.check(sent.err());
