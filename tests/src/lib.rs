@@ -5,10 +5,12 @@
 pub mod both;
 pub mod oracle;
 pub mod running;
+mod side_by_side;
 pub mod tables;
 pub mod tidy;
 pub mod untrusted;
 
+pub use side_by_side::side_by_side;
 use std::path::{Path, PathBuf};
 
 /// The top folder of the repository.

@@ -13,7 +13,7 @@ use freeport_ir::text::parse;
 use freeport_ir::{Direction, Item, Program};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Options, RunStatus, build};
 use freeport_tests::oracle::{is_long, seed};
-use freeport_tests::repository;
+use freeport_tests::{repository, side_by_side};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -58,8 +58,30 @@ fn library_elements_read_and_write_nothing_but_the_packet() {
     if !is_inside() {
         return;
     }
-    let mut random = Rng::with_seed(seed(11));
-    let mut checked = 0;
+    // The compiler is not to be looked into.
+    // SAFETY: this process runs one test, on one thread that looks at variables so far.
+    unsafe { std::env::remove_var("LD_PRELOAD") };
+    let first = seed(11);
+    let checked = side_by_side(&ways(), |at, (path, configuration, packets)| {
+        let options = freeport_clicknp::Options { library: vec![repository().join("elements")] };
+        let compiled = compile_text("alone.cnp", configuration, &options);
+        let program = compiled.unwrap_or_else(|it| panic!("{}", it.render())).program;
+        let is_packets = |item| !matches!(item, Item::Bits(_));
+        let takes_part = program.graph.endpoints.iter().any(|it| is_packets(it.item));
+        if takes_part {
+            eprintln!("{}", path.display());
+            let mut random = Rng::with_seed(first.wrapping_add(at as u64));
+            run_on(&program, &frames(&mut random, packets), &mut random);
+        }
+        takes_part
+    });
+    let checked = checked.into_iter().filter(|it| *it).count();
+    assert!(checked > 10, "{checked}");
+}
+
+/// Each way that a golden joins its element to outer ends, with the packets that go in there.
+fn ways() -> Vec<(PathBuf, String, BTreeSet<Vec<u8>>)> {
+    let mut ways = vec![];
     for path in goldens_below(&repository().join("elements")) {
         let text = std::fs::read_to_string(&path).expect("goldens can be read");
         let golden = Golden::parse(&text).expect("goldens are well formed");
@@ -73,20 +95,9 @@ fn library_elements_read_and_write_nothing_but_the_packet() {
                 }
             }
         }
-        for (configuration, packets) in packets {
-            let options =
-                freeport_clicknp::Options { library: vec![repository().join("elements")] };
-            let compiled = compile_text("alone.cnp", &configuration, &options);
-            let program = compiled.unwrap_or_else(|it| panic!("{}", it.render())).program;
-            let is_packets = |item| !matches!(item, Item::Bits(_));
-            if program.graph.endpoints.iter().any(|it| is_packets(it.item)) {
-                eprintln!("{}", path.display());
-                run_on(&program, &frames(&mut random, &packets), &mut random);
-                checked += 1;
-            }
-        }
+        ways.extend(packets.into_iter().map(|(how, packets)| (path.clone(), how, packets)));
     }
-    assert!(checked > 10, "{checked}");
+    ways
 }
 
 /// Puts a packet twice, so that one of them is a copy.
@@ -128,6 +139,8 @@ fn a_read_of_one_byte_too_many_is_found() {
     if !is_inside() {
         return;
     }
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("LD_PRELOAD") };
     let program = parse(COPIES).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = vec![7_u8; 60].into_boxed_slice();
     // SAFETY: it is not, by the one byte that this process is to end for.
@@ -168,24 +181,19 @@ fn frames(random: &mut Rng, packets: &BTreeSet<Vec<u8>>) -> Vec<Vec<u8>> {
     frames
 }
 
+/// Without optimization, which takes the compiler five times as long, and would leave out reads
+/// that come to nothing.
 fn load(program: &Program) -> Graph {
     let cache = tempfile::tempdir().expect("a temporary folder can be made");
     let options = Options {
-        optimization: 1,
+        optimization: 0,
         sanitize: true,
         sanitize_addresses: true,
         cache: cache.path().to_owned(),
         ..Options::default()
     };
-    // The compiler is not to be looked into.
-    let image = without_preloading(|| build(program, &options));
+    let image = build(program, &options);
     Graph::load(&image.expect("native code can do it")).expect("a library just built")
-}
-
-fn without_preloading<T>(make: impl FnOnce() -> T) -> T {
-    // SAFETY: a process with the runtime runs one test, on one thread that looks at variables.
-    unsafe { std::env::remove_var("LD_PRELOAD") };
-    make()
 }
 
 fn run_on(program: &Program, frames: &[Vec<u8>], random: &mut Rng) {
