@@ -2,12 +2,12 @@
 //! Random graphs of elements that pass, change, double and join packets, with shallow and lossy
 //! channels: each is run in random pieces and replayed. Some of them deadlock, alike in both.
 
-mod replay;
-
+use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::text::parse;
 use freeport_native::RunStatus;
-use replay::{Driver, Traffic, check, image, options};
 use std::fmt::Write;
+use std::path::Path;
+use std::thread;
 
 /// Each costs a run of the C compiler.
 const SEEDS: u64 = 24;
@@ -70,29 +70,50 @@ fn packets(random: &mut fastrand::Rng) -> Traffic {
 #[test]
 fn random_graphs_replay() {
     let cache = tempfile::tempdir().expect("a directory");
-    let (mut stalled, mut dropped, mut by_reference) = (0, 0, 0);
-    for seed in 0..SEEDS {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let (graph, endpoints) = random_graph(&mut random);
-        let text = format!("{}{graph}", include_str!("programs/flits.ir"));
-        let program = parse(&text).unwrap_or_else(|error| panic!("{error}\n{graph}"));
-        let image = image(&program, &options(cache.path()));
-        for _ in 0..4 {
-            let mut input = vec![Traffic::default(); endpoints];
-            input[0] = packets(&mut random);
-            input[1] = packets(&mut random);
-            let mut driver = Driver::new(&image, input);
-            let status = driver.run_in_pieces(&mut random, 15);
-            stalled += u32::from(matches!(status, RunStatus::Stalled(_)));
-            let channels = driver.graph.counters().channels;
-            dropped += channels.iter().map(|channel| channel.dropped).sum::<u64>();
-            by_reference += driver.by_reference;
-            let (oracles, execution) = driver.graph.take_recording();
-            driver.check_entered(&program, &execution);
-            let out = check(&program, oracles, &execution);
-            assert_eq!(driver.out, out, "seed {seed}\n{graph}");
-        }
-    }
+    let cache = cache.path();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let found: Vec<Found> = thread::scope(|scope| {
+        let part = |first| (first..SEEDS).step_by(threads).map(|seed| replay_graph(seed, cache));
+        let begin = |first| scope.spawn(move || part(first).collect::<Vec<_>>());
+        let at_work: Vec<_> = (0..threads as u64).map(begin).collect();
+        at_work.into_iter().flat_map(|it| it.join().expect("each graph replays")).collect()
+    });
+    let sum = |count: fn(&Found) -> u64| found.iter().map(count).sum::<u64>();
+    let (stalled, dropped) = (sum(|it| it.stalled), sum(|it| it.dropped));
     assert!(stalled > 0 && dropped > 0, "{stalled} deadlocks, {dropped} drops");
+    let by_reference = sum(|it| it.by_reference);
     assert!(by_reference > 100, "{by_reference} frames lay in the memory of others");
+}
+
+/// What runs of a graph showed: deadlocks, items dropped, and frames in the memory of others.
+#[derive(Clone, Default)]
+struct Found {
+    stalled: u64,
+    dropped: u64,
+    by_reference: u64,
+}
+
+fn replay_graph(seed: u64, cache: &Path) -> Found {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (graph, endpoints) = random_graph(&mut random);
+    let text = format!("{}{graph}", include_str!("programs/flits.ir"));
+    let program = parse(&text).unwrap_or_else(|error| panic!("{error}\n{graph}"));
+    let image = image(&program, &options(cache));
+    let mut found = Found::default();
+    for _ in 0..4 {
+        let mut input = vec![Traffic::default(); endpoints];
+        input[0] = packets(&mut random);
+        input[1] = packets(&mut random);
+        let mut driver = Driver::new(&image, input);
+        let status = driver.run_in_pieces(&mut random, 15);
+        found.stalled += u64::from(matches!(status, RunStatus::Stalled(_)));
+        let channels = driver.graph.counters().channels;
+        found.dropped += channels.iter().map(|channel| channel.dropped).sum::<u64>();
+        found.by_reference += driver.by_reference as u64;
+        let (oracles, execution) = driver.graph.take_recording();
+        driver.check_entered(&program, &execution);
+        let out = check(&program, oracles, &execution);
+        assert_eq!(driver.out, out, "seed {seed}\n{graph}");
+    }
+    found
 }

@@ -2,14 +2,12 @@
 //! The watchdog of native code ends the same firings as the interpreter's, whatever the passes do
 //! to the loops, and the graph goes on.
 
-mod replay;
-
+use crate::replay::{Driver, Traffic, image, options};
 use freeport_ir::interp::{Interpreter, Options as InterpreterOptions};
 use freeport_ir::passes::PassSet;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, EndpointId, Program, TrapCode};
 use freeport_native::{Options, RunStatus};
-use replay::{Driver, Traffic, image, options};
 
 /// Counts up to its input in two loops, one inside the other, of which the inner one goes round
 /// three times and is a call.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What answers pings: to a whole stack that sends them, and to requests that are not quite right.
 
-use crate::frames::{be16, carried, fill_checksum, fill_header_checksum, frames, ipv4, ipv6};
-use crate::stack::Host;
+use super::frames::{be16, carried, fill_checksum, fill_header_checksum, frames, ipv4, ipv6};
+use super::stack::Host;
 use fastrand::Rng;
 use freeport_tests::both::{Both, Counts, argument};
 use freeport_tests::oracle::seed;

@@ -3,13 +3,10 @@
 //! rules of all kinds come, change and go, one by one and in sets, between batches of packets, with
 //! small tables that overflow and at their full sizes.
 
-#[path = "firewall/harness.rs"]
 mod harness;
-#[path = "firewall/model.rs"]
 mod model;
-#[path = "../../compiler/native/tests/replay/mod.rs"]
-mod replay;
 
+use crate::replay::{self, Driver, Traffic};
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, InstanceId, Program};
@@ -18,7 +15,6 @@ use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
 use harness::{Firewall, frame, interpreter, native, spread};
 use model::{PASS, Rule};
-use replay::{Driver, Traffic};
 use std::path::Path;
 
 /// What a rule of priority 0 is answered.

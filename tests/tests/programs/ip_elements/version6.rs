@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What checks, parses and forwards IPv6.
 
-use crate::frames::{TCP, UDP, be16, behind_tags, carried_by_ipv6, frames, ipv6};
+use super::frames::{TCP, UDP, be16, behind_tags, carried_by_ipv6, frames, ipv6};
 use fastrand::Rng;
 use freeport_tests::both::{Both, Counts};
 use freeport_tests::oracle::seed;
 
 /// The parts of the IPv6 header and the extensions, or the counter that says why not.
-fn found(frame: &[u8]) -> Result<crate::frames::Carried, &'static str> {
+fn found(frame: &[u8]) -> Result<super::frames::Carried, &'static str> {
     match behind_tags(frame) {
         None => Err("cut"),
         Some((0x86dd, ip)) => carried_by_ipv6(frame, ip),
@@ -26,7 +26,7 @@ fn traffic(random: &mut Rng) -> Vec<Vec<u8>> {
         }
         all.push(frame);
     }
-    all.extend((0..20).map(|_| crate::frames::ipv4(random)));
+    all.extend((0..20).map(|_| super::frames::ipv4(random)));
     all
 }
 

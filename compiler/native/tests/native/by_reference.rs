@@ -2,13 +2,11 @@
 //! Where frames lie that come out: in the memory of ones that came in wherever that is possible,
 //! and with the right bytes wherever they lie.
 
-mod replay;
-
+use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::interp::Interpreter;
 use freeport_ir::text::parse;
 use freeport_ir::{EndpointId, Program};
 use freeport_native::{Options, RunStatus};
-use replay::{Driver, Traffic, check, image, options};
 
 const FRAMES: usize = 60;
 

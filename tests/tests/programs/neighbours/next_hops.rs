@@ -2,7 +2,7 @@
 //! Packets whose next hop is known, can be asked for, or is nowhere; and replies that are what they
 //! should be, or not quite.
 
-use crate::{arp_frame, ethernet, mac, same};
+use super::{arp_frame, ethernet, mac, same};
 use fastrand::Rng;
 use freeport_golden::Variable;
 use freeport_tests::both::{Both, Counts, argument};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What rewrites headers, and adjusts their checksums to it.
 
-use crate::frames::{
+use super::frames::{
     TCP, UDP, behind_tags, carried, fill_checksum, fill_header_checksum, frames, ipv4, ipv6, word,
 };
 use fastrand::Rng;

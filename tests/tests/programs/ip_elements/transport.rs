@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What checks TCP, UDP and ICMP.
 
-use crate::frames::{
+use super::frames::{
     Carried, ICMP, ICMPV6, TCP, UDP, be16, carried, fill_checksum, fill_header_checksum, frames,
     ipv4, ipv6, word,
 };

@@ -9,10 +9,9 @@ use freeport_golden::run::Reference;
 use freeport_golden::{Case, Golden, run};
 use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{Program, verify};
-use freeport_tests::repository;
+use freeport_tests::{repository, side_by_side};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 fn files_below(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -83,15 +82,15 @@ fn every_golden_tests_the_element_beside_it() {
 
 #[test]
 fn every_golden_holds_in_the_interpreter() {
-    let mut failures = vec![];
-    for (place, case, program) in cases() {
-        for seed in 0..seeds() {
-            let machine = Reference::new(&program, seed);
-            let done = machine.and_then(|mut machine| run::run_case(&case, &mut machine));
-            failures.extend(done.err().map(|error| format!("{place}, seed {seed}: {error}")));
-        }
-    }
-    none_fails(&failures);
+    let failures = side_by_side(&cases(), |_, (place, case, program)| {
+        let fails = |seed| {
+            let machine = Reference::new(program, seed);
+            let done = machine.and_then(|mut machine| run::run_case(case, &mut machine));
+            done.err().map(|error| format!("{place}, seed {seed}: {error}"))
+        };
+        (0..seeds()).filter_map(fails).collect::<Vec<_>>()
+    });
+    none_fails(&failures.concat());
 }
 
 /// As [`cases`], by the programs that they run in, of which each is there once.
@@ -108,33 +107,25 @@ fn programs() -> Vec<(Program, Vec<(String, Case)>)> {
 
 #[test]
 fn every_golden_holds_whichever_pass_is_switched_off() {
-    let programs = programs();
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let failures = thread::scope(|scope| {
-        let shares = programs.chunks(programs.len().div_ceil(threads));
-        let at_work: Vec<_> = shares.map(|share| scope.spawn(|| without_passes(share))).collect();
-        at_work.into_iter().flat_map(|share| share.join().unwrap()).collect::<Vec<_>>()
-    });
-    none_fails(&failures);
+    let failures = side_by_side(&programs(), |_, (program, cases)| without_passes(program, cases));
+    none_fails(&failures.concat());
 }
 
 /// What fails where one pass is switched off, for each pass in turn, and where none is.
-fn without_passes(programs: &[(Program, Vec<(String, Case)>)]) -> Vec<String> {
+fn without_passes(program: &Program, cases: &[(String, Case)]) -> Vec<String> {
     let all = PassSet::for_cpu();
     let names = passes::NAMES.into_iter().filter(|pass| all.contains(pass));
     let off = names.map(|pass| (pass, all.clone().without(pass).unwrap()));
     let sets: Vec<_> = [("none", all.clone())].into_iter().chain(off).collect();
     let mut failures = vec![];
-    for (program, cases) in programs {
-        for (off, set) in &sets {
-            let mut program = program.clone();
-            let report = passes::run(&mut program, set);
-            assert!(report.steps.iter().all(|(pass, _)| pass != off), "{off} has run");
-            for (place, case) in cases {
-                let machine = Reference::new(&program, 0);
-                let done = machine.and_then(|mut machine| run::run_case(case, &mut machine));
-                failures.extend(done.err().map(|error| format!("{place}, off: {off}: {error}")));
-            }
+    for (off, set) in &sets {
+        let mut program = program.clone();
+        let report = passes::run(&mut program, set);
+        assert!(report.steps.iter().all(|(pass, _)| pass != off), "{off} has run");
+        for (place, case) in cases {
+            let machine = Reference::new(&program, 0);
+            let done = machine.and_then(|mut machine| run::run_case(case, &mut machine));
+            failures.extend(done.err().map(|error| format!("{place}, off: {off}: {error}")));
         }
     }
     failures
@@ -148,17 +139,20 @@ fn every_golden_holds_as_native_code() {
         cache: cache.path().to_owned(),
         ..freeport_native::Options::default()
     };
-    let mut failures = vec![];
-    for (place, case, program) in cases() {
-        let image = freeport_native::build(&program, &options);
-        let image = image.unwrap_or_else(|error| panic!("{place}: {error}"));
-        for seed in 0..seeds() {
-            let machine = Native::new(&image, seed);
-            let done = machine.and_then(|mut machine| run::run_case(&case, &mut machine));
-            failures.extend(done.err().map(|error| format!("{place}, seed {seed}: {error}")));
+    let failures = side_by_side(&programs(), |_, (program, cases)| {
+        let image = freeport_native::build(program, &options);
+        let image = image.unwrap_or_else(|error| panic!("{}: {error}", cases[0].0));
+        let mut failures = vec![];
+        for (place, case) in cases {
+            for seed in 0..seeds() {
+                let machine = Native::new(&image, seed);
+                let done = machine.and_then(|mut machine| run::run_case(case, &mut machine));
+                failures.extend(done.err().map(|error| format!("{place}, seed {seed}: {error}")));
+            }
         }
-    }
-    none_fails(&failures);
+        failures
+    });
+    none_fails(&failures.concat());
 }
 
 #[test]

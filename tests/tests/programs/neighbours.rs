@@ -2,9 +2,7 @@
 //! Elements that find Ethernet addresses, and are found by them: against smoltcp's view of the same
 //! bytes, whole, cut at every length, and changed at random; and between hosts of its stack.
 
-#[path = "neighbours/next_hops.rs"]
 mod next_hops;
-#[path = "neighbours/stacks.rs"]
 mod stacks;
 
 use fastrand::Rng;

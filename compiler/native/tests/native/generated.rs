@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random programs as native code against the interpreter, with and without passes.
 
-mod replay;
-
+use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::Program;
 use freeport_ir::generate::{Generated, Limits, generate};
 use freeport_ir::passes::PassSet;
 use freeport_native::{Options, RunStatus};
-use replay::{Driver, Traffic, check, image, options};
 
 /// Each costs a run of the C compiler.
 const SEEDS: u64 = 24;

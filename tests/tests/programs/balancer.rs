@@ -3,7 +3,6 @@
 //! begin, end and pause at random while backends come and go. Each packet has to come out in the
 //! tunnel to the backend of its flow, and inside as it went in.
 
-#[path = "balancer/model.rs"]
 mod model;
 
 use fastrand::Rng;

@@ -2,12 +2,10 @@
 //! Managers as native code against the interpreter: methods that call methods of other instances,
 //! two levels deep, with values of odd widths, choices and traps, between random pieces of a run.
 
-mod replay;
-
+use crate::replay::{Driver, Traffic, check, image, options};
 use fastrand::Rng;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, Program, TrapCode, verify};
-use replay::{Driver, Traffic, check, image, options};
 
 const ITEM_BITS: u32 = 300;
 

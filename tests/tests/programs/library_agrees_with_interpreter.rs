@@ -3,35 +3,36 @@
 //! 64 to 9,000 bytes, good and bad, and on random records, fed in random pieces and with random
 //! room behind it. Each is joined to the outer ends as its golden cases join it.
 
-#[path = "../../compiler/native/tests/replay/mod.rs"]
-mod replay;
-
+use crate::replay::{self, Driver, Traffic};
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_golden::{Golden, run};
 use freeport_ir::{Bits, Direction, Item};
 use freeport_nic::trace::{Sizes, Trace};
 use freeport_tests::oracle::{is_long, seed};
-use freeport_tests::repository;
-use replay::{Driver, Traffic};
+use freeport_tests::{repository, side_by_side};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 #[test]
 fn library_elements_run_natively_as_in_the_interpreter() {
-    let mut random = Rng::with_seed(seed(7));
+    let first = seed(7);
     let goldens = goldens_below(&repository().join("elements"));
     assert!(!goldens.is_empty());
+    let mut ways = BTreeSet::new();
     for path in goldens {
         let text = std::fs::read_to_string(&path).expect("goldens can be read");
         let golden = Golden::parse(&text).expect("goldens are well formed");
-        let ways = golden.cases.iter().map(|case| run::configuration(case).expect("it is joined"));
-        for configuration in ways.collect::<BTreeSet<_>>() {
-            for _ in 0..if is_long() { 100 } else { 1 } {
-                check(&path, &configuration, &mut random);
-            }
-        }
+        let joined = golden.cases.iter().map(|case| run::configuration(case));
+        ways.extend(joined.map(|how| (path.clone(), how.expect("it is joined"))));
     }
+    let ways: Vec<(PathBuf, String)> = ways.into_iter().collect();
+    side_by_side(&ways, |at, (path, configuration)| {
+        let mut random = Rng::with_seed(first.wrapping_add(at as u64));
+        for _ in 0..if is_long() { 100 } else { 1 } {
+            check(path, configuration, &mut random);
+        }
+    });
 }
 
 fn goldens_below(folder: &Path) -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A firewall on some device beside the rules that it should follow.
 
-use crate::model::{Rule, Rules, tuple};
+use super::model::{Rule, Rules, tuple};
 use fastrand::Rng;
 use freeport_golden::packet;
 use freeport_ir::{Bits, InstanceId, Program, interp};

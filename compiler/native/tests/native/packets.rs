@@ -2,12 +2,10 @@
 //! Graphs of packet items as native code against the interpreter: whatever was recorded replays to
 //! the same execution, and no buffer is lost on the way.
 
-mod replay;
-
+use crate::replay::{self, Driver, Traffic, check, image, options};
 use freeport_ir::Program;
 use freeport_ir::text::parse;
 use freeport_native::{Options, RunStatus};
-use replay::{Driver, Traffic, check, image, options};
 
 const ROUNDS: u64 = 12;
 

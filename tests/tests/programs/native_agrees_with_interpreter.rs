@@ -7,9 +7,7 @@
 //! `FREEPORT_SEED` picks other programs, `FREEPORT_PROGRAMS` says how many, and `FREEPORT_LONG` has
 //! a hundred times as many tested and tells of each batch.
 
-#[path = "../../compiler/native/tests/replay/mod.rs"]
-mod replay;
-
+use crate::replay::{self, Driver, Traffic};
 use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::analysis::LargeMemory;
@@ -17,7 +15,6 @@ use freeport_ir::{Bits, Direction, Item, Program, verify};
 use freeport_tests::oracle::batch::merge;
 use freeport_tests::oracle::graphs::{self, RECORD_BYTES};
 use freeport_tests::oracle::{is_long, programs, seed};
-use replay::{Driver, Traffic};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -2,14 +2,12 @@
 //! Graphs as native code against the interpreter: whatever was recorded replays to the same
 //! execution, whichever way the input came in pieces and the output in room.
 
-mod replay;
-
+use crate::replay::{self, Driver, Traffic, check, image, options};
 use freeport_ir::interp::Interpreter;
 use freeport_ir::oracle::Occupancy;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, EndpointId, Program, SIGNAL_BITS};
 use freeport_native::{Image, Options, RunStatus};
-use replay::{Driver, Traffic, check, image, options};
 
 const ROUNDS: u64 = 12;
 

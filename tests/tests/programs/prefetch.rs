@@ -3,13 +3,10 @@
 //! what was recorded with it replays in the interpreter. And it is worth it: a measurement, which
 //! is not run by default, prints the rates with it and without.
 
-#[path = "../../compiler/native/tests/replay/mod.rs"]
-mod replay;
-
+use crate::replay::{self, Driver, Traffic};
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::{Bits, InstanceId, Program};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Image, RunStatus};
-use replay::{Driver, Traffic};
 use std::path::Path;
 use std::time::Instant;
 

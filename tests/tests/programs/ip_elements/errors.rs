@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What tells of errors, and a stack that traces its route through a router.
 
-use crate::frames::{carried, fill_header_checksum, frames, ipv4, ipv6};
-use crate::stack::Host;
+use super::frames::{carried, fill_header_checksum, frames, ipv4, ipv6};
+use super::stack::Host;
 use fastrand::Rng;
 use freeport_tests::both::{Both, Call, argument};
 use freeport_tests::oracle::seed;

@@ -2,13 +2,11 @@
 //! Tables of all kinds and shapes as native code against the interpreter: many operations on few
 //! keys, references that outlive their entries, and what the host does in between.
 
-mod replay;
-
+use crate::replay::{Driver, Traffic, check, image, options};
 use fastrand::Rng;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, Program};
 use freeport_native::{Error, Graph, RunStatus};
-use replay::{Driver, Traffic, check, image, options};
 use std::fmt::Write;
 
 /// An element with one table, and how many different keys it is fed.
