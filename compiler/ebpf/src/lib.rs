@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! XDP programs as compilers make them: [`object`] reads an ELF file into linked programs and map
+//! definitions, [`instruction`] says what each 64-bit slot means, and [`interpreter`] runs them
+//! with [`maps`] and [`helper_functions`] as the kernel would.
+
+pub mod helper_functions;
+pub mod instruction;
+pub mod interpreter;
+pub mod maps;
+pub mod object;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reading numbers one after the other.
+
+/// What is left to read.
+pub(super) struct Bytes<'d>(pub &'d [u8]);
+
+impl<'d> Bytes<'d> {
+    /// The next `N` numbers of 32 bits.
+    pub(super) fn words<const N: usize>(&mut self) -> Option<[u32; N]> {
+        let mut words = [0; N];
+        for word in &mut words {
+            let (bytes, rest) = self.0.split_first_chunk()?;
+            (*word, self.0) = (u32::from_le_bytes(*bytes), rest);
+        }
+        Some(words)
+    }
+
+    /// The next `length` bytes.
+    pub(super) fn take(&mut self, length: usize) -> Option<Bytes<'d>> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(Bytes(taken))
+    }
+
+    /// What `.BTF` and `.BTF.ext` begin with. Gives the length of the whole header, behind which
+    /// all offsets count.
+    pub(super) fn header(&mut self) -> Result<usize, String> {
+        let Some([kind, length]) = self.words() else {
+            return Err("the header is cut off".to_owned());
+        };
+        match (kind & 0xffff, kind >> 16 & 0xff) {
+            (0xeb9f, 1) => Ok(length as usize),
+            (0xeb9f, version) => Err(format!("version {version} is not known")),
+            (magic, _) => Err(format!("begins with {magic:#x} and not with 0xeb9f")),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Section `.BTF.ext`: which source line each instruction comes from, and which instructions hold
+//! facts about types that may differ where the program runs (CO-RE).
+
+use super::Btf;
+use super::bytes::Bytes;
+use std::collections::HashMap;
+
+/// What is known of instructions, by the name of their section.
+#[derive(Default)]
+pub(in crate::object) struct Extension {
+    lines: HashMap<String, Vec<SourceLine>>,
+    relocations: HashMap<String, Vec<CoreRelocation>>,
+}
+
+/// Where instructions come from.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::object) struct SourceLine {
+    /// The first one's slot in its section.
+    pub slot: usize,
+    /// File name and text, by their place among the strings.
+    pub file: u32,
+    pub text: u32,
+    pub line: u32,
+    pub column: u32,
+}
+
+/// An instruction that holds a fact about a type.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::object) struct CoreRelocation {
+    /// Its slot in its section.
+    pub slot: usize,
+    /// The type.
+    pub root: u32,
+    /// Which part of it, as a string: numbers of members and elements.
+    pub access: u32,
+    /// Which fact.
+    pub kind: u32,
+}
+
+impl Extension {
+    /// # Errors
+    /// What is wrong with the section.
+    pub(in crate::object) fn parse(section: &[u8], btf: &Btf) -> Result<Self, String> {
+        let mut header = Bytes(section);
+        let length = header.header()?;
+        let parts: [u32; 4] = header.words().ok_or("the header is cut off")?;
+        // Older compilers do not know relocations.
+        let relocations = if length >= 32 { header.words() } else { None }.unwrap_or([0, 0]);
+        let body = section.get(length..).ok_or("the header is cut off")?;
+        let part = |at: u32, bytes: u32| body.get(at as usize..)?.get(..bytes as usize);
+        let lines = part(parts[2], parts[3]).ok_or("lines lie outside")?;
+        let relocations = part(relocations[0], relocations[1]).ok_or("relocations lie outside")?;
+        let lines = records(lines, btf, |[offset, file, text, place]: [u32; 4]| {
+            let (line, column) = (place >> 10, place & 1023);
+            SourceLine { slot: offset as usize / 8, file, text, line, column }
+        });
+        let relocations = records(relocations, btf, |[offset, root, access, kind]: [u32; 4]| {
+            CoreRelocation { slot: offset as usize / 8, root, access, kind }
+        });
+        let (lines, relocations) =
+            (lines.ok_or("lines are cut off")?, relocations.ok_or("relocations are cut off")?);
+        let mut found = Self { lines, relocations };
+        found.lines.values_mut().for_each(|lines| lines.sort_by_key(|line| line.slot));
+        Ok(found)
+    }
+
+    /// Lines of a section's instructions, by their slots.
+    pub(in crate::object) fn lines(&self, section: &str) -> &[SourceLine] {
+        self.lines.get(section).map_or(&[], Vec::as_slice)
+    }
+
+    /// The last line that begins at a slot or before it.
+    pub(in crate::object) fn line(&self, section: &str, slot: usize) -> Option<&SourceLine> {
+        let lines = self.lines(section);
+        lines.get(lines.partition_point(|line| line.slot <= slot).checked_sub(1)?)
+    }
+
+    /// Facts about types in a section's instructions.
+    pub(in crate::object) fn relocations(&self, section: &str) -> &[CoreRelocation] {
+        self.relocations.get(section).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Records of one kind, which stand by sections. They may be longer than what is known of them.
+fn records<const N: usize, T>(
+    part: &[u8],
+    btf: &Btf,
+    read: impl Fn([u32; N]) -> T,
+) -> Option<HashMap<String, Vec<T>>> {
+    let mut found: HashMap<String, Vec<T>> = HashMap::new();
+    let mut bytes = Bytes(part);
+    if part.is_empty() {
+        return Some(found);
+    }
+    let [record_bytes] = bytes.words()?;
+    let record_bytes = record_bytes as usize;
+    if record_bytes < 4 * N {
+        return None;
+    }
+    while !bytes.0.is_empty() {
+        let [section, count] = bytes.words()?;
+        let all = bytes.take(record_bytes.checked_mul(count as usize)?)?.0;
+        let of_section = found.entry(btf.text(section).into_owned()).or_default();
+        for record in all.chunks_exact(record_bytes) {
+            of_section.push(read(Bytes(record).words()?));
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What must hold of a function's slots, whatever runs them.
+
+use crate::instruction::{FRAME_POINTER, Instruction, Operation, decode};
+
+/// The first slot that is wrong, and why.
+pub(super) type Fault = (usize, String);
+
+/// Every slot is part of an instruction, jumps lead to instructions of the function, the frame
+/// pointer is not written, and execution does not run past the end.
+///
+/// # Errors
+/// The first slot of which that is not so.
+pub(super) fn check(slots: &[Instruction]) -> Result<(), Fault> {
+    let operations = decoded(slots)?;
+    let mut last = (0, false);
+    for (slot, operation) in operations.iter().enumerate() {
+        let Some(operation) = operation else { continue };
+        if operation.written() == Some(FRAME_POINTER) {
+            return Err((slot, format!("`{operation}` writes r10, the frame pointer")));
+        }
+        if let Some(distance) = operation.distance() {
+            check_target(&operations, slot, distance)
+                .map_err(|reason| (slot, format!("`{operation}` {reason}")))?;
+        }
+        last = (slot, operation.is_terminal());
+    }
+    match last {
+        (_, true) => Ok(()),
+        (slot, false) => Err((slot, "execution goes on past the end of the function".to_owned())),
+    }
+}
+
+/// Operations by their first slot; second slots have none.
+fn decoded(slots: &[Instruction]) -> Result<Vec<Option<Operation>>, Fault> {
+    let mut operations = vec![None; slots.len()];
+    let mut slot = 0;
+    while slot < slots.len() {
+        let operation = decode(slots, slot)
+            .map_err(|invalid| (slot, format!("is no instruction of RFC 9669: {invalid}")))?;
+        operations[slot] = Some(operation);
+        slot += operation.slots();
+    }
+    Ok(operations)
+}
+
+fn check_target(
+    operations: &[Option<Operation>],
+    slot: usize,
+    distance: i32,
+) -> Result<(), &'static str> {
+    let target = slot as i64 + 1 + i64::from(distance);
+    match usize::try_from(target).ok().and_then(|target| operations.get(target)) {
+        Some(Some(_)) => Ok(()),
+        Some(None) => Err("leads into the middle of a 64-bit constant"),
+        None => Err("leads out of the function"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instruction::assemble;
+
+    #[track_caller]
+    fn assert_fault(text: &str, slot: usize, reason: &str) {
+        let slots = assemble(text).expect("the text is right");
+        let (found, why) = check(&slots).expect_err("something is wrong");
+        assert!(found == slot && why.contains(reason), "slot {found}: {why}");
+    }
+
+    #[test]
+    fn a_sound_function_passes() {
+        let text = "r1 = 0x1122334455667788 ll\nif r1 == 0x0 goto end\nr0 = 1\nend:\nexit";
+        assert_eq!(check(&assemble(text).expect("is right")), Ok(()));
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        assert_fault("r0 = 1", 0, "past the end");
+        assert_fault("r0 = 1\nif r0 == 0 goto -2", 1, "past the end");
+        assert_fault("r10 += 8\nexit", 0, "writes r10");
+        assert_fault("goto +1\nr0 = 1 ll\nexit", 0, "into the middle");
+        assert_fault("goto +1\nexit", 0, "out of the function");
+        assert_fault("gotol -2\nexit", 0, "out of the function");
+        assert_eq!(check(&[]).expect_err("nothing ends it").0, 0);
+        let unknown = [Instruction { opcode: 0xff, ..Default::default() }];
+        let (slot, reason) = check(&unknown).expect_err("is unknown");
+        assert_eq!((slot, reason.contains("opcode 0xff")), (0, true), "{reason}");
+    }
+}

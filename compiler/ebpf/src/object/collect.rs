@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All maps of a file: those it defines, then those that its data is.
+
+use super::btf::Btf;
+use super::elf::{Elf, Home, Symbol};
+use super::{Error, MapDefinition, MapKind, legacy_map, typed_map};
+use std::collections::HashMap;
+
+/// `BPF_F_RDONLY_PROG`: programs do not write it.
+const READ_ONLY_FOR_PROGRAMS: u32 = 1 << 7;
+/// `BPF_F_MMAPABLE`: user space sees it as memory.
+const MAPPABLE: u32 = 1 << 10;
+
+/// Maps, and which symbols are theirs.
+#[derive(Default)]
+pub(super) struct Maps {
+    pub definitions: Vec<MapDefinition>,
+    /// Defined maps by the section and offset of their symbol.
+    defined: HashMap<(usize, u64), usize>,
+    /// Maps of data by their section.
+    data: HashMap<usize, usize>,
+}
+
+/// What a symbol, or a place behind one, means for maps.
+pub(super) enum Reference {
+    /// The map itself.
+    Map(usize),
+    /// An address in its only value.
+    Value { map: usize, offset: u64 },
+}
+
+impl Maps {
+    /// # Errors
+    /// A definition that is wrong.
+    pub(super) fn collect(elf: &Elf, btf: Option<&Btf>) -> Result<Self, Error> {
+        let mut maps = Self::default();
+        for (index, section) in elf.sections.iter().enumerate() {
+            let found = match section.name {
+                ".maps" => typed_map::read(elf, index, btf)?,
+                "maps" => legacy_map::read(elf, index)?,
+                _ => continue,
+            };
+            for (offset, definition) in found {
+                maps.define(index, offset, definition)?;
+            }
+        }
+        maps.collect_data(elf)?;
+        Ok(maps)
+    }
+
+    fn define(&mut self, section: usize, offset: u64, map: MapDefinition) -> Result<(), Error> {
+        if self.definitions.iter().any(|other| other.name == map.name) {
+            return Err(Error::of_file(format!("map `{}` is defined twice", map.name)));
+        }
+        self.defined.insert((section, offset), self.definitions.len());
+        self.definitions.push(map);
+        Ok(())
+    }
+
+    fn collect_data(&mut self, elf: &Elf) -> Result<(), Error> {
+        for (index, section) in elf.sections.iter().enumerate() {
+            if !is_data(section.name) || !section.is_allocated || section.size == 0 {
+                continue;
+            }
+            if let Some(relocation) = section.relocations.first() {
+                let name = elf.symbols.get(relocation.symbol).map_or("", |symbol| symbol.name);
+                let reason = format!(
+                    "byte {} holds the address of `{name}`, which is not known before the program \
+                     runs: set it in the program",
+                    relocation.offset
+                );
+                return Err(Error::in_section(section.name, reason));
+            }
+            let is_constant = section.name.starts_with(".rodata");
+            let mut initial = section.data.to_vec();
+            initial.resize(section.size, 0);
+            self.data.insert(index, self.definitions.len());
+            self.definitions.push(MapDefinition {
+                name: section.name.to_owned(),
+                kind: MapKind::Array,
+                key_size: 4,
+                value_size: section.size as u32,
+                max_entries: 1,
+                flags: MAPPABLE | if is_constant { READ_ONLY_FOR_PROGRAMS } else { 0 },
+                initial: Some(initial),
+                ..MapDefinition::default()
+            });
+        }
+        Ok(())
+    }
+
+    /// What the place `addend` bytes behind a symbol means.
+    ///
+    /// # Errors
+    /// No map is there, though the section holds maps, or it is outside of the data.
+    pub(super) fn reference(
+        &self,
+        symbol: &Symbol,
+        addend: i64,
+    ) -> Result<Option<Reference>, String> {
+        let Home::Section(section) = symbol.home else { return Ok(None) };
+        let place = i128::from(symbol.value) + i128::from(addend);
+        let place = u64::try_from(place).map_err(|_| "leads before the section".to_owned())?;
+        if let Some(&map) = self.data.get(&section) {
+            let size = u64::from(self.definitions[map].value_size);
+            if place > size {
+                return Err(format!("leads to byte {place} of data that has {size}"));
+            }
+            return Ok(Some(Reference::Value { map, offset: place }));
+        }
+        if let Some(&map) = self.defined.get(&(section, place)) {
+            return Ok(Some(Reference::Map(map)));
+        }
+        if self.defined.keys().any(|(other, _)| *other == section) {
+            return Err(format!("leads to byte {place} of the maps, where none begins"));
+        }
+        Ok(None)
+    }
+
+    /// The map of a definition, by its section and its place there.
+    pub(super) fn defined(&self, section: usize, offset: u64) -> Option<usize> {
+        self.defined.get(&(section, offset)).copied()
+    }
+}
+
+fn is_data(section: &str) -> bool {
+    [".data", ".rodata", ".bss"].iter().any(|kind| {
+        section.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}

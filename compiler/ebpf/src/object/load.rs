@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From a file to an [`Object`].
+
+use super::code::{Code, Debug};
+use super::collect::Maps;
+use super::elf::Elf;
+use super::link::link;
+use super::{Error, Object, typed_map};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Slots of all programs of an object together.
+const MAX_SLOTS: usize = 4_000_000;
+
+impl Object {
+    /// Reads an object from a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or as with [`Self::parse`]; the error names it.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let bytes = std::fs::read(path);
+        let bytes = bytes.map_err(|error| Error::of_file(format!("cannot be read: {error}")));
+        let object = bytes.and_then(|bytes| Self::parse(&bytes));
+        object.map_err(|error| Error { file: Some(path.to_owned()), ..error })
+    }
+
+    /// Reads an object, links its programs and checks their form.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place: a broken file, a map definition that is not
+    /// understood, a reference to what is not here (variables and functions of a kernel), a slot
+    /// that is no instruction.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let elf = Elf::parse(bytes)?;
+        let debug = Debug::parse(&elf)?;
+        let mut maps = Maps::collect(&elf, debug.btf.as_ref())?;
+        let code = Code::read(&elf, &debug, &maps)?;
+        let (mut programs, mut numbers, mut slots) = (vec![], HashMap::new(), 0);
+        for (number, function) in code.functions.iter().enumerate() {
+            if !function.is_program {
+                continue;
+            }
+            let program = link(&code, &debug, number)?;
+            slots += program.instructions.len();
+            if slots > MAX_SLOTS {
+                return Err(Error::of_file(format!("all programs have over {MAX_SLOTS} slots")));
+            }
+            numbers.insert(number, programs.len());
+            programs.push(program);
+        }
+        let program = |section, byte| numbers.get(&code.at(section, byte)?).copied();
+        typed_map::set_slots(&elf, debug.btf.as_ref(), &mut maps, program)?;
+        let (license, version) = (license(&elf)?, version(&elf)?);
+        Ok(Self { programs, maps: maps.definitions, license, version })
+    }
+}
+
+fn license(elf: &Elf) -> Result<String, Error> {
+    let data = elf.section("license").map_or(&[][..], |section| section.data);
+    let length = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
+    let text = String::from_utf8(data[..length].to_vec());
+    text.map_err(|_| Error::in_section("license", "is no text"))
+}
+
+fn version(elf: &Elf) -> Result<Option<u32>, Error> {
+    let Some(section) = elf.section("version") else { return Ok(None) };
+    match <[u8; 4]>::try_from(section.data) {
+        Ok(bytes) => Ok(Some(u32::from_le_bytes(bytes))),
+        Err(_) => Err(Error::in_section("version", "has not 4 bytes")),
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Maps as an object defines them.
+
+use std::fmt;
+
+/// A map that has to be made before the object's programs run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MapDefinition {
+    /// Its name; empty for the pattern of inner maps.
+    pub name: String,
+    /// What kind it is.
+    pub kind: MapKind,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value.
+    pub value_size: u32,
+    /// Entries at most; bytes for ring buffers. 0 where the kind has none, or where it is left to
+    /// whoever loads the object.
+    pub max_entries: u32,
+    /// The kernel's `map_flags`.
+    pub flags: u32,
+    /// The kernel's `map_extra`: for bloom filters the number of hash functions.
+    pub extra: u64,
+    /// For maps of maps, what their values are like.
+    pub inner: Option<Box<MapDefinition>>,
+    /// Content of the only value, for data.
+    pub initial: Option<Vec<u8>>,
+    /// Whether it is to be shared by its name in the file system of maps.
+    pub pinned: bool,
+    /// Entries that are set before the first program runs: by key, what they refer to.
+    pub slots: Vec<(u32, SlotTarget)>,
+}
+
+/// What an entry that is set at the start refers to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotTarget {
+    /// A program, by its number in the object.
+    Program(usize),
+    /// A map, by its number in the object.
+    Map(usize),
+}
+
+macro_rules! kinds {
+    ($($(#[$default:meta])? $name:ident = $number:literal, $text:literal;)*) => {
+        /// Kinds of maps, with the kernel's numbers and names.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        #[allow(missing_docs)]
+        pub enum MapKind {
+            $($(#[$default])? $name,)*
+            /// Another, by the kernel's number.
+            Other(u32),
+        }
+
+        impl MapKind {
+            /// The kernel's number of it.
+            pub fn number(self) -> u32 {
+                match self {
+                    $(Self::$name => $number,)*
+                    Self::Other(number) => number,
+                }
+            }
+        }
+
+        impl From<u32> for MapKind {
+            fn from(number: u32) -> Self {
+                match number {
+                    $($number => Self::$name,)*
+                    _ => Self::Other(number),
+                }
+            }
+        }
+
+        impl fmt::Display for MapKind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$name => f.write_str($text),)*
+                    Self::Other(number) => write!(f, "kind {number}"),
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Hash = 1, "hash";
+    #[default] Array = 2, "array";
+    ProgramArray = 3, "prog_array";
+    PerfEventArray = 4, "perf_event_array";
+    PerCpuHash = 5, "percpu_hash";
+    PerCpuArray = 6, "percpu_array";
+    LruHash = 9, "lru_hash";
+    LruPerCpuHash = 10, "lru_percpu_hash";
+    LpmTrie = 11, "lpm_trie";
+    ArrayOfMaps = 12, "array_of_maps";
+    HashOfMaps = 13, "hash_of_maps";
+    Devmap = 14, "devmap";
+    Cpumap = 16, "cpumap";
+    Xskmap = 17, "xskmap";
+    Queue = 22, "queue";
+    Stack = 23, "stack";
+    DevmapHash = 25, "devmap_hash";
+    RingBuffer = 27, "ringbuf";
+    BloomFilter = 30, "bloom_filter";
+}
+
+impl MapKind {
+    /// Whether its values are other maps.
+    pub fn is_of_maps(self) -> bool {
+        matches!(self, Self::ArrayOfMaps | Self::HashOfMaps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_kernels() {
+        for number in 0..40 {
+            assert_eq!(MapKind::from(number).number(), number);
+        }
+        assert_eq!(MapKind::from(14).to_string(), "devmap");
+        assert_eq!(MapKind::from(33).to_string(), "kind 33");
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Objects as clang makes them: each `objects/<case>.bpf.c` is compiled, and what is loaded, or why
+//! it is refused, is the `.expect` beside it. `BLESS=1` writes those files anew; read what changed.
+
+use freeport_ebpf::instruction::{assemble, disassemble};
+use freeport_ebpf::object::Object;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects")
+}
+
+/// The object of a case, for the version of instructions that a line `// -mcpu=` of it names, or
+/// the third. Source files in it are named as if they were in the folder `.`.
+fn compile(case: &Path) -> Vec<u8> {
+    let source = fs::read_to_string(case).expect("a readable case");
+    let version = source.lines().find_map(|line| line.strip_prefix("// -mcpu=")).unwrap_or("v3");
+    let out = tempfile::NamedTempFile::new().expect("a file can be made");
+    let prefix = format!("-ffile-prefix-map={}=.", folder().display());
+    let built = Command::new("clang-19")
+        .args(["-target", "bpf", "-g", "-O2", "-Wall", "-Wno-unused-variable"])
+        .arg(format!("-mcpu={version}"))
+        .args(["-idirafter", "/usr/include/x86_64-linux-gnu", &prefix, "-c", "-o"])
+        .arg(out.path())
+        .arg(case)
+        .current_dir(folder())
+        .output()
+        .expect("clang-19 is installed");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    fs::read(out.path()).expect("it was written")
+}
+
+fn cases() -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder()).expect("the cases are there");
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
+    found.sort();
+    assert!(found.len() > 10, "cases are found");
+    found
+}
+
+#[test]
+fn objects_are_loaded_as_expected() {
+    let mut wrong = vec![];
+    for case in cases() {
+        let got = match Object::parse(&compile(&case)) {
+            Ok(object) => {
+                assert_text_is_whole(&object);
+                object.to_string()
+            }
+            Err(error) => format!("refused: {error}\n"),
+        };
+        let golden = case.with_extension("").with_extension("expect");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&golden, &got).expect("it can be written");
+        }
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        if got != expected {
+            wrong.push(format!("{}\n--- expected\n{expected}\n--- got\n{got}", case.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Loaded programs can be printed and assembled again.
+#[track_caller]
+fn assert_text_is_whole(object: &Object) {
+    for program in &object.programs {
+        let text = disassemble(&program.instructions);
+        assert_eq!(assemble(&text).as_deref(), Ok(&program.instructions[..]), "{text}");
+    }
+}
+
+/// Cut off at many places, a file is refused, or lacks only what nobody needs.
+#[test]
+fn no_part_of_a_file_makes_the_loader_panic() {
+    for name in ["maps", "functions", "facts"] {
+        let bytes = compile(&folder().join(format!("{name}.bpf.c")));
+        let whole = Object::parse(&bytes).expect("it is right").to_string();
+        for length in (0..bytes.len()).step_by(5) {
+            match Object::parse(&bytes[..length]) {
+                Ok(object) => assert_eq!(object.to_string(), whole),
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+}
+
+/// An object of a case with one byte changed.
+#[track_caller]
+fn assert_refused(whole: &[u8], at: usize, byte: u8, expected: &str) {
+    let mut bytes = whole.to_vec();
+    bytes[at] = byte;
+    let error = Object::parse(&bytes).expect_err("it is refused").to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn files_of_other_kinds_are_named() {
+    let whole = compile(&folder().join("kinds.bpf.c"));
+    assert_refused(&whole, 0, b'M', "is no ELF file");
+    assert_refused(&whole, 4, 1, "is no 64-bit little-endian ELF file");
+    assert_refused(&whole, 5, 2, "is no 64-bit little-endian ELF file");
+    assert_refused(&whole, 16, 2, "is of ELF type 2, not relocatable");
+    assert_refused(&whole, 18, 62, "is for machine 62, not for BPF");
+    assert!(Object::parse(&whole[..15]).is_err());
+}
+
+/// Whatever is changed in a file, what is loaded is whole; and some changes are refused by name of
+/// a section.
+#[test]
+fn changed_files_are_loaded_whole_or_refused() {
+    let whole = compile(&folder().join("maps.bpf.c"));
+    let mut random = fastrand::Rng::with_seed(3);
+    let (mut loaded, mut refused, mut placed) = (0, 0, 0);
+    for _ in 0..2_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..random.usize(1..8) {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        match Object::parse(&bytes) {
+            Ok(object) => {
+                assert_text_is_whole(&object);
+                loaded += 1;
+            }
+            Err(error) => {
+                refused += 1;
+                placed += i32::from(error.place.section.is_some());
+            }
+        }
+    }
+    assert!(loaded > 100 && refused > 100 && placed > 50, "{loaded}, {refused}, {placed}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Object::open(Path::new("/no/such.o")).expect_err("it is not there").to_string();
+    assert!(error.starts_with("/no/such.o: cannot be read: "), "{error}");
+}

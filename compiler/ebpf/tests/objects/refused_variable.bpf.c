@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// A variable of a kernel; one that may be missing is.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+extern const int maybe __ksym __weak;
+extern const int needed __ksym;
+
+SEC("xdp") int asks(struct xdp_md *context)
+{
+	return &maybe ? XDP_DROP : (long)&needed;
+}
