@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The interpreter: an object's programs with their maps, run on packets one after the other.
+//!
+//! [`Machine::load`] makes a dense form of each program and says what cannot run. While it runs
+//! nothing is taken for granted: each access is checked against what there is to be reached
+//! (`memory.rs`), each helper checks its arguments (`helper_functions.rs`), and a limit of
+//! instructions ends what would not end by itself. A program that does something else than that is
+//! ended with the verdict `XDP_ABORTED` and a reason; in the kernel the verifier would have refused
+//! it.
+
+pub(crate) mod abort;
+mod arithmetic;
+mod atomic;
+mod compiled;
+pub(crate) mod environment;
+mod execute;
+mod lower;
+pub(crate) mod memory;
+mod packet;
+pub(crate) mod run;
+mod scratch;
+mod stack;
+mod step;
+pub mod verdict;
+
+pub use abort::{Abort, Access, Reason, Window};
+pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
+pub use lower::Unsupported;
+pub use packet::{HEAD_ROOM, PACKET_MAX, Packet, TooLong};
+pub(crate) use scratch::Scratch;
+
+use crate::maps::{ErrorNumber, Map, MapError, flags};
+use crate::object::{MapDefinition, MapKind, Object, ProgramKind, SlotTarget};
+use compiled::Compiled;
+use memory::MAPS_MAX;
+use run::Run;
+use stack::Stack;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Bytes of an Ethernet header, the least that is left of a packet.
+pub(crate) const ETHERNET_BYTES: usize = 14;
+
+/// A loaded object with its maps.
+pub struct Machine {
+    programs: Vec<Compiled>,
+    maps: Vec<Map>,
+    /// How many of the maps have a name in the object; the others are inside them.
+    named_maps: usize,
+    environment: Environment,
+    stack: Stack,
+    scratch: Scratch,
+    aborts: BTreeMap<(usize, usize), (Abort, u64)>,
+}
+
+/// Why an object cannot be run here.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum LoadError {
+    /// A map cannot be made.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// An object with too many maps.
+    #[error("{0} maps are more than {MAPS_MAX}")]
+    TooManyMaps(usize),
+    /// Instructions that cannot run.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Unsupported(Vec<Unsupported>),
+}
+
+/// What came of a packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// What is to be done with it, see [`verdict`]; whatever the program gave, if it is none.
+    pub verdict: u32,
+    /// All of register 0.
+    pub value: u64,
+    /// Why the program was ended before its exit, if it was.
+    pub aborted: Option<Abort>,
+    /// How many instructions were executed; one that takes two slots counts once.
+    pub instructions: u64,
+    /// Where the packet goes, if the verdict is `XDP_REDIRECT`.
+    pub redirect: Option<Redirect>,
+}
+
+/// Where a packet is sent. Maps are those of [`Machine::map_at`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Redirect {
+    /// To a device.
+    Device {
+        /// Its number.
+        ifindex: u32,
+    },
+    /// To what a map has for a key.
+    Map {
+        /// Which map.
+        map: usize,
+        /// The key.
+        key: u32,
+        /// The first four bytes of its value: a device, a queue's length or a socket.
+        target: u32,
+    },
+    /// To all devices of a map.
+    Broadcast {
+        /// Which map.
+        map: usize,
+        /// Without the one that the packet came from.
+        excludes_ingress: bool,
+    },
+}
+
+impl Machine {
+    /// Loads an object: makes its maps and the dense form of its XDP programs. Programs of other
+    /// kinds are not loaded.
+    ///
+    /// # Errors
+    /// If a map cannot be made, or with all instructions that cannot run here.
+    pub fn load(object: &Object, environment: Environment) -> Result<Self, LoadError> {
+        let mut machine = Self {
+            programs: vec![],
+            maps: vec![],
+            named_maps: object.maps.len(),
+            scratch: Scratch::new(environment.seed),
+            environment,
+            stack: Stack::new(),
+            aborts: BTreeMap::new(),
+        };
+        machine.make_maps(object)?;
+        let mut unsupported = vec![];
+        for program in &object.programs {
+            let is_xdp = matches!(
+                program.kind,
+                ProgramKind::Xdp | ProgramKind::XdpDevmap | ProgramKind::XdpCpumap
+            );
+            let lowered =
+                if is_xdp { lower::lower(program, &machine.maps) } else { Ok(Compiled::default()) };
+            match lowered {
+                Ok(compiled) => machine.programs.push(compiled),
+                Err(more) => unsupported.extend(more),
+            }
+        }
+        if unsupported.is_empty() { Ok(machine) } else { Err(LoadError::Unsupported(unsupported)) }
+    }
+
+    fn make_maps(&mut self, object: &Object) -> Result<(), LoadError> {
+        if object.maps.len() > MAPS_MAX {
+            return Err(LoadError::TooManyMaps(object.maps.len()));
+        }
+        for definition in &object.maps {
+            self.add_map(definition)?;
+        }
+        for (map, definition) in object.maps.iter().enumerate() {
+            for &(key, target) in &definition.slots {
+                let (SlotTarget::Program(target) | SlotTarget::Map(target)) = target;
+                let value = target as u32;
+                let set = self.maps[map].update(&key.to_ne_bytes(), &value.to_ne_bytes(), 0);
+                set.map_err(|error| MapError {
+                    name: definition.name.clone(),
+                    reason: format!("its initial place {key} cannot be set: {error}"),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one more map, to be put into an array or a hash of maps; gives its number.
+    ///
+    /// # Errors
+    /// If it cannot be made, or there are too many.
+    pub fn add_map(&mut self, definition: &MapDefinition) -> Result<usize, LoadError> {
+        if self.maps.len() >= MAPS_MAX {
+            return Err(LoadError::TooManyMaps(self.maps.len() + 1));
+        }
+        let taken = self.maps.iter().map(Map::memory_bytes).sum::<usize>();
+        let bytes_max = self.environment.map_bytes_max.saturating_sub(taken);
+        let seed = self.environment.seed ^ (self.maps.len() as u64) << 32;
+        let mut definition = definition.clone();
+        if definition.kind == MapKind::PerfEventArray && definition.max_entries == 0 {
+            // As loaders do: a buffer for each processor.
+            definition.max_entries = self.environment.processor.saturating_add(1);
+        }
+        self.maps.push(Map::new(&definition, seed, bytes_max)?);
+        Ok(self.maps.len() - 1)
+    }
+
+    /// Puts a map into place `key` of an array or a hash of maps.
+    ///
+    /// # Errors
+    /// `EINVAL` if one of them is not such a map or `inner` is not like the outer one's definition
+    /// says, and those of [`Map::update`].
+    pub fn set_inner(
+        &mut self,
+        outer_map: usize,
+        key: &[u8],
+        inner: usize,
+    ) -> Result<(), ErrorNumber> {
+        let invalid = || ErrorNumber::EINVAL;
+        let added = self.maps.get(inner).ok_or_else(invalid)?.definition();
+        let outer = self.maps.get(outer_map).ok_or_else(invalid)?.definition();
+        let holds_maps = outer.kind.is_of_maps();
+        let is_alike = outer.inner.as_ref().is_none_or(|alike| {
+            (alike.kind, alike.key_size, alike.value_size)
+                == (added.kind, added.key_size, added.value_size)
+        });
+        let nests = added.kind.is_of_maps();
+        if !holds_maps || !is_alike || nests {
+            return Err(ErrorNumber::EINVAL);
+        }
+        self.maps[outer_map].update(key, &(inner as u32).to_ne_bytes(), flags::ANY)
+    }
+
+    /// Runs a program, by its number in the object, on a packet.
+    pub fn run(&mut self, program: usize, packet: &mut Packet) -> Outcome {
+        self.run_with(program, packet, |_| {})
+    }
+
+    /// Runs a program on bytes instead of a packet: register 1 is their address and register 2
+    /// their number, as test suites of the instruction set want it.
+    pub fn run_on_bytes(&mut self, program: usize, bytes: &mut Packet) -> Outcome {
+        let [_, start, end] = bytes.places();
+        self.run_with(program, bytes, |run| {
+            run.registers[1] = memory::packet_address(start);
+            run.registers[2] = end - start;
+        })
+    }
+
+    fn run_with(
+        &mut self,
+        program: usize,
+        packet: &mut Packet,
+        prepare: impl FnOnce(&mut Run),
+    ) -> Outcome {
+        let is_runnable = self.programs.get(program).is_some_and(|program| program.is_runnable);
+        let mut run = Run::new(
+            &self.programs,
+            &mut self.maps,
+            &self.environment,
+            &mut self.stack,
+            &mut self.scratch,
+            packet,
+        );
+        prepare(&mut run);
+        let result = if is_runnable { run.program(program) } else { Err(Reason::NotRunnable) };
+        let instructions = self.environment.instructions_max - run.remaining;
+        let (redirect, place) = (run.redirect, (run.program, run.at));
+        match result {
+            Ok(value) => {
+                let verdict = value as u32;
+                let redirect = redirect.filter(|_| verdict == verdict::REDIRECT);
+                Outcome { verdict, value, aborted: None, instructions, redirect }
+            }
+            Err(reason) => {
+                run.abandon_records();
+                let aborted = Some(self.count_abort(place, reason));
+                let verdict = verdict::ABORTED;
+                Outcome { verdict, value: 0, aborted, instructions, redirect: None }
+            }
+        }
+    }
+
+    /// Counts an abort at the instruction before `place`.
+    fn count_abort(&mut self, place: (usize, usize), reason: Reason) -> Abort {
+        let (program, at) = place;
+        let slots = self.programs.get(program).map_or(&[][..], |program| &program.slots);
+        let slot = slots.get(at.saturating_sub(1)).copied().unwrap_or(0) as usize;
+        let abort = Abort { program, slot, reason };
+        let counted = self.aborts.entry((program, slot)).or_insert_with(|| (abort.clone(), 0));
+        counted.0.clone_from(&abort);
+        counted.1 += 1;
+        abort
+    }
+
+    /// What has been aborted so far: for each instruction the last reason, and how often.
+    pub fn aborts(&self) -> impl Iterator<Item = &(Abort, u64)> {
+        self.aborts.values()
+    }
+
+    /// A map by its name in the object.
+    pub fn map(&self, name: &str) -> Option<&Map> {
+        self.maps[..self.named_maps].iter().find(|map| map.definition().name == name)
+    }
+
+    /// The same, to be changed.
+    pub fn map_mut(&mut self, name: &str) -> Option<&mut Map> {
+        self.maps[..self.named_maps].iter_mut().find(|map| map.definition().name == name)
+    }
+
+    /// A map by its number: those of the object in their order, then those that were added.
+    pub fn map_at(&self, map: usize) -> Option<&Map> {
+        self.maps.get(map)
+    }
+
+    /// The same, to be changed.
+    pub fn map_at_mut(&mut self, map: usize) -> Option<&mut Map> {
+        self.maps.get_mut(map)
+    }
+
+    /// What programs learn of the world, to be changed between packets.
+    pub fn environment_mut(&mut self) -> &mut Environment {
+        &mut self.environment
+    }
+
+    /// Takes the lines that programs have traced.
+    pub fn take_trace(&mut self) -> Vec<String> {
+        self.scratch.take_trace()
+    }
+}

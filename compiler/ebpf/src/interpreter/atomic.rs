@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Atomic operations (RFC 9669, section 5.3). Programs run one after the other here, so that each
+//! is a load and a store.
+
+use super::abort::Reason;
+use super::arithmetic::Word;
+use super::run::{REGISTERS, Run};
+use super::step::Step;
+use crate::instruction::AtomicOperation;
+
+/// Atomic operations in the order of their numbers.
+const OPERATIONS: [AtomicOperation; 6] = [
+    AtomicOperation::Add,
+    AtomicOperation::Or,
+    AtomicOperation::And,
+    AtomicOperation::Xor,
+    AtomicOperation::Exchange,
+    AtomicOperation::CompareExchange,
+];
+
+/// What the constant of a step says of an atomic operation.
+pub(crate) fn atomic_constant(operation: AtomicOperation, is_fetching: bool) -> u64 {
+    (operation as u64) << 1 | u64::from(is_fetching)
+}
+
+/// The inverse of [`atomic_constant`].
+fn operation_of(constant: u64) -> (AtomicOperation, bool) {
+    let operation = OPERATIONS[(constant >> 1) as usize % OPERATIONS.len()];
+    (operation, constant & 1 == 1)
+}
+
+impl Run<'_> {
+    /// Does what `step` says with a word of `SIZE` bytes.
+    pub(crate) fn atomic<W: Word, const SIZE: usize>(&mut self, step: &Step) -> Result<(), Reason> {
+        let address = self.registers[usize::from(step.destination) % REGISTERS]
+            .wrapping_add_signed(step.offset.into());
+        let operand = W::of(self.registers[usize::from(step.source) % REGISTERS]);
+        let old = W::of(self.load_plain::<SIZE>(address)?);
+        let (operation, is_fetching) = operation_of(step.constant);
+        let new = match operation {
+            AtomicOperation::Add => old.add(operand),
+            AtomicOperation::Or => old.or(operand),
+            AtomicOperation::And => old.and(operand),
+            AtomicOperation::Xor => old.xor(operand),
+            AtomicOperation::Exchange => operand,
+            AtomicOperation::CompareExchange if old == W::of(self.registers[0]) => operand,
+            AtomicOperation::CompareExchange => old,
+        };
+        self.store::<SIZE>(address, new.register())?;
+        let fetched = match operation {
+            AtomicOperation::CompareExchange => 0,
+            _ if is_fetching => usize::from(step.source) % REGISTERS,
+            _ => return Ok(()),
+        };
+        self.registers[fetched] = old.register();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_says_which_operation() {
+        for operation in OPERATIONS {
+            for is_fetching in [false, true] {
+                let constant = atomic_constant(operation, is_fetching);
+                assert_eq!(operation_of(constant), (operation, is_fetching));
+            }
+        }
+    }
+}

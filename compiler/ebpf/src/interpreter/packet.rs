@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A packet as a program sees it: bytes in one piece, with room before and behind them.
+
+use thiserror::Error;
+
+/// Bytes before a packet, as the kernel's drivers and its test run leave.
+pub const HEAD_ROOM: usize = 256;
+/// Bytes of a page that a packet, its head room and its tail room share.
+const PAGE_BYTES: usize = 4_096;
+/// Bytes at the end of a page that the kernel needs for itself (`skb_shared_info`).
+const SHARED_INFO_BYTES: usize = 320;
+/// Bytes at the start of the head room that the kernel needs for itself (`xdp_frame`).
+pub(crate) const FRAME_BYTES: usize = 40;
+/// Longest packet in bytes.
+pub const PACKET_MAX: usize = 65_535;
+
+/// The packet is longer than [`PACKET_MAX`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("a packet of {0} bytes is longer than {PACKET_MAX}")]
+pub struct TooLong(pub usize);
+
+/// A packet with its room and what the context says about it. It can be filled again and again.
+pub struct Packet {
+    /// Room, metadata, packet, room. What is not metadata or packet is zero unless this packet's
+    /// program has written it.
+    buffer: Vec<u8>,
+    metadata: usize,
+    data: usize,
+    end: usize,
+    /// First byte that may not belong to the packet, however it grows.
+    limit: usize,
+    /// Everything outside was zero since the packet was put here.
+    touched: (usize, usize),
+    /// Number of the device that it came from.
+    pub ingress_ifindex: u32,
+    /// Number of the queue that it came from.
+    pub rx_queue_index: u32,
+    /// Number of the device that it leaves at, for programs of a devmap.
+    pub egress_ifindex: u32,
+}
+
+impl Packet {
+    /// A packet with these bytes, [`HEAD_ROOM`] before them, and the rest of a page behind them.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn new(bytes: &[u8]) -> Result<Self, TooLong> {
+        let mut packet = Self {
+            buffer: vec![0; PAGE_BYTES],
+            metadata: HEAD_ROOM,
+            data: HEAD_ROOM,
+            end: HEAD_ROOM,
+            limit: PAGE_BYTES - SHARED_INFO_BYTES,
+            touched: (HEAD_ROOM, HEAD_ROOM),
+            ingress_ifindex: 1,
+            rx_queue_index: 0,
+            egress_ifindex: 0,
+        };
+        packet.fill(bytes)?;
+        Ok(packet)
+    }
+
+    /// Puts another packet in place of this one; nothing of the old one is left, except the numbers
+    /// of devices and queue.
+    ///
+    /// # Errors
+    /// If it is too long.
+    pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+        if bytes.len() > PACKET_MAX {
+            return Err(TooLong(bytes.len()));
+        }
+        let (start, end) = self.touched;
+        self.buffer[start..end].fill(0);
+        let end = HEAD_ROOM + bytes.len();
+        self.limit = end.max(PAGE_BYTES - SHARED_INFO_BYTES);
+        if self.buffer.len() < self.limit {
+            self.buffer.resize(self.limit, 0);
+        }
+        self.buffer[HEAD_ROOM..end].copy_from_slice(bytes);
+        (self.metadata, self.data, self.end) = (HEAD_ROOM, HEAD_ROOM, end);
+        self.touched = (HEAD_ROOM, end);
+        Ok(())
+    }
+
+    /// The packet's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.data..self.end]
+    }
+
+    /// The metadata before it.
+    pub fn metadata(&self) -> &[u8] {
+        &self.buffer[self.metadata..self.data]
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.end - self.data
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.end == self.data
+    }
+
+    /// Where metadata, packet and end are in the window of addresses.
+    pub(crate) fn places(&self) -> [u64; 3] {
+        [self.metadata as u64, self.data as u64, self.end as u64]
+    }
+
+    /// `size` bytes of metadata or packet from `offset` of the window.
+    #[inline]
+    pub(crate) fn at(&self, offset: u64, size: usize) -> Option<&[u8]> {
+        let start = self.inside(offset, size)?;
+        self.buffer.get(start..start + size)
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, offset: u64, size: usize) -> Option<&mut [u8]> {
+        let start = self.inside(offset, size)?;
+        self.buffer.get_mut(start..start + size)
+    }
+
+    #[inline]
+    fn inside(&self, offset: u64, size: usize) -> Option<usize> {
+        let start = usize::try_from(offset).ok()?;
+        let fits = start >= self.metadata && start.checked_add(size)? <= self.end;
+        fits.then_some(start)
+    }
+
+    /// Moves the start of the packet, and its metadata with it; says whether it can be.
+    pub(crate) fn move_head(&mut self, by: i32) -> bool {
+        let Some(data) = self.data.checked_add_signed(by as isize) else { return false };
+        let length = self.data - self.metadata;
+        if data < FRAME_BYTES + length || data + super::ETHERNET_BYTES > self.end {
+            return false;
+        }
+        self.buffer.copy_within(self.metadata..self.data, data - length);
+        (self.metadata, self.data) = (data - length, data);
+        self.touched.0 = self.touched.0.min(self.metadata);
+        true
+    }
+
+    /// Moves the end of the packet; says whether it can be. New bytes are zero.
+    pub(crate) fn move_tail(&mut self, by: i32) -> bool {
+        let Some(end) = self.end.checked_add_signed(by as isize) else { return false };
+        if end > self.limit || end < self.data + super::ETHERNET_BYTES {
+            return false;
+        }
+        if end > self.end {
+            self.buffer[self.end..end].fill(0);
+        }
+        self.end = end;
+        self.touched.1 = self.touched.1.max(end);
+        true
+    }
+
+    /// How far the metadata would begin after moving its start, if there is that much room.
+    pub(crate) fn moved_metadata(&self, by: i32) -> Option<usize> {
+        let metadata = self.metadata.checked_add_signed(by as isize)?;
+        (FRAME_BYTES..=self.data).contains(&metadata).then_some(metadata)
+    }
+
+    /// Sets where the metadata begins, to what [`Packet::moved_metadata`] gave.
+    pub(crate) fn set_metadata(&mut self, metadata: usize) {
+        self.metadata = metadata;
+        self.touched.0 = self.touched.0.min(metadata);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_and_tail_move_as_far_as_there_is_room() {
+        let mut packet = Packet::new(&[1; 60]).expect("a short one");
+        assert!(!packet.move_head(-217) && packet.move_head(-216));
+        assert_eq!(packet.len(), 276);
+        assert!(packet.move_head(262) && !packet.move_head(1), "an Ethernet header stays");
+        assert_eq!(packet.bytes(), [1; 14]);
+        assert!(!packet.move_tail(-1));
+        let room = PAGE_BYTES - SHARED_INFO_BYTES - HEAD_ROOM - 60;
+        assert!(!packet.move_tail(room as i32 + 1) && packet.move_tail(room as i32));
+        assert_eq!(packet.bytes()[14..], vec![0; room]);
+    }
+
+    #[test]
+    fn metadata_goes_with_the_head() {
+        let mut packet = Packet::new(&[1; 60]).expect("a short one");
+        let metadata = packet.moved_metadata(-4).expect("there is room");
+        packet.set_metadata(metadata);
+        packet.at_mut(metadata as u64, 4).expect("inside").fill(9);
+        assert!(packet.move_head(-20));
+        assert_eq!(packet.metadata(), [9; 4]);
+        assert_eq!(packet.moved_metadata(5), None, "beyond the packet's start");
+    }
+
+    #[test]
+    fn nothing_of_the_last_packet_is_left() {
+        let mut packet = Packet::new(&[7; 100]).expect("a short one");
+        assert!(packet.move_head(-100) && packet.move_tail(50));
+        let [_, data, end] = packet.places();
+        packet.at_mut(data, (end - data) as usize).expect("inside").fill(7);
+        packet.fill(&[1; 20]).expect("a short one");
+        assert!(packet.move_head(-216) && packet.move_tail(200));
+        assert!(packet.bytes().iter().filter(|&&byte| byte != 0).eq([1; 20].iter()));
+        assert!(packet.fill(&vec![0; PACKET_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn an_access_lies_between_metadata_and_end() {
+        let packet = Packet::new(&[1; 20]).expect("a short one");
+        let [_, data, end] = packet.places();
+        assert!(packet.at(data, 20).is_some() && packet.at(data, 21).is_none());
+        assert!(packet.at(data - 1, 1).is_none() && packet.at(end, 1).is_none());
+        assert!(packet.at(u64::MAX, 8).is_none());
+    }
+}

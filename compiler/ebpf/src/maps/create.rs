@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Makes a map from its definition, and says why not if the kernel would not.
+
+use super::Map;
+use super::bloom::Bloom;
+use super::content::Content;
+use super::elements::Elements;
+use super::events::Events;
+use super::flags::NO_PREALLOC;
+use super::hash::HashIndex;
+use super::lpm::PrefixTree;
+use super::lru::Recency;
+use super::queue::{Order, Queue as QueueContent};
+use super::ring::Ring;
+use super::slots::{Holds, Slots};
+use crate::object::{MapDefinition, MapKind};
+use thiserror::Error;
+
+/// Hash functions of a Bloom filter that asks for no number.
+const BLOOM_HASHES: u32 = 5;
+/// Most hash functions of a Bloom filter.
+const BLOOM_HASHES_MAX: u32 = 15;
+/// A ring buffer is a multiple of this many bytes.
+const PAGE_BYTES: u32 = 4_096;
+/// Largest data of a prefix in bytes.
+const PREFIX_BYTES_MAX: u32 = 256;
+
+/// Why a map cannot be made.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("map `{name}`: {reason}")]
+pub struct MapError {
+    /// The map.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Map {
+    /// An empty map, or one with its initial value. `seed` is for its hashes; `bytes_max` is how
+    /// much memory it may take.
+    ///
+    /// # Errors
+    /// If the kernel has no such map, it is too large, or its kind does not run here.
+    pub fn new(definition: &MapDefinition, seed: u64, bytes_max: usize) -> Result<Self, MapError> {
+        let failure = |reason| MapError { name: definition.name.clone(), reason };
+        check(definition).map_err(failure)?;
+        match bytes_for(definition) {
+            Some(bytes) if bytes <= bytes_max => {}
+            _ => {
+                let (entries, value) = (definition.max_entries, definition.value_size);
+                return Err(failure(format!(
+                    "{entries} entries with values of {value} bytes take more than {bytes_max} \
+                     bytes of memory"
+                )));
+            }
+        }
+        let content = content(definition, seed).map_err(failure)?;
+        let count = match &content {
+            Content::Hash { .. } => definition.max_entries + 1,
+            Content::Ring(_) | Content::Queue(_) | Content::Bloom(_) => 0,
+            _ => definition.max_entries,
+        };
+        let mut elements = Elements::new(count, definition.value_size);
+        if let Some(initial) = &definition.initial {
+            let room = elements.get_mut(0);
+            if !matches!(content, Content::Array) || initial.len() > room.len() {
+                return Err(failure("its initial bytes do not fit its value".to_owned()));
+            }
+            room[..initial.len()].copy_from_slice(initial);
+        }
+        Ok(Self { definition: definition.clone(), elements, content })
+    }
+}
+
+/// What a kind demands of a definition's sizes.
+fn check(definition: &MapDefinition) -> Result<(), String> {
+    let MapDefinition { key_size, value_size, max_entries, flags, .. } = *definition;
+    let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+    demand(max_entries > 0, "max_entries is 0")?;
+    demand(max_entries < u32::MAX, "max_entries is too large")?;
+    let number = || demand(key_size == 4, "its key is not of 4 bytes");
+    let value = || demand(value_size > 0, "its value has no bytes");
+    let descriptor = || demand(value_size == 4, "its value is not of 4 bytes");
+    let target = || demand(matches!(value_size, 4 | 8), "its value is not of 4 or 8 bytes");
+    let no_key = || demand(key_size == 0, "it has a key");
+    use MapKind::*;
+    match definition.kind {
+        Array | PerCpuArray => number().and_then(|()| value()),
+        Hash | PerCpuHash | LruHash | LruPerCpuHash => {
+            demand(key_size > 0, "its key has no bytes").and_then(|()| value())
+        }
+        LpmTrie => {
+            let sizes = 5..=4 + PREFIX_BYTES_MAX;
+            demand(sizes.contains(&key_size), "its key is not 4 bytes and 1 to 256 more")?;
+            demand(flags & NO_PREALLOC != 0, "it lacks the flag BPF_F_NO_PREALLOC")?;
+            value()
+        }
+        ProgramArray | PerfEventArray | ArrayOfMaps | Xskmap => {
+            number().and_then(|()| descriptor())
+        }
+        HashOfMaps => demand(key_size > 0, "its key has no bytes").and_then(|()| descriptor()),
+        Devmap | DevmapHash | Cpumap => number().and_then(|()| target()),
+        Queue | Stack | BloomFilter => no_key().and_then(|()| value()),
+        RingBuffer => {
+            demand(key_size == 0 && value_size == 0, "it has a key or a value")?;
+            let is_right = max_entries.is_power_of_two() && max_entries.is_multiple_of(PAGE_BYTES);
+            demand(is_right, "max_entries is not a power of two and a multiple of 4096")
+        }
+        other => Err(format!("maps of kind {other} do not run here")),
+    }
+}
+
+/// Memory that a map takes; nothing if that is beyond `usize`.
+pub(crate) fn bytes_for(definition: &MapDefinition) -> Option<usize> {
+    let MapDefinition { key_size, value_size, max_entries, .. } = *definition;
+    let count = u64::from(max_entries) + 1;
+    let keys = match definition.kind {
+        MapKind::LpmTrie => PrefixTree::bytes_for(count, key_size)?,
+        _ => HashIndex::bytes_for(count, key_size)?,
+    };
+    keys.checked_add(Elements::bytes_for(count, value_size)?)
+}
+
+fn content(definition: &MapDefinition, seed: u64) -> Result<Content, String> {
+    let MapDefinition { key_size, value_size, max_entries, .. } = *definition;
+    let index = || HashIndex::new(max_entries, key_size, seed);
+    let slots = |holds| Slots::new(holds, max_entries);
+    use MapKind::*;
+    Ok(match definition.kind {
+        Array | PerCpuArray => Content::Array,
+        Hash => {
+            let mut index = HashIndex::new(max_entries + 1, key_size, seed);
+            let spare = index.take().ok_or("it has no entries")?;
+            Content::Hash { index, spare }
+        }
+        PerCpuHash | HashOfMaps => Content::HashInPlace(index()),
+        DevmapHash => Content::DeviceHash(index()),
+        LruHash => Content::Lru(index(), Recency::new(max_entries)),
+        LruPerCpuHash => Content::LruInPlace(index(), Recency::new(max_entries)),
+        LpmTrie => Content::Prefixes(PrefixTree::new(max_entries, key_size)),
+        Devmap => Content::Slots(slots(Holds::Devices)),
+        Cpumap => Content::Slots(slots(Holds::Processors)),
+        Xskmap => Content::Slots(slots(Holds::Sockets)),
+        PerfEventArray => Content::Events(slots(Holds::Descriptors), Events::default()),
+        ProgramArray | ArrayOfMaps => Content::Slots(slots(Holds::Descriptors)),
+        RingBuffer => Content::Ring(Ring::new(max_entries)),
+        Queue => Content::Queue(QueueContent::new(Order::Queue, max_entries, value_size)),
+        Stack => Content::Queue(QueueContent::new(Order::Stack, max_entries, value_size)),
+        BloomFilter => {
+            let hashes = match definition.extra {
+                0 => BLOOM_HASHES,
+                hashes => u32::try_from(hashes)
+                    .ok()
+                    .filter(|&hashes| hashes <= BLOOM_HASHES_MAX)
+                    .ok_or("it has more than 15 hash functions")?,
+            };
+            let bits = Bloom::bits_for(max_entries, hashes);
+            let bits = bits.ok_or("it is too large for a Bloom filter")?;
+            Content::Bloom(Bloom::new(bits, hashes, seed))
+        }
+        other => return Err(format!("maps of kind {other} do not run here")),
+    })
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs written as instructions, and machines that run them.
+
+use freeport_ebpf::instruction::Instruction;
+use freeport_ebpf::interpreter::{Environment, LoadError, Machine, Outcome, Packet};
+use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program, ProgramKind};
+
+/// An instruction by its fields.
+pub fn slot(opcode: u8, registers: (u8, u8), offset: i16, immediate: i32) -> Instruction {
+    let (destination, source) = registers;
+    Instruction { opcode, destination, source, offset, immediate }
+}
+
+/// `destination = value`, in two slots.
+pub fn constant(destination: u8, value: u64) -> [Instruction; 2] {
+    let second = slot(0, (0, 0), 0, (value >> 32) as i32);
+    [slot(0x18, (destination, 0), 0, value as i32), second]
+}
+
+/// `destination = map`, in two slots.
+pub fn map(destination: u8, map: i32) -> [Instruction; 2] {
+    [slot(0x18, (destination, 1), 0, map), slot(0, (0, 0), 0, 0)]
+}
+
+/// `destination = immediate`.
+pub fn set(destination: u8, immediate: i32) -> Instruction {
+    slot(0xb7, (destination, 0), 0, immediate)
+}
+
+/// `destination = source`.
+pub fn copy(destination: u8, source: u8) -> Instruction {
+    slot(0xbf, (destination, source), 0, 0)
+}
+
+/// `destination += immediate`.
+pub fn add(destination: u8, immediate: i32) -> Instruction {
+    slot(0x07, (destination, 0), 0, immediate)
+}
+
+/// `destination = 8 bytes at source + offset`.
+pub fn load(destination: u8, source: u8, offset: i16) -> Instruction {
+    slot(0x79, (destination, source), offset, 0)
+}
+
+/// `destination = 4 bytes at source + offset`.
+pub fn load_word(destination: u8, source: u8, offset: i16) -> Instruction {
+    slot(0x61, (destination, source), offset, 0)
+}
+
+/// `8 bytes at destination + offset = source`.
+pub fn store(destination: u8, offset: i16, source: u8) -> Instruction {
+    slot(0x7b, (destination, source), offset, 0)
+}
+
+/// `4 bytes at destination + offset = immediate`.
+pub fn store_word(destination: u8, offset: i16, immediate: i32) -> Instruction {
+    slot(0x62, (destination, 0), offset, immediate)
+}
+
+/// `8 bytes at destination + offset = immediate`.
+pub fn store_constant(destination: u8, offset: i16, immediate: i32) -> Instruction {
+    slot(0x7a, (destination, 0), offset, immediate)
+}
+
+/// Calls a helper.
+pub fn call(helper: i32) -> Instruction {
+    slot(0x85, (0, 0), 0, helper)
+}
+
+/// Calls the function `distance` slots behind the next one.
+pub fn call_function(distance: i32) -> Instruction {
+    slot(0x85, (0, 1), 0, distance)
+}
+
+/// Goes on `distance` slots behind the next one if `register` is 0.
+pub fn if_zero(register: u8, distance: i16) -> Instruction {
+    slot(0x15, (register, 0), distance, 0)
+}
+
+/// Ends the function.
+pub fn exit() -> Instruction {
+    slot(0x95, (0, 0), 0, 0)
+}
+
+/// Instructions and groups of them, one after the other.
+#[macro_export]
+macro_rules! program {
+    ($($part:expr),* $(,)?) => {{
+        let mut slots: Vec<freeport_ebpf::instruction::Instruction> = vec![];
+        $(slots.extend($crate::program::Part::from($part).0);)*
+        slots
+    }};
+}
+
+/// A part of a program.
+pub struct Part(pub Vec<Instruction>);
+
+impl From<Instruction> for Part {
+    fn from(instruction: Instruction) -> Self {
+        Self(vec![instruction])
+    }
+}
+
+impl<const COUNT: usize> From<[Instruction; COUNT]> for Part {
+    fn from(instructions: [Instruction; COUNT]) -> Self {
+        Self(instructions.to_vec())
+    }
+}
+
+impl From<Vec<Instruction>> for Part {
+    fn from(instructions: Vec<Instruction>) -> Self {
+        Self(instructions)
+    }
+}
+
+/// A map without a name of its own.
+pub fn definition(kind: MapKind, sizes: (u32, u32), max_entries: u32) -> MapDefinition {
+    MapDefinition {
+        name: "map".to_owned(),
+        kind,
+        key_size: sizes.0,
+        value_size: sizes.1,
+        max_entries,
+        flags: if kind == MapKind::LpmTrie { 1 } else { 0 },
+        ..MapDefinition::default()
+    }
+}
+
+/// An object of XDP programs and maps.
+pub fn object(programs: Vec<Vec<Instruction>>, maps: Vec<MapDefinition>) -> Object {
+    let program = |instructions| Program {
+        name: "program".to_owned(),
+        section: "xdp".to_owned(),
+        kind: ProgramKind::Xdp,
+        instructions,
+        ..Program::default()
+    };
+    Object { programs: programs.into_iter().map(program).collect(), maps, ..Object::default() }
+}
+
+/// A machine of one program and maps.
+pub fn machine(instructions: Vec<Instruction>, maps: Vec<MapDefinition>) -> Machine {
+    loaded(instructions, maps).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same, or why there is none.
+pub fn loaded(
+    instructions: Vec<Instruction>,
+    maps: Vec<MapDefinition>,
+) -> Result<Machine, LoadError> {
+    Machine::load(&object(vec![instructions], maps), Environment::default())
+}
+
+/// A packet of counted bytes.
+pub fn packet(length: usize) -> Packet {
+    let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
+    Packet::new(&bytes).expect("a short one")
+}
+
+/// Runs one program without maps on a packet of 64 bytes.
+pub fn run(instructions: Vec<Instruction>) -> Outcome {
+    machine(instructions, vec![]).run(0, &mut packet(64))
+}
+
+/// Register 0 after a program that must not abort.
+pub fn value(instructions: Vec<Instruction>) -> u64 {
+    let outcome = run(instructions);
+    assert_eq!(outcome.aborted, None);
+    outcome.value
+}
+
+/// What `Outcome::aborted` says, as text.
+pub fn reason(outcome: &Outcome) -> String {
+    let abort = outcome.aborted.as_ref().expect("it is aborted");
+    assert_eq!((outcome.verdict, outcome.value), (0, 0));
+    abort.to_string()
+}
