@@ -5,6 +5,8 @@
 
 use freeport_clicknp::format::{Unformatted, format_text};
 use freeport_clicknp::{Options, compile_text};
+use freeport_ebpf::instruction::{Constant, Operation, assemble, decode, disassemble};
+use freeport_ebpf::object::Object;
 use freeport_fabric::shm::segment::Segment;
 use freeport_fabric::shm::{self, Connection, Doorbell, socket};
 use freeport_ir::interp::Options as RunOptions;
@@ -23,10 +25,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+mod bpf_program;
 mod monitor_messages;
 mod ring;
 mod shared_queue;
 
+pub use bpf_program::bpf_program;
 pub use monitor_messages::monitor_messages;
 pub use ring::ring;
 pub use shared_queue::shared_queue;
@@ -35,7 +39,11 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 11] = [
+<<<<<<< HEAD
+pub const READERS: [Reader; 13] = [
+=======
+pub const READERS: [Reader; 12] = [
+>>>>>>> wt-vm
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -47,6 +55,12 @@ pub const READERS: [Reader; 11] = [
     ("shared_queue", shared_queue),
     ("hello", hello),
     ("monitor_messages", monitor_messages),
+<<<<<<< HEAD
+    ("object", object),
+    ("assembly", assembly),
+=======
+    ("bpf_program", bpf_program),
+>>>>>>> wt-vm
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.
@@ -100,6 +114,38 @@ pub fn representation(bytes: &[u8]) {
     assert_eq!(parse(&printed).as_ref(), Ok(&program), "what is printed is the same program");
     if let Err(errors) = verify(&program) {
         assert!(!errors.is_empty(), "it says what is wrong");
+    }
+}
+
+/// An object with programs for BPF: in what is loaded, instructions are whole, and refer to maps
+/// that are there.
+pub fn object(bytes: &[u8]) {
+    let object = match Object::parse(bytes) {
+        Ok(object) => object,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    assert!(object.to_string().starts_with("license"));
+    for program in &object.programs {
+        let (all, mut slot) = (&program.instructions, 0);
+        while slot < all.len() {
+            let operation = decode(all, slot).expect("what is loaded was decoded");
+            if let Operation::LoadConstant { constant, .. } = operation
+                && let Constant::Map(map) | Constant::MapValue { map, .. } = constant
+            {
+                assert!((map as usize) < object.maps.len(), "the map is there");
+            }
+            assert!(program.function(slot).is_some(), "each slot is of a function");
+            slot += operation.slots();
+        }
+    }
+}
+
+/// Instructions for BPF as text: what can be read is printed as text that says the same.
+pub fn assembly(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match assemble(text) {
+        Ok(slots) => assert_eq!(assemble(&disassemble(&slots)).as_deref(), Ok(&slots[..])),
+        Err(error) => assert!(error.line <= text.lines().count()),
     }
 }
 

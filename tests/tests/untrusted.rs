@@ -3,6 +3,7 @@
 //! its seed; `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
 
 use fastrand::Rng;
+use freeport_ebpf::instruction::assemble;
 use freeport_nic::port::{Generator, PcapTransmitter, Receive, Transmit};
 use freeport_nic::trace::{Sizes, Trace};
 use freeport_tests::oracle::{is_long, seed};
@@ -103,9 +104,74 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "shared_queue" => (0..30).chain(36..39).map(behaviour).collect(),
         "hello" => [1, 0, 3].map(hello).into(),
         "monitor_messages" => (0..30).map(members).collect(),
+        "bpf_program" => BPF_PROGRAMS.iter().map(|text| assembled(text)).collect(),
         other => panic!("{other} has no samples"),
     }
 }
+
+/// The slots of a program in text form.
+fn assembled(text: &str) -> Vec<u8> {
+    let slots = assemble(text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
+    slots.into_iter().flat_map(|slot| slot.to_bytes()).collect()
+}
+
+/// Programs that use the packet, maps, functions and helpers.
+const BPF_PROGRAMS: &[&str] = &[
+    "r6 = r1
+     r2 = *(u32 *)(r1 + 0x0)
+     r3 = *(u32 *)(r1 + 0x4)
+     r4 = r2
+     r4 += 0x22
+     if r4 > r3 goto +0x6
+     r5 = *(u16 *)(r2 + 0xc)
+     r5 = be16 r5
+     *(u32 *)(r2 + 0x1a) = 0x7
+     w5 s>>= w2
+     lock *(u64 *)(r10 - 0x8) += r5
+     r0 = 0x2
+     exit",
+    "*(u32 *)(r10 - 0x4) = 0x1
+     *(u64 *)(r10 - 0x10) = 0x9
+     r1 = map[0x1]
+     r2 = r10
+     r2 += -0x4
+     r3 = r10
+     r3 += -0x10
+     r4 = 0x0
+     call 0x2
+     r1 = map[0x1]
+     r2 = r10
+     r2 += -0x4
+     call 0x1
+     if r0 == 0x0 goto +0x1
+     *(u64 *)(r0 + 0x0) = 0x5
+     exit",
+    "r1 = map[0x4]
+     r2 = 0x10
+     r3 = 0x0
+     call 0x83
+     if r0 == 0x0 goto +0x4
+     *(u8 *)(r0 + 0xf) = 0x1
+     r1 = r0
+     r2 = 0x0
+     call 0x84
+     call 0x5
+     exit",
+    "r6 = r1
+     r2 = -0x40
+     call 0x2c
+     r1 = r6
+     r2 = 0x80
+     call 0x41
+     r1 = 0x5
+     call pc + 0x1
+     exit
+     r0 = r1
+     r1 += -0x1
+     if r1 == 0x0 goto +0x1
+     call pc - 0x4
+     exit",
+];
 
 /// A hello for a stream over rings of 4 KiB.
 fn hello(flags: u64) -> Vec<u8> {

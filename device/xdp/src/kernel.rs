@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernel as a target: libbpf loads the object, the kernel verifies and translates it, and its
+//! test facility runs it on packets.
+//!
+//! The loader is not ours on purpose: what our own reading of objects makes of relocations, maps
+//! and functions is compared with what libbpf makes of them.
+
+mod contents;
+mod messages;
+mod raw;
+
+pub use raw::RawProgram;
+
+use crate::{Arrival, Contents, Departure, Error, Target};
+use libbpf_rs::{Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput};
+use std::fmt::Display;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Room for what a packet becomes: more than the page that it lies in.
+const PACKET_ROOM: usize = 8192;
+
+/// An object in the kernel. The thread that loads it stays on its processor from then on, so that
+/// all runs meet the same values of maps that have one for each processor.
+pub struct Kernel {
+    object: Object,
+    processor: usize,
+    packet: Vec<u8>,
+}
+
+/// The kernel's `struct xdp_md`.
+#[derive(Default)]
+struct Context {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_ifindex: u32,
+    rx_queue_index: u32,
+    egress_ifindex: u32,
+}
+
+const CONTEXT_BYTES: usize = 24;
+
+impl Kernel {
+    /// Shortest and longest packet that the kernel's test facility takes, in bytes.
+    pub const LENGTHS: std::ops::RangeInclusive<usize> = 14..=3520;
+
+    /// Loads an object with all its programs and maps.
+    ///
+    /// # Errors
+    /// What libbpf or the verifier says against it.
+    pub fn load(object: &[u8]) -> Result<Self, Error> {
+        let processor = stay_on_one_processor().map_err(|error| Error::Load(error.to_string()))?;
+        let object = messages::collect(|| {
+            let mut builder = ObjectBuilder::default();
+            builder.name("freeport")?.open_memory(object)?.load()
+        });
+        let object = object.map_err(Error::Load)?;
+        Ok(Self { object, processor, packet: vec![0; PACKET_ROOM] })
+    }
+
+    /// Why this process may not load programs, if it may not: what depends on them is skipped then,
+    /// with this as the message.
+    pub fn refusal() -> Option<String> {
+        // A map that takes the rights that XDP programs take as well.
+        let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+            ..Default::default()
+        };
+        let made = MapHandle::create(MapType::Devmap, Some("freeport"), 4, 4, 1, &options);
+        made.err().map(|error| format!("the kernel refuses bpf(2): {error}"))
+    }
+
+    /// A map by the name that it has in the source.
+    fn map(&self, name: &str) -> Result<Map<'_>, Error> {
+        let found = self.object.maps().find(|map| plain_name(map) == name);
+        found.ok_or_else(|| Error::NoMap(name.into()))
+    }
+}
+
+impl Target for Kernel {
+    fn run(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<Departure, Error> {
+        let found = self.object.progs_mut().find(|it| it.name().to_str() == Some(program));
+        let found = found.ok_or_else(|| Error::NoProgram(program.into()))?;
+        let context = Context {
+            data_end: arrival.bytes.len() as u32,
+            ingress_ifindex: arrival.ingress_ifindex,
+            rx_queue_index: arrival.rx_queue_index,
+            ..Context::default()
+        };
+        let (mut before, mut after) = (context.to_bytes(), [0; CONTEXT_BYTES]);
+        let run = found.test_run(ProgramInput {
+            context_in: Some(&mut before),
+            context_out: Some(&mut after),
+            data_in: Some(arrival.bytes),
+            data_out: Some(&mut self.packet),
+            repeat: 1,
+            ..ProgramInput::default()
+        });
+        let run =
+            run.map_err(refused(format_args!("{program} on {} bytes", arrival.bytes.len())))?;
+        let verdict = run.return_value;
+        let mut metadata = run.data.map(|all| all.to_vec()).unwrap_or_default();
+        // What comes back begins with the metadata, and the context says where the packet begins.
+        let start = Context::start_of_packet(after);
+        let bytes = metadata.split_off(start.min(metadata.len()));
+        Ok(Departure { verdict, bytes, metadata })
+    }
+
+    fn update(&mut self, map: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let found = self.map(map)?;
+        let result = if found.map_type().is_percpu() {
+            let processors = libbpf_rs::num_possible_cpus();
+            let values = vec![value.to_vec(); processors.map_err(refused("counting processors"))?];
+            found.update_percpu(key, &values, MapFlags::ANY)
+        } else {
+            found.update(key, value, MapFlags::ANY)
+        };
+        result.map_err(refused(format_args!("updating {map}")))
+    }
+
+    fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error> {
+        self.map(map)?.delete(key).map_err(refused(format_args!("deleting in {map}")))
+    }
+
+    fn push(&mut self, map: &str, value: &[u8]) -> Result<(), Error> {
+        let found = self.map(map)?;
+        found.update(&[], value, MapFlags::ANY).map_err(refused(format_args!("pushing to {map}")))
+    }
+
+    fn put_inside(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Error> {
+        let inside = self.map(inner)?.as_fd().as_raw_fd().to_ne_bytes();
+        let found = self.map(outer)?;
+        let result = found.update(key, &inside, MapFlags::ANY);
+        result.map_err(refused(format_args!("putting {inner} into {outer}")))
+    }
+
+    fn maps(&self) -> Vec<String> {
+        self.object.maps().map(|map| plain_name(&map)).collect()
+    }
+
+    fn contents(&mut self, map: &str) -> Result<Contents, Error> {
+        let found = self.map(map)?;
+        contents::read(&found, self.processor).map_err(refused(format_args!("reading {map}")))
+    }
+}
+
+impl Context {
+    fn to_bytes(&self) -> [u8; CONTEXT_BYTES] {
+        let fields = [
+            self.data,
+            self.data_end,
+            self.data_meta,
+            self.ingress_ifindex,
+            self.rx_queue_index,
+            self.egress_ifindex,
+        ];
+        let mut bytes = [0; CONTEXT_BYTES];
+        for (place, field) in bytes.chunks_exact_mut(4).zip(fields) {
+            place.copy_from_slice(&field.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// Where the packet begins, in bytes from the start of its metadata.
+    fn start_of_packet([a, b, c, d, ..]: [u8; CONTEXT_BYTES]) -> usize {
+        u32::from_ne_bytes([a, b, c, d]) as usize
+    }
+}
+
+/// The name of a map in the source. Those of variables are called as their section, in front of
+/// which libbpf puts the object's name.
+fn plain_name(map: &Map<'_>) -> String {
+    let name = map.name().to_string_lossy();
+    name.find('.').map_or(&*name, |at| &name[at..]).to_owned()
+}
+
+fn refused<E: Display>(what: impl Display) -> impl FnOnce(E) -> Error {
+    move |error| Error::Refused { what: what.to_string(), reason: error.to_string() }
+}
+
+/// Keeps the calling thread where it is, and says where that is.
+fn stay_on_one_processor() -> io::Result<usize> {
+    // SAFETY: the call has no arguments.
+    let processor = unsafe { libc::sched_getcpu() };
+    let processor = usize::try_from(processor).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: an all-zero set is an empty one, and `CPU_SET` stays within it.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if result == 0 { Ok(processor) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile;
+    use std::path::Path;
+
+    /// The programs of the repository.
+    fn compiled(name: &str) -> Vec<u8> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
+        compile(&folder.join(name)).expect("clang-19 with its BPF target is needed to build")
+    }
+
+    fn loaded(name: &str) -> Option<Kernel> {
+        let object = compiled(name);
+        match Kernel::refusal() {
+            Some(reason) => {
+                eprintln!("skipped: {reason}");
+                None
+            }
+            None => Some(Kernel::load(&object).expect("the verifier takes it")),
+        }
+    }
+
+    #[test]
+    fn a_packet_comes_back_with_its_metadata_and_what_the_maps_hold() {
+        let Some(mut kernel) = loaded("metadata.bpf.c") else { return };
+        let bytes: Vec<u8> = (0..60).collect();
+        let arrival = Arrival { bytes: &bytes, ingress_ifindex: 0, rx_queue_index: 0 };
+        let departure = kernel.run("annotate", &arrival).expect("a packet that fits");
+        assert_eq!((departure.verdict, departure.bytes.as_slice()), (2, bytes.as_slice()));
+        assert_eq!(departure.metadata.len(), 16);
+        assert_eq!(departure.metadata[4..8], 1u32.to_ne_bytes());
+        let Contents::Entries(variables) = kernel.contents(".bss").expect("it is there") else {
+            panic!("variables are an entry");
+        };
+        let values: Vec<u8> = variables.into_values().flatten().collect();
+        assert_eq!(values.iter().filter(|&&byte| byte != 0).count(), 1, "one packet was numbered");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let Some(mut kernel) = loaded("xdp1.bpf.c") else { return };
+        let bytes = [0; 60];
+        let arrival = Arrival { bytes: &bytes, ingress_ifindex: 0, rx_queue_index: 0 };
+        let error = kernel.run("nothing", &arrival).expect_err("no such program");
+        assert_eq!(error.to_string(), "no program nothing in the object");
+        let error = kernel.update("nothing", &[], &[]).expect_err("no such map");
+        assert_eq!(error.to_string(), "no map nothing in the object");
+        let short = Arrival { bytes: &bytes[..13], ..arrival };
+        let error = kernel.run("drop", &short).expect_err("too short");
+        assert!(error.to_string().starts_with("drop on 13 bytes: "), "{error}");
+    }
+
+    #[test]
+    fn what_the_verifier_says_is_in_the_error() {
+        if let Some(reason) = Kernel::refusal() {
+            return eprintln!("skipped: {reason}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = folder.path().join("bad.bpf.c");
+        let text = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
+            SEC(\"xdp\") int bad(struct xdp_md *context)\n\
+            { return *(char *)(long)context->data; }\n";
+        std::fs::write(&source, text).expect("written");
+        let object = compile(&source).expect("it is C");
+        let error = Kernel::load(&object).err().expect("no check of the length");
+        assert!(error.to_string().contains("invalid access to packet"), "{error}");
+    }
+}

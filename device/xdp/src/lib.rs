@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! XDP objects on targets that agree: the same object, the same maps, the same packets, in the
+//! kernel and in the interpreter.
+//!
+//! A [`Target`] runs the programs of a loaded object on packets that it is given, one after the
+//! other, and keeps the maps between them. [`Kernel`] is the machine's own kernel by way of libbpf
+//! and `BPF_PROG_TEST_RUN`, so that no network device is needed. [`scenario`] has what a program is
+//! given to do in tests: entries of its maps, and packets that it knows. [`compare()`] does that on
+//! two targets and says where they part.
+
+pub mod compare;
+mod compile;
+mod error;
+mod interpreter;
+mod kernel;
+pub mod random_program;
+pub mod scenario;
+mod target;
+pub mod traffic;
+
+pub use compare::compare;
+pub use compile::compile;
+pub use error::Error;
+pub use interpreter::Interpreter;
+pub use kernel::{Kernel, RawProgram};
+pub use random_program::random_program;
+pub use target::{Arrival, Contents, Departure, Target};

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random programs that the kernel's verifier takes do the same in the kernel, translated to machine
+//! code, and in the interpreter: what they return, the packet, and all registers and the stack,
+//! which they leave in their map.
+
+use fastrand::Rng;
+use freeport_ebpf::instruction::{Instruction, disassemble};
+use freeport_ebpf::interpreter::{Environment, Machine, Packet};
+use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
+use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES};
+use freeport_xdp::{Error, Kernel, RawProgram, random_program};
+
+fn programs() -> u64 {
+    let given = std::env::var("FREEPORT_PROGRAMS").ok().and_then(|count| count.parse().ok());
+    given.unwrap_or(if std::env::var_os("FREEPORT_LONG").is_some() { 30_000 } else { 300 })
+}
+
+fn first_seed() -> u64 {
+    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
+#[test]
+fn random_programs_fare_alike_in_the_kernel_and_in_the_interpreter() {
+    if let Some(reason) = Kernel::refusal() {
+        return eprintln!("skipped: {reason}");
+    }
+    let (mut taken, mut refusals) = (0, vec![]);
+    for seed in first_seed()..first_seed() + programs() {
+        let mut random = Rng::with_seed(seed);
+        let length = random.usize(70..160);
+        let program = random_program(&mut random, length);
+        match RawProgram::load(&program, VALUE_BYTES as u32) {
+            Ok(kernel) => {
+                taken += 1;
+                compare(seed, &program, &kernel, &mut random);
+            }
+            Err(Error::Load(reason)) => refusals.push(format!("seed {seed}: {reason}")),
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    let refused = refusals.len() as u64;
+    assert!(taken >= 9 * refused, "{refused} of {} refused: {}", programs(), refusals[0]);
+}
+
+fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut Rng) {
+    // One is too short, so that the program leaves at its check.
+    for length in [PACKET_BYTES, PACKET_BYTES + 7, 300, PACKET_BYTES - 1] {
+        let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+        let expected = kernel.run(&bytes).expect("the kernel takes packets of this length");
+        let mut machine = Machine::load(&object(program), Environment::default())
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", disassemble(program)));
+        let mut packet = Packet::new(&bytes).expect("a short one");
+        let outcome = machine.run(0, &mut packet);
+        let value = machine.map("value").expect("it was given").lookup(&[0; 4]);
+        let value = value.expect("an array has all its entries").to_vec();
+        let is_whole = length >= PACKET_BYTES;
+        assert_eq!(value.iter().any(|&byte| byte != 0), is_whole, "seed {seed} did not run");
+        let found = (outcome.verdict, packet.bytes().to_vec(), value);
+        assert!(
+            outcome.aborted.is_none() && expected == found,
+            "FREEPORT_SEED={seed} FREEPORT_PROGRAMS=1: packet {bytes:02x?}\n\
+             kernel {expected:02x?}\ninterpreter {found:02x?} {outcome:?}\n{}",
+            disassemble(program)
+        );
+    }
+}
+
+fn object(instructions: &[Instruction]) -> Object {
+    let value = MapDefinition {
+        name: "value".into(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: VALUE_BYTES as u32,
+        max_entries: 1,
+        ..MapDefinition::default()
+    };
+    let program = Program {
+        name: "random".into(),
+        section: "xdp".into(),
+        instructions: instructions.to_vec(),
+        functions: vec![Function { name: "random".into(), slot: 0 }],
+        ..Program::default()
+    };
+    Object { programs: vec![program], maps: vec![value], ..Object::default() }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program of eBPF instructions from anybody, which is loaded and run if it can be. So that most
+//! can, fields that an instruction does not use are cleared, and what the loader still refuses is
+//! replaced; what is left runs without anybody having verified it.
+
+use freeport_ebpf::instruction::{Field, Instruction, REGISTERS, decode};
+use freeport_ebpf::interpreter::{
+    Clock, Environment, LoadError, Machine, PACKET_MAX, Packet, verdict,
+};
+use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program};
+
+/// Slots of a program at most.
+const SLOTS_MAX: usize = 400;
+/// Instructions that are executed for a packet at most.
+const INSTRUCTIONS_MAX: u64 = 5_000;
+/// What takes the place of what cannot be loaded: `r0 = r0`.
+const NOTHING: Instruction =
+    Instruction { opcode: 0xbf, destination: 0, source: 0, offset: 0, immediate: 0 };
+const EXIT: Instruction = Instruction { opcode: 0x95, ..NOTHING };
+
+/// Any bytes, as slots of a program.
+pub fn bpf_program(bytes: &[u8]) {
+    let slots = bytes.chunks_exact(8).take(SLOTS_MAX);
+    let slots = slots.map(|slot| Instruction::from_bytes(slot.try_into().expect("eight bytes")));
+    let mut instructions: Vec<Instruction> = slots.collect();
+    instructions.push(EXIT);
+    (0..instructions.len()).for_each(|at| clear_unused(&mut instructions, at));
+    let Some(mut machine) = load(instructions) else { return };
+    let mut packet = Packet::new(&[0; 60]).expect("a short one");
+    for length in [60, 0, 1_500, 60] {
+        packet.fill(&vec![0x45; length]).expect("a short one");
+        let outcome = machine.run(0, &mut packet);
+        assert!(outcome.instructions <= INSTRUCTIONS_MAX);
+        assert!(packet.len() <= PACKET_MAX && packet.metadata().len() < 256);
+        if let Some(abort) = outcome.aborted {
+            assert_eq!((outcome.verdict, outcome.value), (verdict::ABORTED, 0));
+            assert!(abort.slot <= SLOTS_MAX && !abort.to_string().is_empty());
+        }
+    }
+}
+
+/// Clears the fields of a slot that are wrong, one after the other.
+fn clear_unused(instructions: &mut [Instruction], at: usize) {
+    for _ in 0..4 {
+        let Err(invalid) = decode(instructions, at) else { return };
+        let slot = &mut instructions[at];
+        match invalid.field {
+            Field::Destination => slot.destination %= REGISTERS,
+            Field::Source if slot.source >= REGISTERS => slot.source %= REGISTERS,
+            Field::Source => slot.source = 0,
+            Field::Offset => slot.offset = 0,
+            Field::Immediate => slot.immediate = 0,
+            Field::Opcode | Field::SecondSlot => *slot = NOTHING,
+        }
+    }
+}
+
+/// The program in a machine with maps of all kinds, without what the loader refuses.
+fn load(mut instructions: Vec<Instruction>) -> Option<Machine> {
+    let environment = Environment {
+        clock: Clock::Set(7),
+        instructions_max: INSTRUCTIONS_MAX,
+        ..Environment::default()
+    };
+    for _ in 0..4 {
+        let program = Program { instructions, ..Program::default() };
+        let mut object = Object { programs: vec![program], maps: maps(), ..Object::default() };
+        match Machine::load(&object, environment.clone()) {
+            Ok(machine) => return Some(machine),
+            Err(LoadError::Unsupported(refused)) => {
+                instructions = std::mem::take(&mut object.programs[0].instructions);
+                refused.iter().for_each(|refused| instructions[refused.slot] = NOTHING);
+            }
+            Err(other) => panic!("the maps are good: {other}"),
+        }
+    }
+    None
+}
+
+fn maps() -> Vec<MapDefinition> {
+    use MapKind::*;
+    let kinds = [
+        (Array, 4, 8, 4, 0),
+        (Hash, 4, 8, 4, 0),
+        (LruHash, 4, 8, 4, 0),
+        (LpmTrie, 8, 8, 4, 1),
+        (RingBuffer, 0, 0, 4_096, 0),
+        (Queue, 0, 8, 4, 0),
+        (Devmap, 4, 4, 4, 0),
+        (ProgramArray, 4, 4, 4, 0),
+        (ArrayOfMaps, 4, 4, 4, 0),
+        (BloomFilter, 0, 8, 4, 0),
+        (PerfEventArray, 4, 4, 4, 0),
+    ];
+    let map = |&(kind, key_size, value_size, max_entries, flags)| MapDefinition {
+        name: format!("{kind}"),
+        kind,
+        key_size,
+        value_size,
+        max_entries,
+        flags,
+        ..MapDefinition::default()
+    };
+    kinds.iter().map(map).collect()
+}
