@@ -39,11 +39,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-<<<<<<< HEAD
-pub const READERS: [Reader; 13] = [
-=======
-pub const READERS: [Reader; 12] = [
->>>>>>> wt-vm
+pub const READERS: [Reader; 14] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -55,12 +51,9 @@ pub const READERS: [Reader; 12] = [
     ("shared_queue", shared_queue),
     ("hello", hello),
     ("monitor_messages", monitor_messages),
-<<<<<<< HEAD
     ("object", object),
     ("assembly", assembly),
-=======
     ("bpf_program", bpf_program),
->>>>>>> wt-vm
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use freeport_ir::text::parse;
 
-    const FLITS: &str = include_str!("../tests/programs/flits.ir");
+    const FLITS: &str = include_str!("../tests/native/programs/flits.ir");
 
     fn program(text: &str) -> Program {
         parse(text).unwrap_or_else(|error| panic!("{error}"))

@@ -23,7 +23,7 @@ fn library_elements_run_natively_as_in_the_interpreter() {
     for path in goldens {
         let text = std::fs::read_to_string(&path).expect("goldens can be read");
         let golden = Golden::parse(&text).expect("goldens are well formed");
-        let joined = golden.cases.iter().map(|case| run::configuration(case));
+        let joined = golden.cases.iter().map(run::configuration);
         ways.extend(joined.map(|how| (path.clone(), how.expect("it is joined"))));
     }
     let ways: Vec<(PathBuf, String)> = ways.into_iter().collect();
