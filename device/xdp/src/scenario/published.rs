@@ -55,7 +55,7 @@ pub fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             set_up: balancer,
-            unsteady: &[("flows", 8..16), ("rates", 0..8)],
+            unsteady: &[("flows", 8..16), ("rates", 0..16)],
             ..plain("load_balancer", "balancer", BALANCED, &[DROP, PASS, TX])
         },
     ]
