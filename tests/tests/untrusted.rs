@@ -11,6 +11,7 @@ use freeport_tests::repository;
 use freeport_tests::untrusted::{READERS, STEERED};
 use std::fs;
 use std::panic::catch_unwind;
+use std::process::Command;
 
 /// Changed samples for each reader, usually.
 const TRIES: u64 = 3_000;
@@ -105,6 +106,8 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "hello" => [1, 0, 3].map(hello).into(),
         "monitor_messages" => (0..30).map(members).collect(),
         "bpf_program" => BPF_PROGRAMS.iter().map(|text| assembled(text)).collect(),
+        "object" => ["maps", "functions", "facts", "legacy"].map(compiled).into(),
+        "assembly" => texts(ASSEMBLY),
         other => panic!("{other} has no samples"),
     }
 }
@@ -173,6 +176,19 @@ const BPF_PROGRAMS: &[&str] = &[
      exit",
 ];
 
+/// An object of the loader's own tests, as clang makes it.
+fn compiled(name: &str) -> Vec<u8> {
+    let source = repository().join(format!("compiler/ebpf/tests/objects/{name}.bpf.c"));
+    let out = tempfile::NamedTempFile::new().expect("a file can be made");
+    let status = Command::new("clang-19")
+        .args(["-target", "bpf", "-g", "-O2", "-mcpu=v3", "-w"])
+        .args(["-idirafter", "/usr/include/x86_64-linux-gnu", "-c", "-o"])
+        .args([out.path(), source.as_path()])
+        .status();
+    assert!(status.expect("clang-19 is installed").success(), "{name} is compiled");
+    fs::read(out.path()).expect("it was written")
+}
+
 /// A hello for a stream over rings of 4 KiB.
 fn hello(flags: u64) -> Vec<u8> {
     let words = [1 | 1 << 32, flags, 4096, 4096, 3 * 4096];
@@ -203,6 +219,14 @@ const CALLS: &[&str] = &[
     "it.prefixes.delete(10.0.0.0, 8)",
     "it.places.update(3, {port: 1})",
     "it.exact.entries()",
+];
+
+const ASSEMBLY: &[&str] = &[
+    "r1 = 0x1122334455667788 ll\nif w1 s>= -1 goto end\nr0 = be16 r0\nr2 = (s8)r3\nend:\nexit",
+    "r1 = map[2]\nr2 = map[0]+0x8\ncall 0x1\ncall pc-0x2\ncall kernel[3, 1]\ngotol +0x8\nexit",
+    "w1 = atomic_fetch_add((u32 *)(r2 - 0x8), w1)\nr0 = cmpxchg_64(r1 + 0x0, r0, r2)\n\
+     lock *(u64 *)(r1 + 0x8) |= r2\n*(u8 *)(r10 - 0x1) = 0x7\nr1 = *(s16 *)(r2 + 0x4)",
+    "r0 = *(u16 *)skb[r1 + 0xc]\nr0 = *(u8 *)skb[0x17]\nr1 s/= r2\nw3 = -w3\nr2 = function+0x1",
 ];
 
 const INITIAL_VALUES: &[&str] = &[

@@ -186,9 +186,9 @@ impl Builder<'_> {
         self.clear_upper_half(operation);
     }
 
-    /// Behind a comparing exchange of 32 bits, the upper half of register 0 is zero by RFC 9669. The
-    /// kernel 6.18 on x86 leaves what was there, if the exchange was made and the verifier has cut
-    /// short the path on which the upper half is read; so programs do it themselves.
+    /// Behind a comparing exchange of 32 bits, the upper half of register 0 is zero by RFC 9669.
+    /// The kernel 6.18 on x86 has been seen to leave what was there, when the exchange was made; why
+    /// is not known. So programs do it themselves, and that alone is not compared.
     fn clear_upper_half(&mut self, operation: Operation) {
         let (width, exchange) = (Width::Bits32, AtomicOperation::CompareExchange);
         if matches!(operation, Operation::Atomic { width: w, operation: o, .. }

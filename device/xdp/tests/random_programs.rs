@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random programs that the kernel's verifier takes do the same in the kernel, translated to machine
-//! code, and in the interpreter: what they return, the packet, and all registers and the stack,
-//! which they leave in their map.
+//! Random programs that the kernel's verifier takes do the same in the kernel, translated to
+//! machine code, and in the interpreter: what they return, the packet, and all registers and the
+//! stack, which they leave in their map.
 
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};

@@ -72,8 +72,9 @@ impl Maps {
                 return Err(Error::in_section(section.name, reason));
             }
             let is_constant = section.name.starts_with(".rodata");
-            let mut initial = section.data.to_vec();
-            initial.resize(section.size, 0);
+            // Memory that is 0 from the start is not touched.
+            let mut initial = vec![0; section.size];
+            initial[..section.data.len()].copy_from_slice(section.data);
             self.data.insert(index, self.definitions.len());
             self.definitions.push(MapDefinition {
                 name: section.name.to_owned(),

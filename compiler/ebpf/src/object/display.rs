@@ -7,6 +7,8 @@ use std::fmt::{self, Display, Formatter};
 
 /// Bytes of initial content in a line.
 const LINE_BYTES: usize = 16;
+/// Bytes of initial content that are shown: a small file can have data of many megabytes.
+const SHOWN_BYTES: usize = 4096;
 
 impl Display for Object {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -25,15 +27,22 @@ impl Display for Object {
                 };
                 writeln!(f, "    [{key}] = {what} `{}`", name.map_or("", String::as_str))?;
             }
-            for (at, bytes) in map.initial.iter().flat_map(|all| all.chunks(LINE_BYTES).enumerate())
-            {
-                write!(f, "    {:4x}:", at * LINE_BYTES)?;
-                bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))?;
-                writeln!(f)?;
+            if let Some(content) = &map.initial {
+                show_content(f, content)?;
             }
         }
         self.programs.iter().try_for_each(|program| write!(f, "\n{program}"))
     }
+}
+
+fn show_content(f: &mut Formatter<'_>, content: &[u8]) -> fmt::Result {
+    let (shown, hidden) = content.split_at(content.len().min(SHOWN_BYTES));
+    for (at, bytes) in shown.chunks(LINE_BYTES).enumerate() {
+        write!(f, "    {:4x}:", at * LINE_BYTES)?;
+        bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))?;
+        writeln!(f)?;
+    }
+    if hidden.is_empty() { Ok(()) } else { writeln!(f, "    and {} bytes more", hidden.len()) }
 }
 
 impl Display for MapDefinition {
@@ -99,5 +108,18 @@ impl Display for Program {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_data_is_shown_in_part() {
+        let map = MapDefinition { initial: Some(vec![7; 10_000]), ..MapDefinition::default() };
+        let text = Object { maps: vec![map], ..Object::default() }.to_string();
+        assert_eq!(text.lines().count(), 2 + 4096 / 16 + 1);
+        assert!(text.ends_with(" 07\n    and 5904 bytes more\n"), "{text}");
     }
 }
