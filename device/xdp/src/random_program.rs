@@ -187,8 +187,8 @@ impl Builder<'_> {
     }
 
     /// Behind a comparing exchange of 32 bits, the upper half of register 0 is zero by RFC 9669.
-    /// The kernel 6.18 on x86 has been seen to leave what was there, when the exchange was made; why
-    /// is not known. So programs do it themselves, and that alone is not compared.
+    /// The kernel 6.18 on x86 has been seen to leave what was there, when the exchange was made;
+    /// why is not known. So programs do it themselves, and that alone is not compared.
     fn clear_upper_half(&mut self, operation: Operation) {
         let (width, exchange) = (Width::Bits32, AtomicOperation::CompareExchange);
         if matches!(operation, Operation::Atomic { width: w, operation: o, .. }
