@@ -488,16 +488,6 @@ impl Stream {
         is_patient
     }
 
-    /// Ends the connection at once, so that nobody takes a part of what it carried for all of it.
-    #[cold]
-    fn break_off(&self, descriptor: i32) {
-        if self.is_unix() {
-            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
-        } else {
-            raw::disconnect(descriptor);
-        }
-    }
-
     /// What this side sends is the kernel's: makes the socket as if it had always been.
     fn sends_through_kernel(&self, descriptor: i32, sent_again: u64) {
         let shared = self.shared;

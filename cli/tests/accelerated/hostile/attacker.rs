@@ -9,7 +9,7 @@ use freeport_monitor::socket;
 use freeport_sockets_proto::VERSION;
 use freeport_sockets_proto::message::{BYTES, Reply, Request};
 use freeport_sockets_proto::slab::{
-    self, REFUND_BYTES, Ring, SLAB_BYTES, SLOT_BYTES, Side, flag, word,
+    self, REFUND_BYTES, Ring, SLAB_BYTES, SLOT_BYTES, Side, again, flag, word,
 };
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -205,6 +205,34 @@ impl Attacker {
     /// Rings a doorbell, or sends a byte of the stream: whatever it is taken for.
     pub fn ring(&mut self) {
         _ = self.stream.write(&[0]);
+    }
+
+    /// Says that it comes back, having stopped at some place, and wants so much to be sent again.
+    pub fn wants_again(&self, stopped: &[u64; 5], refunded: u64) {
+        let [area, behind @ ..] = stopped;
+        self.own(word::STOPPED_AREA).store(*area, Ordering::SeqCst);
+        for (at, value) in word::STOPPED.into_iter().zip(behind) {
+            self.own(at).store(*value, Ordering::SeqCst);
+        }
+        self.own(word::REFUNDED).store(refunded, Ordering::SeqCst);
+        self.other(word::AGAIN).store(again::WANTED, Ordering::SeqCst);
+        self.own(word::FLAGS).fetch_or(flag::STOPS, Ordering::SeqCst);
+    }
+
+    /// Sees to it that closing resets the connection.
+    pub fn resets_at_close(&self) {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        // SAFETY: an option of that size.
+        let result = unsafe {
+            libc::setsockopt(
+                self.stream.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                (&raw const linger).cast(),
+                size_of_val(&linger) as u32,
+            )
+        };
+        assert_eq!(result, 0);
     }
 
     /// Reads whatever comes, until nothing has come for so long, or more than there can be; gives

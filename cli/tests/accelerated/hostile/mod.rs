@@ -75,6 +75,22 @@ fn who_is_gone_is_noticed_whatever_it_has_said() {
 }
 
 #[test]
+fn connections_that_have_to_be_broken_off_end_as_by_a_reset() {
+    // It wants more sent again than there was, and goes on or has reset the connection.
+    for rings in [true, false] {
+        is_noticed_by("answers pings", |_, attacker| {
+            attacker.wants_again(&[0; 5], u64::MAX);
+            if rings {
+                attacker.ring();
+                attacker.read_for(PATIENCE / 40);
+            } else {
+                attacker.resets_at_close();
+            }
+        });
+    }
+}
+
+#[test]
 fn who_is_killed_while_it_writes_is_not_waited_for() {
     for said in [0, flag::DECLINED | flag::GONE] {
         is_noticed_by("brings back", |node, attacker| {
@@ -134,6 +150,8 @@ pub fn answer_pings(port: &str) {
             Err(error) => {
                 let ends = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
                 assert!(ends.contains(&error.kind()), "{error:?}");
+                // However it has ended, there is nothing behind that.
+                assert_eq!(stream.read(&mut ping).expect("the end"), 0);
                 return;
             }
         }

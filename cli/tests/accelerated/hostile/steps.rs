@@ -201,20 +201,10 @@ fn goes_round_in_a_circle(node: &Node, place: &Place) {
 fn comes_back(node: &Node, place: &Place, stopped: &[u64; 5], refunded: u64) {
     let mut attacker = Attacker::new(node, connect(place));
     attacker.leave_kernel();
-    wants_again(&mut attacker, stopped, refunded);
+    attacker.wants_again(stopped, refunded);
+    attacker.ring();
     let bytes = attacker.read_for(SILENCE);
     assert!(bytes <= SLOT_BYTES, "{bytes} bytes");
-}
-
-fn wants_again(attacker: &mut Attacker, stopped: &[u64; 5], refunded: u64) {
-    attacker.own(word::STOPPED_AREA).store(stopped[0], SeqCst);
-    for (at, value) in word::STOPPED.into_iter().zip(&stopped[1..]) {
-        attacker.own(at).store(*value, SeqCst);
-    }
-    attacker.own(word::REFUNDED).store(refunded, SeqCst);
-    attacker.other(word::AGAIN).store(again::WANTED, SeqCst);
-    attacker.own(word::FLAGS).fetch_or(flag::STOPS, SeqCst);
-    attacker.ring();
 }
 
 /// Fills the ring that is sent to it again with entries of which as many as have numbers go once
@@ -239,7 +229,8 @@ fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
         let header = header(DATA, 8, entry);
         attacker.slot.in_area(ring, last, entry as usize * 16).store(header, SeqCst);
     }
-    wants_again(&mut attacker, &[u64::from(last) + 1, 0, 0, 0, 0], 0);
+    attacker.wants_again(&[u64::from(last) + 1, 0, 0, 0, 0], 0);
+    attacker.ring();
     let bytes = attacker.read_for(PATIENCE / 4);
     assert!(bytes <= SLOT_BYTES, "{bytes} bytes");
 }

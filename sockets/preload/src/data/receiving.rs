@@ -217,10 +217,7 @@ impl Stream {
         }
         let data = match received {
             1.. => self.without_doorbells(received as usize) as isize,
-            other => {
-                self.kernel_told(other);
-                other
-            }
+            other => self.received_nothing(other),
         };
         if data > 0 && is_taken {
             shared.kernel_received.fetch_add(data as u64, Ordering::Release);

@@ -77,11 +77,33 @@ impl Stream {
         }
     }
 
-    /// Takes note of an error that the kernel has told the application.
-    pub fn kernel_told(&self, result: isize) {
-        if result < 0 && matches!(errno::get(), libc::ECONNRESET | libc::EPIPE) {
-            self.shared.mark(phase::RESET_TOLD);
+    /// Ends the connection at once, so that nobody takes a part of what it carried for all of it.
+    #[cold]
+    pub fn break_off(&self, descriptor: i32) {
+        self.shared.mark(phase::BROKEN_OFF);
+        if self.is_unix() {
+            raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
+        } else {
+            raw::disconnect(descriptor);
         }
+    }
+
+    /// What receiving gives the application where the kernel gives that. A socket whose connection
+    /// was broken off is like a new one there; it has to be like one that the peer has reset.
+    pub fn received_nothing(&self, result: isize) -> isize {
+        if result >= 0 {
+            return result;
+        }
+        match errno::get() {
+            libc::ECONNRESET | libc::EPIPE => _ = self.shared.mark(phase::RESET_TOLD),
+            libc::ENOTCONN if self.shared.is(phase::BROKEN_OFF) => {
+                let before = self.shared.mark(phase::RESET_TOLD);
+                let is_told = before & phase::RESET_TOLD != 0;
+                return if is_told { 0 } else { errno::fail(libc::ECONNRESET) };
+            }
+            _ => {}
+        }
+        result
     }
 
     /// What sending so many bytes gives when the peer is gone; `kernel` does it there.

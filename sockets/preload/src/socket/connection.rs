@@ -40,6 +40,9 @@ pub mod phase {
     pub const RESET_TOLD: u32 = 1 << 21;
     /// The kernel says that it was reset.
     pub const KERNEL_RESET: u32 = 1 << 23;
+    /// This side itself has ended the connection at once; see
+    /// [`break_off`](crate::data::resets).
+    pub const BROKEN_OFF: u32 = 1 << 27;
     /// It sends no more through the ring: it comes back into the kernel, or has.
     pub const LEAVES: u32 = 4096;
     /// It is just leaving, so nothing can be sent.
