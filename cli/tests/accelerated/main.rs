@@ -26,5 +26,6 @@ mod roles;
 mod scale;
 mod shells;
 mod soak;
+mod starved;
 mod unix;
 mod why;

@@ -3,7 +3,7 @@
 //! but what a variable of the environment says.
 
 use crate::matrix::{redis_mixed, tokio_pair};
-use crate::{death, hostile, limits, memcached, nginx, recall, redis, reuse, scale, soak};
+use crate::{death, hostile, limits, memcached, nginx, recall, redis, reuse, scale, soak, starved};
 use std::env;
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -44,6 +44,7 @@ fn play() {
         "reuse wary client" => hostile::reuse::wary_client(&argument),
         "reuse visitor" => reuse::visit(&argument),
         "soak visitor" => soak::visitors::visit(&argument),
+        "starved set" => starved::set(&argument),
         "redis mixed" => redis_mixed::clients(&argument),
         "tokio server" => tokio_pair::server(&argument),
         "tokio client" => tokio_pair::client(&argument, true),

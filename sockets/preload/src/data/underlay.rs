@@ -18,7 +18,7 @@ impl Stream {
         self.local.asked.store(now, Ordering::Relaxed);
         let had_ended = self.shared.is(phase::KERNEL_END);
         // With the doorbells that nobody has taken, since the end is behind those.
-        self.look_at_underlay(descriptor, 0);
+        self.glance_at_underlay(descriptor);
         !had_ended && self.shared.is(phase::KERNEL_END)
     }
 

@@ -5,6 +5,10 @@
 //! Sleepers look at doorbells without taking them, so that one who sleeps on the same socket for
 //! another reason is woken as well. Who wakes as the only one takes those that he has seen: what
 //! rings behind that may be for somebody who has gone to sleep since.
+//!
+//! A set that sleeps is not told by the kernel of doorbells that were taken before it has got the
+//! processor. So who takes some makes such sets look; and who has not slept takes none while one
+//! sleeps.
 
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
@@ -82,7 +86,10 @@ impl Stream {
             return;
         }
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return };
-        self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
+        // With the lock: who has counted himself since then may have announced it already.
+        if self.shared.announced.load(Ordering::SeqCst) == 0 {
+            self.with_receiver(slot, &mut half, |receiver| receiver.ring().announce_awake());
+        }
     }
 
     /// Somebody goes to sleep on the socket itself who has counted himself, and whom a mark does
@@ -102,13 +109,14 @@ impl Stream {
         light.owes(announced.is_none_or(|announced| announced.is_new), is_alone)
     }
 
-    /// Takes that back, unless others sleep in sets: they may wait for room as well.
+    /// Takes that back, unless others sleep: they may wait for room as well.
     pub fn announce_room_awake(&self, slot: &Slot) {
-        if self.shared.announced.load(Ordering::SeqCst) > 0 {
-            return;
-        }
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return };
-        self.with_sender(slot, &mut half, |sender| sender.ring().announce_awake());
+        // With the lock: who sleeps counts himself, and then announces it.
+        let others = [&self.shared.announced, &self.shared.sleepers];
+        if others.iter().all(|count| count.load(Ordering::SeqCst) == 0) {
+            self.with_sender(slot, &mut half, |sender| sender.ring().announce_awake());
+        }
     }
 
     /// Whether who waits for this socket does so in the kernel alone, because it has not switched
@@ -122,11 +130,13 @@ impl Stream {
     /// sees to it that a doorbell rings there. True: there is something now.
     #[cold]
     pub fn prepare_kernel_wait(&self, descriptor: i32, slot: &Slot, for_room: bool) -> bool {
-        self.look_at_underlay(descriptor, 0);
         let owed = if for_room {
+            // Doorbells stay for who waits for what has come.
+            self.glance_at_underlay(descriptor);
             self.needs_doorbells(slot);
             self.announce_room_sleep(slot)
         } else {
+            self.look_at_underlay(descriptor, 0);
             let owed = self.announce_data_sleep(descriptor, slot);
             // It was announced once for all who wait in the kernel.
             self.shared.announced.fetch_sub(1, Ordering::SeqCst);
@@ -136,16 +146,18 @@ impl Stream {
         if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
     }
 
-    /// Takes the doorbells that were seen, if nobody else sleeps on the socket. As long as the
+    /// Takes the doorbells that were seen, unless others sleep whom they are to wake. As long as the
     /// stream comes through the kernel, they are bytes of it. False: they are still there.
-    fn take_doorbells(&self, descriptor: i32, seen: usize, sleepers: u32) -> bool {
-        if !self.shared.is(phase::RECEIVES)
-            || self.shared.sleepers.load(Ordering::SeqCst) > sleepers
-        {
+    fn take_doorbells(&self, descriptor: i32, seen: usize, others: Others) -> bool {
+        if !self.shared.is(phase::RECEIVES) || others.sleep(self) {
             return false;
         }
         // Nobody comes back into the kernel meanwhile.
         let Some(_half) = self.shared.receive.take(self.shared.is_alone()) else { return false };
+        // Nor does anybody announce that he sleeps: what was seen is for who has done so before.
+        if others.sleep(self) {
+            return false;
+        }
         let Some(slot) = self.slot() else { return false };
         let said = slot.peer_said();
         if !self.shared.is(phase::RECEIVES)
@@ -177,21 +189,50 @@ impl Stream {
         {}
     }
 
-    /// Looks at what the underlay has, and takes the doorbells if nobody else sleeps.
+    /// Looks at what the underlay has, and takes the doorbells if no more than so many sleep on the
+    /// socket. Sets that sleep have to look again.
     pub fn look_at_underlay(&self, descriptor: i32, sleepers: u32) {
-        let mut bytes = [0; DOORBELLS];
-        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
-        self.has_looked(descriptor, result, sleepers);
+        self.look(descriptor, Others::Beyond(sleepers));
     }
 
-    /// Takes note of what a look at the underlay gave, and takes the doorbells if no more than so
-    /// many sleep.
-    fn has_looked(&self, descriptor: i32, result: raw::Result, sleepers: u32) {
+    /// Looks at what the underlay has, and takes the doorbells if nobody sleeps, in a set or not.
+    pub fn glance_at_underlay(&self, descriptor: i32) {
+        self.look(descriptor, Others::Any);
+    }
+
+    fn look(&self, descriptor: i32, others: Others) {
+        let mut bytes = [0; DOORBELLS];
+        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
+        self.has_looked(descriptor, result, others);
+    }
+
+    /// Takes note of what a look at the underlay gave, and takes the doorbells if none of these
+    /// others sleep.
+    fn has_looked(&self, descriptor: i32, result: raw::Result, others: Others) {
         self.kernel_said(result);
         if let Ok(seen @ 1..) = result
-            && !self.take_doorbells(descriptor, seen, sleepers)
+            && !self.take_doorbells(descriptor, seen, others)
         {
             self.look_behind_doorbells(descriptor);
+        }
+    }
+}
+
+/// Who has to be woken by doorbells that were seen.
+#[derive(Clone, Copy)]
+enum Others {
+    /// More than so many that sleep on the socket itself.
+    Beyond(u32),
+    /// Anybody who sleeps on it, or in a set that has it.
+    Any,
+}
+
+impl Others {
+    fn sleep(self, stream: &Stream) -> bool {
+        let sleepers = stream.shared.sleepers.load(Ordering::SeqCst);
+        match self {
+            Self::Beyond(count) => sleepers > count,
+            Self::Any => sleepers > 0 || stream.shared.announced.load(Ordering::SeqCst) > 0,
         }
     }
 }
@@ -232,7 +273,7 @@ pub fn until(
 /// As of a sleeping `send`.
 #[cold]
 pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
-    let _sleeper = Sleeper::new(stream);
+    let sleeper = Sleeper::new(stream);
     stream.needs_doorbells(slot);
     stream.announce_room_sleep(slot).pass();
     let result = if stream.is_writable(slot) {
@@ -243,6 +284,7 @@ pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32
             Some(milliseconds) => for_some_time(stream, descriptor, milliseconds),
         }
     };
+    drop(sleeper);
     stream.announce_room_awake(slot);
     match result {
         Err(_) if stream.is_writable(slot) => Ok(()),
@@ -259,7 +301,7 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<(), i32> {
     let seen =
         next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32) -> isize);
     if seen >= 0 {
-        stream.has_looked(descriptor, Ok(seen as usize), 1);
+        stream.has_looked(descriptor, Ok(seen as usize), Others::Beyond(1));
         // It may have rung for a set as well, which is not told any more.
         epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
         return Ok(());

@@ -199,13 +199,10 @@ pub fn look_again(stream: &Stream, events: i32) {
     });
 }
 
-/// The same in all sets but that of one registration, whatever they want.
-pub fn look_again_elsewhere(stream: &Stream, here: u32) {
+/// The same in all sets, whatever they want.
+pub fn look_again_everywhere(stream: &Stream) {
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
-        if number == here {
-            return;
-        }
         with_set(number, |set_of, known| {
             if !known.is(state::DELETED) {
                 wake_up(set_of, number, known, stream);

@@ -359,8 +359,8 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
             drop(held);
             if are_many {
                 stream.look_at_underlay(descriptor, 0);
-                // Whom these have woken in other sets finds none any more.
-                control::look_again_elsewhere(&stream, ours);
+                // Whom these have woken, in this set or in others, finds none any more.
+                control::look_again_everywhere(&stream);
             }
             return event;
         }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Threads that are woken and get the processor late: what woke them may be gone when they do.
+
+use crate::harness::{Mode, Node, free_port, is_long, wait_until};
+use crate::roles;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::mem;
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a thread is kept from the processor: far longer than the library takes to ask the
+/// kernel again for what it has asked already.
+const HOLD: Duration = Duration::from_millis(2);
+/// Against hanging only.
+const PATIENCE_MILLISECONDS: i32 = 20_000;
+
+#[test]
+fn a_set_is_told_of_what_comes_while_another_thread_reads() {
+    let (node, _monitor) = Node::new();
+    let port = free_port().to_string();
+    let server = node.role(Mode::Accelerated, "answers pings", &port);
+    node.role(Mode::Accelerated, "starved set", &port).finish();
+    server.finish();
+}
+
+/// Role: one thread waits in a set, on a processor that another one keeps. What wakes it is read
+/// by a third one before it gets there, and then something else comes.
+pub fn set(port: &str) {
+    let mut stream = connect(port);
+    stream.set_nonblocking(true).expect("it can be set");
+    let set = edge_triggered_set(&stream);
+    for round in 0..if is_long() { 1000 } else { 50 } {
+        let (waiter, is_over) = (AtomicI32::new(0), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let woken = scope.spawn(|| {
+                become_last_of_processor(0);
+                // SAFETY: has no memory of ours.
+                waiter.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+                wait(set)
+            });
+            while !sleeps(waiter.load(Ordering::Relaxed)) {
+                thread::yield_now();
+            }
+            scope.spawn(|| {
+                stay_on(0);
+                while !is_over.load(Ordering::Relaxed) {}
+            });
+            ask(&mut stream);
+            take(&mut stream, HOLD);
+            ask(&mut stream);
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(woken.join().expect("it is well"), 1, "round {round}: nobody was woken");
+        });
+        take(&mut stream, HOLD);
+    }
+}
+
+/// A connection to who answers pings, which has left the kernel.
+fn connect(port: &str) -> TcpStream {
+    let port: u16 = port.parse().expect("a port");
+    let mut connected = None;
+    wait_until("it listens", || {
+        connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
+        connected.is_some()
+    });
+    let mut stream = connected.expect("it is connected");
+    let begun = Instant::now();
+    while !roles::is_accelerated(&stream) {
+        assert!(begun.elapsed().as_millis() < PATIENCE_MILLISECONDS as u128, "it never leaves");
+        ask(&mut stream);
+        stream.read_exact(&mut [0; 7]).expect("it is answered");
+    }
+    stream
+}
+
+fn ask(stream: &mut TcpStream) {
+    stream.write_all(b"PING\r\n").expect("it can be sent");
+}
+
+fn edge_triggered_set(stream: &TcpStream) -> i32 {
+    let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: 7 };
+    // SAFETY: the event is there for as long as it is looked at.
+    unsafe {
+        let set = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+        assert_eq!(libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, stream.as_raw_fd(), &mut event), 0);
+        set
+    }
+}
+
+fn wait(set: i32) -> i32 {
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
+    // SAFETY: room for so many.
+    unsafe { libc::epoll_wait(set, events.as_mut_ptr(), 4, PATIENCE_MILLISECONDS) }
+}
+
+/// Takes all that has come, again and again for so long.
+fn take(stream: &mut TcpStream, time: Duration) {
+    let begun = Instant::now();
+    loop {
+        match stream.read(&mut [0; 100]) {
+            Ok(count) => assert_ne!(count, 0, "the end"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+        if begun.elapsed() >= time {
+            return;
+        }
+    }
+}
+
+/// This thread gets a processor only if nobody else wants that.
+fn become_last_of_processor(number: usize) {
+    stay_on(number);
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters are there.
+    assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) }, 0);
+}
+
+/// This thread stays on one of the processors that it may have, as far as there are so many.
+fn stay_on(number: usize) {
+    // SAFETY: sets of zeroes are empty ones, and all are as large as is said.
+    unsafe {
+        let mut allowed: libc::cpu_set_t = mem::zeroed();
+        let bytes = size_of_val(&allowed);
+        assert_eq!(libc::sched_getaffinity(0, bytes, &mut allowed), 0);
+        let mut own: libc::cpu_set_t = mem::zeroed();
+        let mut all = (0..libc::CPU_SETSIZE as usize).filter(|it| libc::CPU_ISSET(*it, &allowed));
+        let Some(processor) = all.nth(number) else { return };
+        libc::CPU_SET(processor, &mut own);
+        assert_eq!(libc::sched_setaffinity(0, bytes, &own), 0);
+    }
+}
+
+fn sleeps(thread: i32) -> bool {
+    thread != 0
+        && fs::read_to_string(format!("/proc/self/task/{thread}/stat"))
+            .is_ok_and(|told| told.contains(") S "))
+}
