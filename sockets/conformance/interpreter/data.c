@@ -132,8 +132,13 @@ static void do_recvfrom(struct call *call) {
     struct sockaddr_storage from;
     socklen_t bytes = sizeof from;
     int fd = descriptor(call, 0);
-    long received = recvfrom(fd, room(), length, argument(call, 2), (void *)&from, &bytes);
-    say_received(call, received);
+    long flags = argument(call, 2);
+    long received = recvfrom(fd, room(), length, flags, (void *)&from, &bytes);
+    // Nothing is written then.
+    if (flags & MSG_TRUNC)
+        say_result(call, received);
+    else
+        say_received(call, received);
     if (received >= 0)
         say(call, ", name of %u", bytes);
 }
@@ -170,7 +175,9 @@ static void do_sendall(struct call *call) {
     long piece = limited(argument(call, 2));
     char *bytes = bytes_to_send(call, piece);
     while (done < length && piece > 0) {
-        sent = send(fd, bytes, piece < length - done ? piece : length - done, MSG_NOSIGNAL);
+        // Where the last one was cut, this goes on: what comes does not tell where that was.
+        long at = done % piece, left = piece - at;
+        sent = send(fd, bytes + at, left < length - done ? left : length - done, MSG_NOSIGNAL);
         if (sent < 0 && (errno == EAGAIN && becomes(fd, POLLOUT)))
             continue;
         if (sent < 0)

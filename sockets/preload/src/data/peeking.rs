@@ -132,6 +132,11 @@ impl Stream {
         let part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
         let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL) | libc::MSG_PEEK;
         let there = self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0)?;
+        // TCP has nothing to look for once it has waited, whatever has ended that.
+        let is_over = matches!(errno::get(), libc::EAGAIN | libc::EINTR);
+        if there < 0 && is_over && self.blocks(flags) && !self.is_unix() {
+            return Some(0);
+        }
         Some(there.min(0))
     }
 }

@@ -125,9 +125,10 @@ impl Stream {
             if slot.next_header(self) == 0 {
                 return received;
             }
-            let left = parts.bytes().map_or(0, |wanted| wanted - before);
-            let more = self.receive_nowhere(descriptor, &slot, left, flags).unwrap_or(0);
-            return received + more.max(0);
+            let wanted = parts.bytes().unwrap_or(before);
+            return self
+                .receive_nowhere(descriptor, &slot, wanted, flags, before)
+                .unwrap_or(received);
         }
         self.receive_by_ring(descriptor, &slot, parts, flags, before).unwrap_or(received)
     }
@@ -264,7 +265,7 @@ impl Stream {
             return self.receive_nothing(descriptor, slot, flags);
         }
         if flags & libc::MSG_TRUNC != 0 && !self.is_unix() {
-            return self.receive_nowhere(descriptor, slot, wanted, flags);
+            return self.receive_nowhere(descriptor, slot, wanted, flags, before);
         }
         if parts.has_null() {
             return Some(errno::fail(libc::EFAULT));
@@ -355,7 +356,8 @@ impl Stream {
         Some(received as isize)
     }
 
-    /// The bytes go nowhere, as with TCP in the kernel.
+    /// The bytes go nowhere, as with TCP in the kernel: those that are there, or with
+    /// `MSG_WAITALL` as many as are wanted, of which so many have come before.
     #[inline(never)]
     fn receive_nowhere(
         &self,
@@ -363,13 +365,31 @@ impl Stream {
         slot: &Slot,
         wanted: usize,
         flags: i32,
+        before: usize,
     ) -> Option<isize> {
         let mut scratch = Scratch::new();
         let nowhere = scratch.bytes();
         let (at, room) = (nowhere.as_mut_ptr().cast(), nowhere.len());
-        let part = libc::iovec { iov_base: at, iov_len: wanted.min(room) };
-        let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL);
-        self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0)
+        let peeks = flags & libc::MSG_PEEK != 0;
+        let waits = flags & libc::MSG_WAITALL != 0 && !peeks;
+        let mut received = before;
+        while received < wanted {
+            let iov_len = (wanted - received).min(room);
+            let part = libc::iovec { iov_base: at, iov_len };
+            let waits = if waits || received == 0 { 0 } else { libc::MSG_DONTWAIT };
+            let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL) | waits;
+            match self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0) {
+                Some(more @ 1..) if !peeks => received += more.cast_unsigned(),
+                Some(more) if more.cast_unsigned() == room => {
+                    // There may be more than could be looked at.
+                    let all = self.readable_bytes(descriptor).map_or(more, |all| all as isize);
+                    return Some(all.clamp(more, wanted.cast_signed()));
+                }
+                result if received == 0 => return result,
+                _ => break,
+            }
+        }
+        Some(received.cast_signed())
     }
 
     #[inline]
