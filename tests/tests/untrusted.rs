@@ -46,7 +46,7 @@ fn every_reader_has_a_fuzz_target() {
 /// What random changes do not find in the time of a test, fuzzing has found before.
 #[test]
 fn what_fuzzing_found_is_kept_for_rings_and_members() {
-    for reader in ["ring", "hello", "monitor_messages"] {
+    for reader in ["ring", "shared_queue", "hello", "monitor_messages"] {
         assert!(samples(reader).len() > written(reader).len(), "{reader}");
     }
 }
