@@ -24,6 +24,7 @@ mod stop;
 mod table;
 mod test;
 mod told;
+mod xdp;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -71,6 +72,8 @@ pub enum Command {
     Node(node::Arguments),
     /// List accelerated sockets, and say why others are not
     Sockets(sockets::Arguments),
+    /// Say what is in an XDP object
+    Xdp(xdp::Arguments),
     /// Measure Freeport beside its peers
     Bench(bench::Arguments),
     /// Tell what this machine offers, and what falls back to what, and why
@@ -106,6 +109,7 @@ impl Command {
             Command::Exec(arguments) => exec::run(&arguments),
             Command::Node(arguments) => node::run(&arguments),
             Command::Sockets(arguments) => sockets::run(&arguments),
+            Command::Xdp(arguments) => xdp::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),
