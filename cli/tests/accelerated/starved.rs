@@ -47,7 +47,9 @@ pub fn set(port: &str) {
             }
             scope.spawn(|| {
                 stay_on(0);
-                while !is_over.load(Ordering::Relaxed) {}
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
             });
             ask(&mut stream);
             take(&mut stream, HOLD);
