@@ -146,8 +146,8 @@ impl Stream {
         if for_room { self.is_writable(slot) } else { self.is_readable(slot) }
     }
 
-    /// Takes the doorbells that were seen, unless others sleep whom they are to wake. As long as the
-    /// stream comes through the kernel, they are bytes of it. False: they are still there.
+    /// Takes the doorbells that were seen, unless others sleep whom they are to wake. As long as
+    /// the stream comes through the kernel, they are bytes of it. False: they are still there.
     fn take_doorbells(&self, descriptor: i32, seen: usize, others: Others) -> bool {
         if !self.shared.is(phase::RECEIVES) || others.sleep(self) {
             return false;
