@@ -11,6 +11,7 @@ use crate::upgrade::slot::Slot;
 use crate::waiting::barrier::Owed;
 use crate::waiting::epoll::{Deadline, Until, events_of, look_again, nested};
 use crate::waiting::{ASK_TICKS, Wait};
+use core::mem;
 use core::slice;
 use core::sync::atomic::Ordering;
 
@@ -200,11 +201,7 @@ fn poll_mixed(
             if asked.iter().any(|one| one.fd >= 0 && switched(one.fd).is_none()) {
                 found += ask_for_others(asked, copy, &kernel);
             }
-            for one in asked.iter() {
-                if let Some((stream, _)) = switched(one.fd) {
-                    stream.ask_kernel_at_times(one.fd);
-                }
-            }
+            found += ask_for_ends(asked);
         }
         if found > 0 {
             // What is behind the others is as it was when the kernel was asked.
@@ -229,10 +226,7 @@ fn look(asked: &mut [libc::pollfd]) -> usize {
     let mut found = 0;
     for one in asked {
         one.revents = match switched(one.fd) {
-            Some((stream, slot)) => {
-                let events = u32::from(one.events.cast_unsigned());
-                (events_of(&stream, &slot, events) as u16).cast_signed()
-            }
+            Some((stream, slot)) => ready(one, &stream, &slot),
             None if nested::of(one.fd).is_some_and(nested::is_ready) => one.events & libc::POLLIN,
             None if listening(one.fd).is_some_and(|stream| listener::is_ready(&stream)) => {
                 one.events & (libc::POLLIN | libc::POLLRDNORM)
@@ -240,6 +234,28 @@ fn look(asked: &mut [libc::pollfd]) -> usize {
             None => 0,
         };
         found += usize::from(one.revents != 0);
+    }
+    found
+}
+
+/// What one whose streams are in rings is ready for.
+fn ready(one: &libc::pollfd, stream: &Stream, slot: &Slot) -> i16 {
+    let events = u32::from(one.events.cast_unsigned());
+    (events_of(stream, slot, events) as u16).cast_signed()
+}
+
+/// Asks the kernel for the ends of those whose streams are in rings; gives how many more are ready
+/// because of that.
+fn ask_for_ends(asked: &mut [libc::pollfd]) -> usize {
+    let mut found = 0;
+    for one in asked {
+        if let Some((stream, slot)) = switched(one.fd)
+            && stream.ask_kernel_at_times(one.fd)
+        {
+            let now = ready(one, &stream, &slot);
+            let before = mem::replace(&mut one.revents, now);
+            found += usize::from(before == 0 && one.revents != 0);
+        }
     }
     found
 }
