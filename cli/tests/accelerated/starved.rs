@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 /// How long a thread is kept from the processor: far longer than the library takes to ask the
 /// kernel again for what it has asked already.
 const HOLD: Duration = Duration::from_millis(2);
+/// What is answered each time.
+const ANSWER: &[u8] = b"+PONG\r\n";
 /// Against hanging only.
 const PATIENCE_MILLISECONDS: i32 = 60_000;
 
@@ -40,6 +42,7 @@ pub fn set(port: &str) {
             break;
         }
         let (waiter, is_over) = (AtomicI32::new(0), AtomicBool::new(false));
+        let mut taken = 0;
         thread::scope(|scope| {
             let woken = scope.spawn(|| {
                 become_last_of_processor(0);
@@ -47,7 +50,7 @@ pub fn set(port: &str) {
                 waiter.store(unsafe { libc::gettid() }, Ordering::Relaxed);
                 wait(set)
             });
-            while !sleeps(waiter.load(Ordering::Relaxed)) {
+            while !sleeps(waiter.load(Ordering::Relaxed)) && !woken.is_finished() {
                 thread::sleep(Duration::from_millis(1));
             }
             scope.spawn(|| {
@@ -57,12 +60,15 @@ pub fn set(port: &str) {
                 }
             });
             ask(&mut stream);
-            take(&mut stream, HOLD);
+            taken = take(&mut stream, HOLD);
             ask(&mut stream);
             is_over.store(true, Ordering::Relaxed);
             assert_eq!(woken.join().expect("it is well"), 1, "round {round}: nobody was woken");
         });
-        take(&mut stream, HOLD);
+        // Nothing is left that would wake who waits next.
+        while taken < 2 * ANSWER.len() {
+            taken += take(&mut stream, Duration::ZERO);
+        }
     }
 }
 
@@ -79,7 +85,7 @@ fn connect(port: &str) -> TcpStream {
     while !roles::is_accelerated(&stream) {
         assert!(begun.elapsed().as_millis() < PATIENCE_MILLISECONDS as u128, "it never leaves");
         ask(&mut stream);
-        stream.read_exact(&mut [0; 7]).expect("it is answered");
+        stream.read_exact(&mut [0; ANSWER.len()]).expect("it is answered");
     }
     stream
 }
@@ -104,16 +110,17 @@ fn wait(set: i32) -> i32 {
     unsafe { libc::epoll_wait(set, events.as_mut_ptr(), 4, PATIENCE_MILLISECONDS) }
 }
 
-/// Takes all that has come, again and again for so long.
-fn take(stream: &mut TcpStream, time: Duration) {
-    let begun = Instant::now();
+/// Takes all that has come, again and again for so long; gives how many bytes that was.
+fn take(stream: &mut TcpStream, time: Duration) -> usize {
+    let (begun, mut taken) = (Instant::now(), 0);
     loop {
         match stream.read(&mut [0; 100]) {
-            Ok(count) => assert_ne!(count, 0, "the end"),
+            Ok(0) => panic!("the end"),
+            Ok(count) => taken += count,
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
         }
         if begun.elapsed() >= time {
-            return;
+            return taken;
         }
     }
 }
