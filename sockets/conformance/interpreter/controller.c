@@ -51,15 +51,6 @@ static int is_done(int actor) {
     return atomic_load(&it->ended) == atomic_load(&it->given);
 }
 
-// Whether an actor has ended what it was given, within so long.
-static int await(int actor, int milliseconds) {
-    struct actor *it = &shared->actors[actor];
-    if (!is_done(actor) && !stuck[actor])
-        wait_while(&it->ended, atomic_load(&it->given) - 1, milliseconds);
-    stuck[actor] = !is_done(actor);
-    return !stuck[actor];
-}
-
 static void give(int actor, const char *line) {
     struct actor *it = &shared->actors[actor];
     snprintf(it->line, sizeof it->line, "%s", line);
@@ -85,6 +76,18 @@ static void await_sleep(const struct actor *it, int milliseconds) {
         if (!state || state[2] == 'S')
             return;
     }
+}
+
+// Whether an actor has ended what it was given, within so long. One that did not before may have
+// been woken by the last line: then it runs, and is given the time to end that.
+static int await(int actor, int milliseconds) {
+    struct actor *it = &shared->actors[actor];
+    if (!is_done(actor) && stuck[actor])
+        await_sleep(it, 200);
+    if (!is_done(actor))
+        wait_while(&it->ended, atomic_load(&it->given) - 1, stuck[actor] ? 20 : milliseconds);
+    stuck[actor] = !is_done(actor);
+    return !stuck[actor];
 }
 
 // What remains when a process has ended, or has become another program: the one actor, or none.
