@@ -477,6 +477,25 @@ CASE(addresses_after_the_peer_has_closed, WARM | V6) {
     TRY(getsockname(fd, (struct sockaddr *)&name, &length));
 }
 
+CASE(addresses_after_both_have_ended, WARM | V6) {
+    struct sockaddr_storage name;
+    socklen_t length = sizeof name;
+    if (side == CLIENT) {
+        TRY(shutdown(fd, SHUT_WR));
+        TRY(getpeername(fd, (struct sockaddr *)&name, &length));
+        meet(side, 1);
+    } else {
+        meet(side, 1);
+        TRY(shutdown(fd, SHUT_WR));
+    }
+    await_events(fd, POLLRDHUP);
+    // The last acknowledgement is on its way.
+    sleep_ms(5);
+    TRY(getpeername(fd, (struct sockaddr *)&name, &length));
+    TRY(getsockname(fd, (struct sockaddr *)&name, &length));
+    TRY(close(fd));
+}
+
 static char much[1000000];
 
 CASE(a_mebibyte_then_exit_before_anybody_reads, WARM | V6 | MIXED | TCP) {

@@ -538,11 +538,7 @@ impl Stream {
         if slot.has_been_taken_again() {
             return true;
         }
-        let peer = self.shared.peer.load(Ordering::Relaxed);
-        let Some(socket) = slot.peer_descriptor().and_then(|it| standing_in::take(self, peer, it))
-        else {
-            return false;
-        };
+        let Some(socket) = standing_in::take(self) else { return false };
         let is_taken = slot.takes_again();
         if is_taken {
             let area = self.shared.receive.area.load(Ordering::Relaxed);

@@ -215,7 +215,8 @@ pub mod word {
     /// How many bytes it gives back.
     pub const REFUNDED: usize = 72;
     /// The number of its descriptor, for a peer that has to do something in its place, counted
-    /// from 1.
+    /// from 1; in the upper half, the process that has it, in that one's namespace. Where several
+    /// have one, it is that of the last child.
     pub const DESCRIPTOR: usize = 88;
     /// Whether the peer wants to have through the kernel what it has not read: see
     /// [`again`](super::again). Both sides write it.

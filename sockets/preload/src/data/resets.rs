@@ -44,6 +44,19 @@ impl Stream {
             || !self.shared.is(phase::RESET_TOLD) && self.reset().is_some()
     }
 
+    /// Whether the connection is over for both sides, as one of TCP is, though its streams of the
+    /// kernel are not: those carry doorbells.
+    #[cold]
+    pub fn has_no_peer(&self) -> bool {
+        let phase = self.shared.phase();
+        if phase & (phase::ATTACHED | phase::UNIX) != phase::ATTACHED {
+            return false;
+        }
+        let said = self.slot().map_or(0, |slot| slot.peer_said());
+        let has_ended = said & (flag::ENDED | flag::CLOSED) != 0;
+        has_ended && phase & phase::ENDED != 0 || self.reset().is_some()
+    }
+
     /// That error, once.
     pub fn take_error(&self) -> i32 {
         match self.shared.error.swap(0, Ordering::Relaxed) {

@@ -288,3 +288,17 @@ pub unsafe extern "C-unwind" fn getsockopt(
     }
     result
 }
+
+/// `getpeername(2)`: a connection that has ended in both directions has no peer any more.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn getpeername(
+    fd: c_int,
+    address: *mut libc::sockaddr,
+    length: *mut libc::socklen_t,
+) -> c_int {
+    if stream(fd).is_some_and(|stream| stream.has_no_peer()) {
+        return errno::fail(libc::ENOTCONN) as c_int;
+    }
+    next!(getpeername(fd: c_int, address: *mut libc::sockaddr, length: *mut libc::socklen_t)
+        -> c_int)
+}

@@ -7,9 +7,18 @@ use crate::socket::diagnosis;
 use core::mem;
 use core::sync::atomic::Ordering;
 
-/// A copy of the descriptor that a process calls by that number, if this process may have it
-/// (`pidfd_getfd(2)`), and if it is the other end of the stream.
-pub fn take(stream: &Stream, process: u32, descriptor: i32) -> Option<i32> {
+/// A copy of the peer's descriptor, if this process may have that (`pidfd_getfd(2)`). It is the one
+/// of the process that the peer names, or else of the one that has claimed the connection: a child
+/// that had it as well may be gone.
+pub fn take(stream: &Stream) -> Option<i32> {
+    let (named, descriptor) = stream.slot()?.peer_descriptor()?;
+    let claimed = stream.shared.peer.load(Ordering::Relaxed);
+    take_from(stream, named, descriptor).or_else(|| take_from(stream, claimed, descriptor))
+}
+
+/// A copy of the descriptor that a process calls by that number, if it is the other end of the
+/// stream.
+fn take_from(stream: &Stream, process: u32, descriptor: i32) -> Option<i32> {
     let process = i32::try_from(process).ok().filter(|process| *process > 0)?;
     let handle = raw::process_handle(process).ok()?;
     let taken = raw::descriptor_of(handle, descriptor);

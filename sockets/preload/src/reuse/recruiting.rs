@@ -80,8 +80,5 @@ fn has_left_kernel(stream: &Stream, descriptor: i32) -> bool {
 /// Whether this side can close the peer's end, where that keeps its stream and this side needs its
 /// end.
 fn may_end_for_peer(stream: &Stream) -> bool {
-    let peer = stream.shared.peer.load(Ordering::Relaxed);
-    let number = stream.slot().and_then(|slot| slot.peer_descriptor());
-    let taken = number.and_then(|number| standing_in::take(stream, peer, number));
-    taken.is_some_and(|taken| raw::close(taken).is_ok())
+    standing_in::take(stream).is_some_and(|taken| raw::close(taken).is_ok())
 }

@@ -195,9 +195,7 @@ impl Stream {
         if slot.rest_is_over() == rest::DEAD {
             return;
         }
-        let peer = self.shared.peer.load(Ordering::Relaxed);
-        let taken = slot.peer_descriptor().and_then(|number| standing_in::take(self, peer, number));
-        if let Some(taken) = taken {
+        if let Some(taken) = standing_in::take(self) {
             raw::shutdown(taken, libc::SHUT_RDWR as usize);
             _ = raw::close(taken);
         }

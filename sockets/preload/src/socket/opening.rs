@@ -294,7 +294,13 @@ pub fn has_strayed() {
 
 /// In the child of a fork, which has what its parent had; `parent`: who has expected it.
 pub fn note_in_child(parent: Option<Parent>) {
-    each_stream(|_, stream| stream.note_in_child(parent));
+    each_stream(|descriptor, stream| {
+        stream.note_in_child(parent);
+        // Its parent may close its own, and this process may not look for long.
+        if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
+            slot.say_descriptor(descriptor);
+        }
+    });
 }
 
 /// Visits the streams that this process has, with each of their descriptors.
@@ -330,6 +336,9 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
     if writes && !shared.is(phase::SENDS) {
         // It ends where it is, and stays there.
         stream.stay_in_kernel(&slot, Reason::HalfShut);
+        if shared.is(phase::LOOKS) {
+            epoll::has_news(stream, u32::MAX);
+        }
         return None;
     }
     if !(writes || reads) || shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {

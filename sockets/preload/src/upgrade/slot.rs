@@ -364,15 +364,17 @@ impl Slot {
         self.peer_word(word::RANG) >> 32
     }
 
-    /// Which descriptor the peer has.
-    pub fn peer_descriptor(&self) -> Option<i32> {
-        let number = self.peer_word(word::DESCRIPTOR).checked_sub(1)?;
-        i32::try_from(number).ok()
+    /// Which process has the peer's end, as it says itself, and by which descriptor.
+    pub fn peer_descriptor(&self) -> Option<(u32, i32)> {
+        let said = self.peer_word(word::DESCRIPTOR);
+        let number = (said as u32).checked_sub(1)?;
+        Some(((said >> 32) as u32, i32::try_from(number).ok()?))
     }
 
-    /// Says which descriptor this side has.
+    /// Says which descriptor this side has, in this process.
     pub fn say_descriptor(&self, descriptor: i32) {
         let number = u64::try_from(descriptor + 1).unwrap_or(0);
+        let number = u64::from(process::number().unsigned_abs()) << 32 | number;
         // SAFETY: a word of the slot, which only this side writes.
         unsafe { self.state(self.side).set(word::DESCRIPTOR, number) };
     }

@@ -25,5 +25,5 @@ pub use control::{
     look_again, register_set,
 };
 pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
-pub use registration::events_of;
+pub use registration::{ends_of_rings, events_of};
 pub use wait::{Deadline, Until, wait};

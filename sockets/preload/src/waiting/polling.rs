@@ -9,7 +9,7 @@ use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
 use crate::upgrade::slot::Slot;
 use crate::waiting::barrier::Owed;
-use crate::waiting::epoll::{Deadline, Until, events_of, look_again, nested};
+use crate::waiting::epoll::{Deadline, Until, ends_of_rings, events_of, look_again, nested};
 use crate::waiting::{ASK_TICKS, Wait};
 use core::mem;
 use core::slice;
@@ -108,11 +108,8 @@ fn of_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
     if phase & phase::RECEIVES != 0 && stream.is_readable(slot) {
         ready |= events & (libc::POLLIN | libc::POLLRDNORM);
     }
-    if stream.has_read_end(slot) {
-        // Also where bytes are left in the kernel, which does not know of the end behind them.
-        ready |= events & libc::POLLRDHUP;
-    }
-    ready
+    let ends = (ends_of_rings(stream, slot) as u16).cast_signed();
+    ready | ends & (events | libc::POLLHUP)
 }
 
 /// `poll`: `kernel` is the call of the C library that the application has made.

@@ -221,10 +221,17 @@ pub fn has_news(stream: &Stream, events: u32) {
     each_of(stream, |number| {
         with_set(number, |set_of, known| {
             let wanted = known.events | (libc::EPOLLHUP | libc::EPOLLERR) as u32;
-            if wanted & events != 0 {
-                known.state |= state::FRESH;
-                wake_up(set_of, number, known, stream);
+            if wanted & events == 0 {
+                return;
             }
+            if known.is(state::TOKENED) && !known.is(state::SWITCHED) {
+                // The kernel does not know of it, and reports what there is once more.
+                let event = libc::epoll_event { events: known.of_kernel(), u64: token(number) };
+                replace(set_of, known, event);
+                return;
+            }
+            known.state |= state::FRESH;
+            wake_up(set_of, number, known, stream);
         });
     });
 }
@@ -301,7 +308,7 @@ pub fn has_attached(stream: &Stream) {
                 known.state |= state::FIRED;
             }
             let event = libc::epoll_event { events: known.of_kernel(), u64: token(number) };
-            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_ok() {
+            if replace(set_of, known, event) {
                 known.state |= state::TOKENED;
             }
         });
@@ -341,8 +348,7 @@ pub fn has_switched(stream: &Stream, slot: &Slot) -> bool {
             // Who sleeps on the set has to look: nobody rings for what is in the ring already.
             let has_waiters = set_of.waiters.load(Ordering::SeqCst) > 0;
             let event = if has_waiters { at_once(number) } else { ours(number) };
-            let epoll = set_of.descriptor();
-            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event).is_err() {
+            if !replace(set_of, known, event) {
                 is_awake = false;
                 return;
             }
@@ -385,7 +391,6 @@ pub fn has_left(stream: &Stream) {
                     set_of.deactivate(at, known);
                 }
             }
-            let (epoll, descriptor) = (set_of.descriptor(), known.descriptor);
             if known.is(state::DELETED) {
                 delete(set_of, known);
                 known.state &= !state::SWITCHED;
@@ -395,11 +400,7 @@ pub fn has_left(stream: &Stream) {
             let event = libc::epoll_event { events: known.of_kernel(), u64: data };
             known.forget_rings();
             known.state |= if is_attached { state::TOKENED } else { 0 };
-            if raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, event).is_err() {
-                // Those that are told exclusively cannot be changed.
-                delete(set_of, known);
-                _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, event);
-            }
+            replace(set_of, known, event);
         });
     });
 }
@@ -419,6 +420,17 @@ pub fn forget_stream(stream: &Stream, is_kept: bool) {
             unlink(number, known, set_of, stream);
         });
     });
+}
+
+/// Puts an event in the place of what the kernel has of a registration. False: it does not take it.
+fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool {
+    let mut operation = libc::EPOLL_CTL_MOD;
+    if known.events & libc::EPOLLEXCLUSIVE as u32 != 0 {
+        // Those that are told exclusively cannot be changed.
+        delete(set_of, known);
+        operation = libc::EPOLL_CTL_ADD;
+    }
+    raw::epoll_ctl(set_of.descriptor(), operation, known.descriptor, event).is_ok()
 }
 
 /// Deletes a registration in the kernel.

@@ -38,6 +38,8 @@ pub mod state {
     pub const RANG: u32 = 512;
     /// The end of the stream has been reported.
     pub const END_SEEN: u32 = 64;
+    /// That of what this side sends has been, if it was there.
+    pub const OWN_END_SEEN: u32 = 1024;
 }
 
 /// One registration. All zero is a free place. Reached with the lock of its set held.
@@ -213,6 +215,11 @@ impl Registration {
             self.state |= state::END_SEEN;
             is_news = true;
         }
+        if !self.is(state::OWN_END_SEEN) && stream.shared.is(phase::ENDED) {
+            // Whoever of the processes that have the socket has done that.
+            self.state |= state::OWN_END_SEEN;
+            is_news = true;
+        }
         let fulls = stream.shared.send.fulls.load(Ordering::Relaxed);
         let writes = self.events & (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32 != 0;
         if writes && fulls != self.fulls && stream.is_writable(slot) {
@@ -221,6 +228,17 @@ impl Registration {
         }
         is_news
     }
+}
+
+/// What ends in rings make of a socket that is halfway. Bytes may be left in the kernel, which does
+/// not know of the end behind them.
+pub fn ends_of_rings(stream: &Stream, slot: &Slot) -> u32 {
+    let ends = match (stream.has_read_end(slot), stream.shared.is(phase::ENDED)) {
+        (true, true) => libc::EPOLLRDHUP | libc::EPOLLHUP,
+        (true, false) => libc::EPOLLRDHUP,
+        _ => 0,
+    };
+    ends as u32
 }
 
 /// What a socket whose streams are in rings is ready for, of what is asked for.

@@ -395,10 +395,8 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     if phase & phase::SENDS != 0 && !stream.is_writable(&slot) {
         events &= !(libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
     }
-    if stream.has_read_end(&slot) {
-        // Also where bytes are left in the kernel, which does not know of the end behind them.
-        events |= libc::EPOLLRDHUP as u32 & known.events;
-    }
+    let always = libc::EPOLLHUP as u32;
+    events |= registration::ends_of_rings(&stream, &slot) & (known.events | always);
     if events == 0 {
         control::rearm(set, ours, known);
         return None;
