@@ -348,7 +348,10 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         // The kernel's end would be the end of doorbells as well, so it comes when it is closed.
         shared.mark(phase::ENDED);
         slot.say(flag::ENDED);
-        stream.ring_doorbell(descriptor, &slot);
+        if slot.peer_said() & flag::CLOSED == 0 {
+            // The kernel of who has closed would answer with a reset.
+            stream.ring_doorbell(descriptor, &slot);
+        }
     }
     if reads {
         shared.mark(phase::READ_SHUT);
