@@ -18,7 +18,9 @@ impl Stream {
         self.local.asked.store(now, Ordering::Relaxed);
         let had_ended = self.shared.is(phase::KERNEL_END);
         // With the doorbells that nobody has taken, since the end is behind those.
-        self.glance_at_underlay(descriptor);
+        if self.glance_at_underlay(descriptor) {
+            self.ask_kernel(descriptor);
+        }
         !had_ended && self.shared.is(phase::KERNEL_END)
     }
 

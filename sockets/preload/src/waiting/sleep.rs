@@ -196,14 +196,16 @@ impl Stream {
     }
 
     /// Looks at what the underlay has, and takes the doorbells if nobody sleeps, in a set or not.
-    pub fn glance_at_underlay(&self, descriptor: i32) {
-        self.look(descriptor, Others::Any);
+    /// True: there were some.
+    pub fn glance_at_underlay(&self, descriptor: i32) -> bool {
+        self.look(descriptor, Others::Any)
     }
 
-    fn look(&self, descriptor: i32, others: Others) {
+    fn look(&self, descriptor: i32, others: Others) -> bool {
         let mut bytes = [0; DOORBELLS];
         let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
         self.has_looked(descriptor, result, others);
+        matches!(result, Ok(1..))
     }
 
     /// Takes note of what a look at the underlay gave, and takes the doorbells if none of these

@@ -79,8 +79,16 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         (libc::EPOLL_CTL_ADD, Some(number)) => {
             // SAFETY: the set's lock is held; so it is below.
             let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
-            if !known.is(state::DELETED) {
+            if known.is(state::SWITCHED) && !known.is(state::DELETED) {
                 return errno::fail(libc::EEXIST);
+            }
+            if !known.is(state::SWITCHED) {
+                // Another process that has the set may have taken it away.
+                let added = in_kernel(epoll, operation, number, known, wanted, &kernel);
+                if added == 0 {
+                    change(known, wanted);
+                }
+                return added;
             }
             known.state &= !state::DELETED;
             change(known, wanted);
@@ -96,16 +104,10 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
             if known.events & libc::EPOLLEXCLUSIVE as u32 != 0 {
                 return errno::fail(libc::EINVAL);
             }
-            if !known.is(state::SWITCHED) {
-                let changed = if known.is(state::TOKENED) {
-                    let event = libc::epoll_event { u64: token(number), ..wanted };
-                    errno::from(raw::epoll_ctl(epoll, operation, descriptor, event))
-                } else {
-                    kernel()
-                };
-                if changed != 0 {
-                    return -1;
-                }
+            if !known.is(state::SWITCHED)
+                && in_kernel(epoll, operation, number, known, wanted, &kernel) != 0
+            {
+                return -1;
             }
             change(known, wanted);
             if stream.shared.is(phase::LISTENS) {
@@ -131,6 +133,22 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         }
         _ => kernel(),
     }
+}
+
+/// Adds or changes in the kernel what is not of rings: under a token, if its socket has a slot.
+fn in_kernel(
+    epoll: i32,
+    operation: i32,
+    number: u32,
+    known: &Registration,
+    wanted: libc::epoll_event,
+    kernel: impl Fn() -> isize,
+) -> isize {
+    if !known.is(state::TOKENED) {
+        return kernel();
+    }
+    let event = libc::epoll_event { u64: token(number), ..wanted };
+    errno::from(raw::epoll_ctl(epoll, operation, known.descriptor, event))
 }
 
 /// What the application wants to know.
