@@ -84,7 +84,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
             }
             if !known.is(state::SWITCHED) {
                 // Another process that has the set may have taken it away.
-                let added = in_kernel(epoll, operation, number, known, wanted, &kernel);
+                let added = in_kernel(epoll, operation, number, known, wanted, kernel);
                 if added == 0 {
                     change(known, wanted);
                 }
@@ -105,7 +105,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
                 return errno::fail(libc::EINVAL);
             }
             if !known.is(state::SWITCHED)
-                && in_kernel(epoll, operation, number, known, wanted, &kernel) != 0
+                && in_kernel(epoll, operation, number, known, wanted, kernel) != 0
             {
                 return -1;
             }
