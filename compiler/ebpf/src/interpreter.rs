@@ -83,7 +83,7 @@ pub struct Outcome {
 }
 
 /// Where a packet is sent. Maps are those of [`Machine::map_at`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Redirect {
     /// To a device.
     Device {

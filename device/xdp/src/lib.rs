@@ -11,11 +11,13 @@
 mod compare;
 mod compile;
 mod difference;
+mod dump;
 mod error;
 mod interpreter;
 mod kernel;
 pub mod random_program;
 pub mod scenario;
+mod setting;
 mod target;
 pub mod traffic;
 
@@ -25,4 +27,5 @@ pub use error::Error;
 pub use interpreter::Interpreter;
 pub use kernel::{Kernel, RawProgram};
 pub use random_program::random_program;
+pub use setting::{NotASetting, Setting};
 pub use target::{Arrival, Contents, Departure, Target};
