@@ -497,6 +497,30 @@ fn programs_and_maps_are_put_into_maps_by_name() {
     assert!(error.contains("map `table`: its values are neither maps nor programs"), "{error}");
 }
 
+/// The lines of a document that are shown as code, from the first one with these words on.
+fn shown(document: &str, words: &str) -> String {
+    let lines = document.lines().skip_while(|line| !line.contains(words));
+    let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
+    lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect()
+}
+
+#[test]
+fn the_documented_run_prints_what_is_shown() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let document = fs::read_to_string(repository.join("docs/xdp.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.pcap");
+    let command = shown(&document, "freeport xdp run programs/").replace("\\\n", " ");
+    let command = command.replace("out.pcap", file.to_str().unwrap());
+    let command = command.replacen("freeport", env!("CARGO_BIN_EXE_freeport"), 1);
+    let output =
+        Command::new("sh").arg("-c").arg(command).current_dir(&repository).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let expected = shown(&document, "program `filter` in the interpreter");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), expected.trim());
+    assert_eq!(read(&file), read(&repository.join("examples/traces/sample.pcap")));
+}
+
 /// Numbers of `linux/capability.h`: CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF.
 const CAPABILITIES: [libc::c_ulong; 4] = [12, 21, 38, 39];
 

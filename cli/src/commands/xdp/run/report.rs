@@ -141,6 +141,8 @@ impl Report<'_> {
         let verdicts = tally.verdicts().into_iter();
         let verdicts = verdicts.map(|(verdict, packets)| (verdict_name(verdict), packets.into()));
         let (refused, numbers) = tally.refused();
+        let redirects = tally.redirects().iter().map(|redirect| self.redirect_json(redirect));
+        let aborts = tally.aborts().map(|aborts| self.abort_json(aborts));
         let disagreement = error.and_then(|error| error.downcast_ref());
         let maps = self.maps.iter().map(|(name, contents)| (name.clone(), contents_json(contents)));
         json!({
@@ -150,14 +152,14 @@ impl Report<'_> {
             "bytes": tally.bytes(),
             "refused": { "packets": refused, "first": numbers },
             "verdicts": verdicts.collect::<serde_json::Map<String, Value>>(),
-            "redirects": tally.redirects().iter().map(|it| self.redirect_json(it)).collect::<Vec<_>>(),
+            "redirects": redirects.collect::<Vec<_>>(),
             "executed_instructions": tally.instructions().map(|instructions| json!({
                 "mean": instructions.mean,
                 "p50": instructions.median,
                 "p99": instructions.percentile_99,
                 "max": instructions.most,
             })),
-            "aborts": tally.aborts().map(|aborts| self.abort_json(aborts)).collect::<Vec<_>>(),
+            "aborts": aborts.collect::<Vec<_>>(),
             "maps": maps.collect::<serde_json::Map<String, Value>>(),
             "error": error.map(|error| format!("{error:#}")),
             "difference": disagreement.map(difference_json),
@@ -203,15 +205,16 @@ fn bytes_json(bytes: &[u8]) -> Value {
 
 fn contents_json(contents: &Contents) -> Value {
     match contents {
-        Contents::Entries(entries) => {
-            let entry = |(key, value): (&Vec<u8>, &Vec<u8>)| json!({ "key": bytes_json(key), "value": bytes_json(value) });
-            entries.iter().map(entry).collect()
-        }
+        Contents::Entries(entries) => entries.iter().map(entry_json).collect(),
         Contents::Items(items) => {
             items.iter().map(|item| json!({ "value": bytes_json(item) })).collect()
         }
         Contents::Opaque => Value::Null,
     }
+}
+
+fn entry_json((key, value): (&Vec<u8>, &Vec<u8>)) -> Value {
+    json!({ "key": bytes_json(key), "value": bytes_json(value) })
 }
 
 fn difference_json(disagreement: &Disagreement) -> Value {

@@ -35,7 +35,7 @@ impl<'a> Session<'a> {
         program: &'a Program,
         targets: Targets<'a>,
     ) -> anyhow::Result<Self> {
-        let feed = Feed::open(&arguments.trace)?;
+        let feed = Feed::open(&arguments.trace, arguments.repeat > 1)?;
         let outputs = Outputs::create(&arguments.write, &arguments.trace)?;
         Ok(Self { arguments, program, targets, feed, outputs, tally: Tally::default() })
     }
