@@ -75,6 +75,8 @@ pub struct PacketDifference {
     pub rx_queue_index: u32,
     /// What became of it on each.
     pub departures: [Departure; 2],
+    /// What else there is to say of each, by who knows; nothing if it is empty.
+    pub notes: [String; 2],
 }
 
 impl Comparison {
@@ -109,6 +111,7 @@ impl Comparison {
             ingress_ifindex: arrival.ingress_ifindex,
             rx_queue_index: arrival.rx_queue_index,
             departures: std::mem::take(&mut self.departures),
+            notes: Default::default(),
         });
         Err(Disagreement::Packet { number, difference })
     }
@@ -179,13 +182,17 @@ impl fmt::Display for PacketDifference {
         let (device, queue) = (self.ingress_ifindex, self.rx_queue_index);
         write!(f, "{} bytes by device {device}, queue {queue}, fares otherwise", self.bytes.len())?;
         let width = self.targets.map(str::len).into_iter().max().unwrap_or(0) + 1;
-        for (name, departure) in self.targets.iter().zip(&self.departures) {
+        for ((name, departure), note) in self.targets.iter().zip(&self.departures).zip(&self.notes)
+        {
             let Departure { verdict, bytes, metadata } = departure;
             let verdict = verdict::name(*verdict).map_or(verdict.to_string(), str::to_owned);
             let name = format!("{name}:");
             write!(f, "\n{name:width$} {verdict}, {} bytes", bytes.len())?;
             if !metadata.is_empty() {
                 write!(f, " and {} of metadata", metadata.len())?;
+            }
+            if !note.is_empty() {
+                write!(f, "; {note}")?;
             }
         }
         let [expected, found] = &self.departures;

@@ -117,7 +117,7 @@ impl<'o> Targets<'o> {
             (Some(kernel), Some(interpreter)) => {
                 let result = self.comparison.run([kernel, interpreter], program, number, arrival);
                 if let Err(error) = result {
-                    return Err(self.explained(error));
+                    return Err(self.explained(error).into());
                 }
                 return self.compare_maps(number);
             }
@@ -130,14 +130,12 @@ impl<'o> Targets<'o> {
     }
 
     /// A difference with the reason why the interpreter ended the program, if it did.
-    fn explained(&self, error: Disagreement) -> anyhow::Error {
-        match self.outcome().and_then(|outcome| outcome.aborted.as_ref()) {
-            Some(ended) if matches!(error, Disagreement::Packet { .. }) => {
-                let reason = abort(self.object, ended);
-                anyhow::Error::from(error).context(format!("ended in the interpreter: {reason}"))
-            }
-            _ => error.into(),
+    fn explained(&self, mut error: Disagreement) -> Disagreement {
+        let ended = self.outcome().and_then(|outcome| outcome.aborted.as_ref());
+        if let (Disagreement::Packet { difference, .. }, Some(ended)) = (&mut error, ended) {
+            difference.notes[1] = format!("ended: {}", abort(self.object, ended));
         }
+        error
     }
 
     /// Compares maps, if it is time for that.
