@@ -28,12 +28,12 @@ fn maps_are_set_kept_between_packets_and_dumped() {
     let file = file.to_str().unwrap();
     let options = ["--map", INSIDE, "--map-file", file, "--dump", "flows", "--ifindex"];
     let text = place.run(&trace, &[&options[..], &["2"]].concat());
-    // Hosts in order, ports, protocol; packets and bytes.
+    // Hosts in order and ports, as the processor reads what is in network order.
     let flows = "\nmap flows\n\
-        key: 0a 00 00 01 0a 00 00 02 00 05 00 05 11 00 00 00\n\
-        value: 02 00 00 00 00 00 00 00 54 00 00 00 00 00 00 00\n\
-        key: 0a 00 00 03 0a 00 00 04 00 05 00 05 11 00 00 00\n\
-        value: 01 00 00 00 00 00 00 00 2a 00 00 00 00 00 00 00\n\
+        key: {low: 16777226, high: 33554442, low_port: 1280, high_port: 1280, protocol: 17}  \
+        value: {packets: 2, bytes: 84}\n\
+        key: {low: 50331658, high: 67108874, low_port: 1280, high_port: 1280, protocol: 17}  \
+        value: {packets: 1, bytes: 42}\n\
         Found 2 elements\n";
     assert!(text.ends_with(flows), "{text}");
     let redirected = "XDP_REDIRECT            3\n                        3  to map ways[0]: 7\n";
@@ -49,6 +49,7 @@ fn maps_are_set_kept_between_packets_and_dumped() {
     assert_eq!(told["redirects"], redirect);
     let first = &told["maps"]["flows"][0];
     assert_eq!((&first["key"][3], &first["value"][0]), (&json!("0x01"), &json!("0x04")));
+    assert_eq!(first["formatted"]["value"], json!({ "packets": 4, "bytes": 168 }));
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub mod traffic;
 
 pub use compare::{Comparison, Disagreement, PacketDifference, Unsteady};
 pub use compile::compile;
+pub use dump::Dump;
 pub use error::Error;
 pub use interpreter::Interpreter;
 pub use kernel::{Kernel, RawProgram};

@@ -6,7 +6,7 @@
 use super::btf::{Btf, Kind, Member};
 use super::collect::Maps;
 use super::elf::{Elf, Home};
-use super::{Error, MapDefinition, MapKind, SlotTarget};
+use super::{Error, Layout, MapDefinition, MapKind, SlotTarget, layout};
 
 /// All of them with their offsets.
 ///
@@ -143,8 +143,14 @@ impl Definition<'_, '_> {
             "numa_node" => drop(self.number(member)?),
             "key_size" => set_size(&mut map.key_size, self.number(member)?)?,
             "value_size" => set_size(&mut map.value_size, self.number(member)?)?,
-            "key" => set_size(&mut map.key_size, self.size_of_pointed(member)?)?,
-            "value" => set_size(&mut map.value_size, self.size_of_pointed(member)?)?,
+            "key" => {
+                set_size(&mut map.key_size, self.size_of_pointed(member)?)?;
+                map.key_layout = self.layout_of_pointed(member, map.key_size);
+            }
+            "value" => {
+                set_size(&mut map.value_size, self.size_of_pointed(member)?)?;
+                map.value_layout = self.layout_of_pointed(member, map.value_size);
+            }
             "pinning" => {
                 map.pinned = match self.number(member)? {
                     0 => false,
@@ -208,6 +214,10 @@ impl Definition<'_, '_> {
         let pointed =
             self.pointed(member.kind).map_err(|_| "is no type (use __type)".to_owned())?;
         self.btf.size(pointed).ok_or_else(|| "is a type without a size".to_owned())
+    }
+
+    fn layout_of_pointed(&self, member: &Member, bytes: u32) -> Option<Layout> {
+        layout::of_type(self.btf, self.pointed(member.kind).ok()?, bytes)
     }
 }
 

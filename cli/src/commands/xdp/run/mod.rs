@@ -3,6 +3,7 @@
 //! there are for XDP, with the same maps.
 
 mod feed;
+mod json;
 mod options;
 mod outputs;
 mod report;

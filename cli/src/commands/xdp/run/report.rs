@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run tells at its end, for people and for scripts.
+//! What a run tells at its end, and how people read it.
 
 use super::options::On;
 use super::tally::{Aborts, Instructions, Tally};
 use super::targets::Targets;
 use freeport_ebpf::interpreter::{Abort, Redirect, verdict};
 use freeport_ebpf::object::{Line, Object, Program};
-use freeport_xdp::{Contents, Departure, Disagreement};
-use serde_json::{Value, json};
+use freeport_xdp::{Contents, Dump};
 use std::fmt;
 
 /// What there is to tell.
@@ -33,11 +32,12 @@ pub fn abort(object: &Object, abort: &Abort) -> String {
 }
 
 /// The source line of it, if the object has lines.
-fn line<'o>(object: &'o Object, abort: &Abort) -> Option<&'o Line> {
+pub fn line<'o>(object: &'o Object, abort: &Abort) -> Option<&'o Line> {
     object.programs.get(abort.program)?.line(abort.slot)
 }
 
-fn verdict_name(verdict: u32) -> String {
+/// The kernel's name of it, or its number.
+pub fn verdict_name(verdict: u32) -> String {
     verdict::name(verdict).map_or_else(|| verdict.to_string(), str::to_owned)
 }
 
@@ -70,7 +70,9 @@ impl fmt::Display for Report<'_> {
         }
         self.write_aborts(f)?;
         for (name, contents) in self.maps {
-            write!(f, "\nmap {name}\n{contents}")?;
+            if let Some(dump) = self.dump(name, contents) {
+                write!(f, "\nmap {name}\n{dump}")?;
+            }
         }
         Ok(())
     }
@@ -131,109 +133,14 @@ impl Report<'_> {
         Ok(())
     }
 
-    fn map(&self, number: usize) -> &str {
+    /// A map to be printed, if it is one of the object.
+    pub fn dump<'d>(&'d self, name: &str, contents: &'d Contents) -> Option<Dump<'d>> {
+        let definition = self.object.maps.iter().find(|map| map.name == name)?;
+        Some(Dump { definition, contents })
+    }
+
+    /// The name of a map.
+    pub fn map(&self, number: usize) -> &str {
         self.object.maps.get(number).map_or("?", |map| &map.name)
     }
-
-    /// For scripts, with why the run ended early, if it did.
-    pub fn as_json(&self, error: Option<&anyhow::Error>) -> Value {
-        let tally = self.tally;
-        let verdicts = tally.verdicts().into_iter();
-        let verdicts = verdicts.map(|(verdict, packets)| (verdict_name(verdict), packets.into()));
-        let (refused, numbers) = tally.refused();
-        let redirects = tally.redirects().iter().map(|redirect| self.redirect_json(redirect));
-        let aborts = tally.aborts().map(|aborts| self.abort_json(aborts));
-        let disagreement = error.and_then(|error| error.downcast_ref());
-        let maps = self.maps.iter().map(|(name, contents)| (name.clone(), contents_json(contents)));
-        json!({
-            "program": self.program.name,
-            "on": self.on.name(),
-            "packets": tally.packets(),
-            "bytes": tally.bytes(),
-            "refused": { "packets": refused, "first": numbers },
-            "verdicts": verdicts.collect::<serde_json::Map<String, Value>>(),
-            "redirects": redirects.collect::<Vec<_>>(),
-            "executed_instructions": tally.instructions().map(|instructions| json!({
-                "mean": instructions.mean,
-                "p50": instructions.median,
-                "p99": instructions.percentile_99,
-                "max": instructions.most,
-            })),
-            "aborts": aborts.collect::<Vec<_>>(),
-            "maps": maps.collect::<serde_json::Map<String, Value>>(),
-            "error": error.map(|error| format!("{error:#}")),
-            "difference": disagreement.map(difference_json),
-        })
-    }
-
-    fn redirect_json(&self, (redirect, packets): (&Redirect, &u64)) -> Value {
-        match redirect {
-            Redirect::Device { ifindex } => json!({ "device": ifindex, "packets": packets }),
-            Redirect::Map { map, key, target } => {
-                let map = self.map(*map);
-                json!({ "map": map, "key": key, "target": target, "packets": packets })
-            }
-            Redirect::Broadcast { map, excludes_ingress } => json!({
-                "map": self.map(*map),
-                "broadcast": true,
-                "excludes_ingress": excludes_ingress,
-                "packets": packets,
-            }),
-        }
-    }
-
-    fn abort_json(&self, aborts: &Aborts) -> Value {
-        let Aborts { abort, first, packets } = aborts;
-        let line = line(self.object, abort);
-        json!({
-            "program": self.object.programs.get(abort.program).map(|program| &program.name),
-            "instruction": abort.slot,
-            "file": line.map(|line| &line.file),
-            "line": line.map(|line| line.line),
-            "text": line.map(|line| line.text.trim()),
-            "reason": abort.reason.to_string(),
-            "packets": packets,
-            "first": first,
-        })
-    }
-}
-
-/// Bytes as bpftool's JSON has them.
-fn bytes_json(bytes: &[u8]) -> Value {
-    bytes.iter().map(|byte| format!("{byte:#04x}")).collect()
-}
-
-fn contents_json(contents: &Contents) -> Value {
-    match contents {
-        Contents::Entries(entries) => entries.iter().map(entry_json).collect(),
-        Contents::Items(items) => {
-            items.iter().map(|item| json!({ "value": bytes_json(item) })).collect()
-        }
-        Contents::Opaque => Value::Null,
-    }
-}
-
-fn entry_json((key, value): (&Vec<u8>, &Vec<u8>)) -> Value {
-    json!({ "key": bytes_json(key), "value": bytes_json(value) })
-}
-
-fn difference_json(disagreement: &Disagreement) -> Value {
-    let Disagreement::Packet { number, difference } = disagreement else {
-        return json!({ "text": disagreement.to_string() });
-    };
-    let [kernel, interpreter] = &difference.departures;
-    let departure = |departure: &Departure| {
-        json!({
-            "verdict": verdict_name(departure.verdict),
-            "bytes": bytes_json(&departure.bytes),
-            "metadata": bytes_json(&departure.metadata),
-        })
-    };
-    json!({
-        "packet": number,
-        "bytes": bytes_json(&difference.bytes),
-        "kernel": departure(kernel),
-        "interpreter": departure(interpreter),
-        "text": disagreement.to_string(),
-    })
 }
