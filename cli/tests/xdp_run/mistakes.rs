@@ -18,6 +18,8 @@ fn errors_name_what_is_wrong() {
             "`inside`: its key has 4 bytes, and 2 are given",
         ),
         (["--map", "ways key 9 0 0 0 value 2 0 0 0"], "updating ways: E2BIG"),
+        (["--except", "flows"], "--except and --maps-every are for --on both"),
+        (["--maps-every", "5"], "--except and --maps-every are for --on both"),
         (["--dump", "flow"], "program.o: there is no map `flow`; there are: "),
         (["--map-file", "/nonexistent/maps"], "/nonexistent/maps: No such file"),
         (["--write", "/nonexistent/out.pcap"], "/nonexistent/out.pcap: No such file"),
@@ -43,11 +45,12 @@ fn what_came_before_the_break_of_a_capture_is_told() {
     let trace = place.capture([&[0_u8; 60][..], &[0; 70], &[0; 80]]);
     let bytes = fs::read(&trace).unwrap();
     fs::write(&trace, &bytes[..bytes.len() - 5]).unwrap();
-    let output = place.failure(&trace, &["--json"]);
+    let output = place.failure(&trace, &["--json", "--dump", "protocols"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("in.pcap: record 3: the file ends inside it"), "{error}");
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&told["packets"], &told["bytes"]), (&json!(2), &json!(130)));
+    assert_eq!(told["maps"]["protocols"][0]["formatted"], json!({ "key": 0, "value": 2 }));
     assert!(error.contains(told["error"].as_str().unwrap()), "{error} {told}");
 }
 

@@ -110,6 +110,23 @@ fn a_program_that_is_ended_is_told_with_its_line_and_the_others_go_on() {
     );
 }
 
+#[test]
+fn what_a_program_prints_is_shown_with_its_packet() {
+    let place = Place::with_text(
+        "SEC(\"xdp\") int told(struct xdp_md *context) {\n\
+         int length = context->data_end - context->data;\n\
+         if (length > 50) bpf_printk(\"%d bytes\", length);\n\
+         return XDP_PASS; }\n",
+    );
+    let trace = place.capture([&[0_u8; 50][..], &[0; 51], &[0; 60]]);
+    let printed = |more: &[&str]| {
+        let output = place.command(&trace, more).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(printed(&["--printk"]), "packet 2: 51 bytes\npacket 3: 60 bytes\n");
+    assert_eq!(printed(&[]), "");
+}
+
 const TWO: &str = "SEC(\"xdp\") int one(struct xdp_md *c __attribute__((unused))) \
     { return XDP_PASS; }\n\
     SEC(\"xdp\") int other(struct xdp_md *c __attribute__((unused))) { return 9; }\n\

@@ -39,6 +39,11 @@ impl Interpreter {
         self.machine.environment_mut()
     }
 
+    /// Takes the lines that programs have printed, of which the last few thousand are kept.
+    pub fn take_trace(&mut self) -> Vec<String> {
+        self.machine.take_trace()
+    }
+
     fn program(&self, name: &str) -> Result<usize, Error> {
         let found = self.programs.iter().position(|program| program == name);
         found.ok_or_else(|| Error::NoProgram(name.into()))

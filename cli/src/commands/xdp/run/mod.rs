@@ -87,6 +87,10 @@ pub struct Arguments {
     /// allows
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     maps_every: Option<u64>,
+    /// Print on standard error what the program prints (`bpf_printk`) in the interpreter, with the
+    /// packet's number
+    #[arg(long)]
+    printk: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -98,6 +102,10 @@ pub struct Arguments {
 /// What is wrong with the object, the settings or the capture, what the kernel refuses, and a
 /// difference between two targets.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let compares = !arguments.except.is_empty() || arguments.maps_every.is_some();
+    if compares && arguments.on != On::Both {
+        bail!("--except and --maps-every are for --on both, which compares");
+    }
     let bytes = super::read(&arguments.object)?;
     let object = super::parse(&arguments.object, &bytes)?;
     let file = arguments.object.display();
@@ -111,8 +119,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut session = Session::begin(arguments, program, targets)?;
     let mut ended = session.run();
     let mut maps = vec![];
-    if ended.is_ok() {
-        ended = session.finish().map(|contents| maps = contents);
+    // What differs already is not compared once more.
+    if ended.is_ok() || arguments.on != On::Both {
+        let finished = session.finish().map(|contents| maps = contents);
+        ended = ended.and(finished);
     }
     let tally = session.tally();
     let report = Report { object: &object, program, on: arguments.on, tally, maps: &maps };

@@ -83,6 +83,10 @@ impl<'a> Session<'a> {
         let Arguments { ifindex, rx_queue, .. } = *self.arguments;
         let arrival = Arrival { bytes, ingress_ifindex: ifindex, rx_queue_index: rx_queue };
         self.targets.run(&self.program.name, number, &arrival)?;
+        if self.arguments.printk {
+            let lines = self.targets.take_trace();
+            lines.iter().for_each(|line| eprintln!("packet {number}: {line}"));
+        }
         let departure = self.targets.departure();
         self.tally.count(number, bytes.len(), departure.verdict, self.targets.outcome());
         let offered = self.outputs.offer(departure, self.feed.timestamp_ns());

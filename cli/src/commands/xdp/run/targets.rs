@@ -175,6 +175,11 @@ impl<'o> Targets<'o> {
         self.interpreter.as_ref().and_then(Interpreter::last)
     }
 
+    /// Takes what programs have printed in the interpreter.
+    pub fn take_trace(&mut self) -> Vec<String> {
+        self.interpreter.as_mut().map_or(vec![], Interpreter::take_trace)
+    }
+
     /// Compares all maps, and gives what is in those that are asked for.
     ///
     /// # Errors
