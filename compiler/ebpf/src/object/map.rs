@@ -26,6 +26,8 @@ pub struct MapDefinition {
     pub key_layout: Option<Layout>,
     /// What values are made of, as far as the object says.
     pub value_layout: Option<Layout>,
+    /// Where in a value its `bpf_spin_lock` is, if it has one.
+    pub lock_at: Option<u32>,
     /// For maps of maps, what their values are like.
     pub inner: Option<Box<MapDefinition>>,
     /// Content of the only value, for data.

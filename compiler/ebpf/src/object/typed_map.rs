@@ -150,6 +150,7 @@ impl Definition<'_, '_> {
             "value" => {
                 set_size(&mut map.value_size, self.size_of_pointed(member)?)?;
                 map.value_layout = self.layout_of_pointed(member, map.value_size);
+                map.lock_at = self.lock_of_pointed(member);
             }
             "pinning" => {
                 map.pinned = match self.number(member)? {
@@ -218,6 +219,17 @@ impl Definition<'_, '_> {
 
     fn layout_of_pointed(&self, member: &Member, bytes: u32) -> Option<Layout> {
         layout::of_type(self.btf, self.pointed(member.kind).ok()?, bytes)
+    }
+
+    /// Where the lock of a value is, which the kernel looks for among the members of a struct.
+    fn lock_of_pointed(&self, member: &Member) -> Option<u32> {
+        let (_, value) = self.btf.resolve(self.pointed(member.kind).ok()?)?;
+        let Kind::Struct { members, .. } = value else { return None };
+        let is_lock = |member: &&Member| {
+            let resolved = self.btf.resolve(member.kind);
+            resolved.is_some_and(|(id, _)| self.btf.name(id) == "bpf_spin_lock")
+        };
+        members.iter().find(is_lock).map(|lock| lock.bit_offset / 8)
     }
 }
 
