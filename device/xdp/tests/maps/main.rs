@@ -11,6 +11,7 @@ use freeport_ebpf::maps::{ErrorNumber, Map};
 use freeport_ebpf::object::{MapDefinition, MapKind};
 use freeport_xdp::Kernel;
 use kernel_map::KernelMap;
+use std::collections::BTreeMap;
 
 const OPERATIONS: usize = 3_000;
 
@@ -112,6 +113,39 @@ fn hashes_answer_as_the_kernels() {
             let key = [pair.random.u8(..17), 0, 7];
             let value = [pair.random.u8(..); 5];
             pair.step(&key, &value);
+        }
+    }
+}
+
+/// Which keys give way is each one's own. What was set last is there on both, no map has more than
+/// fits, and what is there has the value that it was given.
+#[test]
+fn full_maps_that_forget_keep_what_was_set_last() {
+    if !may_ask_kernel() {
+        return;
+    }
+    const FITS: u32 = 256;
+    for kind in [MapKind::LruHash, MapKind::LruPerCpuHash] {
+        let Pair { mut ours, kernel, mut random, .. } =
+            Pair::new(&definition(kind, 4, 4, FITS), seed());
+        let mut given = BTreeMap::new();
+        for number in 0..OPERATIONS as u32 {
+            let (key, value) = (random.u32(..2 * FITS).to_ne_bytes(), number.to_ne_bytes());
+            given.insert(key.to_vec(), value.to_vec());
+            assert_eq!(
+                (ours.update(&key, &value, 0), kernel.update(&key, &value, 0)),
+                (Ok(()), Ok(()))
+            );
+            assert_eq!(ours.lookup(&key), Ok(&value[..]), "{kind}");
+            assert_eq!(kernel.lookup(&key).as_deref(), Ok(&value[..]), "{kind}");
+        }
+        let entries = ours.entries();
+        assert_eq!(entries.len(), FITS as usize, "{kind}: all places are used");
+        assert!(entries.iter().all(|(key, value)| given.get(key) == Some(value)), "{kind}");
+        let keys = kernel.keys().expect("a map with keys");
+        assert!(keys.len() <= FITS as usize && keys.len() > FITS as usize / 4, "{}", keys.len());
+        for key in &keys {
+            assert_eq!(kernel.lookup(key).as_ref().ok(), given.get(key), "{kind}");
         }
     }
 }
