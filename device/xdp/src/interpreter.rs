@@ -16,13 +16,13 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// Loads an object with all its programs and maps into a world.
+    /// Loads an object with its maps, and all its programs that can run here, into a world.
     ///
     /// # Errors
-    /// What is wrong with the object, or what of it cannot run here.
+    /// What is wrong with the object.
     pub fn load(object: &Object, environment: Environment) -> Result<Self, Error> {
         let load = |error: &dyn std::fmt::Display| Error::Load(error.to_string());
-        let machine = Machine::load(object, environment).map_err(|error| load(&error))?;
+        let machine = Machine::load_partly(object, environment).map_err(|error| load(&error))?;
         let packet = Packet::new(&[]).map_err(|error| load(&error))?;
         let programs = object.programs.iter().map(|program| program.name.clone()).collect();
         let maps = object.maps.iter().map(|map| map.name.clone()).collect();
@@ -42,6 +42,19 @@ impl Interpreter {
     /// Takes the lines that programs have printed, of which the last few thousand are kept.
     pub fn take_trace(&mut self) -> Vec<String> {
         self.machine.take_trace()
+    }
+
+    /// Whether a program can run here.
+    ///
+    /// # Errors
+    /// All instructions that cannot.
+    fn check(&self, program: usize) -> Result<(), Error> {
+        let refused = self.machine.refused(program);
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        Err(Error::Load(reasons.join("\n")))
     }
 
     fn program(&self, name: &str) -> Result<usize, Error> {
@@ -67,6 +80,7 @@ impl Target for Interpreter {
         departure: &mut Departure,
     ) -> Result<(), Error> {
         let number = self.program(program)?;
+        self.check(number)?;
         self.packet
             .fill(arrival.bytes)
             .map_err(|error| Error::Refused { what: program.into(), reason: error.to_string() })?;
@@ -104,12 +118,13 @@ impl Target for Interpreter {
     }
 
     fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error> {
-        let number = self.program(program)? as u32;
+        let number = self.program(program)?;
+        self.check(number)?;
         let found = self.map(map)?;
         if found.definition().kind != MapKind::ProgramArray {
             return Err(refused("putting a program into", map)(ErrorNumber::EINVAL));
         }
-        let result = found.update(key, &number.to_ne_bytes(), flags::ANY);
+        let result = found.update(key, &(number as u32).to_ne_bytes(), flags::ANY);
         result.map_err(refused("putting a program into", map))
     }
 
