@@ -24,7 +24,7 @@ impl Default for ProgressLine {
 
 impl ProgressLine {
     /// Whether a line would be shown now.
-    fn is_due(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         let is_late = self.told.is_none_or(|told| told.elapsed() >= EVERY);
         is_late && self.started.elapsed() >= QUIET_FOR && std::io::stderr().is_terminal()
     }

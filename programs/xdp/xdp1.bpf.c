@@ -3,13 +3,7 @@
 // What is no IP counts as protocol 0; a frame that ends within its headers is not counted.
 
 #include "packet.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 256);
-	__type(key, __u32);
-	__type(value, __u64);
-} protocols SEC(".maps");
+#include "protocols.bpf.h"
 
 SEC("xdp") int drop(struct xdp_md *context)
 {
@@ -17,21 +11,8 @@ SEC("xdp") int drop(struct xdp_md *context)
 	__u32 protocol = 0;
 	__be16 kind;
 
-	if (!take_ethernet(&cursor, &kind))
+	if (!take_ethernet(&cursor, &kind) || take_protocol(&cursor, kind, &protocol) == CUT)
 		return XDP_DROP;
-	if (kind == bpf_htons(ETH_P_IP)) {
-		struct iphdr *network = TAKE(&cursor, struct iphdr);
-
-		if (!network)
-			return XDP_DROP;
-		protocol = network->protocol;
-	} else if (kind == bpf_htons(ETH_P_IPV6)) {
-		struct ipv6hdr *network = TAKE(&cursor, struct ipv6hdr);
-
-		if (!network)
-			return XDP_DROP;
-		protocol = network->nexthdr;
-	}
 	count(&protocols, protocol, 1);
 	return XDP_DROP;
 }

@@ -72,7 +72,7 @@ pub enum Command {
     Node(node::Arguments),
     /// List accelerated sockets, and say why others are not
     Sockets(sockets::Arguments),
-    /// Say what is in an XDP object
+    /// Say what is in an XDP object, and run it on the packets of a capture
     Xdp(xdp::Arguments),
     /// Measure Freeport beside its peers
     Bench(bench::Arguments),

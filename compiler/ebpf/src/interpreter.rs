@@ -51,6 +51,7 @@ pub struct Machine {
     stack: Stack,
     scratch: Scratch,
     aborts: BTreeMap<(usize, usize), (Abort, u64)>,
+    refused: BTreeMap<usize, Vec<Unsupported>>,
 }
 
 /// Why an object cannot be run here.
@@ -83,7 +84,7 @@ pub struct Outcome {
 }
 
 /// Where a packet is sent. Maps are those of [`Machine::map_at`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Redirect {
     /// To a device.
     Device {
@@ -115,6 +116,21 @@ impl Machine {
     /// # Errors
     /// If a map cannot be made, or with all instructions that cannot run here.
     pub fn load(object: &Object, environment: Environment) -> Result<Self, LoadError> {
+        let machine = Self::load_partly(object, environment)?;
+        let refused = machine.refused.into_values().flatten().collect::<Vec<_>>();
+        if refused.is_empty() {
+            Ok(Self { refused: BTreeMap::new(), ..machine })
+        } else {
+            Err(LoadError::Unsupported(refused))
+        }
+    }
+
+    /// The same where some programs cannot run here: those are [refused](Self::refused), and the
+    /// others run. Whatever calls one that is refused is aborted.
+    ///
+    /// # Errors
+    /// If a map cannot be made.
+    pub fn load_partly(object: &Object, environment: Environment) -> Result<Self, LoadError> {
         let mut machine = Self {
             programs: vec![],
             maps: vec![],
@@ -123,22 +139,27 @@ impl Machine {
             environment,
             stack: Stack::new(),
             aborts: BTreeMap::new(),
+            refused: BTreeMap::new(),
         };
         machine.make_maps(object)?;
-        let mut unsupported = vec![];
-        for program in &object.programs {
+        for (number, program) in object.programs.iter().enumerate() {
             let is_xdp = matches!(
                 program.kind,
                 ProgramKind::Xdp | ProgramKind::XdpDevmap | ProgramKind::XdpCpumap
             );
             let lowered =
                 if is_xdp { lower::lower(program, &machine.maps) } else { Ok(Compiled::default()) };
-            match lowered {
-                Ok(compiled) => machine.programs.push(compiled),
-                Err(more) => unsupported.extend(more),
-            }
+            machine.programs.push(lowered.unwrap_or_else(|unsupported| {
+                machine.refused.insert(number, unsupported);
+                Compiled::default()
+            }));
         }
-        if unsupported.is_empty() { Ok(machine) } else { Err(LoadError::Unsupported(unsupported)) }
+        Ok(machine)
+    }
+
+    /// What of a program, by its number in the object, cannot run here.
+    pub fn refused(&self, program: usize) -> &[Unsupported] {
+        self.refused.get(&program).map_or(&[], Vec::as_slice)
     }
 
     fn make_maps(&mut self, object: &Object) -> Result<(), LoadError> {

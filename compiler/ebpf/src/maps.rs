@@ -27,6 +27,9 @@ use crate::object::{MapDefinition, MapKind};
 use content::Content;
 use elements::Elements;
 
+/// What a `bpf_spin_lock` takes of a value.
+const LOCK_BYTES: usize = 4;
+
 /// A map with its contents.
 pub struct Map {
     definition: MapDefinition,
@@ -196,9 +199,17 @@ impl Map {
 
     /// Sets `key` to `value`, see [`Map::update`].
     pub(crate) fn set(&mut self, key: &[u8], value: &[u8], flags: u64) -> Result<(), ErrorNumber> {
-        let count = self.definition.max_entries;
+        let MapDefinition { max_entries: count, lock_at, .. } = self.definition;
+        if flags & flags::LOCK != 0 && lock_at.is_none() {
+            return Err(ErrorNumber::EINVAL);
+        }
         let element = self.content.update(key, value, flags, count)?;
-        self.elements.get_mut(element).copy_from_slice(value);
+        let element = self.elements.get_mut(element);
+        element.copy_from_slice(value);
+        if let Some(at) = lock_at {
+            // A lock is nobody's to write; who holds it is not said here.
+            element.iter_mut().skip(at as usize).take(LOCK_BYTES).for_each(|byte| *byte = 0);
+        }
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod display;
 mod elf;
 mod error;
 mod kind;
+mod layout;
 mod legacy_map;
 mod link;
 mod load;
@@ -21,6 +22,7 @@ mod map;
 mod typed_map;
 
 pub use error::{Error, Place};
+pub use layout::{Datum, Layout, Member};
 pub use map::{MapDefinition, MapKind, SlotTarget};
 
 use crate::instruction::Instruction;

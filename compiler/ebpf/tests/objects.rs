@@ -3,7 +3,7 @@
 //! it is refused, is the `.expect` beside it. `BLESS=1` writes those files anew; read what changed.
 
 use freeport_ebpf::instruction::{assemble, disassemble};
-use freeport_ebpf::object::Object;
+use freeport_ebpf::object::{Layout, MapDefinition, Object};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,6 +73,44 @@ fn assert_text_is_whole(object: &Object) {
     }
 }
 
+/// What the first bytes of the keys and values of its maps mean.
+fn decode_maps(object: &Object) -> Vec<String> {
+    let decode = |layout: &Option<Layout>, bytes: &[u8]| {
+        layout.as_ref().map_or("?".into(), |layout| layout.decode(bytes).to_string())
+    };
+    let first: Vec<u8> = (1..=255).collect();
+    let map = |map: &MapDefinition| {
+        let (key, value) = (first.len().min(map.key_size as usize), map.value_size as usize);
+        let key = decode(&map.key_layout, &first[..key]);
+        let value = map.initial.as_deref().unwrap_or(&first[..first.len().min(value)]);
+        format!("{} {key} {}", map.name, decode(&map.value_layout, value))
+    };
+    object.maps.iter().map(map).collect()
+}
+
+#[test]
+fn maps_know_what_they_are_made_of() {
+    let decoded = |case: &str| {
+        let object = Object::parse(&compile(&folder().join(case))).expect("it is right");
+        decode_maps(&object)
+    };
+    let maps = decoded("maps.bpf.c");
+    let flows = "flows {source: 67305985, target: 134678021, ports: [2569, 3083]} \
+        [578437695752307201, 1157159078456920585, 1735880461161533969]";
+    for expected in [flows, "seen ? ?"] {
+        assert!(maps.iter().any(|map| map == expected), "{expected}: {maps:?}");
+    }
+    let mut variables = decoded("data.bpf.c");
+    variables.sort();
+    let expected = [
+        ".bss ? {unused: [0, 0, 0], count: 0}",
+        ".data ? {sum: 1234605616436508552, hidden: 5}",
+        ".data.own ? {own: 43981}",
+        ".rodata ? {limit: 7, text: [102, 114, 101, 101, 112, 111, 114, 116]}",
+    ];
+    assert_eq!(variables, expected);
+}
+
 /// Cut off at many places, a file is refused, or lacks only what nobody needs.
 #[test]
 fn no_part_of_a_file_makes_the_loader_panic() {
@@ -124,6 +162,7 @@ fn changed_files_are_loaded_whole_or_refused() {
         match Object::parse(&bytes) {
             Ok(object) => {
                 assert_text_is_whole(&object);
+                decode_maps(&object);
                 loaded += 1;
             }
             Err(error) => {

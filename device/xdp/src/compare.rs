@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The same packets to two targets, and what differs.
+//! Two targets, packet after packet, and where they part.
 
-use crate::scenario::Scenario;
-use crate::traffic::{Packet, Traffic};
+use crate::difference::{difference, differing_lines};
 use crate::{Arrival, Contents, Departure, Error, Target};
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use freeport_ebpf::interpreter::verdict;
+use std::fmt;
+use std::ops::Range;
 use thiserror::Error as ThisError;
+
+/// Compares what two targets do, the first of which is believed. What it keeps between packets is
+/// memory only; the targets are lent to each call.
+pub struct Comparison {
+    names: [&'static str; 2],
+    unsteady: Vec<Unsteady>,
+    departures: [Departure; 2],
+}
+
+/// What of a map is made of time or chance, and so not compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unsteady {
+    /// The map.
+    pub map: String,
+    /// Bytes of each of its values; values may be shorter.
+    pub bytes: Range<usize>,
+}
 
 /// Why two targets are not taken to agree.
 #[derive(Debug, ThisError)]
@@ -20,28 +37,20 @@ pub enum Disagreement {
         error: Error,
     },
     /// A packet fared otherwise.
-    #[error(
-        "packet {number} (device {}, queue {}): {}\n\
-         reference: {reference:?}\nsubject:   {subject:?}",
-        packet.ingress_ifindex, packet.rx_queue_index, hexadecimal(&packet.bytes)
-    )]
+    #[error("packet {number}, {difference}")]
     Packet {
-        /// How many came before it.
-        number: usize,
-        /// The packet.
-        packet: Box<Packet>,
-        /// What became of it.
-        reference: Box<Departure>,
-        /// What became of it.
-        subject: Box<Departure>,
+        /// Its number, as the caller counts.
+        number: u64,
+        /// How it fared.
+        difference: Box<PacketDifference>,
     },
     /// The maps do not have the same names.
-    #[error("maps of the reference: {reference:?}, of the subject: {subject:?}")]
+    #[error("maps of {}: {:?}, of {}: {:?}", targets[0], maps[0], targets[1], maps[1])]
     Maps {
-        /// Names.
-        reference: Vec<String>,
-        /// Names.
-        subject: Vec<String>,
+        /// The targets' names.
+        targets: [&'static str; 2],
+        /// The maps' names of each.
+        maps: [Vec<String>; 2],
     },
     /// A map does not hold the same.
     #[error("map {map}: {difference}")]
@@ -53,100 +62,151 @@ pub enum Disagreement {
     },
 }
 
-/// Sets two targets up, has both run `count` packets of a seed, and compares verdict, bytes and
-/// metadata of each packet, and at last all maps. Gives how often each verdict was.
-///
-/// # Errors
-/// The first difference, or what one of them could not do.
-pub fn compare(
-    scenario: &Scenario,
-    seed: u64,
-    count: usize,
-    reference: &mut dyn Target,
-    subject: &mut dyn Target,
-) -> Result<BTreeMap<u32, usize>, Disagreement> {
-    let failed = |target| move |error| Disagreement::Failed { target, error };
-    (scenario.set_up)(reference).map_err(failed("reference"))?;
-    (scenario.set_up)(subject).map_err(failed("subject"))?;
-    let mut traffic = Traffic::new(seed, scenario.kinds);
-    let mut verdicts = BTreeMap::new();
-    for number in 0..count {
-        let packet = traffic.next_packet();
-        let arrival = Arrival {
-            bytes: &packet.bytes,
-            ingress_ifindex: packet.ingress_ifindex,
-            rx_queue_index: packet.rx_queue_index,
-        };
-        let expected = reference.run(scenario.program, &arrival).map_err(failed("reference"))?;
-        let found = subject.run(scenario.program, &arrival).map_err(failed("subject"))?;
-        if expected != found {
-            let (reference, subject) = (expected.into(), found.into());
-            let packet = packet.into();
-            return Err(Disagreement::Packet { number, packet, reference, subject });
-        }
-        *verdicts.entry(expected.verdict).or_default() += 1;
-        traffic.observe(&expected);
-    }
-    compare_maps(scenario, reference, subject)?;
-    Ok(verdicts)
+/// A packet and what two targets made of it.
+#[derive(Debug)]
+pub struct PacketDifference {
+    /// The targets' names.
+    pub targets: [&'static str; 2],
+    /// The packet as it came.
+    pub bytes: Vec<u8>,
+    /// The device by which it came.
+    pub ingress_ifindex: u32,
+    /// The queue of that device.
+    pub rx_queue_index: u32,
+    /// What became of it on each.
+    pub departures: [Departure; 2],
+    /// What else there is to say of each, by who knows; nothing if it is empty.
+    pub notes: [String; 2],
 }
 
-fn compare_maps(
-    scenario: &Scenario,
-    reference: &mut dyn Target,
-    subject: &mut dyn Target,
-) -> Result<(), Disagreement> {
-    let sorted = |target: &dyn Target| {
-        let mut names = target.maps();
-        names.sort();
-        names
-    };
-    let (names, others) = (sorted(reference), sorted(subject));
-    if names != others {
-        return Err(Disagreement::Maps { reference: names, subject: others });
+impl Comparison {
+    /// Of targets that are called so in messages.
+    pub fn new(names: [&'static str; 2], unsteady: Vec<Unsteady>) -> Self {
+        Self { names, unsteady, departures: Default::default() }
     }
-    for map in names {
-        let failed = |target| move |error| Disagreement::Failed { target, error };
-        let mut expected = reference.contents(&map).map_err(failed("reference"))?;
-        let mut found = subject.contents(&map).map_err(failed("subject"))?;
-        scenario.leave_out(&map, &mut expected);
-        scenario.leave_out(&map, &mut found);
-        if let Some(difference) = difference(&expected, &found) {
-            return Err(Disagreement::Contents { map, difference });
+
+    /// Has both run a program on a packet, which `number` is in messages.
+    ///
+    /// # Errors
+    /// If verdict, bytes or metadata differ, or one of them could not do it.
+    pub fn run(
+        &mut self,
+        targets: [&mut dyn Target; 2],
+        program: &str,
+        number: u64,
+        arrival: &Arrival<'_>,
+    ) -> Result<(), Disagreement> {
+        for ((target, name), departure) in
+            targets.into_iter().zip(self.names).zip(&mut self.departures)
+        {
+            let failed = |error| Disagreement::Failed { target: name, error };
+            target.run_into(program, arrival, departure).map_err(failed)?;
+        }
+        if self.departures[0] == self.departures[1] {
+            return Ok(());
+        }
+        let difference = Box::new(PacketDifference {
+            targets: self.names,
+            bytes: arrival.bytes.to_vec(),
+            ingress_ifindex: arrival.ingress_ifindex,
+            rx_queue_index: arrival.rx_queue_index,
+            departures: std::mem::take(&mut self.departures),
+            notes: Default::default(),
+        });
+        Err(Disagreement::Packet { number, difference })
+    }
+
+    /// What became of the last packet on both.
+    pub fn departure(&self) -> &Departure {
+        &self.departures[0]
+    }
+
+    /// The names of all maps, in order.
+    ///
+    /// # Errors
+    /// If the targets do not have the same.
+    pub fn map_names(&self, targets: [&dyn Target; 2]) -> Result<Vec<String>, Disagreement> {
+        let mut maps = targets.map(Target::maps);
+        maps.iter_mut().for_each(|names| names.sort());
+        if maps[0] != maps[1] {
+            return Err(Disagreement::Maps { targets: self.names, maps });
+        }
+        let [names, _] = maps;
+        Ok(names)
+    }
+
+    /// What is in a map of both, as [`Target::contents`] reads it: queues, stacks and rings are
+    /// empty afterwards. What is unsteady is 0.
+    ///
+    /// # Errors
+    /// If it is not the same, or cannot be read.
+    pub fn map(&self, targets: [&mut dyn Target; 2], map: &str) -> Result<Contents, Disagreement> {
+        let [reference, subject] = targets;
+        let [expected, found] =
+            [(reference, self.names[0]), (subject, self.names[1])].map(|(target, name)| {
+                let failed = |error| Disagreement::Failed { target: name, error };
+                target.contents(map).map_err(failed)
+            });
+        let (mut expected, mut found) = (expected?, found?);
+        self.leave_out(map, &mut expected);
+        self.leave_out(map, &mut found);
+        match difference(self.names, &expected, &found) {
+            None => Ok(expected),
+            Some(difference) => Err(Disagreement::Contents { map: map.into(), difference }),
         }
     }
-    Ok(())
+
+    /// Sets to 0 what is not compared.
+    fn leave_out(&self, map: &str, contents: &mut Contents) {
+        for unsteady in self.unsteady.iter().filter(|unsteady| unsteady.map == map) {
+            let range = &unsteady.bytes;
+            match contents {
+                Contents::Entries(entries) => {
+                    entries.values_mut().for_each(|value| clear(value, range));
+                }
+                Contents::Items(items) => items.iter_mut().for_each(|item| clear(item, range)),
+                Contents::Opaque => {}
+            }
+        }
+    }
 }
 
-/// The first difference between the contents of a map, in words.
-fn difference(expected: &Contents, found: &Contents) -> Option<String> {
-    if expected == found {
-        return None;
-    }
-    let say = |value: Option<&Vec<u8>>| value.map_or("nothing".into(), |value| hexadecimal(value));
-    Some(match (expected, found) {
-        (Contents::Entries(expected), Contents::Entries(found)) => {
-            let mut keys = expected.keys().chain(found.keys());
-            let key = keys.find(|key| expected.get(*key) != found.get(*key))?;
-            let (reference, subject) = (say(expected.get(key)), say(found.get(key)));
-            format!("key {}: reference {reference}, subject {subject}", hexadecimal(key))
-        }
-        (Contents::Items(expected), Contents::Items(found)) => {
-            let longer = expected.len().max(found.len());
-            let at = (0..longer).find(|&at| expected.get(at) != found.get(at))?;
-            let (reference, subject) = (say(expected.get(at)), say(found.get(at)));
-            format!("item {at}: reference {reference}, subject {subject}")
-        }
-        _ => format!("reference {expected:?}, subject {found:?}"),
-    })
+fn clear(value: &mut [u8], range: &Range<usize>) {
+    let end = range.end.min(value.len());
+    value[range.start.min(end)..end].fill(0);
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+/// The packet, both outcomes, and the lines of a dump that differ.
+impl fmt::Display for PacketDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, queue) = (self.ingress_ifindex, self.rx_queue_index);
+        write!(f, "{} bytes by device {device}, queue {queue}, fares otherwise", self.bytes.len())?;
+        let width = self.targets.map(str::len).into_iter().max().unwrap_or(0) + 1;
+        for ((name, departure), note) in self.targets.iter().zip(&self.departures).zip(&self.notes)
+        {
+            let Departure { verdict, bytes, metadata } = departure;
+            let verdict = verdict::name(*verdict).map_or(verdict.to_string(), str::to_owned);
+            let name = format!("{name}:");
+            write!(f, "\n{name:width$} {verdict}, {} bytes", bytes.len())?;
+            if !metadata.is_empty() {
+                write!(f, " and {} of metadata", metadata.len())?;
+            }
+            if !note.is_empty() {
+                write!(f, "; {note}")?;
+            }
+        }
+        let [expected, found] = &self.departures;
+        for (what, pair) in [
+            ("the packet", [&expected.bytes, &found.bytes]),
+            ("its metadata", [&expected.metadata, &found.metadata]),
+        ] {
+            let lines = differing_lines(self.targets, pair.map(Vec::as_slice));
+            if !lines.is_empty() {
+                write!(f, "\n{what} differs in these lines:\n{}", lines.trim_end())?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -154,17 +214,98 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_difference_is_named() {
-        let entries = |value: u8| Contents::Entries([(vec![1], vec![value])].into());
-        let empty = Contents::Entries(BTreeMap::new());
-        assert_eq!(difference(&entries(1), &entries(1)), None);
-        let said = difference(&entries(1), &entries(2));
-        assert_eq!(said.as_deref(), Some("key 01: reference 01, subject 02"));
-        let said = difference(&empty, &entries(2));
-        assert_eq!(said.as_deref(), Some("key 01: reference nothing, subject 02"));
-        let items = |count| Contents::Items(vec![vec![7]; count]);
-        let said = difference(&items(2), &items(1));
-        assert_eq!(said.as_deref(), Some("item 1: reference 07, subject nothing"));
-        assert!(difference(&items(1), &empty).is_some());
+    fn only_what_is_named_is_left_out() {
+        let unsteady = Unsteady { map: "map".into(), bytes: 1..3 };
+        let comparison = Comparison::new(["a", "b"], vec![unsteady]);
+        let filled = Contents::Items(vec![vec![9; 4], vec![9; 2]]);
+        let mut contents = filled.clone();
+        comparison.leave_out("other", &mut contents);
+        assert_eq!(contents, filled);
+        comparison.leave_out("map", &mut contents);
+        assert_eq!(contents, Contents::Items(vec![vec![9, 0, 0, 9], vec![9, 0]]));
+    }
+
+    /// Gives each packet back with one byte and one verdict of its own.
+    struct Fake {
+        verdict: u32,
+        byte: u8,
+        value: u8,
+    }
+
+    impl Target for Fake {
+        fn run_into(
+            &mut self,
+            _: &str,
+            arrival: &Arrival<'_>,
+            departure: &mut Departure,
+        ) -> Result<(), Error> {
+            departure.verdict = self.verdict;
+            departure.bytes.clear();
+            departure.bytes.extend(arrival.bytes);
+            departure.bytes[17] = self.byte;
+            Ok(())
+        }
+
+        fn update_with(&mut self, _: &str, _: &[u8], _: &[u8], _: u64) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn delete(&mut self, _: &str, _: &[u8]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn push(&mut self, _: &str, _: &[u8]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn put_inside(&mut self, _: &str, _: &[u8], _: &str) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn put_program(&mut self, _: &str, _: &[u8], _: &str) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn maps(&self) -> Vec<String> {
+            vec!["only".into()]
+        }
+
+        fn contents(&mut self, _: &str) -> Result<Contents, Error> {
+            Ok(Contents::Entries([(vec![1], vec![self.value, 7])].into()))
+        }
+    }
+
+    #[test]
+    fn a_packet_that_fares_otherwise_is_shown_with_what_differs() {
+        let arrival = Arrival { bytes: &[0x11; 20], ingress_ifindex: 3, rx_queue_index: 2 };
+        let mut comparison = Comparison::new(["kernel", "other"], vec![]);
+        let mut one = Fake { verdict: 2, byte: 5, value: 1 };
+        let mut other = Fake { verdict: 3, byte: 6, value: 1 };
+        let error = comparison.run([&mut one, &mut other], "any", 8, &arrival).err();
+        let expected = "packet 8, 20 bytes by device 3, queue 2, fares otherwise\n\
+            kernel: XDP_PASS, 20 bytes\n\
+            other:  XDP_TX, 20 bytes\n\
+            the packet differs in these lines:\n\
+            \x20 0010  kernel  11 05 11 11\n\
+            \x20       other   11 06 11 11\n\
+            \x20                  ^^";
+        assert_eq!(error.map(|error| error.to_string()).as_deref(), Some(expected));
+        (other.verdict, other.byte) = (2, 5);
+        comparison.run([&mut one, &mut other], "any", 9, &arrival).expect("they agree");
+        assert_eq!(comparison.departure().verdict, 2);
+    }
+
+    #[test]
+    fn a_map_is_compared_without_what_is_unsteady() {
+        let mut one = Fake { verdict: 2, byte: 5, value: 1 };
+        let mut other = Fake { value: 2, ..one };
+        let comparison = Comparison::new(["kernel", "other"], vec![]);
+        let error = comparison.map([&mut one, &mut other], "only").err();
+        let expected = "map only: key 01: kernel 0107, other 0207";
+        assert_eq!(error.map(|error| error.to_string()).as_deref(), Some(expected));
+        let unsteady = vec![Unsteady { map: "only".into(), bytes: 0..1 }];
+        let comparison = Comparison::new(["kernel", "other"], unsteady);
+        let contents = comparison.map([&mut one, &mut other], "only").ok();
+        assert_eq!(contents, Some(Contents::Entries([(vec![1], vec![0, 7])].into())));
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::{Arrival, Contents, Departure, Error, Target};
 use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
-use freeport_ebpf::maps::{ErrorNumber, Map};
+use freeport_ebpf::maps::{ErrorNumber, Map, flags};
 use freeport_ebpf::object::{MapKind, Object};
 
 /// An object in the interpreter.
@@ -16,13 +16,13 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// Loads an object with all its programs and maps into a world.
+    /// Loads an object with its maps, and all its programs that can run here, into a world.
     ///
     /// # Errors
-    /// What is wrong with the object, or what of it cannot run here.
+    /// What is wrong with the object.
     pub fn load(object: &Object, environment: Environment) -> Result<Self, Error> {
         let load = |error: &dyn std::fmt::Display| Error::Load(error.to_string());
-        let machine = Machine::load(object, environment).map_err(|error| load(&error))?;
+        let machine = Machine::load_partly(object, environment).map_err(|error| load(&error))?;
         let packet = Packet::new(&[]).map_err(|error| load(&error))?;
         let programs = object.programs.iter().map(|program| program.name.clone()).collect();
         let maps = object.maps.iter().map(|map| map.name.clone()).collect();
@@ -32,6 +32,34 @@ impl Interpreter {
     /// What came of the last packet, with where it was redirected to and why it was aborted.
     pub fn last(&self) -> Option<&Outcome> {
         self.last.as_ref()
+    }
+
+    /// What programs learn of the world, to be changed between packets.
+    pub fn environment_mut(&mut self) -> &mut Environment {
+        self.machine.environment_mut()
+    }
+
+    /// Takes the lines that programs have printed, of which the last few thousand are kept.
+    pub fn take_trace(&mut self) -> Vec<String> {
+        self.machine.take_trace()
+    }
+
+    /// Whether a program can run here.
+    ///
+    /// # Errors
+    /// All instructions that cannot.
+    fn check(&self, program: usize) -> Result<(), Error> {
+        let refused = self.machine.refused(program);
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        Err(Error::Load(reasons.join("\n")))
+    }
+
+    fn program(&self, name: &str) -> Result<usize, Error> {
+        let found = self.programs.iter().position(|program| program == name);
+        found.ok_or_else(|| Error::NoProgram(name.into()))
     }
 
     fn map(&mut self, name: &str) -> Result<&mut Map, Error> {
@@ -45,23 +73,35 @@ impl Interpreter {
 }
 
 impl Target for Interpreter {
-    fn run(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<Departure, Error> {
-        let found = self.programs.iter().position(|name| name == program);
-        let number = found.ok_or_else(|| Error::NoProgram(program.into()))?;
+    fn run_into(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        departure: &mut Departure,
+    ) -> Result<(), Error> {
+        let number = self.program(program)?;
+        self.check(number)?;
         self.packet
             .fill(arrival.bytes)
             .map_err(|error| Error::Refused { what: program.into(), reason: error.to_string() })?;
         self.packet.ingress_ifindex = arrival.ingress_ifindex;
         self.packet.rx_queue_index = arrival.rx_queue_index;
         let outcome = self.machine.run(number, &mut self.packet);
-        let verdict = outcome.verdict;
+        departure.verdict = outcome.verdict;
         self.last = Some(outcome);
-        let (bytes, metadata) = (self.packet.bytes().to_vec(), self.packet.metadata().to_vec());
-        Ok(Departure { verdict, bytes, metadata })
+        fill(&mut departure.bytes, self.packet.bytes());
+        fill(&mut departure.metadata, self.packet.metadata());
+        Ok(())
     }
 
-    fn update(&mut self, map: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.map(map)?.update(key, value, 0).map_err(refused("updating", map))
+    fn update_with(
+        &mut self,
+        map: &str,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+    ) -> Result<(), Error> {
+        self.map(map)?.update(key, value, flags).map_err(refused("updating", map))
     }
 
     fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error> {
@@ -75,6 +115,17 @@ impl Target for Interpreter {
     fn put_inside(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Error> {
         let (outer_map, inner) = (self.number_of(outer)?, self.number_of(inner)?);
         self.machine.set_inner(outer_map, key, inner).map_err(refused("putting a map into", outer))
+    }
+
+    fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error> {
+        let number = self.program(program)?;
+        self.check(number)?;
+        let found = self.map(map)?;
+        if found.definition().kind != MapKind::ProgramArray {
+            return Err(refused("putting a program into", map)(ErrorNumber::EINVAL));
+        }
+        let result = found.update(key, &(number as u32).to_ne_bytes(), flags::ANY);
+        result.map_err(refused("putting a program into", map))
     }
 
     fn maps(&self) -> Vec<String> {
@@ -97,6 +148,12 @@ impl Target for Interpreter {
             _ => Contents::Entries(found.entries().into_iter().collect()),
         })
     }
+}
+
+/// Makes a vector these bytes, in the memory that it has.
+fn fill(vector: &mut Vec<u8>, bytes: &[u8]) {
+    vector.clear();
+    vector.extend_from_slice(bytes);
 }
 
 fn refused(what: &str, map: &str) -> impl FnOnce(ErrorNumber) -> Error {

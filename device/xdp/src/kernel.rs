@@ -79,7 +79,12 @@ impl Kernel {
 }
 
 impl Target for Kernel {
-    fn run(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<Departure, Error> {
+    fn run_into(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        departure: &mut Departure,
+    ) -> Result<(), Error> {
         let found = self.object.progs_mut().find(|it| it.name().to_str() == Some(program));
         let found = found.ok_or_else(|| Error::NoProgram(program.into()))?;
         let context = Context {
@@ -99,22 +104,33 @@ impl Target for Kernel {
         });
         let run =
             run.map_err(refused(format_args!("{program} on {} bytes", arrival.bytes.len())))?;
-        let verdict = run.return_value;
-        let mut metadata = run.data.map(|all| all.to_vec()).unwrap_or_default();
+        departure.verdict = run.return_value;
+        let length = run.data.map_or(0, |all| all.len());
         // What comes back begins with the metadata, and the context says where the packet begins.
-        let start = Context::start_of_packet(after);
-        let bytes = metadata.split_off(start.min(metadata.len()));
-        Ok(Departure { verdict, bytes, metadata })
+        let (metadata, bytes) =
+            self.packet[..length].split_at(Context::start_of_packet(after).min(length));
+        departure.metadata.clear();
+        departure.metadata.extend_from_slice(metadata);
+        departure.bytes.clear();
+        departure.bytes.extend_from_slice(bytes);
+        Ok(())
     }
 
-    fn update(&mut self, map: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn update_with(
+        &mut self,
+        map: &str,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+    ) -> Result<(), Error> {
         let found = self.map(map)?;
+        let flags = MapFlags::from_bits_retain(flags);
         let result = if found.map_type().is_percpu() {
             let processors = libbpf_rs::num_possible_cpus();
             let values = vec![value.to_vec(); processors.map_err(refused("counting processors"))?];
-            found.update_percpu(key, &values, MapFlags::ANY)
+            found.update_percpu(key, &values, flags)
         } else {
-            found.update(key, value, MapFlags::ANY)
+            found.update(key, value, flags)
         };
         result.map_err(refused(format_args!("updating {map}")))
     }
@@ -133,6 +149,14 @@ impl Target for Kernel {
         let found = self.map(outer)?;
         let result = found.update(key, &inside, MapFlags::ANY);
         result.map_err(refused(format_args!("putting {inner} into {outer}")))
+    }
+
+    fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error> {
+        let put = self.object.progs().find(|it| it.name().to_str() == Some(program));
+        let put = put.ok_or_else(|| Error::NoProgram(program.into()))?;
+        let descriptor = put.as_fd().as_raw_fd().to_ne_bytes();
+        let result = self.map(map)?.update(key, &descriptor, MapFlags::ANY);
+        result.map_err(refused(format_args!("putting {program} into {map}")))
     }
 
     fn maps(&self) -> Vec<String> {

@@ -5,23 +5,28 @@
 //! A [`Target`] runs the programs of a loaded object on packets that it is given, one after the
 //! other, and keeps the maps between them. [`Kernel`] is the machine's own kernel by way of libbpf
 //! and `BPF_PROG_TEST_RUN`, so that no network device is needed. [`scenario`] has what a program is
-//! given to do in tests: entries of its maps, and packets that it knows. [`compare()`] does that on
-//! two targets and says where they part.
+//! given to do in tests: entries of its maps, and packets that it knows. [`Comparison`] gives two
+//! targets the same and says where they part; [`scenario::compare()`] does so with a scenario.
 
-pub mod compare;
+mod compare;
 mod compile;
+mod difference;
+mod dump;
 mod error;
 mod interpreter;
 mod kernel;
 pub mod random_program;
 pub mod scenario;
+mod setting;
 mod target;
 pub mod traffic;
 
-pub use compare::compare;
+pub use compare::{Comparison, Disagreement, PacketDifference, Unsteady};
 pub use compile::compile;
+pub use dump::Dump;
 pub use error::Error;
 pub use interpreter::Interpreter;
 pub use kernel::{Kernel, RawProgram};
 pub use random_program::random_program;
+pub use setting::{NotASetting, Setting};
 pub use target::{Arrival, Contents, Departure, Target};

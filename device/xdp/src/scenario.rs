@@ -5,8 +5,10 @@
 mod further;
 mod published;
 
-use crate::traffic::Kind;
-use crate::{Contents, Error, Target};
+use crate::compare::{Comparison, Disagreement, Unsteady};
+use crate::traffic::{Kind, Traffic};
+use crate::{Error, Target};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A program with its surroundings.
@@ -32,26 +34,46 @@ impl Scenario {
     pub fn all() -> Vec<Self> {
         published::scenarios().into_iter().chain(further::scenarios()).collect()
     }
+}
 
-    /// Sets to 0 what is not compared.
-    pub(crate) fn leave_out(&self, map: &str, contents: &mut Contents) {
-        let ranges = self.unsteady.iter().filter(|(name, _)| *name == map);
-        for (_, range) in ranges {
-            match contents {
-                Contents::Entries(entries) => {
-                    entries.values_mut().for_each(|value| clear(value, range));
-                }
-                Contents::Items(items) => items.iter_mut().for_each(|item| clear(item, range)),
-                Contents::Opaque => {}
-            }
-        }
+/// Sets two targets up, has both run `count` packets of a seed, and compares verdict, bytes and
+/// metadata of each packet, and at last all maps. Gives how often each verdict was.
+///
+/// # Errors
+/// The first difference, or what one of them could not do.
+pub fn compare(
+    scenario: &Scenario,
+    seed: u64,
+    count: u64,
+    reference: &mut dyn Target,
+    subject: &mut dyn Target,
+) -> Result<BTreeMap<u32, usize>, Disagreement> {
+    let failed = |target| move |error| Disagreement::Failed { target, error };
+    (scenario.set_up)(reference).map_err(failed(NAMES[0]))?;
+    (scenario.set_up)(subject).map_err(failed(NAMES[1]))?;
+    let unsteady = scenario.unsteady.iter().map(|(map, bytes)| {
+        let (map, bytes) = ((*map).to_owned(), bytes.clone());
+        Unsteady { map, bytes }
+    });
+    let mut comparison = Comparison::new(NAMES, unsteady.collect());
+    let mut traffic = Traffic::new(seed, scenario.kinds);
+    let mut verdicts = BTreeMap::new();
+    for number in 1..=count {
+        let packet = traffic.next_packet();
+        let targets: [&mut dyn Target; 2] = [reference, subject];
+        comparison.run(targets, scenario.program, number, &packet.arrival())?;
+        let departure = comparison.departure();
+        *verdicts.entry(departure.verdict).or_default() += 1;
+        traffic.observe(departure);
     }
+    for map in comparison.map_names([reference, subject])? {
+        comparison.map([reference, subject], &map)?;
+    }
+    Ok(verdicts)
 }
 
-fn clear(value: &mut [u8], range: &Range<usize>) {
-    let end = range.end.min(value.len());
-    value[range.start.min(end)..end].fill(0);
-}
+/// What the two targets are called.
+const NAMES: [&str; 2] = ["reference", "subject"];
 
 /// Puts fields together as they lie in a C struct.
 pub(crate) fn bytes(fields: &[&[u8]]) -> Vec<u8> {
@@ -93,17 +115,5 @@ mod tests {
         given.sort();
         given.dedup();
         assert_eq!(given, sources);
-    }
-
-    #[test]
-    fn only_what_is_named_is_left_out() {
-        let mut scenario = plain("a", "b", &[], &[]);
-        scenario.unsteady = &[("map", 1..3)];
-        let filled = Contents::Items(vec![vec![9; 4], vec![9; 2]]);
-        let mut contents = filled.clone();
-        scenario.leave_out("other", &mut contents);
-        assert_eq!(contents, filled);
-        scenario.leave_out("map", &mut contents);
-        assert_eq!(contents, Contents::Items(vec![vec![9, 0, 0, 9], vec![9, 0]]));
     }
 }

@@ -2,6 +2,7 @@
 //! What every target of an XDP object can do.
 
 use crate::Error;
+use freeport_ebpf::maps::flags;
 use std::collections::BTreeMap;
 
 /// A loaded object with its maps.
@@ -11,13 +12,37 @@ pub trait Target {
     /// # Errors
     /// No such program, or the target does not take the packet: the kernel takes none of less than
     /// 14 or more than 3,520 bytes.
-    fn run(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<Departure, Error>;
+    fn run(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<Departure, Error> {
+        let mut departure = Departure::default();
+        self.run_into(program, arrival, &mut departure)?;
+        Ok(departure)
+    }
+
+    /// The same, with what became of the packet in place of another that needs no new memory then.
+    ///
+    /// # Errors
+    /// As with [`run`](Self::run).
+    fn run_into(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        departure: &mut Departure,
+    ) -> Result<(), Error>;
 
     /// Sets an entry of a map; of maps with a value for each processor, all of them.
     ///
     /// # Errors
     /// No such map, or what the map says.
-    fn update(&mut self, map: &str, key: &[u8], value: &[u8]) -> Result<(), Error>;
+    fn update(&mut self, map: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.update_with(map, key, value, flags::ANY)
+    }
+
+    /// The same with flags, those of [`freeport_ebpf::maps::flags`].
+    ///
+    /// # Errors
+    /// No such map, or what the map says.
+    fn update_with(&mut self, map: &str, key: &[u8], value: &[u8], flags: u64)
+    -> Result<(), Error>;
 
     /// Takes an entry away.
     ///
@@ -36,6 +61,12 @@ pub trait Target {
     /// # Errors
     /// No such map, or what the map says.
     fn put_inside(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Error>;
+
+    /// Puts a program of the object into a map of programs.
+    ///
+    /// # Errors
+    /// No such map or program, or what the map says.
+    fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error>;
 
     /// The names of all maps. Variables are in maps that are called as their section: `.bss`.
     fn maps(&self) -> Vec<String>;
@@ -59,7 +90,7 @@ pub struct Arrival<'a> {
 }
 
 /// What became of a packet.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Departure {
     /// The program's verdict, one of `enum xdp_action` or whatever it returned.
     pub verdict: u32,

@@ -7,7 +7,7 @@ mod frame;
 pub mod hosts;
 mod payload;
 
-use crate::Departure;
+use crate::{Arrival, Departure};
 use fastrand::Rng;
 use frame::Frame;
 use hosts::Flow;
@@ -59,6 +59,15 @@ pub struct Packet {
     pub ingress_ifindex: u32,
     /// One of its queues; the first device has one, the others have four.
     pub rx_queue_index: u32,
+}
+
+impl Packet {
+    /// The packet as a target takes it.
+    pub fn arrival(&self) -> Arrival<'_> {
+        let Self { bytes, ingress_ifindex, rx_queue_index } = self;
+        let (ingress_ifindex, rx_queue_index) = (*ingress_ifindex, *rx_queue_index);
+        Arrival { bytes, ingress_ifindex, rx_queue_index }
+    }
 }
 
 /// Lengths at which packets are cut, one after the other.

@@ -7,13 +7,13 @@
 mod network;
 
 use freeport_ebpf::object::Object;
-use freeport_xdp::scenario::Scenario;
-use freeport_xdp::{Arrival, Interpreter, Kernel, Target, compare, compile};
+use freeport_xdp::scenario::{Scenario, compare};
+use freeport_xdp::{Arrival, Interpreter, Kernel, Target, compile};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-fn packets() -> usize {
+fn packets() -> u64 {
     if std::env::var_os("FREEPORT_LONG").is_some() { 100_000 } else { 1_000 }
 }
 

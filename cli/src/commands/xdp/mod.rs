@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport xdp`: XDP objects as clang makes them.
 
+mod run;
 mod show;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use freeport_ebpf::object::Object;
+use freeport_ebpf::object::{Error, Object};
 use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport xdp show filter.bpf.o\n  \
-    freeport xdp show filter.bpf.o --program filter --disassemble")]
+    freeport xdp show filter.bpf.o --program filter --disassemble\n  \
+    freeport xdp run filter.bpf.o --trace packets.pcap")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -21,6 +23,8 @@ pub struct Arguments {
 enum What {
     /// Programs, maps and variables of an object, and what of it cannot run in the interpreter
     Show(show::Arguments),
+    /// Run a program on the packets of a capture, in the interpreter, in the kernel, or in both
+    Run(Box<run::Arguments>),
 }
 
 /// Does it.
@@ -33,14 +37,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     match &arguments.what {
         What::Show(arguments) => show::run(arguments),
+        What::Run(arguments) => run::run(arguments),
     }
 }
 
-/// The object in a file; a source (`.c`) is compiled first.
-fn open(file: &Path) -> anyhow::Result<Object> {
+/// The bytes of an object; a source (`.c`) is compiled first.
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     if file.extension().is_some_and(|extension| extension == "c") {
-        let bytes = freeport_xdp::compile(file)?;
-        return Object::parse(&bytes).with_context(|| file.display().to_string());
+        return Ok(freeport_xdp::compile(file)?);
     }
-    Ok(Object::open(file)?)
+    std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))
+}
+
+/// What is in them. Errors name the file.
+fn parse(file: &Path, bytes: &[u8]) -> anyhow::Result<Object> {
+    let object = Object::parse(bytes);
+    Ok(object.map_err(|error| Error { file: Some(file.to_owned()), ..error })?)
 }

@@ -34,7 +34,7 @@ pub struct Arguments {
 /// What is wrong with the object, or no program of that name.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
-    let object = super::open(&arguments.object)?;
+    let object = super::parse(&arguments.object, &super::read(&arguments.object)?)?;
     let is_meant =
         |program: &&Program| arguments.program.as_ref().is_none_or(|name| *name == program.name);
     let programs: Vec<&Program> = object.programs.iter().filter(is_meant).collect();

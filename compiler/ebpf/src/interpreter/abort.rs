@@ -43,7 +43,7 @@ pub enum Reason {
     #[error("it ran past its last instruction")]
     PastTheEnd,
     /// The program cannot be run here.
-    #[error("it is no XDP program")]
+    #[error("it is no XDP program, or was refused")]
     NotRunnable,
     /// A helper was given something that is not a map.
     #[error("{helper} is given {value:#x}, which is no map")]

@@ -130,9 +130,12 @@ impl<'m> Run<'m> {
 
     /// Lets another program take the place of the running function; says whether it may.
     pub fn tail_call(&mut self, program: usize) -> Result<bool, Reason> {
-        let is_runnable = self.programs.get(program).is_some_and(|program| program.is_runnable);
-        if !is_runnable || self.tail_calls >= TAIL_CALLS_MAX {
+        let Some(callee) = self.programs.get(program) else { return Ok(false) };
+        if self.tail_calls >= TAIL_CALLS_MAX {
             return Ok(false);
+        }
+        if !callee.is_runnable {
+            return Err(Reason::NotRunnable);
         }
         self.tail_calls += 1;
         let frame = self.scratch.frames[self.stack.depth() - 1];

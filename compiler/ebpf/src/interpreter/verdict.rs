@@ -11,3 +11,9 @@ pub const PASS: u32 = 2;
 pub const TX: u32 = 3;
 /// Sent elsewhere.
 pub const REDIRECT: u32 = 4;
+
+/// The kernel's name of a verdict, if it is one.
+pub fn name(verdict: u32) -> Option<&'static str> {
+    const NAMES: [&str; 5] = ["XDP_ABORTED", "XDP_DROP", "XDP_PASS", "XDP_TX", "XDP_REDIRECT"];
+    NAMES.get(verdict as usize).copied()
+}

@@ -139,6 +139,12 @@ impl Content {
             let position = elements.iter().position(|&element| Some(element) == found);
             return elements.get(position.map_or(0, |at| at + 1)).map(|&element| tree.key(element));
         }
+        if let Self::Slots(_) | Self::Events(..) = self {
+            // The kernel goes through empty places as well.
+            let place = key.and_then(number).filter(|&place| place < count);
+            let next = place.map_or(0, |place| place + 1);
+            return (next < count).then(|| self.key(next));
+        }
         let from = key.and_then(|key| self.find(key, count)).map_or(0, |element| element + 1);
         self.next_used(from, count).map(|element| self.key(element))
     }
@@ -263,5 +269,9 @@ fn update_prefix(tree: &mut PrefixTree, key: &[u8], flags: u64) -> Result<u32, E
     }
     let found = tree.exact(key);
     flags::check(flags, found.is_some())?;
-    found.or_else(|| tree.insert(key)).ok_or(ErrorNumber::ENOSPC)
+    if let Some(element) = found {
+        tree.write_key(element, key);
+        return Ok(element);
+    }
+    tree.insert(key).ok_or(ErrorNumber::ENOSPC)
 }

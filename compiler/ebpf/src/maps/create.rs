@@ -6,7 +6,7 @@ use super::bloom::Bloom;
 use super::content::Content;
 use super::elements::Elements;
 use super::events::Events;
-use super::flags::NO_PREALLOC;
+use super::flags;
 use super::hash::HashIndex;
 use super::lpm::PrefixTree;
 use super::lru::Recency;
@@ -75,6 +75,7 @@ impl Map {
 /// What a kind demands of a definition's sizes.
 fn check(definition: &MapDefinition) -> Result<(), String> {
     let MapDefinition { key_size, value_size, max_entries, flags, .. } = *definition;
+    flags::check_of_map(definition.kind, flags)?;
     let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
     demand(max_entries > 0, "max_entries is 0")?;
     demand(max_entries < u32::MAX, "max_entries is too large")?;
@@ -92,7 +93,6 @@ fn check(definition: &MapDefinition) -> Result<(), String> {
         LpmTrie => {
             let sizes = 5..=4 + PREFIX_BYTES_MAX;
             demand(sizes.contains(&key_size), "its key is not 4 bytes and 1 to 256 more")?;
-            demand(flags & NO_PREALLOC != 0, "it lacks the flag BPF_F_NO_PREALLOC")?;
             value()
         }
         ProgramArray | PerfEventArray | ArrayOfMaps | Xskmap => {

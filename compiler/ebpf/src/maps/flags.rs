@@ -2,6 +2,7 @@
 //! Flags of maps and of their updates, with the kernel's numbers.
 
 use super::ErrorNumber;
+use crate::object::MapKind;
 
 /// Update: insert or replace.
 pub const ANY: u64 = 0;
@@ -9,15 +10,70 @@ pub const ANY: u64 = 0;
 pub const NOEXIST: u64 = 1;
 /// Update: replace only; of a full queue, the oldest value gives way.
 pub const EXIST: u64 = 2;
-/// Update: under the lock in the value, which nobody else can have here.
+/// Update: under the lock in the value, which has to have one. Nobody else can have it here.
 pub const LOCK: u64 = 4;
 
 /// Map: elements are not made in advance.
 pub const NO_PREALLOC: u32 = 1;
+/// Map: each processor has a list of its own of what was used last. There is one here.
+pub const NO_COMMON_LRU: u32 = 1 << 1;
+/// Map: its memory is to be on a certain node. That says nothing of what it does.
+pub const NUMA_NODE: u32 = 1 << 2;
+/// Map: user space may only read.
+pub const READ_ONLY: u32 = 1 << 3;
+/// Map: user space may only write.
+pub const WRITE_ONLY: u32 = 1 << 4;
+/// Map: its hashes begin with 0.
+pub const ZERO_SEED: u32 = 1 << 6;
 /// Map: programs may only read.
 pub const READ_ONLY_TO_PROGRAMS: u32 = 1 << 7;
 /// Map: programs may only write.
 pub const WRITE_ONLY_TO_PROGRAMS: u32 = 1 << 8;
+/// Map: user space may map its memory.
+pub const MAPPABLE: u32 = 1 << 10;
+/// Map: entries stay when who has set them is gone.
+pub const PRESERVE_ELEMENTS: u32 = 1 << 11;
+/// Map: inside maps of maps it stands for those of any number of entries.
+pub const INNER_MAP: u32 = 1 << 12;
+
+/// Who may read and write.
+const ACCESS: u32 = READ_ONLY | WRITE_ONLY | READ_ONLY_TO_PROGRAMS | WRITE_ONLY_TO_PROGRAMS;
+
+/// Says what is wrong with the flags of a map, as the kernel has it.
+///
+/// # Errors
+/// Flags that its kind does not have, lacks, or that exclude each other.
+pub(crate) fn check_of_map(kind: MapKind, flags: u32) -> Result<(), String> {
+    use MapKind::*;
+    let known = match kind {
+        Hash | PerCpuHash | HashOfMaps => NO_PREALLOC | NUMA_NODE | ACCESS | ZERO_SEED,
+        LruHash => NO_COMMON_LRU | NUMA_NODE | ACCESS | ZERO_SEED,
+        LruPerCpuHash => NO_COMMON_LRU | ACCESS | ZERO_SEED,
+        Array => MAPPABLE | INNER_MAP | NUMA_NODE | ACCESS,
+        PerCpuArray => ACCESS,
+        ArrayOfMaps => NUMA_NODE | ACCESS,
+        PerfEventArray => PRESERVE_ELEMENTS | NUMA_NODE | READ_ONLY | WRITE_ONLY,
+        ProgramArray => NUMA_NODE | READ_ONLY | WRITE_ONLY,
+        LpmTrie => NO_PREALLOC | NUMA_NODE | ACCESS,
+        Devmap | DevmapHash => NUMA_NODE | READ_ONLY | WRITE_ONLY,
+        Queue | Stack => NUMA_NODE | ACCESS,
+        BloomFilter => NUMA_NODE | ZERO_SEED | ACCESS,
+        RingBuffer | Cpumap | Xskmap => NUMA_NODE,
+        _ => u32::MAX,
+    };
+    let unknown = flags & !known;
+    let both = READ_ONLY_TO_PROGRAMS | WRITE_ONLY_TO_PROGRAMS;
+    if unknown != 0 {
+        return Err(format!("a map of kind {kind} has no flags {unknown:#x}"));
+    }
+    if flags & both == both {
+        return Err("programs may only read it, and only write it".to_owned());
+    }
+    if kind == LpmTrie && flags & NO_PREALLOC == 0 {
+        return Err("it lacks the flag BPF_F_NO_PREALLOC".to_owned());
+    }
+    Ok(())
+}
 
 /// Checks what an update asks for against whether the element exists.
 ///

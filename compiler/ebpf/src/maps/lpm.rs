@@ -87,6 +87,14 @@ impl PrefixTree {
         self.longest(key).filter(|&element| self.nodes[element as usize].bits == wanted)
     }
 
+    /// Lets an element have the key of the same prefix that was set last: bits behind those of the
+    /// prefix may be others.
+    pub fn write_key(&mut self, element: u32, key: &[u8]) {
+        let children = self.nodes[element as usize].children;
+        self.write(element, self.prefix(key));
+        self.nodes[element as usize].children = children;
+    }
+
     /// A new element for a valid prefix that has none; nothing if all are taken.
     pub fn insert(&mut self, key: &[u8]) -> Option<u32> {
         let key = self.prefix(key);

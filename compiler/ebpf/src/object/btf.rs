@@ -6,18 +6,25 @@ mod extension;
 
 pub(super) use extension::{CoreRelocation, Extension};
 
+use super::Layout;
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::cell::Cell;
 
 /// How many typedefs and qualifiers may stand before a type, and types in each other.
 const MAX_DEPTH: usize = 64;
 /// Bytes of a string that are looked at, so that many places in a long one cost little.
 const MAX_TEXT_BYTES: usize = 4096;
+/// Bytes of types and names that all layouts of maps have together.
+const MAX_COPIED_BYTES: usize = 16 << 20;
 
 /// All types, by their id; 0 is void.
 pub(super) struct Btf<'d> {
     types: Vec<Type>,
     strings: &'d [u8],
+    /// Bytes that may still be copied from here into what outlives it: a small file could name very
+    /// much very often.
+    copies_left: Cell<usize>,
 }
 
 /// A type.
@@ -89,7 +96,7 @@ impl<'d> Btf<'d> {
             let read = read_type(&mut types);
             found.push(read.ok_or_else(|| format!("type {} is cut off or unknown", found.len()))?);
         }
-        Ok(Self { types: found, strings })
+        Ok(Self { types: found, strings, copies_left: Cell::new(MAX_COPIED_BYTES) })
     }
 
     /// A string by its offset; bytes that are no UTF-8 are replaced.
@@ -98,6 +105,14 @@ impl<'d> Btf<'d> {
         let rest = &rest[..rest.len().min(MAX_TEXT_BYTES)];
         let length = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
         String::from_utf8_lossy(&rest[..length])
+    }
+
+    /// A string for what outlives the section, with a type beside it; nothing if that is too much
+    /// with what was copied before.
+    pub(super) fn copy(&self, text: Cow<str>) -> Option<String> {
+        let bytes = text.len() + size_of::<Layout>();
+        self.copies_left.set(self.copies_left.get().checked_sub(bytes)?);
+        Some(text.into_owned())
     }
 
     /// A type's name; empty if it has none.

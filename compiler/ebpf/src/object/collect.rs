@@ -3,7 +3,7 @@
 
 use super::btf::Btf;
 use super::elf::{Elf, Home, Symbol};
-use super::{Error, MapDefinition, MapKind, legacy_map, typed_map};
+use super::{Error, MapDefinition, MapKind, layout, legacy_map, typed_map};
 use std::collections::HashMap;
 
 /// `BPF_F_RDONLY_PROG`: programs do not write it.
@@ -44,7 +44,7 @@ impl Maps {
                 maps.define(index, offset, definition)?;
             }
         }
-        maps.collect_data(elf)?;
+        maps.collect_data(elf, btf)?;
         Ok(maps)
     }
 
@@ -57,7 +57,7 @@ impl Maps {
         Ok(())
     }
 
-    fn collect_data(&mut self, elf: &Elf) -> Result<(), Error> {
+    fn collect_data(&mut self, elf: &Elf, btf: Option<&Btf>) -> Result<(), Error> {
         for (index, section) in elf.sections.iter().enumerate() {
             if !is_data(section.name) || !section.is_allocated || section.size == 0 {
                 continue;
@@ -76,11 +76,16 @@ impl Maps {
             let mut initial = vec![0; section.size];
             initial[..section.data.len()].copy_from_slice(section.data);
             self.data.insert(index, self.definitions.len());
+            let (name, value_size) = (section.name.to_owned(), section.size as u32);
+            let symbols = elf.defined_in(index);
+            let layout = |btf| layout::of_variables(btf, &name, &symbols, value_size);
+            let value_layout = btf.and_then(layout);
             self.definitions.push(MapDefinition {
-                name: section.name.to_owned(),
+                name,
                 kind: MapKind::Array,
                 key_size: 4,
-                value_size: section.size as u32,
+                value_size,
+                value_layout,
                 max_entries: 1,
                 flags: MAPPABLE | if is_constant { READ_ONLY_FOR_PROGRAMS } else { 0 },
                 initial: Some(initial),

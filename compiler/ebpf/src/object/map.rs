@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Maps as an object defines them.
 
+use super::Layout;
 use std::fmt;
 
 /// A map that has to be made before the object's programs run.
@@ -21,6 +22,12 @@ pub struct MapDefinition {
     pub flags: u32,
     /// The kernel's `map_extra`: for bloom filters the number of hash functions.
     pub extra: u64,
+    /// What keys are made of, as far as the object says.
+    pub key_layout: Option<Layout>,
+    /// What values are made of, as far as the object says.
+    pub value_layout: Option<Layout>,
+    /// Where in a value its `bpf_spin_lock` is, if it has one.
+    pub lock_at: Option<u32>,
     /// For maps of maps, what their values are like.
     pub inner: Option<Box<MapDefinition>>,
     /// Content of the only value, for data.

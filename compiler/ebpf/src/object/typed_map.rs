@@ -6,7 +6,7 @@
 use super::btf::{Btf, Kind, Member};
 use super::collect::Maps;
 use super::elf::{Elf, Home};
-use super::{Error, MapDefinition, MapKind, SlotTarget};
+use super::{Error, Layout, MapDefinition, MapKind, SlotTarget, layout};
 
 /// All of them with their offsets.
 ///
@@ -143,8 +143,15 @@ impl Definition<'_, '_> {
             "numa_node" => drop(self.number(member)?),
             "key_size" => set_size(&mut map.key_size, self.number(member)?)?,
             "value_size" => set_size(&mut map.value_size, self.number(member)?)?,
-            "key" => set_size(&mut map.key_size, self.size_of_pointed(member)?)?,
-            "value" => set_size(&mut map.value_size, self.size_of_pointed(member)?)?,
+            "key" => {
+                set_size(&mut map.key_size, self.size_of_pointed(member)?)?;
+                map.key_layout = self.layout_of_pointed(member, map.key_size);
+            }
+            "value" => {
+                set_size(&mut map.value_size, self.size_of_pointed(member)?)?;
+                map.value_layout = self.layout_of_pointed(member, map.value_size);
+                map.lock_at = self.lock_of_pointed(member);
+            }
             "pinning" => {
                 map.pinned = match self.number(member)? {
                     0 => false,
@@ -208,6 +215,21 @@ impl Definition<'_, '_> {
         let pointed =
             self.pointed(member.kind).map_err(|_| "is no type (use __type)".to_owned())?;
         self.btf.size(pointed).ok_or_else(|| "is a type without a size".to_owned())
+    }
+
+    fn layout_of_pointed(&self, member: &Member, bytes: u32) -> Option<Layout> {
+        layout::of_type(self.btf, self.pointed(member.kind).ok()?, bytes)
+    }
+
+    /// Where the lock of a value is, which the kernel looks for among the members of a struct.
+    fn lock_of_pointed(&self, member: &Member) -> Option<u32> {
+        let (_, value) = self.btf.resolve(self.pointed(member.kind).ok()?)?;
+        let Kind::Struct { members, .. } = value else { return None };
+        let is_lock = |member: &&Member| {
+            let resolved = self.btf.resolve(member.kind);
+            resolved.is_some_and(|(id, _)| self.btf.name(id) == "bpf_spin_lock")
+        };
+        members.iter().find(is_lock).map(|lock| lock.bit_offset / 8)
     }
 }
 

@@ -261,6 +261,29 @@ fn another_program_takes_over_as_long_as_it_may() {
 }
 
 #[test]
+fn a_program_that_cannot_run_here_keeps_no_other_from_running() {
+    let asks = program![call(9_999), exit()];
+    let calls_it = program![map(2, 0), set(3, 1), call(12), set(0, 7), exit()];
+    let programs = vec![program![set(0, 2), exit()], asks, calls_it];
+    let object = object(programs, vec![definition(MapKind::ProgramArray, (4, 4), 4)]);
+    let error = Machine::load(&object, Environment::default()).err().expect("one cannot");
+    let mut machine = Machine::load_partly(&object, Environment::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let refused = machine.refused(1);
+    assert_eq!(refused.len(), 1);
+    assert_eq!((refused[0].slot, refused[0].to_string()), (0, error.to_string()));
+    assert!(machine.refused(0).is_empty() && machine.refused(2).is_empty());
+    assert_eq!(machine.run(0, &mut packet(60)).value, 2);
+    let outcome = machine.run(1, &mut packet(60));
+    assert!(reason(&outcome).contains("was refused"));
+    assert_eq!(machine.run(2, &mut packet(60)).value, 7, "an empty place");
+    let map = machine.map_mut("map").expect("it is there");
+    map.update(&1_u32.to_ne_bytes(), &1_u32.to_ne_bytes(), 0).expect("there is a place");
+    let outcome = machine.run(2, &mut packet(60));
+    assert!(reason(&outcome).contains("was refused"), "what it would have done is not known");
+}
+
+#[test]
 fn a_function_is_called_again_and_again() {
     let repeat = |count: i32, until: i32, flags: i32| {
         value(program![

@@ -25,6 +25,7 @@ pub struct PcapReceiver {
     source: Source,
     record: u64,
     arena: Arena,
+    first_foreign: Option<Problem>,
     problems: Vec<Problem>,
     problem_count: u64,
     broken: Option<PortError>,
@@ -79,6 +80,7 @@ impl PcapReceiver {
             source,
             record: 0,
             arena: Arena::default(),
+            first_foreign: None,
             problems: vec![],
             problem_count: 0,
             broken: None,
@@ -94,6 +96,17 @@ impl PcapReceiver {
     /// How many records were not whole frames.
     pub fn problem_count(&self) -> u64 {
         self.problem_count
+    }
+
+    /// How many records were read; the last frame was the last of them if frames are asked for one
+    /// by one.
+    pub fn record_count(&self) -> u64 {
+        self.record
+    }
+
+    /// The first record that is of no Ethernet interface, as far as was read.
+    pub fn first_foreign(&self) -> Option<&Problem> {
+        self.first_foreign.as_ref()
     }
 
     /// Reads one block or record; gives whether there was one.
@@ -125,12 +138,26 @@ impl PcapReceiver {
         };
         self.record = next;
         if let Some(kind) = problem {
-            self.problem_count += 1;
-            if self.problems.len() < MOST_PROBLEMS {
-                self.problems.push(Problem { file: self.file.clone(), record: next, kind });
-            }
+            self.note(kind);
         }
         Ok(true)
+    }
+
+    /// Keeps what is the matter with the record that was read last.
+    fn note(&mut self, kind: ProblemKind) {
+        self.problem_count += 1;
+        let is_foreign = matches!(kind, ProblemKind::LinkType(_) | ProblemKind::Interface(_));
+        let is_first = is_foreign && self.first_foreign.is_none();
+        if !is_first && self.problems.len() >= MOST_PROBLEMS {
+            return;
+        }
+        let problem = Problem { file: self.file.clone(), record: self.record, kind };
+        if is_first {
+            self.first_foreign = Some(problem.clone());
+        }
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(problem);
+        }
     }
 }
 

@@ -153,6 +153,13 @@ fn interfaces_of_a_pcapng_have_their_own_clocks_and_kinds() {
     assert_eq!(seen.collect::<Vec<_>>(), expected);
     let kinds: Vec<_> = port.problems().iter().map(|it| (it.record, it.kind)).collect();
     assert_eq!(kinds, [(4, ProblemKind::LinkType(113)), (5, ProblemKind::Interface(9))]);
+    assert_eq!(port.first_foreign(), port.problems().first());
+    let mut port = PcapReceiver::open(&path).expect("readable");
+    let numbers = (0..5).map(|_| {
+        assert_eq!(port.receive(1).expect("there are five").len(), 1);
+        port.record_count()
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 2, 3, 6, 7], "those left out count");
 }
 
 #[test]

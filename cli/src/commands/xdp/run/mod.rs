@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport xdp run`: a program of an object, packet by packet over a capture, on the targets that
+//! there are for XDP, with the same maps.
+
+mod feed;
+mod json;
+mod options;
+mod outputs;
+mod report;
+mod session;
+mod tally;
+mod targets;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use freeport_ebpf::object::{Object, Program, ProgramKind};
+use freeport_xdp::{Setting, Unsteady};
+use options::{Exception, On, Time};
+use outputs::Output;
+use report::Report;
+use session::Session;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use targets::Targets;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    freeport xdp run filter.bpf.o --trace packets.pcap\n  \
+    freeport xdp run filter.bpf.c --trace packets.pcap --on both\n  \
+    freeport xdp run filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
+    --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt \\\n      \
+    --dump flows --write out.pcap --write drop=dropped.pcap\n\n\
+    Settings of maps and files of them are written as for bpftool:\n  \
+    map update name inside key hex 00 00 00 00 value hex 02 00 00 00 any\n\
+    In front of `key`, the name alone does as well. Maps of programs or of maps have\n\
+    `value name NAME`.")]
+pub struct Arguments {
+    /// An object, or its source (.c)
+    object: PathBuf,
+    /// The packets: a pcap or pcapng file of Ethernet
+    #[arg(long, value_name = "CAPTURE")]
+    trace: PathBuf,
+    /// Which program, where there are several
+    #[arg(long, value_name = "NAME")]
+    program: Option<String>,
+    /// Where to run it; `both` compares each packet and the maps, and ends at the first difference
+    #[arg(long, value_enum, default_value_t = On::Interpreter)]
+    on: On,
+    /// Change a map before the first packet; may be given several times
+    #[arg(long, value_name = "SETTING")]
+    map: Vec<Setting>,
+    /// The same, a line each, before those of --map; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    map_file: Vec<PathBuf>,
+    /// Print what is in a map at the end; may be given several times
+    #[arg(long, value_name = "MAP")]
+    dump: Vec<String>,
+    /// Write packets that are passed, sent back or redirected, or those of one verdict; may be
+    /// given several times
+    #[arg(long, value_name = "[VERDICT=]FILE")]
+    write: Vec<Output>,
+    /// The device by which packets come
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    ifindex: u32,
+    /// The queue of that device
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    rx_queue: u32,
+    /// Run the whole capture that often, with the maps as they are
+    #[arg(long, value_name = "TIMES", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: u64,
+    /// The interpreter's time: `capture`, `running` from 0, or a number of nanoseconds at which it
+    /// stands still
+    #[arg(long, value_name = "TIME", default_value = "capture")]
+    clock: Time,
+    /// Where the interpreter's random numbers begin
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// End a program that executes more instructions for a packet, in the interpreter
+    #[arg(long, value_name = "INSTRUCTIONS", default_value_t = 1_000_000)]
+    limit: u64,
+    /// With `--on both`: a map, or bytes of its values, that are not compared because they are made
+    /// of time or chance
+    #[arg(long, value_name = "MAP[:FROM..TO]")]
+    except: Vec<Exception>,
+    /// With `--on both`: compare maps after so many packets, instead of as often as their size
+    /// allows
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    maps_every: Option<u64>,
+    /// Print on standard error what the program prints (`bpf_printk`) in the interpreter, with the
+    /// packet's number
+    #[arg(long)]
+    printk: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it, and prints what came of it, also if it ended early.
+///
+/// # Errors
+/// What is wrong with the object, the settings or the capture, what the kernel refuses, and a
+/// difference between two targets.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let compares = !arguments.except.is_empty() || arguments.maps_every.is_some();
+    if compares && arguments.on != On::Both {
+        bail!("--except and --maps-every are for --on both, which compares");
+    }
+    let bytes = super::read(&arguments.object)?;
+    let object = super::parse(&arguments.object, &bytes)?;
+    let file = arguments.object.display();
+    let program = choose(&object, arguments).with_context(|| file.to_string())?;
+    check_maps(&object, arguments).with_context(|| file.to_string())?;
+    let mut targets =
+        Targets::load(&bytes, &object, arguments).with_context(|| file.to_string())?;
+    for setting in settings(arguments)? {
+        targets.set(&setting)?;
+    }
+    let mut session = Session::begin(arguments, program, targets)?;
+    let mut ended = session.run();
+    let mut maps = vec![];
+    // What differs already is not compared once more.
+    if ended.is_ok() || arguments.on != On::Both {
+        let finished = session.finish().map(|contents| maps = contents);
+        ended = ended.and(finished);
+    }
+    let tally = session.tally();
+    let report = Report { object: &object, program, on: arguments.on, tally, maps: &maps };
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&report.as_json(ended.as_ref().err()));
+        println!("{}", text.context("as JSON")?);
+    } else {
+        print!("{report}");
+    }
+    session.warn();
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// The program that is asked for, or the only one for packets that are received.
+fn choose<'o>(object: &'o Object, arguments: &Arguments) -> anyhow::Result<&'o Program> {
+    let is_xdp = |program: &&Program| !matches!(program.kind, ProgramKind::Other(_));
+    let all: Vec<&Program> = object.programs.iter().filter(is_xdp).collect();
+    let names = |programs: &[&Program]| {
+        programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    if all.is_empty() {
+        bail!("there is no XDP program in it");
+    }
+    let received: Vec<&Program> =
+        all.iter().copied().filter(|program| program.kind == ProgramKind::Xdp).collect();
+    let program = match (&arguments.program, received.as_slice()) {
+        (Some(name), _) => match all.iter().find(|program| program.name == *name) {
+            Some(program) => *program,
+            None => bail!("there is no XDP program `{name}`; there are: {}", names(&all)),
+        },
+        (None, [program]) => *program,
+        (None, _) => bail!("say which with --program; there are: {}", names(&all)),
+    };
+    if arguments.on != On::Interpreter && program.kind != ProgramKind::Xdp {
+        bail!(
+            "the kernel's test facility runs no {} programs, as `{}` is; use --on interpreter",
+            program.kind,
+            program.name
+        );
+    }
+    Ok(program)
+}
+
+/// Names of maps that are needed at the end are checked at the beginning.
+fn check_maps(object: &Object, arguments: &Arguments) -> anyhow::Result<()> {
+    let excepted = arguments.except.iter().map(|exception| &exception.0.map);
+    for name in arguments.dump.iter().chain(excepted) {
+        if !object.maps.iter().any(|map| map.name == *name) {
+            let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
+            bail!("there is no map `{name}`; there are: {}", names.join(", "));
+        }
+    }
+    Ok(())
+}
+
+/// Those of the files, then those of the command line.
+fn settings(arguments: &Arguments) -> anyhow::Result<Vec<Setting>> {
+    let mut settings = vec![];
+    for file in &arguments.map_file {
+        settings.extend(settings_of(file)?);
+    }
+    settings.extend(arguments.map.iter().cloned());
+    Ok(settings)
+}
+
+fn settings_of(file: &Path) -> anyhow::Result<Vec<Setting>> {
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let lines = lines.enumerate().filter(|(_, line)| !line.is_empty());
+    lines
+        .map(|(at, line)| {
+            line.parse().with_context(|| format!("{}: line {}", file.display(), at + 1))
+        })
+        .collect()
+}
+
+/// What is not compared, of all exceptions.
+fn unsteady(arguments: &Arguments) -> Vec<Unsteady> {
+    arguments.except.iter().map(|exception| exception.0.clone()).collect()
+}

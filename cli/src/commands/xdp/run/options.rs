@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the options of `freeport xdp run` may say.
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use freeport_xdp::Unsteady;
+use std::str::FromStr;
+
+/// Where a program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum On {
+    /// In user space, with no rights; says why a program is ended, and counts instructions
+    Interpreter,
+    /// In the kernel, by `BPF_PROG_TEST_RUN`
+    Kernel,
+    /// In both, and compared
+    Both,
+}
+
+/// What the interpreter's clock shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Time {
+    /// The time of the packet, in nanoseconds since 1970.
+    Capture,
+    /// The machine's, from 0 on.
+    Running,
+    /// Always the same, in nanoseconds.
+    Set(u64),
+}
+
+/// `MAP`, or `MAP:FROM..TO` for some bytes of each value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exception(pub Unsteady);
+
+impl On {
+    /// What messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interpreter => "interpreter",
+            Self::Kernel => "kernel",
+            Self::Both => "both",
+        }
+    }
+}
+
+impl FromStr for Time {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        Ok(match text {
+            "capture" => Self::Capture,
+            "running" => Self::Running,
+            number => Self::Set(
+                number.parse().context("expected capture, running, or a number of nanoseconds")?,
+            ),
+        })
+    }
+}
+
+impl FromStr for Exception {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let Some((map, range)) = text.rsplit_once(':') else {
+            return Ok(Self(Unsteady { map: text.into(), bytes: 0..usize::MAX }));
+        };
+        let ends = range.split_once("..").map(|(from, to)| (from.parse(), to.parse()));
+        let Some((Ok(from), Ok(to))) = ends else {
+            bail!("expected MAP or MAP:FROM..TO, such as buckets:16..24");
+        };
+        if from >= to {
+            bail!("there are no bytes in {from}..{to}");
+        }
+        Ok(Self(Unsteady { map: map.into(), bytes: from..to }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_are_whole_values_or_bytes_of_them() {
+        let exception = |text: &str| text.parse::<Exception>().map(|exception| exception.0);
+        let whole = exception(".bss").unwrap();
+        assert_eq!((whole.map.as_str(), whole.bytes), (".bss", 0..usize::MAX));
+        let part = exception("buckets:16..24").unwrap();
+        assert_eq!((part.map.as_str(), part.bytes), ("buckets", 16..24));
+        for text in ["a:", "a:1", "a:1..", "a:..2", "a:2..2", "a:x..y", "a:-1..2"] {
+            assert!(exception(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_clock_is_named_or_set() {
+        assert_eq!("capture".parse::<Time>().ok(), Some(Time::Capture));
+        assert_eq!("running".parse::<Time>().ok(), Some(Time::Running));
+        assert_eq!("70".parse::<Time>().ok(), Some(Time::Set(70)));
+        assert!("now".parse::<Time>().is_err() && "-1".parse::<Time>().is_err());
+    }
+}

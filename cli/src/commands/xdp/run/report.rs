@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a run tells at its end, and how people read it.
+
+use super::options::On;
+use super::tally::{Aborts, Instructions, Tally};
+use super::targets::Targets;
+use freeport_ebpf::interpreter::{Abort, Redirect, verdict};
+use freeport_ebpf::object::{Line, Object, Program};
+use freeport_xdp::{Contents, Dump};
+use std::fmt;
+
+/// What there is to tell.
+pub struct Report<'a> {
+    pub object: &'a Object,
+    pub program: &'a Program,
+    pub on: On,
+    pub tally: &'a Tally,
+    /// Maps that are asked for.
+    pub maps: &'a [(String, Contents)],
+}
+
+/// Where and why the interpreter ended a program.
+pub fn abort(object: &Object, abort: &Abort) -> String {
+    let Abort { program, slot, reason } = abort;
+    let name = object.programs.get(*program).map_or("?", |program| &program.name);
+    match line(object, abort) {
+        Some(Line { file, line, .. }) => {
+            format!("program `{name}`, instruction {slot} ({file}:{line}): {reason}")
+        }
+        None => format!("program `{name}`, instruction {slot}: {reason}"),
+    }
+}
+
+/// The source line of it, if the object has lines.
+pub fn line<'o>(object: &'o Object, abort: &Abort) -> Option<&'o Line> {
+    object.programs.get(abort.program)?.line(abort.slot)
+}
+
+/// The kernel's name of it, or its number.
+pub fn verdict_name(verdict: u32) -> String {
+    verdict::name(verdict).map_or_else(|| verdict.to_string(), str::to_owned)
+}
+
+/// For people.
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, on, tally, .. } = self;
+        let place = match on {
+            On::Interpreter => "in the interpreter",
+            On::Kernel => "in the kernel",
+            On::Both => "in the kernel and in the interpreter",
+        };
+        let (packets, bytes) = (tally.packets(), tally.bytes());
+        writeln!(f, "program `{}` {place}: {packets} packets, {bytes} bytes", program.name)?;
+        self.write_refused(f)?;
+        writeln!(f, "\n{:<12} {:>12}", "verdict", "packets")?;
+        for (verdict, packets) in tally.verdicts() {
+            let what = if verdict::name(verdict).is_some() { "" } else { "  no verdict" };
+            writeln!(f, "{:<12} {packets:>12}{what}", verdict_name(verdict))?;
+            if verdict == verdict::REDIRECT {
+                self.write_redirects(f, packets)?;
+            }
+        }
+        if let Some(Instructions { mean, median, percentile_99, most }) = tally.instructions() {
+            writeln!(
+                f,
+                "\nexecuted eBPF instructions per packet: mean {mean:.1}, p50 {median}, \
+                 p99 {percentile_99}, max {most}"
+            )?;
+        }
+        self.write_aborts(f)?;
+        for (name, contents) in self.maps {
+            if let Some(dump) = self.dump(name, contents) {
+                write!(f, "\nmap {name}\n{dump}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report<'_> {
+    fn write_refused(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((count, numbers), Some(lengths)) = (self.tally.refused(), Targets::lengths(self.on))
+        else {
+            return Ok(());
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        let listed: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        let more = if count > numbers.len() as u64 { ", ..." } else { "" };
+        writeln!(
+            f,
+            "{count} packets were not run, since the kernel takes {} to {} bytes: {}{more}",
+            lengths.start(),
+            lengths.end(),
+            listed.join(", ")
+        )
+    }
+
+    fn write_redirects(&self, f: &mut fmt::Formatter<'_>, all: u64) -> fmt::Result {
+        let known: u64 = self.tally.redirects().values().sum();
+        for (redirect, packets) in self.tally.redirects() {
+            let target = match redirect {
+                Redirect::Device { ifindex } => format!("device {ifindex}"),
+                Redirect::Map { map, key, target } => {
+                    format!("map {}[{key}]: {target}", self.map(*map))
+                }
+                Redirect::Broadcast { map, excludes_ingress } => {
+                    let but = if *excludes_ingress { " but the packet's own" } else { "" };
+                    format!("all of map {}{but}", self.map(*map))
+                }
+            };
+            writeln!(f, "  {packets:>23}  to {target}")?;
+        }
+        if all > known {
+            writeln!(f, "  {:>23}  the kernel's test does not say where", all - known)?;
+        }
+        Ok(())
+    }
+
+    fn write_aborts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut title = "\nended by the interpreter\n";
+        for Aborts { abort: ended, first, packets } in self.tally.aborts() {
+            let reason = abort(self.object, ended);
+            write!(f, "{title}{packets} packets, the first is {first}: {reason}")?;
+            if let Some(line) = line(self.object, ended) {
+                write!(f, "\n    {}", line.text.trim())?;
+            }
+            writeln!(f)?;
+            title = "";
+        }
+        Ok(())
+    }
+
+    /// A map to be printed, if it is one of the object.
+    pub fn dump<'d>(&'d self, name: &str, contents: &'d Contents) -> Option<Dump<'d>> {
+        let definition = self.object.maps.iter().find(|map| map.name == name)?;
+        Some(Dump { definition, contents })
+    }
+
+    /// The name of a map.
+    pub fn map(&self, number: usize) -> &str {
+        self.object.maps.get(number).map_or("?", |map| &map.name)
+    }
+}

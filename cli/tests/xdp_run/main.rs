@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport xdp run` on the programs of the repository and on small ones, with captures that are
+//! made here.
+
+mod kernel;
+mod maps;
+mod mistakes;
+mod packets;
+mod place;

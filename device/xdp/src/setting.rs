@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What maps hold before packets come, in the words of bpftool's `map update` and its like, so that
+//! its batch files can be taken.
+
+use crate::{Error, Target};
+use freeport_ebpf::maps::flags;
+use freeport_ebpf::object::{MapDefinition, MapKind, Object};
+use std::str::FromStr;
+use thiserror::Error as ThisError;
+
+/// A change of a map.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    map: String,
+    /// Nothing for queues, stacks and Bloom filters, which have none.
+    key: Option<Vec<u8>>,
+    change: Change,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Change {
+    Bytes(Vec<u8>, u64),
+    /// A map or a program of the object.
+    Named(String),
+    Delete,
+}
+
+/// Words that are no setting.
+#[derive(Clone, PartialEq, Eq, Debug, ThisError)]
+#[error("{0}; write NAME key [hex] BYTES value [hex] BYTES [any|exist|noexist]")]
+pub struct NotASetting(String);
+
+/// `NAME key ... value ...`, or all of bpftool's words: `map update name NAME key ...`.
+impl FromStr for Setting {
+    type Err = NotASetting;
+
+    fn from_str(text: &str) -> Result<Self, NotASetting> {
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        let is_short = matches!(words.get(1), Some(&("key" | "value")));
+        if !is_short && words.first() == Some(&"map") {
+            words.remove(0);
+        }
+        let (command, words) = match words.as_slice() {
+            [_, ..] if is_short => ("update", words.as_slice()),
+            [command, "name", rest @ ..] => (*command, rest),
+            _ => return Err(NotASetting(format!("`{text}` does not say what to do"))),
+        };
+        let Some((map, words)) = words.split_first() else {
+            return Err(NotASetting(format!("`{text}` names no map")));
+        };
+        let (key, words) = named("key", words)?;
+        let change = match (command, words) {
+            ("update", ["value", "name", name]) if key.is_some() => Change::Named((*name).into()),
+            ("update" | "push" | "enqueue", words) => {
+                let (value, words) = named("value", words)?;
+                let value = value.ok_or_else(|| NotASetting("there is no value".into()))?;
+                Change::Bytes(value, update_flags(words)?)
+            }
+            ("delete", []) if key.is_some() => Change::Delete,
+            ("delete", _) => return Err(NotASetting("`delete` has a key and nothing else".into())),
+            _ => return Err(NotASetting(format!("there is no command `{command}`"))),
+        };
+        Ok(Self { map: (*map).to_owned(), key, change })
+    }
+}
+
+/// The bytes behind a word, if it is the next one, and the words behind those.
+fn named<'w, 't>(
+    word: &str,
+    words: &'w [&'t str],
+) -> Result<(Option<Vec<u8>>, &'w [&'t str]), NotASetting> {
+    let Some((_, words)) = words.split_first().filter(|(first, _)| **first == word) else {
+        return Ok((None, words));
+    };
+    let (is_hex, words) = match words.split_first() {
+        Some((&"hex", rest)) => (true, rest),
+        _ => (false, words),
+    };
+    let is_end = |word: &&str| matches!(*word, "value" | "any" | "exist" | "noexist");
+    let end = words.iter().position(is_end).unwrap_or(words.len());
+    let (bytes, rest) = words.split_at(end);
+    let bytes = bytes.iter().map(|text| {
+        byte(text, is_hex).ok_or_else(|| NotASetting(format!("`{text}` is no byte of the {word}")))
+    });
+    Ok((Some(bytes.collect::<Result<_, _>>()?), rest))
+}
+
+/// As C reads numbers: `0x` is hexadecimal, another leading `0` octal.
+fn byte(text: &str, is_hex: bool) -> Option<u8> {
+    let digits = text.strip_prefix("0x");
+    let (digits, radix) = match digits {
+        Some(digits) => (digits, 16),
+        None if is_hex => (text, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    // A sign is none of bpftool's.
+    let has_digits = digits.starts_with(|first: char| first.is_ascii_hexdigit());
+    if has_digits { u8::from_str_radix(digits, radix).ok() } else { None }
+}
+
+fn update_flags(words: &[&str]) -> Result<u64, NotASetting> {
+    match words {
+        [] | ["any"] => Ok(flags::ANY),
+        ["noexist"] => Ok(flags::NOEXIST),
+        ["exist"] => Ok(flags::EXIST),
+        _ => Err(NotASetting(format!("`{}` stands behind the value", words.join(" ")))),
+    }
+}
+
+impl Setting {
+    /// Changes the map on a target on which the object is loaded.
+    ///
+    /// # Errors
+    /// No such map or what else is named, sizes that are not the map's, or what the map says.
+    pub fn apply(&self, object: &Object, target: &mut dyn Target) -> Result<(), Error> {
+        let Some(map) = object.maps.iter().find(|map| map.name == self.map) else {
+            let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
+            let there_are = format!("there is none; there are: {}", names.join(", "));
+            return Err(self.refused(&there_are));
+        };
+        let key = self.key.as_deref().unwrap_or_default();
+        self.check("key", key, map.key_size)?;
+        match &self.change {
+            Change::Named(name) if map.kind == MapKind::ProgramArray => {
+                target.put_program(&self.map, key, name)
+            }
+            Change::Named(name) if map.kind.is_of_maps() => target.put_inside(&self.map, key, name),
+            Change::Named(_) => Err(self.refused("its values are neither maps nor programs")),
+            Change::Bytes(..) if has_names(map) => {
+                Err(self.refused("its values are maps or programs: write `value name NAME`"))
+            }
+            Change::Delete => target.delete(&self.map, key),
+            Change::Bytes(value, flags) => {
+                self.check("value", value, map.value_size)?;
+                match map.key_size {
+                    0 if *flags != flags::ANY => Err(self.refused("it has no keys to exist")),
+                    0 => target.push(&self.map, value),
+                    _ => target.update_with(&self.map, key, value, *flags),
+                }
+            }
+        }
+    }
+
+    fn check(&self, what: &str, bytes: &[u8], size: u32) -> Result<(), Error> {
+        if bytes.len() == size as usize {
+            return Ok(());
+        }
+        Err(self.refused(&format!("its {what} has {size} bytes, and {} are given", bytes.len())))
+    }
+
+    fn refused(&self, reason: &str) -> Error {
+        Error::Refused { what: format!("map `{}`", self.map), reason: reason.into() }
+    }
+}
+
+fn has_names(map: &MapDefinition) -> bool {
+    map.kind == MapKind::ProgramArray || map.kind.is_of_maps()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Contents, Interpreter};
+    use freeport_ebpf::interpreter::Environment;
+
+    fn setting(text: &str) -> Setting {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn both_spellings_mean_the_same() {
+        let expected = Setting {
+            map: "inside".into(),
+            key: Some(vec![0, 16, 8, 255]),
+            change: Change::Bytes(vec![2, 0], flags::NOEXIST),
+        };
+        for text in [
+            "inside key 0 16 010 255 value hex 02 0 noexist",
+            "inside key hex 0 10 0x8 ff value 0x2 0 noexist",
+            "map update name inside key 0 0x10 8 255 value 2 0 noexist",
+            "update  name inside key 0 16 8 255 value 2 0  noexist",
+        ] {
+            assert_eq!(setting(text), expected, "{text}");
+        }
+        let named = setting("map key 1 value name other");
+        assert_eq!((named.map.as_str(), named.change), ("map", Change::Named("other".into())));
+        assert_eq!(setting("map push name queue value 1").key, None);
+        assert_eq!(setting("map delete name flows key 1 2").change, Change::Delete);
+    }
+
+    #[test]
+    fn what_is_no_setting_is_said() {
+        for (text, reason) in [
+            ("", "does not say what to do"),
+            ("inside", "does not say what to do"),
+            ("map update name", "names no map"),
+            ("inside key 1", "there is no value"),
+            ("inside key 256 value 1", "`256` is no byte of the key"),
+            ("inside key 08 value 1", "`08` is no byte of the key"),
+            ("inside key +1 value 1", "`+1` is no byte of the key"),
+            ("inside key 1 value hex 100", "`100` is no byte of the value"),
+            ("inside key 1 value 1 exist any", "`exist any` stands behind the value"),
+            ("map delete name inside key 1 value 1", "a key and nothing else"),
+            ("map lookup name inside key 1", "no command `lookup`"),
+        ] {
+            let error = text.parse::<Setting>().expect_err(text).to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn settings_reach_maps_and_sizes_are_checked() {
+        let definition = |name: &str, kind, key_size, value_size| MapDefinition {
+            name: name.into(),
+            kind,
+            key_size,
+            value_size,
+            max_entries: 4,
+            ..MapDefinition::default()
+        };
+        let maps = vec![
+            definition("words", MapKind::Hash, 2, 1),
+            definition("queue", MapKind::Queue, 0, 1),
+            definition("programs", MapKind::ProgramArray, 4, 4),
+        ];
+        let object = Object { maps, ..Object::default() };
+        let mut target = Interpreter::load(&object, Environment::default()).expect("small maps");
+        let mut apply = |text: &str| setting(text).apply(&object, &mut target);
+        apply("words key 1 2 value 3").expect("it fits");
+        apply("words key 1 2 value 4 exist").expect("it is there");
+        apply("words key 1 3 value 5").expect("it fits");
+        apply("map delete name words key 1 3").expect("it is there");
+        apply("queue value 9").expect("there is room");
+        for (text, reason) in [
+            ("word key 1 value 1", "map `word`: there is none; there are: words, queue, programs"),
+            ("words key 1 value 1", "map `words`: its key has 2 bytes, and 1 are given"),
+            ("words key 1 2 value 1 2", "map `words`: its value has 1 bytes, and 2 are given"),
+            ("words key 1 2 value 1 noexist", "updating words: EEXIST: exists already"),
+            ("words key 1 2 value name x", "map `words`: its values are neither"),
+            ("queue value 9 exist", "map `queue`: it has no keys to exist"),
+            ("programs key 0 0 0 0 value 1 0 0 0", "map `programs`: its values are maps or"),
+            ("programs key 0 0 0 0 value name x", "no program x in the object"),
+        ] {
+            let error = apply(text).expect_err(text).to_string();
+            assert!(error.starts_with(reason), "{text}: {error}");
+        }
+        let words = target.contents("words").expect("it is there");
+        assert_eq!(words, Contents::Entries([(vec![1, 2], vec![4])].into()));
+        let queue = target.contents("queue").expect("it is there");
+        assert_eq!(queue, Contents::Items(vec![vec![9]]));
+    }
+}
