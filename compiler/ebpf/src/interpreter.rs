@@ -12,6 +12,7 @@ pub(crate) mod abort;
 mod arithmetic;
 mod atomic;
 mod compiled;
+mod constant;
 pub(crate) mod environment;
 mod execute;
 mod lower;
@@ -25,11 +26,13 @@ mod step;
 pub mod verdict;
 
 pub use abort::{Abort, Access, Reason, Window};
+pub(crate) use constant::{compute, holds};
 pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
 pub use lower::Unsupported;
 pub use observe::{Observer, Point};
 pub use packet::{HEAD_ROOM, PACKET_MAX, Packet, TooLong};
 pub(crate) use scratch::Scratch;
+pub(crate) use stack::{FRAME_BYTES, FRAMES_MAX};
 
 use crate::maps::{ErrorNumber, Map, MapError, flags};
 use crate::object::{MapDefinition, MapKind, Object, ProgramKind, SlotTarget};
