@@ -2,7 +2,7 @@
 //! The interpreter as a target.
 
 use crate::{Arrival, Contents, Departure, Error, Target};
-use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
+use freeport_ebpf::interpreter::{Environment, Machine, Observer, Outcome, Packet};
 use freeport_ebpf::maps::{ErrorNumber, Map};
 use freeport_ebpf::object::{MapKind, Object};
 
@@ -34,6 +34,42 @@ impl Interpreter {
         self.last.as_ref()
     }
 
+    /// Runs a program on a packet, as [`Target::run`] does, with an observer who is told of each
+    /// instruction.
+    ///
+    /// # Errors
+    /// As [`Target::run`].
+    pub fn run_observed(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Departure, Error> {
+        self.run_with(program, arrival, |machine, number, packet| {
+            machine.run_observed(number, packet, observer)
+        })
+    }
+
+    fn run_with(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        run: impl FnOnce(&mut Machine, usize, &mut Packet) -> Outcome,
+    ) -> Result<Departure, Error> {
+        let found = self.programs.iter().position(|name| name == program);
+        let number = found.ok_or_else(|| Error::NoProgram(program.into()))?;
+        self.packet
+            .fill(arrival.bytes)
+            .map_err(|error| Error::Refused { what: program.into(), reason: error.to_string() })?;
+        self.packet.ingress_ifindex = arrival.ingress_ifindex;
+        self.packet.rx_queue_index = arrival.rx_queue_index;
+        let outcome = run(&mut self.machine, number, &mut self.packet);
+        let verdict = outcome.verdict;
+        self.last = Some(outcome);
+        let (bytes, metadata) = (self.packet.bytes().to_vec(), self.packet.metadata().to_vec());
+        Ok(Departure { verdict, bytes, metadata })
+    }
+
     fn map(&mut self, name: &str) -> Result<&mut Map, Error> {
         self.machine.map_mut(name).ok_or_else(|| Error::NoMap(name.into()))
     }
@@ -46,18 +82,7 @@ impl Interpreter {
 
 impl Target for Interpreter {
     fn run(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<Departure, Error> {
-        let found = self.programs.iter().position(|name| name == program);
-        let number = found.ok_or_else(|| Error::NoProgram(program.into()))?;
-        self.packet
-            .fill(arrival.bytes)
-            .map_err(|error| Error::Refused { what: program.into(), reason: error.to_string() })?;
-        self.packet.ingress_ifindex = arrival.ingress_ifindex;
-        self.packet.rx_queue_index = arrival.rx_queue_index;
-        let outcome = self.machine.run(number, &mut self.packet);
-        let verdict = outcome.verdict;
-        self.last = Some(outcome);
-        let (bytes, metadata) = (self.packet.bytes().to_vec(), self.packet.metadata().to_vec());
-        Ok(Departure { verdict, bytes, metadata })
+        self.run_with(program, arrival, Machine::run)
     }
 
     fn update(&mut self, map: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
