@@ -294,6 +294,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_checked_has_to_be_checked_again_once_an_end_was_moved() {
+        let text = |helper: &str| {
+            format!(
+                "r6 = r1\n{PACKET}r4 = r2\nr4 += 14\nif r4 > r3 goto out\nr1 = r6\nr2 = 0\n\
+                     call {helper}\nr2 = *(u32 *)(r6 + 0)\nr0 = *(u8 *)(r2 + 13)\nout:\nexit"
+            )
+        };
+        for helper in ["0x2c", "0x36", "0x41"] {
+            let touched = last_touched(&text(helper));
+            assert_eq!(touched, ["Read packet 13..=13 for 1, not proven"], "{helper}");
+        }
+        assert_eq!(last_touched(&text("0xbc")), ["Read packet 13..=13 for 1"], "only its length");
+    }
+
+    #[test]
     fn a_record_is_what_was_reserved_until_it_is_given_away() {
         let text = "r1 = map[1]\nr2 = 24\nr3 = 0\ncall 0x83\nif r0 == 0 goto out\nr7 = r0\n\
                     *(u64 *)(r0 + 16) = 1\n*(u8 *)(r0 + 24) = 1\nr1 = r0\nr2 = 0\ncall 0x84\n\

@@ -158,7 +158,8 @@ impl Run<'_> {
     }
 
     /// The loop, and the same with an observer who is told of each step: who has none does not pay
-    /// for it.
+    /// for it. They are two functions, so that neither has the other's registers to spare.
+    #[inline(never)]
     fn execute_steps<const OBSERVED: bool>(&mut self) -> Result<u64, Reason> {
         let run = self;
         with_operations!(execute, run,)

@@ -111,6 +111,7 @@ impl Point<'_, '_> {
 impl Run<'_> {
     /// Tells the observer, if there is one, of the step that comes next.
     #[cold]
+    #[inline(never)]
     pub(crate) fn observe(&mut self, step: usize) {
         if let Some(observer) = self.observer.take() {
             observer.before(&Point { run: self, step });
