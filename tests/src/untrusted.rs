@@ -30,7 +30,7 @@ mod monitor_messages;
 mod ring;
 mod shared_queue;
 
-pub use bpf_program::bpf_program;
+pub use bpf_program::{bpf_analysis, bpf_program};
 pub use monitor_messages::monitor_messages;
 pub use ring::ring;
 pub use shared_queue::shared_queue;
@@ -39,7 +39,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 14] = [
+pub const READERS: [Reader; 15] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -54,6 +54,7 @@ pub const READERS: [Reader; 14] = [
     ("object", object),
     ("assembly", assembly),
     ("bpf_program", bpf_program),
+    ("bpf_analysis", bpf_analysis),
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.

@@ -81,3 +81,16 @@ fn only_ethernet_is_taken() {
     let error = place.complaint(&trace, &[]);
     assert!(error.contains("two.pcapng: packet 2 is of link type 113, not Ethernet"), "{error}");
 }
+
+#[test]
+fn a_program_that_cannot_run_here_is_refused_alone() {
+    let place = Place::with_text(
+        "SEC(\"xdp\") int asks(void *c) { return (c != 0) & bpf_get_current_pid_tgid(); }\n\
+         SEC(\"xdp\") int passes(void *c) { return c ? XDP_PASS : XDP_DROP; }\n",
+    );
+    let trace = place.capture([&[0_u8; 60][..]]);
+    let error = place.complaint(&trace, &["--program", "asks"]);
+    assert!(error.contains("in the interpreter: program `asks`, instruction "), "{error}");
+    let told = place.json(&trace, &["--program", "passes"]);
+    assert_eq!(told["verdicts"]["XDP_PASS"], json!(1), "{told}");
+}

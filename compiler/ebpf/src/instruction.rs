@@ -8,7 +8,7 @@ mod decode;
 mod display;
 mod encode;
 mod operation;
-mod tables;
+pub(crate) mod tables;
 
 pub use assemble::{AssemblyError, assemble};
 pub use decode::{Field, Invalid, decode};

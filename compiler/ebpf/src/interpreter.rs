@@ -12,10 +12,12 @@ pub(crate) mod abort;
 mod arithmetic;
 mod atomic;
 mod compiled;
+mod constant;
 pub(crate) mod environment;
 mod execute;
 mod lower;
 pub(crate) mod memory;
+mod observe;
 mod packet;
 pub(crate) mod run;
 mod scratch;
@@ -24,10 +26,13 @@ mod step;
 pub mod verdict;
 
 pub use abort::{Abort, Access, Reason, Window};
+pub(crate) use constant::{compute, holds};
 pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
 pub use lower::Unsupported;
+pub use observe::{Observer, Point};
 pub use packet::{HEAD_ROOM, PACKET_MAX, Packet, TooLong};
 pub(crate) use scratch::Scratch;
+pub(crate) use stack::{FRAME_BYTES, FRAMES_MAX};
 
 use crate::maps::{ErrorNumber, Map, MapError, flags};
 use crate::object::{MapDefinition, MapKind, Object, ProgramKind, SlotTarget};
@@ -231,14 +236,24 @@ impl Machine {
 
     /// Runs a program, by its number in the object, on a packet.
     pub fn run(&mut self, program: usize, packet: &mut Packet) -> Outcome {
-        self.run_with(program, packet, |_| {})
+        self.run_with(program, packet, None, |_| {})
+    }
+
+    /// The same with an observer, who is told of each instruction before it is executed.
+    pub fn run_observed(
+        &mut self,
+        program: usize,
+        packet: &mut Packet,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
+        self.run_with(program, packet, Some(observer), |_| {})
     }
 
     /// Runs a program on bytes instead of a packet: register 1 is their address and register 2
     /// their number, as test suites of the instruction set want it.
     pub fn run_on_bytes(&mut self, program: usize, bytes: &mut Packet) -> Outcome {
         let [_, start, end] = bytes.places();
-        self.run_with(program, bytes, |run| {
+        self.run_with(program, bytes, None, |run| {
             run.registers[1] = memory::packet_address(start);
             run.registers[2] = end - start;
         })
@@ -248,6 +263,7 @@ impl Machine {
         &mut self,
         program: usize,
         packet: &mut Packet,
+        observer: Option<&mut dyn Observer>,
         prepare: impl FnOnce(&mut Run),
     ) -> Outcome {
         let is_runnable = self.programs.get(program).is_some_and(|program| program.is_runnable);
@@ -259,6 +275,7 @@ impl Machine {
             &mut self.scratch,
             packet,
         );
+        run.observer = observer.map(|observer| observer as &mut dyn Observer);
         prepare(&mut run);
         let result = if is_runnable { run.program(program) } else { Err(Reason::NotRunnable) };
         let instructions = self.environment.instructions_max - run.remaining;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! XDP programs as compilers make them: [`object`] reads an ELF file into linked programs and map
 //! definitions, [`instruction`] says what each 64-bit slot means, and [`interpreter`] runs them
-//! with [`maps`] and [`helper_functions`] as the kernel would.
+//! with [`maps`] and [`helper_functions`] as the kernel would. [`analysis`] finds out beforehand
+//! what a program does with its registers and with memory.
 
+pub mod analysis;
 pub mod helper_functions;
 pub mod instruction;
 pub mod interpreter;

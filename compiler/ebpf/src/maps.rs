@@ -253,6 +253,11 @@ impl Map {
         self.elements.offset_of(element)
     }
 
+    /// How far the beginnings of two values are apart there.
+    pub(crate) fn value_spacing(&self) -> u64 {
+        self.elements.spacing()
+    }
+
     /// `size` bytes of the window that a program may read.
     #[inline]
     pub(crate) fn bytes(&self, offset: u64, size: usize) -> Option<&[u8]> {

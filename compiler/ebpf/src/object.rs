@@ -6,7 +6,7 @@
 //! kernel has them: one array of one value for each section of data.
 
 mod btf;
-mod check;
+pub(crate) mod check;
 mod code;
 mod collect;
 mod core;

@@ -27,6 +27,9 @@ pub enum Error {
     /// The target does not take the object; the reason has its own words.
     #[error("the object cannot be loaded: {0}")]
     Load(String),
+    /// Instructions of a program that cannot run there, each with the reason.
+    #[error("{0}")]
+    Unsupported(String),
     /// There is no program with this name.
     #[error("no program {0} in the object")]
     NoProgram(String),

@@ -2,7 +2,7 @@
 //! The interpreter as a target.
 
 use crate::{Arrival, Contents, Departure, Error, Target};
-use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
+use freeport_ebpf::interpreter::{Environment, Machine, Observer, Outcome, Packet};
 use freeport_ebpf::maps::{ErrorNumber, Map, flags};
 use freeport_ebpf::object::{MapKind, Object};
 
@@ -47,19 +47,60 @@ impl Interpreter {
     /// Whether a program can run here.
     ///
     /// # Errors
-    /// All instructions that cannot.
-    fn check(&self, program: usize) -> Result<(), Error> {
-        let refused = self.machine.refused(program);
-        if refused.is_empty() {
-            return Ok(());
-        }
-        let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
-        Err(Error::Load(reasons.join("\n")))
+    /// No such program, or all instructions that cannot.
+    pub fn takes(&self, program: &str) -> Result<(), Error> {
+        self.runnable(program).map(|_| ())
     }
 
-    fn program(&self, name: &str) -> Result<usize, Error> {
+    /// Runs a program on a packet, as [`Target::run`] does, with an observer who is told of each
+    /// instruction.
+    ///
+    /// # Errors
+    /// As [`Target::run`].
+    pub fn run_observed(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Departure, Error> {
+        let mut departure = Departure::default();
+        self.run_with(program, arrival, &mut departure, |machine, number, packet| {
+            machine.run_observed(number, packet, observer)
+        })?;
+        Ok(departure)
+    }
+
+    fn run_with(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        departure: &mut Departure,
+        run: impl FnOnce(&mut Machine, usize, &mut Packet) -> Outcome,
+    ) -> Result<(), Error> {
+        let number = self.runnable(program)?;
+        self.packet
+            .fill(arrival.bytes)
+            .map_err(|error| Error::Refused { what: program.into(), reason: error.to_string() })?;
+        self.packet.ingress_ifindex = arrival.ingress_ifindex;
+        self.packet.rx_queue_index = arrival.rx_queue_index;
+        let outcome = run(&mut self.machine, number, &mut self.packet);
+        departure.verdict = outcome.verdict;
+        self.last = Some(outcome);
+        fill(&mut departure.bytes, self.packet.bytes());
+        fill(&mut departure.metadata, self.packet.metadata());
+        Ok(())
+    }
+
+    /// The number of a program that can run here.
+    fn runnable(&self, name: &str) -> Result<usize, Error> {
         let found = self.programs.iter().position(|program| program == name);
-        found.ok_or_else(|| Error::NoProgram(name.into()))
+        let number = found.ok_or_else(|| Error::NoProgram(name.into()))?;
+        let refused = self.machine.refused(number);
+        if refused.is_empty() {
+            return Ok(number);
+        }
+        let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        Err(Error::Unsupported(reasons.join("\n")))
     }
 
     fn map(&mut self, name: &str) -> Result<&mut Map, Error> {
@@ -79,19 +120,7 @@ impl Target for Interpreter {
         arrival: &Arrival<'_>,
         departure: &mut Departure,
     ) -> Result<(), Error> {
-        let number = self.program(program)?;
-        self.check(number)?;
-        self.packet
-            .fill(arrival.bytes)
-            .map_err(|error| Error::Refused { what: program.into(), reason: error.to_string() })?;
-        self.packet.ingress_ifindex = arrival.ingress_ifindex;
-        self.packet.rx_queue_index = arrival.rx_queue_index;
-        let outcome = self.machine.run(number, &mut self.packet);
-        departure.verdict = outcome.verdict;
-        self.last = Some(outcome);
-        fill(&mut departure.bytes, self.packet.bytes());
-        fill(&mut departure.metadata, self.packet.metadata());
-        Ok(())
+        self.run_with(program, arrival, departure, Machine::run)
     }
 
     fn update_with(
@@ -118,8 +147,7 @@ impl Target for Interpreter {
     }
 
     fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error> {
-        let number = self.program(program)?;
-        self.check(number)?;
+        let number = self.runnable(program)?;
         let found = self.map(map)?;
         if found.definition().kind != MapKind::ProgramArray {
             return Err(refused("putting a program into", map)(ErrorNumber::EINVAL));

@@ -13,6 +13,7 @@ use freeport_ebpf::instruction::{
     Arithmetic, AtomicOperation, ByteOrder, Callee, Condition, Constant, Instruction, Operand,
     Operation, Size, Width,
 };
+use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
 
 /// Bytes that a packet has at least, or the program ends at once.
 pub const PACKET_BYTES: usize = 64;
@@ -49,6 +50,26 @@ pub fn random_program(random: &mut Rng, length: usize) -> Vec<Instruction> {
     }
     program.end();
     program.slots
+}
+
+/// An object of such a program and its map.
+pub fn object_of(instructions: &[Instruction]) -> Object {
+    let value = MapDefinition {
+        name: "value".into(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: VALUE_BYTES as u32,
+        max_entries: 1,
+        ..MapDefinition::default()
+    };
+    let program = Program {
+        name: "random".into(),
+        section: "xdp".into(),
+        instructions: instructions.to_vec(),
+        functions: vec![Function { name: "random".into(), slot: 0 }],
+        ..Program::default()
+    };
+    Object { programs: vec![program], maps: vec![value], ..Object::default() }
 }
 
 struct Builder<'a> {

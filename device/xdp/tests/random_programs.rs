@@ -6,8 +6,7 @@
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
-use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
-use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES};
+use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES, object_of};
 use freeport_xdp::{Error, Kernel, RawProgram, random_program};
 
 fn programs() -> u64 {
@@ -47,7 +46,7 @@ fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut
     for length in [PACKET_BYTES, PACKET_BYTES + 7, 300, PACKET_BYTES - 1] {
         let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
         let expected = kernel.run(&bytes).expect("the kernel takes packets of this length");
-        let mut machine = Machine::load(&object(program), Environment::default())
+        let mut machine = Machine::load(&object_of(program), Environment::default())
             .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", disassemble(program)));
         let mut packet = Packet::new(&bytes).expect("a short one");
         let outcome = machine.run(0, &mut packet);
@@ -63,23 +62,4 @@ fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut
             disassemble(program)
         );
     }
-}
-
-fn object(instructions: &[Instruction]) -> Object {
-    let value = MapDefinition {
-        name: "value".into(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size: VALUE_BYTES as u32,
-        max_entries: 1,
-        ..MapDefinition::default()
-    };
-    let program = Program {
-        name: "random".into(),
-        section: "xdp".into(),
-        instructions: instructions.to_vec(),
-        functions: vec![Function { name: "random".into(), slot: 0 }],
-        ..Program::default()
-    };
-    Object { programs: vec![program], maps: vec![value], ..Object::default() }
 }

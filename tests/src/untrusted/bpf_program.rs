@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A program of eBPF instructions from anybody, which is loaded and run if it can be. So that most
 //! can, fields that an instruction does not use are cleared, and what the loader still refuses is
-//! replaced; what is left runs without anybody having verified it.
+//! replaced; what is left runs without anybody having verified it, and what an analysis says of it
+//! has to be so.
 
+use freeport_ebpf::analysis::{Analysis, Witness};
 use freeport_ebpf::instruction::{Field, Instruction, REGISTERS, decode};
 use freeport_ebpf::interpreter::{
     Clock, Environment, LoadError, Machine, PACKET_MAX, Packet, verdict,
@@ -18,16 +20,14 @@ const NOTHING: Instruction =
     Instruction { opcode: 0xbf, destination: 0, source: 0, offset: 0, immediate: 0 };
 const EXIT: Instruction = Instruction { opcode: 0x95, ..NOTHING };
 
+/// Lengths of the packets that a program is run on.
+const LENGTHS: [usize; 4] = [60, 0, 1_500, 60];
+
 /// Any bytes, as slots of a program.
 pub fn bpf_program(bytes: &[u8]) {
-    let slots = bytes.chunks_exact(8).take(SLOTS_MAX);
-    let slots = slots.map(|slot| Instruction::from_bytes(slot.try_into().expect("eight bytes")));
-    let mut instructions: Vec<Instruction> = slots.collect();
-    instructions.push(EXIT);
-    (0..instructions.len()).for_each(|at| clear_unused(&mut instructions, at));
-    let Some(mut machine) = load(instructions) else { return };
+    let Some((mut machine, _)) = load(instructions(bytes)) else { return };
     let mut packet = Packet::new(&[0; 60]).expect("a short one");
-    for length in [60, 0, 1_500, 60] {
+    for length in LENGTHS {
         packet.fill(&vec![0x45; length]).expect("a short one");
         let outcome = machine.run(0, &mut packet);
         assert!(outcome.instructions <= INSTRUCTIONS_MAX);
@@ -37,6 +37,38 @@ pub fn bpf_program(bytes: &[u8]) {
             assert!(abort.slot <= SLOTS_MAX && !abort.to_string().is_empty());
         }
     }
+}
+
+/// The same, analysed before it is run: it ends, with a program that is too large or with facts,
+/// which hold.
+pub fn bpf_analysis(bytes: &[u8]) {
+    let Some((mut machine, object)) = load(instructions(bytes)) else { return };
+    let analysis = match Analysis::of(&object.programs[0], &object.maps) {
+        Ok(analysis) => analysis,
+        Err(malformed) => return assert!(malformed.slot <= SLOTS_MAX),
+    };
+    for slot in 0..analysis.graph().slots() {
+        let accesses = analysis.accesses(slot).iter();
+        assert!(accesses.clone().all(|access| access.offset.0 <= access.offset.1));
+    }
+    let analyses = [Some(analysis)];
+    let mut witness = Witness::new(&object, &analyses);
+    let mut packet = Packet::new(&[0; 60]).expect("a short one");
+    for length in LENGTHS {
+        packet.fill(&vec![0x45; length]).expect("a short one");
+        let outcome = machine.run_observed(0, &mut packet, &mut witness);
+        assert_eq!(witness.failure(&outcome), None, "{length} bytes");
+    }
+}
+
+/// Slots of a program that ends.
+fn instructions(bytes: &[u8]) -> Vec<Instruction> {
+    let slots = bytes.chunks_exact(8).take(SLOTS_MAX);
+    let slots = slots.map(|slot| Instruction::from_bytes(slot.try_into().expect("eight bytes")));
+    let mut instructions: Vec<Instruction> = slots.collect();
+    instructions.push(EXIT);
+    (0..instructions.len()).for_each(|at| clear_unused(&mut instructions, at));
+    instructions
 }
 
 /// Clears the fields of a slot that are wrong, one after the other.
@@ -55,8 +87,9 @@ fn clear_unused(instructions: &mut [Instruction], at: usize) {
     }
 }
 
-/// The program in a machine with maps of all kinds, without what the loader refuses.
-fn load(mut instructions: Vec<Instruction>) -> Option<Machine> {
+/// The program in a machine with maps of all kinds, without what the loader refuses, and the object
+/// that it is then.
+fn load(mut instructions: Vec<Instruction>) -> Option<(Machine, Object)> {
     let environment = Environment {
         clock: Clock::Set(7),
         instructions_max: INSTRUCTIONS_MAX,
@@ -66,7 +99,7 @@ fn load(mut instructions: Vec<Instruction>) -> Option<Machine> {
         let program = Program { instructions, ..Program::default() };
         let mut object = Object { programs: vec![program], maps: maps(), ..Object::default() };
         match Machine::load(&object, environment.clone()) {
-            Ok(machine) => return Some(machine),
+            Ok(machine) => return Some((machine, object)),
             Err(LoadError::Unsupported(refused)) => {
                 instructions = std::mem::take(&mut object.programs[0].instructions);
                 refused.iter().for_each(|refused| instructions[refused.slot] = NOTHING);

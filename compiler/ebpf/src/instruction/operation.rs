@@ -293,6 +293,34 @@ impl Operation {
         }
     }
 
+    /// The registers it reads, besides what a call passes; an exit returns register 0.
+    pub fn read(&self) -> impl Iterator<Item = u8> {
+        let register = |operand| match operand {
+            Operand::Register(register) => Some(register),
+            Operand::Immediate(_) => None,
+        };
+        let found = match *self {
+            Self::Alu { operation: Arithmetic::Move, source, .. } => [register(source), None, None],
+            Self::Alu { destination, source, .. } => [Some(destination), register(source), None],
+            Self::Negate { destination, .. } | Self::Swap { destination, .. } => {
+                [Some(destination), None, None]
+            }
+            Self::MoveSigned { source, .. } => [Some(source), None, None],
+            Self::Load { base, .. } => [Some(base), None, None],
+            Self::Store { base, source, .. } => [Some(base), register(source), None],
+            Self::Atomic { operation: AtomicOperation::CompareExchange, base, source, .. } => {
+                [Some(base), Some(source), Some(0)]
+            }
+            Self::Atomic { base, source, .. } => [Some(base), Some(source), None],
+            // The context is always in register 6.
+            Self::LoadPacket { index, .. } => [Some(6), index, None],
+            Self::Jump { left, right, .. } => [Some(left), register(right), None],
+            Self::Exit => [Some(0), None, None],
+            Self::LoadConstant { .. } | Self::Goto { .. } | Self::Call(_) => [None; 3],
+        };
+        found.into_iter().flatten()
+    }
+
     /// Slots from the next instruction to where it may jump, if it is a jump.
     pub fn distance(&self) -> Option<i32> {
         match *self {

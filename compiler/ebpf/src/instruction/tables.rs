@@ -39,7 +39,7 @@ pub(super) const CALL: u8 = 0x80;
 pub(super) const EXIT: u8 = 0x90;
 
 /// An operation, its code, the offset that tells it from others of that code, and its symbol.
-pub(super) const ARITHMETIC: [(Arithmetic, u8, i16, &str); 14] = [
+pub(crate) const ARITHMETIC: [(Arithmetic, u8, i16, &str); 14] = [
     (Arithmetic::Add, 0x00, 0, "+="),
     (Arithmetic::Subtract, 0x10, 0, "-="),
     (Arithmetic::Multiply, 0x20, 0, "*="),
@@ -57,7 +57,7 @@ pub(super) const ARITHMETIC: [(Arithmetic, u8, i16, &str); 14] = [
 ];
 
 /// A comparison, its code and its symbol.
-pub(super) const CONDITIONS: [(Condition, u8, &str); 11] = [
+pub(crate) const CONDITIONS: [(Condition, u8, &str); 11] = [
     (Condition::Equal, 0x10, "=="),
     (Condition::Greater, 0x20, ">"),
     (Condition::GreaterOrEqual, 0x30, ">="),

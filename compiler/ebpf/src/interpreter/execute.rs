@@ -37,6 +37,9 @@ macro_rules! execute {
                 tried!(Err(Reason::TooManyInstructions($run.environment.instructions_max)));
             }
             remaining -= 1;
+            if OBSERVED {
+                $run.observe(at - 1);
+            }
             let destination = usize::from(step.destination) % REGISTERS;
             let source = usize::from(step.source) % REGISTERS;
             // Register and address operands, which not every step has.
@@ -148,6 +151,16 @@ macro_rules! execute {
 impl Run<'_> {
     /// Executes steps until the function returns whose frame is on top, and gives register 0.
     pub(crate) fn execute(&mut self) -> Result<u64, Reason> {
+        match self.observer {
+            None => self.execute_steps::<false>(),
+            Some(_) => self.execute_steps::<true>(),
+        }
+    }
+
+    /// The loop, and the same with an observer who is told of each step: who has none does not pay
+    /// for it. They are two functions, so that neither has the other's registers to spare.
+    #[inline(never)]
+    fn execute_steps<const OBSERVED: bool>(&mut self) -> Result<u64, Reason> {
         let run = self;
         with_operations!(execute, run,)
     }

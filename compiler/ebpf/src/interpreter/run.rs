@@ -5,6 +5,7 @@ use super::abort::Reason;
 use super::compiled::Compiled;
 use super::environment::Environment;
 use super::memory::{CONTEXT_ADDRESS, map_of_handle, stack_address};
+use super::observe::Observer;
 use super::packet::Packet;
 use super::stack::{FRAMES_MAX, Stack};
 use super::{Redirect, Scratch};
@@ -37,6 +38,8 @@ pub(crate) struct Run<'m> {
     pub redirect: Option<Redirect>,
     /// Where the lock is that is held.
     pub lock: Option<u64>,
+    /// Who is told of each step.
+    pub observer: Option<&'m mut dyn Observer>,
     tail_calls: u32,
 }
 
@@ -76,6 +79,7 @@ impl<'m> Run<'m> {
             remaining: environment.instructions_max,
             redirect: None,
             lock: None,
+            observer: None,
             tail_calls: 0,
         };
         run.stack.clear();

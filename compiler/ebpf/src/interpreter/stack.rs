@@ -43,7 +43,12 @@ impl Stack {
         let start = self.depth * FRAME_BYTES;
         self.bytes[start..start + FRAME_BYTES].fill(0);
         self.depth += 1;
-        Some(self.depth as u64 * SPACING + FRAME_BYTES as u64)
+        Some(Self::frame_pointer(self.depth - 1))
+    }
+
+    /// The frame pointer of a frame, where its end is in the window; `depth` counts from 0.
+    pub fn frame_pointer(depth: usize) -> u64 {
+        (depth as u64 + 1) * SPACING + FRAME_BYTES as u64
     }
 
     /// Takes the frame on top away.

@@ -53,6 +53,11 @@ impl Elements {
         u64::from(index) << self.shift
     }
 
+    /// How far the beginnings of two values are apart in the window of the map.
+    pub fn spacing(&self) -> u64 {
+        1 << self.shift
+    }
+
     /// `size` bytes from `offset` of the window, if they lie in one value.
     #[inline]
     pub fn bytes(&self, offset: u64, size: usize) -> Option<&[u8]> {

@@ -112,6 +112,12 @@ impl Ring {
         self.records.iter().rev().find(holds).map(|_| start..end)
     }
 
+    /// Where in the window records begin that are reserved now, and how long they are.
+    pub fn reserved_records(&self) -> impl Iterator<Item = (u64, u64)> {
+        let reserved = self.records.iter().filter(|record| record.state == State::Reserved);
+        reserved.map(|record| (record.start as u64, record.length as u64))
+    }
+
     /// Takes all records out that were submitted before the first that is still reserved.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         let mut taken = vec![];

@@ -4,7 +4,7 @@
 use crate::instruction::{FRAME_POINTER, Instruction, Operation, decode};
 
 /// The first slot that is wrong, and why.
-pub(super) type Fault = (usize, String);
+pub(crate) type Fault = (usize, String);
 
 /// Every slot is part of an instruction, jumps lead to instructions of the function, the frame
 /// pointer is not written, and execution does not run past the end.
@@ -32,7 +32,10 @@ pub(super) fn check(slots: &[Instruction]) -> Result<(), Fault> {
 }
 
 /// Operations by their first slot; second slots have none.
-fn decoded(slots: &[Instruction]) -> Result<Vec<Option<Operation>>, Fault> {
+///
+/// # Errors
+/// The first slot that is no instruction.
+pub(crate) fn decoded(slots: &[Instruction]) -> Result<Vec<Option<Operation>>, Fault> {
     let mut operations = vec![None; slots.len()];
     let mut slot = 0;
     while slot < slots.len() {

@@ -6,8 +6,9 @@
 //! are uses of the block that passes them, and the parameters are definitions of the block that
 //! takes them.
 
-use super::{ControlFlow, reverse_post_order};
+use super::{ControlFlow, predecessors, reverse_post_order};
 use crate::{BlockId, Function, ValueId};
+use std::collections::BTreeSet;
 
 /// What the nodes of a graph use and define; values are numbered from 0.
 pub trait DataFlow: ControlFlow {
@@ -112,16 +113,22 @@ impl Liveness {
                 live_in[*node].insert(value);
             });
         }
-        let mut has_changed = true;
-        while has_changed {
-            has_changed = false;
-            for node in order.iter().rev() {
-                for next in graph.successors(*node) {
-                    has_changed |= live_out[*node].union_with(&live_in[next]);
-                }
-                let mut passed = live_out[*node].clone();
-                graph.for_each_definition(*node, &mut |value| passed.remove(value));
-                has_changed |= live_in[*node].union_with(&passed);
+        let predecessors = predecessors(graph);
+        let mut position = vec![None; graph.node_count()];
+        for (at, node) in order.iter().enumerate() {
+            position[*node] = Some(at);
+        }
+        // What is last in the order comes first; a node comes again when what follows it has grown.
+        let mut left: BTreeSet<usize> = (0..order.len()).collect();
+        while let Some(at) = left.pop_last() {
+            let node = order[at];
+            graph.for_each_successor(node, &mut |next| {
+                live_out[node].union_with(&live_in[next]);
+            });
+            let mut passed = live_out[node].clone();
+            graph.for_each_definition(node, &mut |value| passed.remove(value));
+            if live_in[node].union_with(&passed) {
+                left.extend(predecessors[node].iter().filter_map(|before| position[*before]));
             }
         }
         Self { live_in, live_out }

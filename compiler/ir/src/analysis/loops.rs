@@ -6,7 +6,7 @@
 //! post-order to a node that does not dominate its source closes a cycle with two ways in: then the
 //! graph is irreducible, and that cycle is not in the list.
 
-use super::{ControlFlow, Dominators, predecessors};
+use super::{BitSet, ControlFlow, Dominators, predecessors};
 
 /// A natural loop; all loops with one header are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,9 +108,11 @@ impl Loops {
         dominators: &Dominators,
     ) {
         let mut body = vec![header];
+        let mut is_inside = BitSet::new(predecessors.len());
+        is_inside.insert(header);
         let mut left = latches.clone();
         while let Some(node) = left.pop() {
-            if dominators.is_reachable(node) && !body.contains(&node) {
+            if dominators.is_reachable(node) && is_inside.insert(node) {
                 body.push(node);
                 left.extend(&predecessors[node]);
             }

@@ -111,8 +111,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
     let program = choose(&object, arguments).with_context(|| file.to_string())?;
     check_maps(&object, arguments).with_context(|| file.to_string())?;
-    let mut targets =
-        Targets::load(&bytes, &object, arguments).with_context(|| file.to_string())?;
+    let mut targets = Targets::load(&bytes, &object, &program.name, arguments)
+        .with_context(|| file.to_string())?;
     for setting in settings(arguments)? {
         targets.set(&setting)?;
     }

@@ -40,11 +40,16 @@ struct MapWatch {
 }
 
 impl<'o> Targets<'o> {
-    /// Loads an object.
+    /// Loads an object, of which a program is to be run.
     ///
     /// # Errors
     /// What a target says against it, or that the kernel may not be used.
-    pub fn load(bytes: &[u8], object: &'o Object, arguments: &Arguments) -> anyhow::Result<Self> {
+    pub fn load(
+        bytes: &[u8],
+        object: &'o Object,
+        program: &str,
+        arguments: &Arguments,
+    ) -> anyhow::Result<Self> {
         let on = arguments.on;
         let environment = Environment {
             clock: match arguments.clock {
@@ -57,6 +62,9 @@ impl<'o> Targets<'o> {
         };
         let in_interpreter = (on != On::Kernel).then(|| Interpreter::load(object, environment));
         let interpreter = in_interpreter.transpose().context("in the interpreter")?;
+        if let Some(interpreter) = &interpreter {
+            interpreter.takes(program).context("in the interpreter")?;
+        }
         let kernel = if on == On::Interpreter { None } else { Some(load_in_kernel(bytes)?) };
         let stays = |kind| !matches!(kind, MapKind::Queue | MapKind::Stack | MapKind::RingBuffer);
         let lasting = object.maps.iter().filter(|map| stays(map.kind));

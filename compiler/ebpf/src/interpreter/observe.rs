@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Looking on while a program runs: before each instruction, who wants to know sees its registers,
+//! its memory, and what the addresses in use mean.
+
+use super::memory::{
+    CONTEXT_ADDRESS, function_of_handle, key_address, map_handle, packet_address, stack_address,
+    value_address, value_place,
+};
+use super::run::Run;
+use super::stack::Stack;
+use crate::maps::content::Content;
+
+/// Who is told of each instruction before it is executed.
+pub trait Observer {
+    /// Control is here.
+    fn before(&mut self, point: &Point<'_, '_>);
+}
+
+/// Where a program is, before an instruction.
+pub struct Point<'r, 'm> {
+    run: &'r Run<'m>,
+    step: usize,
+}
+
+impl Point<'_, '_> {
+    /// Which program of the object runs.
+    pub fn program(&self) -> usize {
+        self.run.program
+    }
+
+    /// The slot of the instruction that comes next.
+    pub fn slot(&self) -> usize {
+        let slots = &self.run.programs[self.run.program].slots;
+        slots.get(self.step).map_or(usize::MAX, |slot| *slot as usize)
+    }
+
+    /// What registers hold.
+    pub fn registers(&self) -> &[u64; 11] {
+        self.run.registers.first_chunk().expect("there is room for sixteen")
+    }
+
+    /// How many functions are in progress, those of programs included that were left by tail calls
+    /// out of functions.
+    pub fn depth(&self) -> usize {
+        self.run.stack.depth()
+    }
+
+    /// The frame pointer of a function in progress, from 0 on.
+    pub fn frame_pointer(&self, depth: usize) -> u64 {
+        stack_address(Stack::frame_pointer(depth))
+    }
+
+    /// The address of the context.
+    pub fn context(&self) -> u64 {
+        CONTEXT_ADDRESS
+    }
+
+    /// Where metadata and packet begin, and where the packet ends.
+    pub fn packet(&self) -> [u64; 3] {
+        self.run.packet.places().map(packet_address)
+    }
+
+    /// How many maps there are.
+    pub fn maps(&self) -> usize {
+        self.run.maps.len()
+    }
+
+    /// What stands for a map.
+    pub fn map(&self, map: usize) -> u64 {
+        map_handle(map)
+    }
+
+    /// The map whose values an address is among, or would be if there were more of them.
+    pub fn map_of_value(&self, address: u64) -> Option<usize> {
+        Some(value_place(address)?.0).filter(|map| *map < self.run.maps.len())
+    }
+
+    /// Where the first value of a map begins, and how far two of them are apart.
+    pub fn values(&self, map: usize) -> Option<(u64, u64)> {
+        Some((value_address(map, 0), self.run.maps.get(map)?.value_spacing()))
+    }
+
+    /// Where records of a ring buffer begin that are reserved now, and how long they are.
+    pub fn records(&self, map: usize) -> Vec<(u64, u64)> {
+        match self.run.maps.get(map).map(|found| found.content()) {
+            Some(Content::Ring(ring)) => {
+                let records = ring.reserved_records();
+                records.map(|(start, length)| (value_address(map, start), length)).collect()
+            }
+            _ => vec![],
+        }
+    }
+
+    /// Where keys begin that functions in progress were called for.
+    pub fn keys(&self) -> impl Iterator<Item = u64> {
+        (0..self.run.keys.len()).map(key_address)
+    }
+
+    /// The slot of the function that a value stands for.
+    pub fn function(&self, value: u64) -> Option<usize> {
+        let step = function_of_handle(value)?;
+        Some(*self.run.programs[self.run.program].slots.get(step)? as usize)
+    }
+
+    /// Bytes of memory, if the program may read them.
+    pub fn read(&self, address: u64, size: usize) -> Option<&[u8]> {
+        self.run.read(address, size).ok()
+    }
+}
+
+impl Run<'_> {
+    /// Tells the observer, if there is one, of the step that comes next.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn observe(&mut self, step: usize) {
+        if let Some(observer) = self.observer.take() {
+            observer.before(&Point { run: self, step });
+            self.observer = Some(observer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instruction::assemble;
+    use crate::interpreter::{Environment, Machine, Packet};
+    use crate::object::{Object, Program};
+
+    /// What was seen: slot, functions in progress, and register 1 behind its frame pointer.
+    #[derive(Default)]
+    struct Seen(Vec<(usize, usize, i64)>);
+
+    impl Observer for Seen {
+        fn before(&mut self, point: &Point<'_, '_>) {
+            let depth = point.depth();
+            let own = point.frame_pointer(depth - 1);
+            assert_eq!(point.registers()[10], own);
+            let behind = point.registers()[1].wrapping_sub(own) as i64;
+            self.0.push((point.slot(), depth, behind));
+            let [_, start, end] = point.packet();
+            assert_eq!(point.read(start, (end - start) as usize), Some(&[7; 20][..]));
+            assert_eq!(point.read(end, 1), None);
+        }
+    }
+
+    #[test]
+    fn each_instruction_is_seen_before_it_is_executed() {
+        let text = "r1 = 0x5 ll\nr1 = r10\nr1 += -8\ncall pc + 0x1\nexit\nr1 += 4\nexit";
+        let instructions = assemble(text).expect("the text is right");
+        let program = Program { instructions, ..Program::default() };
+        let object = Object { programs: vec![program], ..Object::default() };
+        let mut machine = Machine::load(&object, Environment::default()).expect("it can run");
+        let mut packet = Packet::new(&[7; 20]).expect("a short one");
+        let mut seen = Seen::default();
+        let observed = machine.run_observed(0, &mut packet, &mut seen);
+        assert_eq!(observed, machine.run(0, &mut packet));
+        assert_eq!(observed.instructions, 7);
+        let places: Vec<_> = seen.0.iter().map(|&(slot, depth, _)| (slot, depth)).collect();
+        assert_eq!(places, [(0, 1), (2, 1), (3, 1), (4, 1), (6, 2), (7, 2), (5, 1)]);
+        let inside: Vec<_> = seen.0[3..].iter().map(|&(.., behind)| behind).collect();
+        assert_eq!(inside, [-8, -8 - 1_024, -4 - 1_024, -4]);
+    }
+}
