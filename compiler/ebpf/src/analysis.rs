@@ -124,8 +124,8 @@ impl Analysis {
 
     /// A register that an instruction reads though it is not set on every way there: a call leaves
     /// nothing in registers 1 to 5, and a function finds nothing but its arguments. Verifiers take
-    /// no such program. What is said of the rest holds, but what such an instruction gets depends on
-    /// registers that are not live. None is found in a program that is given up.
+    /// no such program. What is said of the rest holds, but what such an instruction gets depends
+    /// on registers that are not live. None is found in a program that is given up.
     pub fn reads_unset(&self, slot: usize) -> Option<u8> {
         let (operation, registers) = (self.graph.operation(slot)?, self.registers(slot)?);
         let arguments = match operation {

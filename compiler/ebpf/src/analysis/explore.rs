@@ -171,8 +171,7 @@ impl<'p> Explorer<'p> {
         let is_much = self.work > self.work_max() || self.values > VALUES_IN_ALL;
         let states_max = if is_much { 1 } else { self.states_max };
         let meeting = self.meetings.entry((context, slot)).or_default();
-        let is_covered =
-            |known: &State| known.may_cover(&state) && known.join(&state, slot, None) == *known;
+        let is_covered = |known: &State| known.join(&state, slot, None) == *known;
         if meeting.states.iter().any(is_covered) {
             return;
         }

@@ -7,8 +7,8 @@
 //! base, which lies in a range behind the start; addresses with one base keep their distance,
 //! whatever that number was. What a comparison proves is proven of a base.
 
-mod alike;
 mod join;
+mod loss;
 
 use super::stack::Content;
 use super::unknown::{Place, Unknown, Why};

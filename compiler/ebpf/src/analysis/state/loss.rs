@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Quick looks at two states before they are joined, which costs more.
+//! What two states would lose if they were joined, so that those are that lose least by it.
 
 use super::{Frame, State};
 use crate::analysis::value::{Kind, Region, Value};
 use std::mem::discriminant;
 
 impl State {
-    /// Whether a join with `other` may leave this as it is: `false` is certain.
-    pub fn may_cover(&self, other: &Self) -> bool {
-        self.registers.iter().zip(&other.registers).all(|(one, other)| {
-            match (one.kind, other.kind) {
-                (Kind::Nothing, _) => true,
-                (Kind::Unknown(_), other) => other != Kind::Nothing,
-                (Kind::Number(one), Kind::Number(other)) => one.join(&other) == one,
-                // Null and an address are an address that may be null.
-                _ => one.may_be_null || discriminant(&one.kind) == discriminant(&other.kind),
-            }
-        })
-    }
-
     /// Of how many values a join with `other` would know less than their kind.
     pub fn losses(&self, other: &Self) -> usize {
         let frames = self.frames.iter().zip(&other.frames);
