@@ -309,6 +309,9 @@ impl<'t> Line<'t> {
 
     fn load(&mut self, destination: u8, is_signed: bool) -> Parse<Operation> {
         let size = self.pointer_type()?;
+        if is_signed && size == Size::Double {
+            return Err(Wrong("64 bits are loaded as u64: no sign is to be extended".to_owned()));
+        }
         if !is_signed && self.takes("skb[") {
             return self.load_packet(destination, size);
         }
@@ -515,6 +518,7 @@ mod tests {
         assert_wrong("goto nowhere", "no label `nowhere`");
         assert_wrong("a:\na:\nexit", "twice");
         assert_wrong("exit exit", "`exit` is too much");
+        assert_wrong("r1 = *(s64 *)(r2 + 0x4)", "are loaded as u64");
         assert_wrong("r1 =", "missing at the end");
         assert_wrong("r1 = -r2", "register 1 must stand here");
         assert_wrong("*(u64 *)(r1 + 0x8000) = r1", "out of range");
