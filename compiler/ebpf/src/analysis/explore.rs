@@ -35,10 +35,10 @@ const JOINS_MAX: u32 = 4;
 /// need 16 for each slot at most.
 const WORK: u64 = 2_000;
 const WORK_PER_SLOT: u64 = 50;
-/// Values in all states before they are not kept apart any more, and four times as many before the
+/// Values in all states before they are not kept apart any more, and ten times as many before the
 /// program is given up. Each takes about a hundred bytes; programs of `programs/xdp` have 22,000 at
 /// most.
-const VALUES_IN_ALL: usize = 500_000;
+const VALUES_IN_ALL: usize = 300_000;
 /// Chains of calls that are told apart at most.
 const CONTEXTS_MAX: usize = 500;
 /// Longest program that is followed, in slots.
@@ -139,7 +139,7 @@ impl<'p> Explorer<'p> {
             for state in states {
                 self.follow(context, slot, state)?;
             }
-            let is_too_much = self.work > 10 * self.work_max() || self.values > 4 * VALUES_IN_ALL;
+            let is_too_much = self.work > 10 * self.work_max() || self.values > 10 * VALUES_IN_ALL;
             if is_too_much || self.contexts.len() > CONTEXTS_MAX {
                 return Err(unknown(slot, 0, Why::TooLarge));
             }
