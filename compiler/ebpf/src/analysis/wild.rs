@@ -189,6 +189,11 @@ fn programs(usually: u64) -> impl Iterator<Item = (u64, Object)> {
     (first..first + count).map(|seed| (seed, wild(&mut Rng::with_seed(seed))))
 }
 
+/// Whether somebody looks at a few programs, of which no number is expected.
+fn are_chosen() -> bool {
+    std::env::var_os("FREEPORT_PROGRAMS").is_some()
+}
+
 fn machine(object: &Object) -> Machine {
     let environment =
         Environment { clock: Clock::Set(5), instructions_max: 2_000, ..Environment::default() };
@@ -226,7 +231,8 @@ fn what_is_known_of_wild_programs_is_so_when_they_run() {
             }
         }
     }
-    assert!(proven > all / 4, "{proven} of {all} accesses are proven");
+    let is_enough = proven > all / 4 || are_chosen();
+    assert!(is_enough, "{proven} of {all} accesses are proven");
 }
 
 /// `r0 = r0`.
@@ -277,5 +283,6 @@ fn what_nobody_needs_can_be_left_out() {
             assert!(is_same, "FREEPORT_SEED={seed}: {expected:?} {found:?}\n{}", text());
         }
     }
-    assert!(counts.iter().all(|count| *count > 100), "{counts:?} of {programs_left}");
+    let is_enough = counts.iter().all(|count| *count > 100) || are_chosen();
+    assert!(is_enough, "{counts:?} of {programs_left}");
 }
