@@ -132,6 +132,15 @@ pub fn object(bytes: &[u8]) {
             slot += operation.slots();
         }
     }
+    for map in &object.maps {
+        for (layout, size) in [(&map.key_layout, map.key_size), (&map.value_layout, map.value_size)]
+        {
+            let Some(layout) = layout else { continue };
+            assert_eq!(layout.bytes(), size, "of map {}", map.name);
+            // Also where bytes are missing.
+            let _ = layout.decode(&vec![0xa5; size.min(4_096) as usize]).to_string();
+        }
+    }
 }
 
 /// Instructions for BPF as text: what can be read is printed as text that says the same.

@@ -4,6 +4,10 @@
 use super::{Layout, Member};
 use std::fmt;
 
+/// Numbers and names that bytes are told as; what is beyond is left out. Members may lie at one
+/// place, so a file can ask for more than there are bytes.
+const DATA_MAX: usize = 1 << 20;
+
 /// What bytes mean.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Datum {
@@ -24,11 +28,13 @@ pub enum Datum {
 impl Layout {
     /// What bytes mean, the first of which is that of a value with this layout.
     pub fn decode(&self, bytes: &[u8]) -> Datum {
-        self.decode_bits(bytes, 0, 0)
+        self.decode_bits(bytes, 0, 0, &mut { DATA_MAX })
     }
 
-    /// The same of a part of them, from a bit on; `field_bits` is as in [`Member`].
-    fn decode_bits(&self, bytes: &[u8], bit: usize, field_bits: u32) -> Datum {
+    /// The same of a part of them, from a bit on; `field_bits` is as in [`Member`], and `left`
+    /// how much may still be told.
+    fn decode_bits(&self, bytes: &[u8], bit: usize, field_bits: u32, left: &mut usize) -> Datum {
+        *left = left.saturating_sub(1);
         let size = self.bytes() as usize;
         let rest = bytes.get(bit / 8..).unwrap_or_default();
         let own = &rest[..rest.len().min(size)];
@@ -49,8 +55,11 @@ impl Layout {
             Self::Struct { members, .. } => {
                 let mut found = vec![];
                 for Member { name, bit_offset, field_bits, layout } in members {
+                    if *left == 0 {
+                        break;
+                    }
                     let place = bit + *bit_offset as usize;
-                    match layout.decode_bits(bytes, place, *field_bits) {
+                    match layout.decode_bits(bytes, place, *field_bits, left) {
                         Datum::Struct(nested) if name.is_empty() => found.extend(nested),
                         datum => found.push((name.clone(), datum)),
                     }
@@ -58,8 +67,9 @@ impl Layout {
                 Some(Datum::Struct(found))
             }
             Self::Array { element, .. } if element.bytes() > 0 => {
-                let elements = own.chunks(element.bytes() as usize);
-                Some(Datum::Array(elements.map(|bytes| element.decode(bytes)).collect()))
+                let elements = own.chunks(element.bytes() as usize).take(*left);
+                let decoded = elements.map(|bytes| element.decode_bits(bytes, 0, 0, left));
+                Some(Datum::Array(decoded.collect()))
             }
             Self::Array { .. } | Self::Opaque { .. } => None,
         };
@@ -151,6 +161,16 @@ mod tests {
         let expected = "{word: -2, ports: [1, 256], kind: LESS, other: 5, low: 5, high: 4097, \
             pointer: aa bb}";
         assert_eq!(layout.decode(&bytes).to_string(), expected);
+    }
+
+    #[test]
+    fn no_more_is_told_than_a_bound() {
+        let byte = Layout::Integer { bytes: 1, is_signed: false };
+        let all = Layout::Array { element: Box::new(byte), count: 1 << 19 };
+        let member = |at: u32| member(&at.to_string(), 0, 0, all.clone());
+        let layout = Layout::Struct { bytes: 1 << 19, members: (0..1_000).map(member).collect() };
+        let Datum::Struct(members) = layout.decode(&vec![7; 1 << 19]) else { panic!("a struct") };
+        assert_eq!(members.len(), 2, "the second one in part");
     }
 
     #[test]
