@@ -9,7 +9,7 @@ use super::operation::{
     Arithmetic, AtomicOperation, Callee, Constant, Operand, Operation, Size, Width,
 };
 use super::tables::{ARITHMETIC, ATOMIC, CONDITIONS, ORDERS, SIZES};
-use super::{Instruction, REGISTERS};
+use super::{Instruction, REGISTERS, decode};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -55,6 +55,9 @@ pub fn assemble(text: &str) -> Result<Vec<Instruction>, AssemblyError> {
             lead(&mut operation, distance).ok_or_else(|| fail(format!("`{label}` is too far")))?;
         }
         let (first, second) = operation.encode();
+        if decode(&[first, second.unwrap_or_default()], 0) != Ok(operation) {
+            return Err(fail(format!("there is no instruction `{operation}`")));
+        }
         slots.push(first);
         slots.extend(second);
     }
@@ -309,9 +312,6 @@ impl<'t> Line<'t> {
 
     fn load(&mut self, destination: u8, is_signed: bool) -> Parse<Operation> {
         let size = self.pointer_type()?;
-        if is_signed && size == Size::Double {
-            return Err(Wrong("64 bits are loaded as u64: no sign is to be extended".to_owned()));
-        }
         if !is_signed && self.takes("skb[") {
             return self.load_packet(destination, size);
         }
@@ -518,7 +518,9 @@ mod tests {
         assert_wrong("goto nowhere", "no label `nowhere`");
         assert_wrong("a:\na:\nexit", "twice");
         assert_wrong("exit exit", "`exit` is too much");
-        assert_wrong("r1 = *(s64 *)(r2 + 0x4)", "are loaded as u64");
+        assert_wrong("r1 = *(s64 *)(r2 + 0x4)", "line 1: there is no instruction `r1 = *(s64 *)");
+        assert_wrong("exit\nr2 = (s6)r3", "line 2: there is no instruction `r2 = (s6)r3`");
+        assert_wrong("r2 = le24 r2", "no instruction");
         assert_wrong("r1 =", "missing at the end");
         assert_wrong("r1 = -r2", "register 1 must stand here");
         assert_wrong("*(u64 *)(r1 + 0x8000) = r1", "out of range");
