@@ -6,6 +6,7 @@
 //! [pieces](piece_bytes), each seen as soon as it is in place, so that the other side copies out
 //! while this one copies in.
 
+use crate::layout::HEADER_BYTES;
 use crate::receiver::Place;
 use crate::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
 
@@ -69,7 +70,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         while !rest.is_empty() {
             let wanted = rest.len().min(longest);
             let (piece, behind) = rest.split_at(self.ring.room(wanted)?.min(wanted));
-            match self.stage(piece) {
+            match self.stage(piece, behind.len(), longest) {
                 Ok(true) => wake |= self.ring.publish(),
                 Ok(false) => break,
                 Err(fault) => return Err(fault),
@@ -100,7 +101,7 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(self.ring.room(rest.len())?.min(rest.len()));
-            if !self.stage(piece)? {
+            if !self.stage(piece, behind.len(), self.ring.capacity())? {
                 break;
             }
             rest = behind;
@@ -120,12 +121,18 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         }
     }
 
+    /// Stages a piece, behind which so many bytes follow in pieces of at most so many.
     #[inline]
-    fn stage(&mut self, piece: &[u8]) -> Result<bool, Fault> {
+    fn stage(&mut self, piece: &[u8], behind: usize, longest: usize) -> Result<bool, Fault> {
         if piece.is_empty() {
             return Ok(false);
         }
-        match self.ring.stage(Kind::Data, &[piece]) {
+        let more = match behind {
+            0 => 0,
+            // One piece may be cut where the ring ends.
+            _ => behind + (behind / longest + 2) * 2 * HEADER_BYTES,
+        };
+        match self.ring.stage_before(Kind::Data, &[piece], more) {
             Ok(()) => Ok(true),
             Err(Full::Fault(fault)) => Err(fault),
             Err(Full::NoCredit | Full::TooLong) => Ok(false),

@@ -191,6 +191,16 @@ impl<R: Remote, L: Local> Sender<R, L> {
     /// has changed.
     #[inline]
     pub fn stage(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<(), Full> {
+        self.stage_before(kind, parts, 0)
+    }
+
+    /// The same for an entry that others of so many bytes, headers included, are to follow at once:
+    /// an empty ring begins anew only if there is room for all of them then.
+    ///
+    /// # Errors
+    /// As of [`stage`](Self::stage).
+    #[inline]
+    pub fn stage_before(&mut self, kind: Kind, parts: &[&[u8]], more: usize) -> Result<(), Full> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         if length > layout::payload_max(self.capacity()) {
             return Err(Full::TooLong);
@@ -211,7 +221,7 @@ impl<R: Remote, L: Local> Sender<R, L> {
         } else if self.at() as u64 >= self.rewind_bytes() && self.is_drained()? {
             // The place of the next header and the rest of the ring are the sender's, all of it.
             let rest = self.to_end();
-            if rest + cost <= self.capacity() {
+            if (rest + cost).saturating_add(more) <= self.capacity() {
                 self.wrap(rest);
             }
         }

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::layout::message_max;
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
-use freeport_ring::{Full, Kind, Mapped};
+use freeport_ring::{Full, Kind, Mapped, ReceiverCursor, SenderCursor};
 use memory::Memory;
 use std::collections::VecDeque;
 use std::panic::catch_unwind;
@@ -355,6 +355,26 @@ fn half_of_an_empty_ring_can_be_written_without_its_reader() {
 }
 
 /// All lengths of six entries in a row, in a ring that is full of what looks like their headers.
+/// Where there is room for all of a write when it begins, a ring that begins anew leaves room for
+/// it: who writes as much as half of the ring, and waits for an answer, waits for nothing else.
+#[test]
+fn a_write_of_half_a_ring_is_never_cut_in_a_dialogue() {
+    for capacity in [1 << 10, 16 << 10, 64 << 10, 1 << 20] {
+        for length in [capacity / 2, capacity / 2 - 100, capacity / 3, capacity / 4 + 8] {
+            let mut memory = Memory::new(&[capacity]);
+            let mut sender = ByteSender::new(memory.sender(0, SenderCursor::default()));
+            let mut receiver = ByteReceiver::new(memory.receiver(0, ReceiverCursor::default()));
+            let (bytes, mut into) = (vec![7; length], vec![0; length]);
+            for round in 0..100 {
+                let written = sender.write(&bytes).expect("an honest peer");
+                assert_eq!(written.outcome, length, "of {capacity}, round {round}");
+                let read = receiver.read(&mut into).expect("an honest peer");
+                assert_eq!(read.outcome, Read::Bytes(length));
+            }
+        }
+    }
+}
+
 #[test]
 fn what_an_earlier_lap_left_is_never_a_header() {
     let lengths = [0, 1, 8, 9, 17, 24];
