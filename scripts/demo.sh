@@ -116,13 +116,24 @@ else
 fi
 
 echo
-echo "8. bytes between two processes: Freeport's rings in shared memory beside the kernel's sockets"
+echo "8. an XDP program, unmodified, on the same trace: the firewall of the hXDP publication in the"
+echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet"
+target=interpreter
+if "$freeport" doctor --json | grep -q '"name":"BPF","seen":"a program was loaded"'; then
+    target=both
+fi
+"$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
+    --on "$target" --map 'inside key 0 0 0 0 value 1 0 0 0' \
+    --map 'ways key 0 0 0 0 value 3 0 0 0' --write "$out/xdp.pcap"
+
+echo
+echo "9. bytes between two processes: Freeport's rings in shared memory beside the kernel's sockets"
 echo "   and pipes ('freeport bench fabric' measures properly)"
 "$freeport" bench fabric --quick --out "$out/fabric" 2>"$out/fabric.notes"
 echo "$out/fabric/fabric-latency.svg, $out/fabric/fabric-throughput.svg"
 
 echo
-echo "9. unmodified programs, plain and with accelerated sockets in turn: redis, nginx, memcached"
+echo "10. unmodified programs, plain and with accelerated sockets in turn: redis, nginx, memcached"
 echo "   and a bulk transfer ('freeport bench sockets' measures properly)"
 "$freeport" bench sockets --quick --case redis --case nginx --case memcached --case bulk \
     --out "$out/sockets" 2>"$out/sockets.notes"
