@@ -143,6 +143,8 @@ CASE(options_set_before_connecting, TCP | REUSED) {
     int listener = begin_again(fd, side), on = 1, idle = 77;
     for (int round = 0; round < 4; round++) {
         int end = -1;
+        // The server has closed the one before.
+        meet_again(side);
         if (side == CLIENT) {
             socklen_t length;
             const struct sockaddr *there = there_again(&length);
