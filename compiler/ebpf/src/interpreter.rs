@@ -26,7 +26,7 @@ mod step;
 pub mod verdict;
 
 pub use abort::{Abort, Access, Reason, Window};
-pub(crate) use constant::{compute, holds};
+pub use constant::{compute, holds};
 pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
 pub use lower::Unsupported;
 pub use observe::{Observer, Point};

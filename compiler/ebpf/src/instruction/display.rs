@@ -4,7 +4,7 @@
 //! `map[2]`, `map[2]+0x8`, `call pc+0x5` and `function+0x5`.
 
 use super::operation::{AtomicOperation, Callee, Constant, Operand, Operation, Size, Width};
-use super::tables::{ARITHMETIC, ATOMIC, CONDITIONS, ORDERS, SIZES};
+use super::tables::{ATOMIC, SIZES};
 use super::{Instruction, decode};
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -68,8 +68,7 @@ impl Display for Operation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Alu { width, operation, destination, source } => {
-                let found = ARITHMETIC.iter().find(|(known, ..)| *known == operation);
-                let symbol = found.map_or("", |(.., symbol)| symbol);
+                let symbol = operation.symbol();
                 write!(f, "{} {symbol} {}", Register(width, destination), Sized(width, source))
             }
             Self::Negate { width, destination } => {
@@ -81,16 +80,13 @@ impl Display for Operation {
                 write!(f, "{to} = (s{bits}){from}")
             }
             Self::Swap { order, destination, bits } => {
-                let found = ORDERS.iter().find(|(known, ..)| *known == order);
-                let name = found.map_or("", |(.., name)| name);
-                write!(f, "r{destination} = {name}{bits} r{destination}")
+                write!(f, "r{destination} = {}{bits} r{destination}", order.name())
             }
             Self::LoadConstant { destination, constant } => {
                 write!(f, "r{destination} = {constant}")
             }
             Self::Jump { width, condition, left, right, distance } => {
-                let found = CONDITIONS.iter().find(|(known, ..)| *known == condition);
-                let symbol = found.map_or("", |(.., symbol)| symbol);
+                let symbol = condition.symbol();
                 let (left, right) = (Register(width, left), Sized(width, right));
                 write!(f, "if {left} {symbol} {right} goto {}", Distance(distance.into()))
             }

@@ -95,3 +95,31 @@ pub(super) const ORDERS: [(ByteOrder, u8, u8, &str); 3] = [
     (ByteOrder::Big, class::ALU32, REGISTER, "be"),
     (ByteOrder::Reverse, class::ALU64, 0, "bswap"),
 ];
+
+impl Arithmetic {
+    /// How it is written between a register and what changes it, as `+=`.
+    pub fn symbol(self) -> &'static str {
+        ARITHMETIC.iter().find(|(known, ..)| *known == self).map_or("", |(.., symbol)| symbol)
+    }
+}
+
+impl Condition {
+    /// How it is written, as `s<=`.
+    pub fn symbol(self) -> &'static str {
+        CONDITIONS.iter().find(|(known, ..)| *known == self).map_or("", |(.., symbol)| symbol)
+    }
+}
+
+impl AtomicOperation {
+    /// What it is called where the old value is wanted, as `atomic_fetch_add`.
+    pub fn name(self) -> &'static str {
+        ATOMIC.iter().find(|(known, ..)| *known == self).map_or("", |(.., name)| name)
+    }
+}
+
+impl ByteOrder {
+    /// What it is called, as `be`.
+    pub fn name(self) -> &'static str {
+        ORDERS.iter().find(|(known, ..)| *known == self).map_or("", |(.., name)| name)
+    }
+}

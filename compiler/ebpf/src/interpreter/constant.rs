@@ -27,7 +27,7 @@ macro_rules! define_functions {
 with_operations!(define_functions,);
 
 /// What an operation makes of two registers.
-pub(crate) fn compute(operation: Arithmetic, width: Width, left: u64, right: u64) -> u64 {
+pub fn compute(operation: Arithmetic, width: Width, left: u64, right: u64) -> u64 {
     match width {
         Width::Bits32 => apply(operation, left as u32, right as u32),
         Width::Bits64 => apply(operation, left, right),
@@ -35,7 +35,7 @@ pub(crate) fn compute(operation: Arithmetic, width: Width, left: u64, right: u64
 }
 
 /// Whether a comparison of two registers holds.
-pub(crate) fn holds(condition: Condition, width: Width, left: u64, right: u64) -> bool {
+pub fn holds(condition: Condition, width: Width, left: u64, right: u64) -> bool {
     match width {
         Width::Bits32 => test(condition, left as u32, right as u32),
         Width::Bits64 => test(condition, left, right),
