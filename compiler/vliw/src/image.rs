@@ -44,12 +44,13 @@ pub struct Row {
 }
 
 /// An operation with where it comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
     /// What is done.
     pub operation: Operation,
-    /// The slot of the eBPF instruction that it is made of; the last one if there are several.
-    pub origin: usize,
+    /// The slots of the eBPF instructions that it is made of, in order; never empty. The memory
+    /// that it touches is what these touch.
+    pub origins: Vec<usize>,
 }
 
 impl Row {
