@@ -2,6 +2,20 @@
 //! XDP programs for a small processor with several lanes (hXDP's Sephirot): eBPF in, rows of
 //! [operations](operation) out.
 
+mod blocks;
+mod compile;
 pub mod image;
+mod layout;
+mod lower;
 pub mod machine;
+mod memory;
+mod number;
 pub mod operation;
+mod options;
+mod passes;
+mod region;
+mod schedule;
+
+pub use compile::{compile, compile_analysed};
+pub use lower::Unsupported;
+pub use options::{Options, PASSES};

@@ -231,6 +231,50 @@ impl Operation {
         found.into_iter().flatten()
     }
 
+    /// The same operation with other registers: those that it reads, in the order of
+    /// [`read`](Self::read), and the one that it writes. What is fixed (register 0 of exchanges,
+    /// exits and calls, the source of what fetches) stays.
+    pub fn with_registers(mut self, read: &[u8], written: Option<u8>) -> Self {
+        let mut left_over = read.iter().copied();
+        let mut take = |register: &mut u8| {
+            if let Some(other) = left_over.next() {
+                *register = other;
+            }
+        };
+        match &mut self {
+            Self::Alu { operation: Arithmetic::Move, right, .. } => take_operand(right, take),
+            Self::Alu { left, right, .. } | Self::Jump { left, right, .. } => {
+                take(left);
+                take_operand(right, take);
+            }
+            Self::Negate { source, .. }
+            | Self::MoveSigned { source, .. }
+            | Self::Swap { source, .. } => take(source),
+            Self::Load { base, .. } | Self::Bound { base: Some(base), .. } => take(base),
+            Self::Store { base, source, .. } => {
+                take(base);
+                take_operand(source, take);
+            }
+            Self::Atomic { base, source, .. } => {
+                take(base);
+                take(source);
+            }
+            _ => {}
+        }
+        if let Some(register) = written {
+            match &mut self {
+                Self::Alu { destination, .. }
+                | Self::Negate { destination, .. }
+                | Self::MoveSigned { destination, .. }
+                | Self::Swap { destination, .. }
+                | Self::Constant { destination, .. }
+                | Self::Load { destination, .. } => *destination = register,
+                _ => {}
+            }
+        }
+        self
+    }
+
     /// Where it may go to.
     pub fn target(&self) -> Option<Target> {
         match *self {
@@ -259,6 +303,13 @@ impl Operation {
     /// Whether control never goes on with the next row.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Goto(_) | Self::Exit)
+    }
+}
+
+/// Puts another register into an operand, if it is one.
+fn take_operand(operand: &mut Operand, mut take: impl FnMut(&mut u8)) {
+    if let Operand::Register(register) = operand {
+        take(register);
     }
 }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What nobody needs is not done: results that nothing reads which is needed itself, and stores to
+//! the function's own frame that nothing reads. Needed is what has an effect or decides where
+//! control goes, and what that reads, in this region or, by way of registers and the frame, in
+//! those that follow.
+
+use crate::machine::{FIRST_OWN, REGISTERS};
+use crate::operation::Operation;
+use crate::region::{Node, Region, Value};
+use freeport_ebpf::analysis::{Access, Space};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Bytes of a frame.
+const FRAME_BYTES: usize = 512;
+
+/// What control finds that comes to a region, as far as it is needed there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Live {
+    /// Registers, by bits.
+    pub registers: u16,
+    /// Bytes of the frame, by bits.
+    frame: [u64; FRAME_BYTES / 64],
+}
+
+impl Live {
+    const NOTHING: Self = Self { registers: 0, frame: [0; FRAME_BYTES / 64] };
+}
+
+/// Says of each node whether it is needed, and of each region what it needs; by its block. Unless
+/// `removes`, all nodes are needed.
+pub fn run(regions: &mut [Region], removes: bool) -> HashMap<usize, Live> {
+    let mut live: HashMap<usize, Live> =
+        regions.iter().map(|region| (region.block, Live::NOTHING)).collect();
+    loop {
+        let mut is_changed = false;
+        for region in regions.iter_mut().rev() {
+            let found = needs(region, &live, removes);
+            is_changed |= live.insert(region.block, found.clone()) != Some(found);
+        }
+        if !is_changed {
+            return live;
+        }
+    }
+}
+
+/// Marks what is needed in a region, and says what it needs.
+fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Live {
+    let mut is_read = vec![false; region.values.len()];
+    let mut frame = Live::NOTHING.frame;
+    for node in region.nodes.iter_mut().rev() {
+        let next = node.successor().and_then(|block| live.get(&block));
+        if let Some(next) = next {
+            frame.iter_mut().zip(next.frame).for_each(|(one, other)| *one |= other);
+        }
+        let is_result_read = node.result.is_some_and(|value| is_read[value.0]);
+        node.is_needed = !removes || is_result_read || is_done_anyway(node, &frame);
+        if !node.is_needed {
+            continue;
+        }
+        touch_frame(node, &mut frame);
+        let passed = node.state.iter().zip(next).flat_map(|(state, next)| {
+            (0..FIRST_OWN).filter(|it| next.registers >> it & 1 == 1).map(|it| state[usize::from(it)])
+        });
+        let fixed = node.fixed.iter().map(|(_, value)| *value);
+        for value in node.reads.iter().copied().chain(fixed).chain(passed) {
+            is_read[value.0] = true;
+        }
+    }
+    let is_needed = |register: &u8| is_read[Value(usize::from(*register)).0];
+    let registers = (0..REGISTERS).filter(is_needed).fold(0, |set, register| set | 1 << register);
+    Live { registers, frame }
+}
+
+/// Whether a node is needed though nobody reads its result.
+fn is_done_anyway(node: &Node, frame: &[u64; 8]) -> bool {
+    if !node.has_effect() {
+        return node.is_control();
+    }
+    match (&node.operation, node.accesses.as_slice()) {
+        (Operation::Store { .. }, accesses) if !accesses.is_empty() => {
+            !accesses.iter().all(|access| match own_bytes(access) {
+                Some(mut bytes) if access.is_proven => {
+                    bytes.all(|byte| frame[byte / 64] >> (byte % 64) & 1 == 0)
+                }
+                _ => false,
+            })
+        }
+        _ => true,
+    }
+}
+
+/// What of the frame is needed before a node, by what is needed behind it.
+fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
+    let calls = match node.operation {
+        Operation::CallFunction(_) => true,
+        Operation::Call(helper) => freeport_ebpf::helper_functions::signature(helper)
+            .is_none_or(|it| it.calls_function()),
+        _ => false,
+    };
+    if calls {
+        *frame = [u64::MAX; 8];
+    }
+    if let (Operation::Store { .. }, [access]) = (&node.operation, node.accesses.as_slice()) {
+        if let Some(bytes) = own_bytes(access)
+            && access.is_proven
+            && access.offset.0 == access.offset.1
+        {
+            bytes.for_each(|byte| frame[byte / 64] &= !(1 << (byte % 64)));
+        }
+        return;
+    }
+    for access in &node.accesses {
+        let is_read = access.kind != freeport_ebpf::analysis::AccessKind::Write;
+        let bytes = match access.space {
+            Space::Stack { .. } | Space::Unknown(_) => own_bytes(access).unwrap_or(0..FRAME_BYTES),
+            _ => continue,
+        };
+        if is_read {
+            bytes.for_each(|byte| frame[byte / 64] |= 1 << (byte % 64));
+        }
+    }
+}
+
+/// The bytes of the own frame that an access may touch, if it can be no others.
+fn own_bytes(access: &Access) -> Option<Range<usize>> {
+    let Space::Stack { calls_up: Some(0) } = access.space else { return None };
+    let all = FRAME_BYTES as i64;
+    let start = (access.offset.0 + all).clamp(0, all);
+    let size = access.size.map_or(all, |size| size.min(FRAME_BYTES as u64) as i64);
+    let end = access.offset.1.saturating_add(all + size).clamp(start, all);
+    Some(start as usize..end as usize)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Blocks that are scheduled as one: control enters at the first and leaves at any jump. Each result
+//! in it is a value of its own, and what a jump passes on is said by the jump.
+//!
+//! A value belongs to the register of the program that it was in. Whatever reads a value does so
+//! where the program, executed in its order, still has it in that register. So all of a region can
+//! be done in the order of the program with each value in its own register: other registers and
+//! other orders are only ever faster, and a scheduler always has a way on.
+
+use crate::machine::REGISTERS;
+use crate::operation::{Operation, Target};
+use freeport_ebpf::analysis::Access;
+
+/// A result, or what a register holds when control enters. Those of the registers come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Value(pub usize);
+
+/// What all registers hold.
+pub type State = [Value; REGISTERS as usize];
+
+/// Blocks with one entrance.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The block at which control enters, whose number jumps use.
+    pub block: usize,
+    /// What is done, in the order of the program.
+    pub nodes: Vec<Node>,
+    /// Of each value what is known of it.
+    pub values: Vec<Known>,
+}
+
+/// What is known of a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// The register that it belongs to.
+    pub register: u8,
+    /// What gives it; nothing for those that a region begins with.
+    pub node: Option<usize>,
+    /// What it is, if it is a constant.
+    pub constant: Option<u64>,
+    /// How many of its bits may be set at most, from the lowest on.
+    pub bits: u32,
+}
+
+/// An operation on values. The registers that it names mean nothing until it is scheduled.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What is done.
+    pub operation: Operation,
+    /// Slots of eBPF instructions.
+    pub origins: Vec<usize>,
+    /// Memory that it touches.
+    pub accesses: Vec<Access>,
+    /// What it reads, in the order of [`Operation::read`].
+    pub reads: Vec<Value>,
+    /// What it finds in registers that cannot be chosen.
+    pub fixed: Vec<(u8, Value)>,
+    /// What it gives.
+    pub result: Option<Value>,
+    /// Whether its result is in its own register and no other.
+    pub is_result_fixed: bool,
+    /// What registers hold if it leaves.
+    pub state: Option<Box<State>>,
+    /// Whether anybody needs it.
+    pub is_needed: bool,
+}
+
+impl Region {
+    /// A region without anything in it.
+    pub fn new(block: usize) -> Self {
+        let entry = |register| Known { register, node: None, constant: None, bits: 64 };
+        Self { block, nodes: vec![], values: (0..REGISTERS).map(entry).collect() }
+    }
+
+    /// A new value for what the next node gives.
+    pub fn add_value(&mut self, register: u8) -> Value {
+        let node = Some(self.nodes.len());
+        self.values.push(Known { register, node, constant: None, bits: 64 });
+        Value(self.values.len() - 1)
+    }
+
+    /// What is known of a value.
+    pub fn known(&self, value: Value) -> &Known {
+        &self.values[value.0]
+    }
+
+    /// The node that gives a value, if it is not there from the beginning.
+    pub fn giver(&self, value: Value) -> Option<&Node> {
+        self.known(value).node.map(|node| &self.nodes[node])
+    }
+
+    /// Whether the program, executed in its order, has a value in its own register before a node.
+    pub fn is_current(&self, value: Value, at: usize) -> bool {
+        let register = self.known(value).register;
+        let given = self.nodes[..at].iter().rev().filter_map(|node| node.result);
+        let last = given.into_iter().find(|result| self.known(*result).register == register);
+        last.unwrap_or(Value(register.into())) == value
+    }
+
+    /// Nodes that are needed, with their places.
+    pub fn needed(&self) -> impl Iterator<Item = (usize, &Node)> {
+        self.nodes.iter().enumerate().filter(|(_, node)| node.is_needed)
+    }
+}
+
+impl Node {
+    /// Where it may lead within the routine.
+    pub fn successor(&self) -> Option<usize> {
+        match self.operation.target() {
+            Some(Target::Row(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Whether it changes more than a register, so that it must be done when the program does it,
+    /// and not if it does not.
+    pub fn has_effect(&self) -> bool {
+        matches!(
+            self.operation,
+            Operation::Store { .. } | Operation::Atomic { .. } | Operation::Call(_)
+        )
+    }
+
+    /// Whether it decides where control goes.
+    pub fn is_control(&self) -> bool {
+        self.operation.is_control()
+    }
+}

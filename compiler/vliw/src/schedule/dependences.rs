@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which nodes of a region have to wait for which (publication, section 3.4: data flow and data
+//! dependency graphs). Values, memory and control; registers are no reason, since each result has
+//! its own value.
+
+use crate::machine::{FIRST_OWN, STORE_TO_LOAD};
+use crate::memory::Touch;
+use crate::operation::Operation;
+use crate::passes::dead::Live;
+use crate::region::{Node, Region, Value};
+use freeport_ebpf::analysis::graph::TAIL_CALL;
+use freeport_ebpf::helper_functions::signature;
+use std::collections::HashMap;
+
+/// That a node waits for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dependence {
+    /// The other one.
+    pub on: usize,
+    /// How many rows later it may come at the earliest. With 0 it may be in the same row, in a later
+    /// lane.
+    pub rows: usize,
+}
+
+/// What every node of a region waits for.
+#[derive(Debug)]
+pub struct Dependences {
+    /// By node; empty for those that are not needed.
+    pub of: Vec<Vec<Dependence>>,
+    /// By node, how many rows there are at least from it to the end of the region.
+    pub heights: Vec<usize>,
+}
+
+impl Dependences {
+    /// Of a region, where each following region needs what `live` says.
+    pub fn of(region: &Region, live: &HashMap<usize, Live>) -> Self {
+        let mut of = vec![vec![]; region.nodes.len()];
+        add_values(region, live, &mut of);
+        add_memory(region, &mut of);
+        add_control(region, &mut of);
+        let heights = heights(&of);
+        Self { of, heights }
+    }
+}
+
+/// What a jump passes on of what the next region needs, by register.
+pub fn passed<'a>(
+    node: &'a Node,
+    live: &HashMap<usize, Live>,
+) -> impl Iterator<Item = (u8, Value)> + use<'a> {
+    let next = node.successor().and_then(|block| live.get(&block));
+    let registers = next.map_or(0, |next| next.registers);
+    let state = node.state.iter();
+    state.flat_map(move |state| {
+        let needed = (0..FIRST_OWN).filter(move |it| registers >> it & 1 == 1);
+        needed.map(|register| (register, state[usize::from(register)]))
+    })
+}
+
+/// Whether a call does things that nothing may be moved across: it has functions called, which
+/// leave few registers as they are, or another program put in place of this one.
+pub fn is_barrier(operation: &Operation) -> bool {
+    match *operation {
+        Operation::CallFunction(_) | Operation::Call(TAIL_CALL) => true,
+        Operation::Call(helper) => signature(helper).is_none_or(|it| it.calls_function()),
+        _ => false,
+    }
+}
+
+fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
+    for (at, node) in region.needed() {
+        let fixed = node.fixed.iter().map(|(_, value)| *value);
+        for value in node.reads.iter().copied().chain(fixed) {
+            if let Some(on) = region.known(value).node {
+                of[at].push(Dependence { on, rows: 1 });
+            }
+        }
+        for (_, value) in passed(node, live) {
+            if let Some(on) = region.known(value).node {
+                of[at].push(Dependence { on, rows: 0 });
+            }
+        }
+    }
+}
+
+fn add_memory(region: &Region, of: &mut [Vec<Dependence>]) {
+    let touches = |node: &Node| {
+        !node.accesses.is_empty()
+            || matches!(node.operation, Operation::Call(_) | Operation::Bound { .. })
+    };
+    let touching: Vec<_> = region.needed().filter(|(_, node)| touches(node)).collect();
+    for (number, (at, node)) in touching.iter().enumerate() {
+        let touch = Touch { operation: &node.operation, accesses: &node.accesses };
+        for (on, other) in &touching[..number] {
+            let earlier = Touch { operation: &other.operation, accesses: &other.accesses };
+            if touch.conflicts(&earlier) {
+                let rows = rows_between(&other.operation, &node.operation);
+                of[*at].push(Dependence { on: *on, rows });
+            }
+        }
+    }
+}
+
+/// How many rows an access to memory comes behind one that it conflicts with.
+pub fn rows_between(earlier: &Operation, later: &Operation) -> usize {
+    let stores = matches!(earlier, Operation::Store { .. } | Operation::Atomic { .. });
+    let loads = matches!(
+        later,
+        Operation::Load { .. } | Operation::Atomic { .. } | Operation::Call(_)
+    );
+    if stores && loads { STORE_TO_LOAD } else { 1 }
+}
+
+fn add_control(region: &Region, of: &mut [Vec<Dependence>]) {
+    let (mut last, mut barrier) = (None, None);
+    let (mut effects, mut all) = (vec![], vec![]);
+    let end = region.needed().last().map(|(at, _)| at);
+    for (at, node) in region.needed() {
+        if let Some(on) = barrier {
+            of[at].push(Dependence { on, rows: 1 });
+        }
+        if is_barrier(&node.operation) {
+            of[at].extend(all.iter().map(|&on| Dependence { on, rows: 1 }));
+            (barrier, all) = (Some(at), vec![]);
+        }
+        all.push(at);
+        if node.is_control() {
+            of[at].extend(last.iter().chain(&effects).map(|&on| Dependence { on, rows: 0 }));
+            (last, effects) = (Some(at), vec![]);
+        } else if node.has_effect() {
+            of[at].extend(last.iter().map(|&on| Dependence { on, rows: 0 }));
+            effects.push(at);
+        }
+    }
+    // What nobody waits for is done before the end all the same.
+    let Some(end) = end else { return };
+    let mut is_waited_for = vec![false; of.len()];
+    of.iter().flatten().for_each(|it| is_waited_for[it.on] = true);
+    let left: Vec<_> =
+        region.needed().map(|(at, _)| at).filter(|&at| at != end && !is_waited_for[at]).collect();
+    of[end].extend(left.into_iter().map(|on| Dependence { on, rows: 0 }));
+}
+
+/// Nodes wait for earlier ones only, so that one way through them is enough.
+fn heights(of: &[Vec<Dependence>]) -> Vec<usize> {
+    let mut heights = vec![0; of.len()];
+    for (at, dependences) in of.iter().enumerate().rev() {
+        for dependence in dependences {
+            let height = heights[at] + dependence.rows;
+            heights[dependence.on] = heights[dependence.on].max(height);
+        }
+    }
+    heights
+}
