@@ -58,9 +58,10 @@ fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Sch
     let paths = superblocks::paths(&mut routine, options.code_motion);
     let mut regions: Vec<Region> =
         paths.iter().map(|path| number::region(&routine, path, options)).collect();
+    let mut live = dead::run(&mut regions, options.dead);
     if options.wide_accesses {
-        regions.iter_mut().for_each(wide_accesses::run);
+        regions.iter_mut().for_each(|region| wide_accesses::run(region, &live));
+        live = dead::run(&mut regions, options.dead);
     }
-    let live = dead::run(&mut regions, options.dead);
     layout::schedule(&routine.name, &regions, &live, options)
 }

@@ -75,6 +75,7 @@ impl Numbering<'_> {
             result: None,
             is_result_fixed: false,
             state: None,
+            is_gone: false,
             is_needed: true,
         };
         if self.options.three_operands {

@@ -61,6 +61,8 @@ pub struct Node {
     pub is_result_fixed: bool,
     /// What registers hold if it leaves.
     pub state: Option<Box<State>>,
+    /// Whether another node does what it did.
+    pub is_gone: bool,
     /// Whether anybody needs it.
     pub is_needed: bool,
 }

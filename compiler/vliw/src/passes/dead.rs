@@ -54,7 +54,8 @@ fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Liv
             frame.iter_mut().zip(next.frame).for_each(|(one, other)| *one |= other);
         }
         let is_result_read = node.result.is_some_and(|value| is_read[value.0]);
-        node.is_needed = !removes || is_result_read || is_done_anyway(node, &frame);
+        let is_wanted = !removes || is_result_read || is_done_anyway(node, &frame);
+        node.is_needed = is_wanted && !node.is_gone;
         if !node.is_needed {
             continue;
         }
