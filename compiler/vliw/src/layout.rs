@@ -27,16 +27,14 @@ pub fn schedule(
     options: &Options,
 ) -> Scheduled {
     let order = order(regions);
-    let mut scheduled =
-        Scheduled { name: name.to_owned(), rows: vec![], starts: HashMap::new() };
+    let mut scheduled = Scheduled { name: name.to_owned(), rows: vec![], starts: HashMap::new() };
     let mut left_late = Late::default();
     for (at, &number) in order.iter().enumerate() {
         let region = &regions[number];
         let next = order.get(at + 1).map(|next| regions[*next].block);
         let falls = next.is_some() && end(region) == next;
-        let list = |renames| {
-            List::new(region, live, options.machine, renames, &left_late, falls).rows()
-        };
+        let list =
+            |renames| List::new(region, live, options.machine, renames, &left_late, falls).rows();
         let rows = list(options.renaming).or_else(|| list(false));
         let rows = rows.expect("the order of the program is always possible");
         scheduled.starts.insert(region.block, scheduled.rows.len());

@@ -83,7 +83,11 @@ impl Lowering<'_> {
         let goes_on = instructions.last().is_none_or(|last| !last.operation.is_terminal());
         if goes_on && let Some(&next) = block.successors.first() {
             let operation = Operation::Goto(Target::Row(next - self.first));
-            instructions.push(Instruction { operation, origins: vec![block.last], accesses: vec![] });
+            instructions.push(Instruction {
+                operation,
+                origins: vec![block.last],
+                accesses: vec![],
+            });
         }
         Ok(Block { instructions, slot: block.slots.start })
     }
@@ -139,7 +143,7 @@ impl Lowering<'_> {
             }
             Of::Goto { distance, .. } => Operation::Goto(self.target(slot, distance)?),
             Of::Call(Callee::Helper(number)) => match helper_functions::name(number) {
-                Some(_) => Operation::Call(number),
+                Some(_) => Operation::Call { helper: number, arguments: Default::default() },
                 None => return Err(format!("there is no helper {number}")),
             },
             Of::Call(Callee::Local(distance)) => {
@@ -160,7 +164,9 @@ impl Lowering<'_> {
             ebpf::Constant::Value(value) => Constant::Value(value),
             ebpf::Constant::Map(map) => Constant::Map(map),
             ebpf::Constant::MapValue { map, offset } => Constant::MapValue { map, offset },
-            ebpf::Constant::Function(distance) => Constant::Function(self.function(slot, distance)?),
+            ebpf::Constant::Function(distance) => {
+                Constant::Function(self.function(slot, distance)?)
+            }
             ebpf::Constant::Variable(id) => {
                 return Err(format!("variable {id} of the kernel cannot be reached"));
             }

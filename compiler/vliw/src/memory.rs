@@ -28,7 +28,7 @@ impl Touch<'_> {
     /// The effect of a helper; nothing if it is no call, nothing inside if it has none.
     fn effect(&self) -> Option<Option<Effect>> {
         match *self.operation {
-            Operation::Call(helper) => Some(signature(helper).and_then(|it| it.effect)),
+            Operation::Call { helper, .. } => Some(signature(helper).and_then(|it| it.effect)),
             _ => None,
         }
     }
@@ -51,6 +51,16 @@ impl Touch<'_> {
             Effect::ReadsTexts => touches(|it| it.kind.writes()),
             Effect::Repeats | Effect::RepeatsForElements => true,
         }
+    }
+}
+
+/// Whether an operation may move where the packet begins.
+pub fn moves_packet(operation: &Operation) -> bool {
+    match *operation {
+        Operation::Call { helper, .. } => signature(helper)
+            .is_none_or(|it| it.effect == Some(Effect::MovesPacket) || it.calls_function()),
+        Operation::CallFunction(_) => true,
+        _ => false,
     }
 }
 

@@ -6,12 +6,13 @@
 mod simplify;
 
 use crate::blocks::{Instruction, Routine};
-use crate::memory::Touch;
+use crate::machine::PACKET;
+use crate::memory::{Touch, moves_packet};
 use crate::operation::{Arithmetic, AtomicOperation, Constant, Operand, Operation, Target, Width};
 use crate::options::Options;
 use crate::passes::threading;
-use crate::region::{Known, Node, Region, State, Value};
-use freeport_ebpf::analysis::Access;
+use crate::region::{Known, Node, Region, START, State, Value};
+use freeport_ebpf::analysis::{Access, Space};
 use freeport_ebpf::helper_functions::signature;
 use freeport_ebpf::instruction::FRAME_POINTER;
 use std::collections::HashMap;
@@ -24,11 +25,17 @@ pub fn region(routine: &Routine, path: &[usize], options: &Options) -> Region {
         region: Region::new(path[0]),
         current: std::array::from_fn(Value),
         copies: HashMap::new(),
+        is_packet_moved: false,
         known: HashMap::new(),
     };
     let begins_packet = routine.is_program && path[0] == 0 && routine.entrances()[0] == 1;
     if begins_packet && options.zeroing {
-        for known in numbering.region.values.iter_mut().filter(|it| ![1, 10].contains(&it.register)) {
+        for known in numbering
+            .region
+            .values
+            .iter_mut()
+            .filter(|it| ![1, FRAME_POINTER, PACKET].contains(&it.register))
+        {
             (known.constant, known.bits) = (Some(0), 0);
         }
     }
@@ -58,6 +65,8 @@ struct Numbering<'a> {
     current: State,
     /// Of a value that is a copy, what it is a copy of.
     copies: HashMap<Value, Value>,
+    /// Whether the packet may begin elsewhere than it did.
+    is_packet_moved: bool,
     /// Values by what gives them, as long as that would give the same again, with the memory that
     /// they were read from or written to.
     known: HashMap<Key, (Value, Vec<Access>)>,
@@ -81,6 +90,12 @@ impl Numbering<'_> {
         if self.options.three_operands {
             self.simplify(&mut node);
         }
+        if self.options.calls {
+            self.give_arguments(&mut node);
+        }
+        if self.options.packet_register {
+            self.take_start(&mut node);
+        }
         if self.options.exits {
             self.end_at_once(&mut node);
         }
@@ -88,6 +103,7 @@ impl Numbering<'_> {
             node.state = Some(Box::new(self.current));
         }
         self.forget_changed(&node);
+        self.is_packet_moved |= moves_packet(&operation);
         match operation.written() {
             Some(register) => self.add_result(node, register),
             None => {
@@ -102,23 +118,19 @@ impl Numbering<'_> {
 
     /// What an operation reads in registers that it names.
     fn reads(&self, operation: &Operation) -> Vec<Value> {
-        let is_pinned = matches!(
-            operation,
-            Operation::Exit | Operation::Atomic { is_fetching: true, .. }
-        );
+        let is_pinned =
+            matches!(operation, Operation::Exit | Operation::Atomic { is_fetching: true, .. });
         let read = operation.read().enumerate();
         // An exchange names its address first; the rest, and what an exit returns, is fixed.
-        let chosen = read.filter(|(at, _)| !is_pinned || (*at == 0 && *operation != Operation::Exit));
+        let chosen =
+            read.filter(|(at, _)| !is_pinned || (*at == 0 && *operation != Operation::Exit));
         chosen.map(|(_, register)| self.read(register)).collect()
     }
 
     /// What it finds in registers that cannot be chosen.
     fn fixed(&self, operation: &Operation) -> Vec<(u8, Value)> {
         let registers: Vec<u8> = match *operation {
-            Operation::Call(helper) => {
-                let arguments = signature(helper).map_or(5, |it| it.arguments.len() as u8);
-                (1..=arguments).collect()
-            }
+            Operation::Call { helper, .. } => (1..=arguments(helper)).collect(),
             Operation::CallFunction(_) => (1..=5).collect(),
             Operation::Exit => vec![0],
             Operation::Atomic { operation, is_fetching: true, source, .. } => {
@@ -144,6 +156,9 @@ impl Numbering<'_> {
 
     /// Whether the program still has a value in its register.
     fn is_current(&self, value: Value) -> bool {
+        if value == START {
+            return !self.is_packet_moved;
+        }
         let register = self.region.known(value).register;
         self.current[usize::from(register)] == value
     }
@@ -264,6 +279,19 @@ impl Numbering<'_> {
         (fits && self.options.redundant).then_some(((load, vec![base]), value))
     }
 
+    /// The packet's start is there, and is not loaded.
+    fn take_start(&self, node: &mut Node) {
+        if let (Operation::Load { bytes: 4, is_signed: false, .. }, [access]) =
+            (node.operation, node.accesses.as_slice())
+        {
+            let is_start = access.space == Space::Context && access.offset == (0, 0);
+            if is_start && access.is_proven && !self.is_packet_moved {
+                node.operation = copy(Operand::Register(0));
+                (node.reads, node.accesses) = (vec![START], vec![]);
+            }
+        }
+    }
+
     /// Jumps to where the program does nothing but end, end it.
     fn end_at_once(&self, node: &mut Node) {
         let register_0 = self.region.known(self.read(0)).constant;
@@ -291,6 +319,11 @@ impl Numbering<'_> {
             }
         }
     }
+}
+
+/// How many arguments a helper takes.
+fn arguments(helper: u32) -> u8 {
+    signature(helper).map_or(5, |it| it.arguments.len() as u8)
 }
 
 /// What a node does and reads, whatever registers there are.

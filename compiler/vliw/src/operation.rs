@@ -132,14 +132,42 @@ pub enum Operation {
     },
     /// Goes to `target` always.
     Goto(Target),
-    /// Calls a helper by the kernel's number: registers 1 to 5 hold its arguments, register 0 gets
-    /// its result, and no other register changes unless it calls functions of the program.
-    Call(u32),
+    /// Calls a helper by the kernel's number. Register 0 gets its result, and no other register
+    /// changes unless it calls functions of the program or moves the packet's start.
+    Call {
+        /// Which.
+        helper: u32,
+        /// What it is given in place of registers 1 to 5; those that it does not take are
+        /// [`Argument::Register`].
+        arguments: [Argument; 5],
+    },
     /// Calls a function of the program by its first row. It returns to the next row; then registers
     /// 6 to 10 are as before, register 0 is its result, and the others hold anything.
     CallFunction(usize),
     /// Ends the function with register 0.
     Exit,
+}
+
+/// What a helper is given.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Argument {
+    /// What the register of that argument holds.
+    #[default]
+    Register,
+    /// A map, by its number in the object: as the first argument only, below [`Self::MAPS`].
+    Map(u16),
+    /// An address in the function's own frame, from the frame pointer: as any but the first, a
+    /// multiple of 4.
+    Stack(i16),
+    /// A number: as any but the first, below [`Self::NUMBERS`].
+    Number(u8),
+}
+
+impl Argument {
+    /// Maps that can be named.
+    pub const MAPS: u16 = 1 << 12;
+    /// Numbers that can be given.
+    pub const NUMBERS: u8 = 1 << 6;
 }
 
 /// What a constant is.
@@ -190,7 +218,7 @@ impl Operation {
             | Self::Constant { destination, .. }
             | Self::Load { destination, .. } => Some(destination),
             Self::Atomic { operation: AtomicOperation::CompareExchange, .. }
-            | Self::Call(_)
+            | Self::Call { .. }
             | Self::CallFunction(_) => Some(0),
             Self::Atomic { is_fetching: true, source, .. } => Some(source),
             Self::Atomic { .. }
@@ -224,7 +252,7 @@ impl Operation {
             Self::Atomic { base, source, .. } => [Some(base), Some(source), None],
             Self::Bound { base, .. } => [base, None, None],
             Self::Exit => [Some(0), None, None],
-            Self::Constant { .. } | Self::Goto(_) | Self::Call(_) | Self::CallFunction(_) => {
+            Self::Constant { .. } | Self::Goto(_) | Self::Call { .. } | Self::CallFunction(_) => {
                 [None; 3]
             }
         };

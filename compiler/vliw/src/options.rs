@@ -14,6 +14,10 @@ pub struct Options {
     pub zeroing: bool,
     /// Copies vanish into what reads them: three operands, addresses with their offset.
     pub three_operands: bool,
+    /// Calls of helpers carry arguments that are known.
+    pub calls: bool,
+    /// Where the packet begins is read from its register, and not loaded from the context.
+    pub packet_register: bool,
     /// Exits and jumps to them carry a verdict that is known.
     pub exits: bool,
     /// Neighbouring accesses to memory become one, of up to eight bytes, six among them.
@@ -31,10 +35,12 @@ pub struct Options {
 }
 
 /// The switches of [`Options`] by their names.
-pub const PASSES: [&str; 10] = [
+pub const PASSES: [&str; 12] = [
     "bounds",
     "zeroing",
     "three-operands",
+    "calls",
+    "packet-register",
     "exits",
     "wide-accesses",
     "redundant",
@@ -58,6 +64,8 @@ impl Options {
             bounds: is_on,
             zeroing: is_on,
             three_operands: is_on,
+            calls: is_on,
+            packet_register: is_on,
             exits: is_on,
             wide_accesses: is_on,
             redundant: is_on,
@@ -85,6 +93,8 @@ impl Options {
             "bounds" => &mut self.bounds,
             "zeroing" => &mut self.zeroing,
             "three-operands" => &mut self.three_operands,
+            "calls" => &mut self.calls,
+            "packet-register" => &mut self.packet_register,
             "exits" => &mut self.exits,
             "wide-accesses" => &mut self.wide_accesses,
             "redundant" => &mut self.redundant,

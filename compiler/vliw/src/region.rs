@@ -7,13 +7,17 @@
 //! be done in the order of the program with each value in its own register: other registers and
 //! other orders are only ever faster, and a scheduler always has a way on.
 
-use crate::machine::REGISTERS;
+use crate::machine::{PACKET, REGISTERS};
+use crate::memory::moves_packet;
 use crate::operation::{Operation, Target};
 use freeport_ebpf::analysis::Access;
 
 /// A result, or what a register holds when control enters. Those of the registers come first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Value(pub usize);
+
+/// Where the packet begins, until it is moved.
+pub const START: Value = Value(PACKET as usize);
 
 /// What all registers hold.
 pub type State = [Value; REGISTERS as usize];
@@ -94,6 +98,9 @@ impl Region {
     /// Whether the program, executed in its order, has a value in its own register before a node.
     pub fn is_current(&self, value: Value, at: usize) -> bool {
         let register = self.known(value).register;
+        if register == PACKET {
+            return !self.nodes[..at].iter().any(|node| moves_packet(&node.operation));
+        }
         let given = self.nodes[..at].iter().rev().filter_map(|node| node.result);
         let last = given.into_iter().find(|result| self.known(*result).register == register);
         last.unwrap_or(Value(register.into())) == value
@@ -119,7 +126,7 @@ impl Node {
     pub fn has_effect(&self) -> bool {
         matches!(
             self.operation,
-            Operation::Store { .. } | Operation::Atomic { .. } | Operation::Call(_)
+            Operation::Store { .. } | Operation::Atomic { .. } | Operation::Call { .. }
         )
     }
 

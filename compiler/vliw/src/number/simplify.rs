@@ -2,7 +2,7 @@
 //! Operations with what is known of their operands: constants and sums.
 
 use super::{FRAME, Numbering, copy};
-use crate::operation::{Arithmetic, Constant, Operand, Operation, Width};
+use crate::operation::{Argument, Arithmetic, Constant, Operand, Operation, Width};
 use crate::region::{Node, Value};
 use freeport_ebpf::interpreter::compute;
 
@@ -14,6 +14,38 @@ impl Numbering<'_> {
         self.add_up(node);
         self.take_offset(node);
         self.drop_mask(node);
+    }
+
+    /// Arguments of helpers that are known become part of the call.
+    pub(super) fn give_arguments(&self, node: &mut Node) {
+        let Operation::Call { arguments, .. } = &mut node.operation else { return };
+        node.fixed.retain(|(register, value)| {
+            let argument = self.argument(*register, *value);
+            if let Some(argument) = argument {
+                arguments[usize::from(*register) - 1] = argument;
+            }
+            argument.is_none()
+        });
+    }
+
+    /// What a helper can be given in place of a register.
+    fn argument(&self, register: u8, value: Value) -> Option<Argument> {
+        if register == 1 {
+            return match self.region.giver(value)?.operation {
+                Operation::Constant { constant: Constant::Map(map), .. } => {
+                    let map = u16::try_from(map).ok()?;
+                    (map < Argument::MAPS).then_some(Argument::Map(map))
+                }
+                _ => None,
+            };
+        }
+        if let Some(value) = self.constant(value) {
+            let value = u8::try_from(value).ok()?;
+            return (value < Argument::NUMBERS).then_some(Argument::Number(value));
+        }
+        let (base, offset) = self.sum(value)?;
+        let is_in_frame = base == FRAME && (-512..0).contains(&offset) && offset % 4 == 0;
+        is_in_frame.then_some(Argument::Stack(offset as i16))
     }
 
     fn constant(&self, value: Value) -> Option<u64> {
@@ -57,8 +89,9 @@ impl Numbering<'_> {
 
     /// What is computed of constants is one.
     fn fold(&self, node: &mut Node) {
-        let Operation::Alu { width, operation, destination, right: Operand::Immediate(right), .. } =
-            node.operation
+        let Operation::Alu {
+            width, operation, destination, right: Operand::Immediate(right), ..
+        } = node.operation
         else {
             return;
         };

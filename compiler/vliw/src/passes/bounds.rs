@@ -74,9 +74,9 @@ fn by_pointer(jump: &Instruction, analysis: &Analysis) -> Option<Bound> {
 fn compared(jump: &Instruction) -> Option<(u8, Condition, u8)> {
     use crate::operation::Width::Bits64;
     match jump.operation {
-        Operation::Jump { width: Bits64, condition, left, right: Operand::Register(right), .. } => {
-            Some((left, condition, right))
-        }
+        Operation::Jump {
+            width: Bits64, condition, left, right: Operand::Register(right), ..
+        } => Some((left, condition, right)),
         _ => None,
     }
 }

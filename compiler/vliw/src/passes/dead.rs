@@ -4,8 +4,8 @@
 //! control goes, and what that reads, in this region or, by way of registers and the frame, in
 //! those that follow.
 
-use crate::machine::{FIRST_OWN, REGISTERS};
-use crate::operation::Operation;
+use crate::machine::REGISTERS;
+use crate::operation::{FRAME_POINTER, Operation};
 use crate::region::{Node, Region, Value};
 use freeport_ebpf::analysis::{Access, Space};
 use std::collections::HashMap;
@@ -61,7 +61,9 @@ fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Liv
         }
         touch_frame(node, &mut frame);
         let passed = node.state.iter().zip(next).flat_map(|(state, next)| {
-            (0..FIRST_OWN).filter(|it| next.registers >> it & 1 == 1).map(|it| state[usize::from(it)])
+            (0..=FRAME_POINTER)
+                .filter(|it| next.registers >> it & 1 == 1)
+                .map(|it| state[usize::from(it)])
         });
         let fixed = node.fixed.iter().map(|(_, value)| *value);
         for value in node.reads.iter().copied().chain(fixed).chain(passed) {
@@ -95,8 +97,9 @@ fn is_done_anyway(node: &Node, frame: &[u64; 8]) -> bool {
 fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
     let calls = match node.operation {
         Operation::CallFunction(_) => true,
-        Operation::Call(helper) => freeport_ebpf::helper_functions::signature(helper)
-            .is_none_or(|it| it.calls_function()),
+        Operation::Call { helper, .. } => {
+            freeport_ebpf::helper_functions::signature(helper).is_none_or(|it| it.calls_function())
+        }
         _ => false,
     };
     if calls {

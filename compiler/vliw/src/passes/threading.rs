@@ -15,8 +15,7 @@ pub fn run(routine: &mut Routine) {
             let target = routine.blocks[block].instructions[at].operation.target();
             if let Some(Target::Row(to)) = target {
                 let to = end_of_chain(routine, to);
-                if let Some(target) =
-                    routine.blocks[block].instructions[at].operation.target_mut()
+                if let Some(target) = routine.blocks[block].instructions[at].operation.target_mut()
                 {
                     *target = Target::Row(to);
                 }

@@ -62,7 +62,10 @@ fn uses(region: &Region, live: &HashMap<usize, Live>, value: Value) -> usize {
 fn original(region: &Region, mut value: Value) -> Value {
     while let Some(giver) = region.giver(value)
         && let Operation::Alu {
-            operation: Arithmetic::Move, right: Operand::Register(_), width, ..
+            operation: Arithmetic::Move,
+            right: Operand::Register(_),
+            width,
+            ..
         } = giver.operation
         && (width == crate::operation::Width::Bits64 || region.known(giver.reads[0]).bits <= 32)
     {

@@ -109,7 +109,7 @@ impl Zero {
         }
         match instruction.operation {
             Operation::CallFunction(_) => *self = Self { registers: 0, frame: [0; 8] },
-            Operation::Call(helper) => {
+            Operation::Call { helper, .. } => {
                 let signature = freeport_ebpf::helper_functions::signature(helper);
                 if signature.is_none_or(|it| it.calls_function()) {
                     *self = Self { registers: 0, frame: [0; 8] };

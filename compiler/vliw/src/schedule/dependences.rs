@@ -3,11 +3,11 @@
 //! dependency graphs). Values, memory and control; registers are no reason, since each result has
 //! its own value.
 
-use crate::machine::{FIRST_OWN, STORE_TO_LOAD};
-use crate::memory::Touch;
-use crate::operation::Operation;
+use crate::machine::STORE_TO_LOAD;
+use crate::memory::{Touch, moves_packet};
+use crate::operation::{FRAME_POINTER, Operation};
 use crate::passes::dead::Live;
-use crate::region::{Node, Region, Value};
+use crate::region::{Node, Region, START, Value};
 use freeport_ebpf::analysis::graph::TAIL_CALL;
 use freeport_ebpf::helper_functions::signature;
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ pub fn passed<'a>(
     let registers = next.map_or(0, |next| next.registers);
     let state = node.state.iter();
     state.flat_map(move |state| {
-        let needed = (0..FIRST_OWN).filter(move |it| registers >> it & 1 == 1);
+        let needed = (0..=FRAME_POINTER).filter(move |it| registers >> it & 1 == 1);
         needed.map(|register| (register, state[usize::from(register)]))
     })
 }
@@ -61,14 +61,21 @@ pub fn passed<'a>(
 /// leave few registers as they are, or another program put in place of this one.
 pub fn is_barrier(operation: &Operation) -> bool {
     match *operation {
-        Operation::CallFunction(_) | Operation::Call(TAIL_CALL) => true,
-        Operation::Call(helper) => signature(helper).is_none_or(|it| it.calls_function()),
+        Operation::CallFunction(_) | Operation::Call { helper: TAIL_CALL, .. } => true,
+        Operation::Call { helper, .. } => signature(helper).is_none_or(|it| it.calls_function()),
         _ => false,
     }
 }
 
 fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
+    let mut from_start = vec![];
     for (at, node) in region.needed() {
+        if node.reads.contains(&START) {
+            from_start.push(at);
+        }
+        if moves_packet(&node.operation) {
+            of[at].extend(from_start.drain(..).map(|on| Dependence { on, rows: 1 }));
+        }
         let fixed = node.fixed.iter().map(|(_, value)| *value);
         for value in node.reads.iter().copied().chain(fixed) {
             if let Some(on) = region.known(value).node {
@@ -86,7 +93,7 @@ fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Depend
 fn add_memory(region: &Region, of: &mut [Vec<Dependence>]) {
     let touches = |node: &Node| {
         !node.accesses.is_empty()
-            || matches!(node.operation, Operation::Call(_) | Operation::Bound { .. })
+            || matches!(node.operation, Operation::Call { .. } | Operation::Bound { .. })
     };
     let touching: Vec<_> = region.needed().filter(|(_, node)| touches(node)).collect();
     for (number, (at, node)) in touching.iter().enumerate() {
@@ -104,10 +111,8 @@ fn add_memory(region: &Region, of: &mut [Vec<Dependence>]) {
 /// How many rows an access to memory comes behind one that it conflicts with.
 pub fn rows_between(earlier: &Operation, later: &Operation) -> usize {
     let stores = matches!(earlier, Operation::Store { .. } | Operation::Atomic { .. });
-    let loads = matches!(
-        later,
-        Operation::Load { .. } | Operation::Atomic { .. } | Operation::Call(_)
-    );
+    let loads =
+        matches!(later, Operation::Load { .. } | Operation::Atomic { .. } | Operation::Call { .. });
     if stores && loads { STORE_TO_LOAD } else { 1 }
 }
 

@@ -103,7 +103,8 @@ impl<'r> List<'r> {
 
     /// Lanes for a row with one node more, if it may be in it.
     fn lanes_with(&self, row: &Row, at: usize, number: usize) -> Option<Vec<usize>> {
-        let is_call = |at: &usize| matches!(self.region.nodes[*at].operation, Operation::Call(_));
+        let is_call =
+            |at: &usize| matches!(self.region.nodes[*at].operation, Operation::Call { .. });
         let calls = row.nodes.iter().filter(|at| is_call(at)).count();
         if is_call(&at) && calls >= CALLS_PER_ROW || !self.is_ready(row, at, number) {
             return None;
@@ -124,8 +125,7 @@ impl<'r> List<'r> {
                 None => dependence.rows == 0 && row.nodes.contains(&dependence.on),
             }
         };
-        self.dependences.of[at].iter().all(is_behind)
-            && !(number == 0 && self.meets_late_store(at))
+        self.dependences.of[at].iter().all(is_behind) && !(number == 0 && self.meets_late_store(at))
     }
 
     /// Whether a node loads what the row before the region may store.

@@ -9,7 +9,7 @@
 //! end in a place where nothing goes on.
 
 use super::dependences::{is_barrier, passed};
-use crate::machine::REGISTERS;
+use crate::machine::{PACKET, REGISTERS};
 use crate::operation::FRAME_POINTER;
 use crate::passes::dead::Live;
 use crate::region::{Region, Value};
@@ -69,7 +69,8 @@ impl<'r> Registers<'r> {
         coming.iter_mut().for_each(|values| values.reverse());
         registers.spare = (0..REGISTERS)
             .rev()
-            .filter(|it| *it != FRAME_POINTER && coming[usize::from(*it)].is_empty())
+            .filter(|it| ![FRAME_POINTER, PACKET].contains(it))
+            .filter(|it| coming[usize::from(*it)].is_empty())
             .collect();
         registers
     }

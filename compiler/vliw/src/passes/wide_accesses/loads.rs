@@ -29,7 +29,8 @@ pub fn join(region: &mut Region, at: usize) {
     pieces.sort_by_key(|piece| piece.shift);
     let Some((bytes, offset, base)) = joined(region, &pieces) else { return };
     let most = if width == Width::Bits32 { 4 } else { 8 };
-    let moves = pieces.iter().all(|it| is_free_between(region, &region.nodes[it.node], it.node, at));
+    let moves =
+        pieces.iter().all(|it| is_free_between(region, &region.nodes[it.node], it.node, at));
     if !is_size(bytes) || bytes > most || !moves || !region.is_current(base, at) {
         return;
     }
@@ -62,7 +63,10 @@ fn collect(region: &Region, value: Value, shift: u32, pieces: &mut Vec<Piece>) -
             shift + u32::from(bytes) * 8 <= 64 && pieces.len() <= PIECES_MAX
         }
         Operation::Alu {
-            operation: Arithmetic::ShiftLeft, right: Operand::Immediate(by), width, ..
+            operation: Arithmetic::ShiftLeft,
+            right: Operand::Immediate(by),
+            width,
+            ..
         } => {
             // What is shifted out would be missing.
             let most = if width == Width::Bits32 { 32 } else { 64 };

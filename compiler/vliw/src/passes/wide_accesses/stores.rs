@@ -148,7 +148,7 @@ fn shifted(region: &Region, value: Value) -> (Value, u32) {
             ..
         } = giver.operation
         && (width == crate::operation::Width::Bits64 || region.known(giver.reads[0]).bits <= 32)
-        && (0..32).contains(&by)
+        && (0..64).contains(&by)
     {
         shift += by as u32;
         value = original(region, giver.reads[0]);
