@@ -8,6 +8,9 @@
 use crate::operation::{Operation, Target};
 use freeport_ebpf::analysis::Access;
 
+/// In place of a block: the next row.
+pub const NEXT: usize = usize::MAX;
+
 /// A function of the program.
 #[derive(Clone, Debug)]
 pub struct Routine {
@@ -37,13 +40,15 @@ pub struct Instruction {
     pub origins: Vec<usize>,
     /// Memory that it touches.
     pub accesses: Vec<Access>,
+    /// The instructions with this number go into one row, in this order, behind all others there.
+    pub arm: Option<usize>,
 }
 
 impl Block {
     /// Blocks that may come next, by the jumps among the instructions.
     pub fn successors(&self) -> impl Iterator<Item = usize> {
         self.instructions.iter().filter_map(|it| match it.operation.target() {
-            Some(Target::Row(block)) => Some(block),
+            Some(Target::Row(block)) if block != NEXT => Some(block),
             _ => None,
         })
     }

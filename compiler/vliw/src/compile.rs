@@ -7,7 +7,7 @@ use crate::layout::{self, Scheduled};
 use crate::lower::{Unsupported, lower};
 use crate::number;
 use crate::options::Options;
-use crate::passes::{bounds, dead, superblocks, threading, wide_accesses, zeroing};
+use crate::passes::{bounds, dead, if_conversion, superblocks, threading, wide_accesses, zeroing};
 use crate::region::Region;
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::object::{MapDefinition, Program};
@@ -55,6 +55,9 @@ fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Sch
         threading::run(&mut routine);
     }
     routine.remove_unreachable();
+    if options.if_conversion {
+        if_conversion::run(&mut routine, analysis, options.machine.lanes.into());
+    }
     let paths = superblocks::paths(&mut routine, options.code_motion);
     let mut regions: Vec<Region> =
         paths.iter().map(|path| number::region(&routine, path, options)).collect();

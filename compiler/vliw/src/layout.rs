@@ -2,6 +2,7 @@
 //! Regions one after the other, so that most go on with the next, and rows with the numbers of rows
 //! in their jumps.
 
+use crate::blocks::NEXT;
 use crate::image::{Function, Image, Row, Slot};
 use crate::operation::{Constant, Operation, Target};
 use crate::options::Options;
@@ -99,9 +100,10 @@ pub fn link(name: &str, functions: Vec<Scheduled>, options: &Options) -> Image {
     for (function, &row) in functions.into_iter().zip(&firsts) {
         image.functions.push(Function { name: function.name, row });
         let starts = function.starts;
-        image.rows.extend(function.rows.into_iter().map(|mut of| {
+        image.rows.extend(function.rows.into_iter().zip(row..).map(|(mut of, at)| {
+            let row_of = |block| if block == NEXT { at + 1 } else { row + starts[&block] };
             for slot in of.lanes.iter_mut().flatten() {
-                resolve(&mut slot.operation, &firsts, |block| row + starts[&block]);
+                resolve(&mut slot.operation, &firsts, row_of);
             }
             of
         }));

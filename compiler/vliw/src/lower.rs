@@ -53,7 +53,12 @@ fn ended_by_calls(mut blocks: Vec<Block>) -> Vec<Block> {
             let origins = blocks[at].instructions[call].origins.clone();
             let operation = Operation::Goto(Target::Row(blocks.len()));
             let slot = behind.first().map_or(origins[0], |first| first.origins[0]);
-            blocks[at].instructions.push(Instruction { operation, origins, accesses: vec![] });
+            blocks[at].instructions.push(Instruction {
+                operation,
+                origins,
+                accesses: vec![],
+                arm: None,
+            });
             blocks.push(Block { instructions: behind, slot });
         }
         at += 1;
@@ -78,7 +83,7 @@ impl Lowering<'_> {
         for (slot, operation) in self.graph.operations(block.slots.clone()) {
             let operation = self.operation(slot, operation).map_err(|reason| (slot, reason))?;
             let accesses = self.analysis.accesses(slot).to_vec();
-            instructions.push(Instruction { operation, origins: vec![slot], accesses });
+            instructions.push(Instruction { operation, origins: vec![slot], accesses, arm: None });
         }
         let goes_on = instructions.last().is_none_or(|last| !last.operation.is_terminal());
         if goes_on && let Some(&next) = block.successors.first() {
@@ -87,6 +92,7 @@ impl Lowering<'_> {
                 operation,
                 origins: vec![block.last],
                 accesses: vec![],
+                arm: None,
             });
         }
         Ok(Block { instructions, slot: block.slots.start })

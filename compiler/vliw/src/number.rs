@@ -84,6 +84,7 @@ impl Numbering<'_> {
             result: None,
             is_result_fixed: false,
             state: None,
+            arm: instruction.arm,
             is_gone: false,
             is_needed: true,
         };
@@ -99,7 +100,7 @@ impl Numbering<'_> {
         if self.options.exits {
             self.end_at_once(&mut node);
         }
-        if node.operation.is_control() {
+        if node.is_control() {
             node.state = Some(Box::new(self.current));
         }
         self.forget_changed(&node);
@@ -107,7 +108,7 @@ impl Numbering<'_> {
         match operation.written() {
             Some(register) => self.add_result(node, register),
             None => {
-                let stored = self.stored(&node);
+                let stored = self.stored(&node).filter(|_| node.arm.is_none());
                 self.region.nodes.push(node);
                 if let Some((key, value)) = stored {
                     self.known.insert(key, (value, instruction.accesses.clone()));
@@ -166,6 +167,9 @@ impl Numbering<'_> {
     /// Adds a node that gives something, unless that is there already.
     fn add_result(&mut self, mut node: Node, register: u8) {
         let place = usize::from(register);
+        if node.arm.is_some() {
+            return self.add_guarded(node, register);
+        }
         let key = key_of(&node);
         let is_pure = !node.has_effect() && !node.is_control();
         if is_pure && self.options.redundant {
@@ -197,6 +201,20 @@ impl Numbering<'_> {
         if is_pure {
             self.known.insert(key_of(&node), (value, node.accesses.clone()));
         }
+        self.region.nodes.push(node);
+    }
+
+    /// Adds a node that may be skipped: what it gives is then what its register had before.
+    fn add_guarded(&mut self, mut node: Node, register: u8) {
+        let before = self.current[usize::from(register)];
+        node.fixed.push((register, before));
+        let (_, bits) = self.described(&node);
+        let bits = bits.max(self.region.known(before).bits);
+        let value = self.region.add_value(register);
+        self.region.values[value.0].bits = bits;
+        node.is_result_fixed = true;
+        node.result = Some(value);
+        self.current[usize::from(register)] = value;
         self.region.nodes.push(node);
     }
 
@@ -303,7 +321,7 @@ impl Numbering<'_> {
                 }
             }
             _ => {
-                if let Some(Target::Row(block)) = node.operation.target() {
+                if let Some(block) = node.successor() {
                     if let Some(verdict) = threading::verdict(self.routine, block, register_0) {
                         if let Some(target) = node.operation.target_mut() {
                             *target = Target::Exit(verdict);

@@ -7,6 +7,7 @@
 //! be done in the order of the program with each value in its own register: other registers and
 //! other orders are only ever faster, and a scheduler always has a way on.
 
+use crate::blocks::NEXT;
 use crate::machine::{PACKET, REGISTERS};
 use crate::memory::moves_packet;
 use crate::operation::{Operation, Target};
@@ -63,6 +64,8 @@ pub struct Node {
     pub result: Option<Value>,
     /// Whether its result is in its own register and no other.
     pub is_result_fixed: bool,
+    /// The nodes with this number go into one row, in this order, behind all others there.
+    pub arm: Option<usize>,
     /// What registers hold if it leaves.
     pub state: Option<Box<State>>,
     /// Whether another node does what it did.
@@ -90,9 +93,10 @@ impl Region {
         &self.values[value.0]
     }
 
-    /// The node that gives a value, if it is not there from the beginning.
+    /// The node that a value is the result of, if it always is.
     pub fn giver(&self, value: Value) -> Option<&Node> {
-        self.known(value).node.map(|node| &self.nodes[node])
+        let node = self.known(value).node.map(|node| &self.nodes[node])?;
+        node.arm.is_none().then_some(node)
     }
 
     /// Whether the program, executed in its order, has a value in its own register before a node.
@@ -116,7 +120,7 @@ impl Node {
     /// Where it may lead within the routine.
     pub fn successor(&self) -> Option<usize> {
         match self.operation.target() {
-            Some(Target::Row(block)) => Some(block),
+            Some(Target::Row(block)) if block != NEXT => Some(block),
             _ => None,
         }
     }
@@ -130,8 +134,13 @@ impl Node {
         )
     }
 
+    /// Whether it only skips what is behind it in its row.
+    pub fn is_skip(&self) -> bool {
+        self.operation.target() == Some(Target::Row(NEXT))
+    }
+
     /// Whether it decides where control goes.
     pub fn is_control(&self) -> bool {
-        self.operation.is_control()
+        self.operation.is_control() && !self.is_skip()
     }
 }

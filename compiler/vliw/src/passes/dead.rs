@@ -48,14 +48,21 @@ pub fn run(regions: &mut [Region], removes: bool) -> HashMap<usize, Live> {
 fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Live {
     let mut is_read = vec![false; region.values.len()];
     let mut frame = Live::NOTHING.frame;
+    // The arm that is passed, and whether anything in it is needed.
+    let mut arm = (None, false);
     for node in region.nodes.iter_mut().rev() {
         let next = node.successor().and_then(|block| live.get(&block));
         if let Some(next) = next {
             frame.iter_mut().zip(next.frame).for_each(|(one, other)| *one |= other);
         }
         let is_result_read = node.result.is_some_and(|value| is_read[value.0]);
-        let is_wanted = !removes || is_result_read || is_done_anyway(node, &frame);
+        let is_wanted = match node.is_skip() {
+            true => arm == (node.arm, true),
+            false => !removes || is_result_read || is_done_anyway(node, &frame),
+        };
         node.is_needed = is_wanted && !node.is_gone;
+        let is_more = arm == (node.arm, true);
+        arm = (node.arm, node.arm.is_some() && (node.is_needed || is_more));
         if !node.is_needed {
             continue;
         }

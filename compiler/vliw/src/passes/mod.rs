@@ -5,6 +5,7 @@
 
 pub mod bounds;
 pub mod dead;
+pub mod if_conversion;
 pub mod superblocks;
 pub mod threading;
 pub mod wide_accesses;

@@ -48,7 +48,9 @@ fn next_of(
         return None;
     }
     let taken = last.checked_sub(1).and_then(|at| match instructions[at].operation {
-        Operation::Jump { condition, target: Target::Row(taken), .. } => {
+        Operation::Jump { condition, target: Target::Row(taken), .. }
+            if instructions[at].arm.is_none() =>
+        {
             inverse(condition).map(|inverse| (at, taken, inverse))
         }
         _ => None,
@@ -81,7 +83,7 @@ fn weight(routine: &Routine, block: usize) -> usize {
 }
 
 /// The condition that holds where this one does not.
-fn inverse(condition: Condition) -> Option<Condition> {
+pub fn inverse(condition: Condition) -> Option<Condition> {
     use Condition::*;
     Some(match condition {
         Equal => NotEqual,

@@ -2,7 +2,7 @@
 //! Jumps to blocks that only jump on lead where those do, and what ends there ends at once where
 //! the verdict is known.
 
-use crate::blocks::Routine;
+use crate::blocks::{NEXT, Routine};
 use crate::operation::{Arithmetic, Operand, Operation, Target};
 
 /// Blocks that are followed at most, so that an endless loop ends.
@@ -13,7 +13,9 @@ pub fn run(routine: &mut Routine) {
     for block in 0..routine.blocks.len() {
         for at in 0..routine.blocks[block].instructions.len() {
             let target = routine.blocks[block].instructions[at].operation.target();
-            if let Some(Target::Row(to)) = target {
+            if let Some(Target::Row(to)) = target
+                && to != NEXT
+            {
                 let to = end_of_chain(routine, to);
                 if let Some(target) = routine.blocks[block].instructions[at].operation.target_mut()
                 {

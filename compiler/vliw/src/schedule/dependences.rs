@@ -68,8 +68,15 @@ pub fn is_barrier(operation: &Operation) -> bool {
 }
 
 fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
-    let mut from_start = vec![];
+    let (mut from_start, mut before) = (vec![], None);
     for (at, node) in region.needed() {
+        // What is in one arm keeps its order there.
+        if let Some((on, arm)) = before
+            && node.arm == Some(arm)
+        {
+            of[at].push(Dependence { on, rows: 0 });
+        }
+        before = node.arm.map(|arm| (at, arm));
         if node.reads.contains(&START) {
             from_start.push(at);
         }

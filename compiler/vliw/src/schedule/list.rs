@@ -63,13 +63,11 @@ impl<'r> List<'r> {
 
     /// All rows; nothing if there is no way on, which only renaming can be the reason of.
     pub fn rows(mut self) -> Option<Vec<Vec<Placed>>> {
-        let mut left: Vec<usize> = self.region.needed().map(|(at, _)| at).collect();
-        left.retain(|at| Some(*at) != self.omitted);
-        left.sort_by_key(|&at| (std::cmp::Reverse(self.dependences.heights[at]), at));
+        let mut left = self.units();
         let (mut rows, mut empty) = (vec![], 0);
         while !left.is_empty() {
             let row = self.fill(&left, rows.len());
-            left.retain(|at| !row.nodes.contains(at));
+            left.retain(|unit| !row.nodes.contains(&unit[0]));
             empty = if row.nodes.is_empty() { empty + 1 } else { 0 };
             if empty > EMPTY_MAX {
                 return None;
@@ -79,50 +77,58 @@ impl<'r> List<'r> {
         Some(rows)
     }
 
-    /// Chooses nodes for a row.
-    fn fill(&mut self, left: &[usize], number: usize) -> Row {
-        let mut row = Row::default();
-        loop {
-            let candidates = left.iter().copied().filter(|at| !row.nodes.contains(at));
-            let fitting = candidates.into_iter().find_map(|at| {
-                let lanes = self.lanes_with(&row, at, number)?;
-                let register = match self.region.nodes[at].result {
-                    Some(_) => Some(self.registers.choice(at)?),
-                    None => None,
-                };
-                Some((at, lanes, register))
-            });
-            let Some((at, lanes, register)) = fitting else { return row };
-            if let Some(register) = register {
-                self.registers.reserve(at, register);
+    /// Nodes, those of an arm together, with those first that have the most behind them.
+    fn units(&self) -> Vec<Vec<usize>> {
+        let mut units: Vec<Vec<usize>> = vec![];
+        for (at, node) in self.region.needed().filter(|(at, _)| Some(*at) != self.omitted) {
+            let arm_of = |unit: &Vec<usize>| self.region.nodes[unit[0]].arm;
+            match units.last_mut() {
+                Some(unit) if node.arm.is_some() && arm_of(unit) == node.arm => unit.push(at),
+                _ => units.push(vec![at]),
             }
-            row.nodes.push(at);
-            row.lanes = lanes;
         }
+        let height = |unit: &Vec<usize>| {
+            unit.iter().map(|at| self.dependences.heights[*at]).max().unwrap_or(0)
+        };
+        units.sort_by_key(|unit| (std::cmp::Reverse(height(unit)), unit[0]));
+        units
     }
 
-    /// Lanes for a row with one node more, if it may be in it.
-    fn lanes_with(&self, row: &Row, at: usize, number: usize) -> Option<Vec<usize>> {
-        let is_call =
-            |at: &usize| matches!(self.region.nodes[*at].operation, Operation::Call { .. });
-        let calls = row.nodes.iter().filter(|at| is_call(at)).count();
-        if is_call(&at) && calls >= CALLS_PER_ROW || !self.is_ready(row, at, number) {
+    /// Chooses nodes for a row.
+    fn fill(&mut self, left: &[Vec<usize>], number: usize) -> Row {
+        let mut row = Row::default();
+        while let Some(fuller) = left.iter().find_map(|unit| self.with(&row, unit, number)) {
+            row = fuller;
+        }
+        row
+    }
+
+    /// A row with one unit more, if that may be in it; its results have registers then.
+    fn with(&mut self, row: &Row, unit: &[usize], number: usize) -> Option<Row> {
+        if row.nodes.contains(&unit[0]) {
             return None;
         }
-        let nodes: Vec<usize> = row.nodes.iter().copied().chain([at]).collect();
+        let nodes: Vec<usize> = row.nodes.iter().chain(unit).copied().collect();
+        let is_call =
+            |at: &&usize| matches!(self.region.nodes[**at].operation, Operation::Call { .. });
+        let is_one_call = nodes.iter().filter(is_call).count() <= CALLS_PER_ROW;
+        if !is_one_call || !unit.iter().all(|at| self.is_ready(&nodes, *at, number)) {
+            return None;
+        }
         let items: Vec<_> = nodes.iter().map(|at| self.item(*at, &nodes, number)).collect();
-        assign(&items, self.machine.lanes.into())
+        let lanes = assign(&items, self.machine.lanes.into())?;
+        self.registers.reserve(unit).then_some(Row { nodes, lanes })
     }
 
-    /// Whether all that a node waits for is far enough ahead of a row.
-    fn is_ready(&self, row: &Row, at: usize, number: usize) -> bool {
+    /// Whether all that a node waits for is far enough ahead of a row, or among its nodes.
+    fn is_ready(&self, nodes: &[usize], at: usize, number: usize) -> bool {
         let is_behind = |dependence: &Dependence| {
             if Some(dependence.on) == self.omitted {
                 return false;
             }
             match self.places[dependence.on] {
                 Some((before, _)) => before + dependence.rows <= number,
-                None => dependence.rows == 0 && row.nodes.contains(&dependence.on),
+                None => dependence.rows == 0 && nodes.contains(&dependence.on),
             }
         };
         self.dependences.of[at].iter().all(is_behind) && !(number == 0 && self.meets_late_store(at))
@@ -142,8 +148,14 @@ impl<'r> List<'r> {
     fn item(&self, at: usize, nodes: &[usize], number: usize) -> Item {
         let node = &self.region.nodes[at];
         let dependences = self.dependences.of[at].iter().filter(|it| it.rows == 0);
-        let behind =
-            dependences.filter_map(|it| nodes.iter().position(|other| *other == it.on)).collect();
+        let number_of = |node: usize| nodes.iter().position(|other| *other == node);
+        let mut behind: Vec<usize> = dependences.filter_map(|it| number_of(it.on)).collect();
+        if node.arm.is_some() {
+            // What is not of the arm must not be skipped with it.
+            let others = nodes.iter().enumerate();
+            let others = others.filter(|(_, other)| self.region.nodes[**other].arm != node.arm);
+            behind.extend(others.map(|(number, _)| number));
+        }
         let fixed = node.fixed.iter().map(|(_, value)| *value);
         let lanes = node.reads.iter().copied().chain(fixed).filter_map(|it| self.fresh(it, number));
         let allowed = lanes.fold(u16::MAX, |allowed, lane| allowed & 1 << lane);

@@ -101,10 +101,31 @@ impl<'r> Registers<'r> {
         self.places[value.0]
     }
 
+    /// Gives registers to the results of nodes that come into this row, all or none; says whether
+    /// there are any.
+    pub fn reserve(&mut self, nodes: &[usize]) -> bool {
+        let reserved = self.reserved;
+        let mut chosen = vec![];
+        for &node in nodes {
+            let Some(value) = self.region.nodes[node].result else { continue };
+            let Some(register) = self.choice(node, value) else {
+                self.reserved = reserved;
+                return false;
+            };
+            self.reserved |= 1 << register;
+            chosen.push((value, register));
+        }
+        for (value, register) in chosen {
+            self.places[value.0] = Some(register);
+            let own = usize::from(self.region.known(value).register);
+            self.coming[own].retain(|coming| *coming != value);
+        }
+        true
+    }
+
     /// The register that a node's result could go to in this row.
-    pub fn choice(&self, node: usize) -> Option<u8> {
+    fn choice(&self, node: usize, value: Value) -> Option<u8> {
         let node = &self.region.nodes[node];
-        let value = node.result?;
         let own_uses = |content: Value| {
             let fixed = node.fixed.iter().map(|(_, value)| value);
             node.reads.iter().chain(fixed).filter(|value| **value == content).count()
@@ -122,15 +143,6 @@ impl<'r> Registers<'r> {
         }
         let is_next = self.coming[usize::from(own)].last() == Some(&value);
         (is_next && is_free(&own)).then_some(own)
-    }
-
-    /// Puts a node's result into a register in this row.
-    pub fn reserve(&mut self, node: usize, register: u8) {
-        let Some(value) = self.region.nodes[node].result else { return };
-        self.reserved |= 1 << register;
-        self.places[value.0] = Some(register);
-        let own = usize::from(self.region.known(value).register);
-        self.coming[own].retain(|coming| *coming != value);
     }
 
     /// Ends a row in which these nodes are.

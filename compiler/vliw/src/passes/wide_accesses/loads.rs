@@ -21,6 +21,9 @@ pub fn join(region: &mut Region, at: usize) {
     else {
         return;
     };
+    if region.nodes[at].arm.is_some() {
+        return;
+    }
     let mut pieces = vec![];
     let reads = region.nodes[at].reads.clone();
     if reads.len() != 2 || !reads.iter().all(|it| collect(region, *it, 0, &mut pieces)) {
@@ -58,7 +61,7 @@ fn collect(region: &Region, value: Value, shift: u32, pieces: &mut Vec<Piece>) -
         return false;
     };
     match giver.operation {
-        Operation::Load { bytes, is_signed: false, .. } => {
+        Operation::Load { bytes, is_signed: false, .. } if giver.arm.is_none() => {
             pieces.push(Piece { shift, node: at });
             shift + u32::from(bytes) * 8 <= 64 && pieces.len() <= PIECES_MAX
         }

@@ -43,7 +43,12 @@ fn store(region: &Region, at: usize) -> Option<Store> {
     let node = &region.nodes[at];
     let Operation::Store { bytes, offset, .. } = node.operation else { return None };
     let (offset, bytes) = (offset.into(), bytes.into());
-    node.is_needed.then(|| Store { node: at, base: node.reads[0], offset, bytes })
+    (node.is_needed && node.arm.is_none()).then(|| Store {
+        node: at,
+        base: node.reads[0],
+        offset,
+        bytes,
+    })
 }
 
 /// Makes the second store one of both, if that is possible.
@@ -167,6 +172,9 @@ fn loaded(
     let loads = values.map(|value| {
         let node = region.known(value).node?;
         let giver = &region.nodes[node];
+        if giver.arm.is_some() {
+            return None;
+        }
         let Operation::Load { bytes, is_signed: false, offset, .. } = giver.operation else {
             return None;
         };
