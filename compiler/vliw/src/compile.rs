@@ -60,7 +60,7 @@ fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Sch
     }
     let paths = superblocks::paths(&mut routine, options.code_motion);
     let mut regions: Vec<Region> =
-        paths.iter().map(|path| number::region(&routine, path, options)).collect();
+        paths.iter().map(|path| number::region(&routine, path, analysis, options)).collect();
     let mut live = dead::run(&mut regions, options.dead);
     if options.wide_accesses {
         regions.iter_mut().for_each(|region| wide_accesses::run(region, &live));

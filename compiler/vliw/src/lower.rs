@@ -58,6 +58,7 @@ fn ended_by_calls(mut blocks: Vec<Block>) -> Vec<Block> {
                 origins,
                 accesses: vec![],
                 arm: None,
+                is_early: false,
             });
             blocks.push(Block { instructions: behind, slot });
         }
@@ -83,7 +84,13 @@ impl Lowering<'_> {
         for (slot, operation) in self.graph.operations(block.slots.clone()) {
             let operation = self.operation(slot, operation).map_err(|reason| (slot, reason))?;
             let accesses = self.analysis.accesses(slot).to_vec();
-            instructions.push(Instruction { operation, origins: vec![slot], accesses, arm: None });
+            instructions.push(Instruction {
+                operation,
+                origins: vec![slot],
+                accesses,
+                arm: None,
+                is_early: false,
+            });
         }
         let goes_on = instructions.last().is_none_or(|last| !last.operation.is_terminal());
         if goes_on && let Some(&next) = block.successors.first() {
@@ -93,6 +100,7 @@ impl Lowering<'_> {
                 origins: vec![block.last],
                 accesses: vec![],
                 arm: None,
+                is_early: false,
             });
         }
         Ok(Block { instructions, slot: block.slots.start })

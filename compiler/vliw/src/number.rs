@@ -12,15 +12,16 @@ use crate::operation::{Arithmetic, AtomicOperation, Constant, Operand, Operation
 use crate::options::Options;
 use crate::passes::threading;
 use crate::region::{Known, Node, Region, START, State, Value};
-use freeport_ebpf::analysis::{Access, Space};
+use freeport_ebpf::analysis::{Access, Analysis, Scalar, Space, Type};
 use freeport_ebpf::helper_functions::signature;
 use freeport_ebpf::instruction::FRAME_POINTER;
 use std::collections::HashMap;
 
 /// The region of a path of blocks of a routine.
-pub fn region(routine: &Routine, path: &[usize], options: &Options) -> Region {
+pub fn region(routine: &Routine, path: &[usize], analysis: &Analysis, options: &Options) -> Region {
     let mut numbering = Numbering {
         routine,
+        analysis,
         options,
         region: Region::new(path[0]),
         current: std::array::from_fn(Value),
@@ -38,6 +39,9 @@ pub fn region(routine: &Routine, path: &[usize], options: &Options) -> Region {
         {
             (known.constant, known.bits) = (Some(0), 0);
         }
+    }
+    if options.three_operands {
+        numbering.enter(routine.blocks[path[0]].slot);
     }
     for (at, &block) in path.iter().enumerate() {
         for instruction in &routine.blocks[block].instructions {
@@ -59,6 +63,7 @@ type Key = (Operation, Vec<Value>);
 /// A region that grows.
 struct Numbering<'a> {
     routine: &'a Routine,
+    analysis: &'a Analysis,
     options: &'a Options,
     region: Region,
     /// What each register of the program holds.
@@ -73,6 +78,54 @@ struct Numbering<'a> {
 }
 
 impl Numbering<'_> {
+    /// Takes what is known of registers where the region begins.
+    fn enter(&mut self, slot: usize) {
+        let Some(facts) = self.analysis.registers(slot) else { return };
+        for (register, fact) in facts.iter().enumerate() {
+            let known = &mut self.region.values[register];
+            let sum = match fact.holds {
+                Type::Number(number) => {
+                    known.constant = known.constant.or(number.value());
+                    known.bits = known.bits.min(bits_of(number));
+                    continue;
+                }
+                Type::Packet { offset: (sum, most), .. }
+                    if sum == most && self.options.packet_register =>
+                {
+                    (START, sum)
+                }
+                Type::Stack { calls_up: Some(0), offset: (sum, most) } if sum == most => {
+                    (FRAME, sum)
+                }
+                _ => continue,
+            };
+            if fact.may_be_null || register == FRAME.0 {
+                continue;
+            }
+            known.sum = Some(sum);
+            if sum.1 == 0 {
+                self.copies.insert(Value(register), sum.0);
+            }
+        }
+    }
+
+    /// What is known of the register that an instruction has written.
+    fn number_behind(&self, instruction: &Instruction, register: u8) -> Option<Scalar> {
+        let &[slot] = instruction.origins.as_slice() else { return None };
+        if instruction.is_early {
+            return None;
+        }
+        let next = slot + if self.is_wide(slot) { 2 } else { 1 };
+        match self.analysis.registers(next)?[usize::from(register)].holds {
+            Type::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn is_wide(&self, slot: usize) -> bool {
+        self.analysis.graph().operation(slot).is_some_and(|it| it.slots() == 2)
+    }
+
     fn add(&mut self, instruction: &Instruction) {
         let operation = instruction.operation;
         let mut node = Node {
@@ -81,6 +134,7 @@ impl Numbering<'_> {
             accesses: instruction.accesses.clone(),
             reads: self.reads(&operation),
             fixed: self.fixed(&operation),
+            before: None,
             result: None,
             is_result_fixed: false,
             state: None,
@@ -106,7 +160,10 @@ impl Numbering<'_> {
         self.forget_changed(&node);
         self.is_packet_moved |= moves_packet(&operation);
         match operation.written() {
-            Some(register) => self.add_result(node, register),
+            Some(register) => {
+                let number = self.number_behind(instruction, register);
+                self.add_result(node, register, number);
+            }
             None => {
                 let stored = self.stored(&node).filter(|_| node.arm.is_none());
                 self.region.nodes.push(node);
@@ -165,7 +222,7 @@ impl Numbering<'_> {
     }
 
     /// Adds a node that gives something, unless that is there already.
-    fn add_result(&mut self, mut node: Node, register: u8) {
+    fn add_result(&mut self, mut node: Node, register: u8, number: Option<Scalar>) {
         let place = usize::from(register);
         if node.arm.is_some() {
             return self.add_guarded(node, register);
@@ -186,6 +243,7 @@ impl Numbering<'_> {
         }
         let value = self.region.add_value(register);
         let (constant, bits) = self.described(&node);
+        let bits = number.map_or(bits, |number| bits.min(bits_of(number)));
         let known = &mut self.region.values[value.0];
         *known = Known { constant, bits, ..*known };
         if self.options.three_operands
@@ -207,7 +265,7 @@ impl Numbering<'_> {
     /// Adds a node that may be skipped: what it gives is then what its register had before.
     fn add_guarded(&mut self, mut node: Node, register: u8) {
         let before = self.current[usize::from(register)];
-        node.fixed.push((register, before));
+        node.before = Some(before);
         let (_, bits) = self.described(&node);
         let bits = bits.max(self.region.known(before).bits);
         let value = self.region.add_value(register);
@@ -337,6 +395,11 @@ impl Numbering<'_> {
             }
         }
     }
+}
+
+/// How many bits a number may have.
+fn bits_of(number: Scalar) -> u32 {
+    64 - number.unsigned().1.leading_zeros()
 }
 
 /// How many arguments a helper takes.

@@ -45,6 +45,8 @@ pub struct Known {
     pub constant: Option<u64>,
     /// How many of its bits may be set at most, from the lowest on.
     pub bits: u32,
+    /// What it is the sum of, if it is there from the beginning.
+    pub sum: Option<(Value, i64)>,
 }
 
 /// An operation on values. The registers that it names mean nothing until it is scheduled.
@@ -60,6 +62,8 @@ pub struct Node {
     pub reads: Vec<Value>,
     /// What it finds in registers that cannot be chosen.
     pub fixed: Vec<(u8, Value)>,
+    /// What the register of its result has if it is skipped.
+    pub before: Option<Value>,
     /// What it gives.
     pub result: Option<Value>,
     /// Whether its result is in its own register and no other.
@@ -77,14 +81,14 @@ pub struct Node {
 impl Region {
     /// A region without anything in it.
     pub fn new(block: usize) -> Self {
-        let entry = |register| Known { register, node: None, constant: None, bits: 64 };
+        let entry = |register| Known { register, node: None, constant: None, bits: 64, sum: None };
         Self { block, nodes: vec![], values: (0..REGISTERS).map(entry).collect() }
     }
 
     /// A new value for what the next node gives.
     pub fn add_value(&mut self, register: u8) -> Value {
         let node = Some(self.nodes.len());
-        self.values.push(Known { register, node, constant: None, bits: 64 });
+        self.values.push(Known { register, node, constant: None, bits: 64, sum: None });
         Value(self.values.len() - 1)
     }
 
@@ -132,6 +136,12 @@ impl Node {
             self.operation,
             Operation::Store { .. } | Operation::Atomic { .. } | Operation::Call { .. }
         )
+    }
+
+    /// Everything that it uses, but what its jump passes on.
+    pub fn used(&self) -> impl Iterator<Item = Value> {
+        let fixed = self.fixed.iter().map(|(_, value)| *value);
+        self.reads.iter().copied().chain(fixed).chain(self.before)
     }
 
     /// Whether it only skips what is behind it in its row.

@@ -114,6 +114,10 @@ impl Numbering<'_> {
 
     /// A value as another one and a constant behind it.
     fn sum(&self, value: Value) -> Option<(Value, i64)> {
+        if let Some((source, sum)) = self.region.known(value).sum {
+            let is_there = source == FRAME || self.is_current(source);
+            return is_there.then_some((source, sum));
+        }
         let giver = self.region.giver(value)?;
         let Operation::Alu {
             width: Width::Bits64,

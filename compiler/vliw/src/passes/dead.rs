@@ -72,8 +72,7 @@ fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Liv
                 .filter(|it| next.registers >> it & 1 == 1)
                 .map(|it| state[usize::from(it)])
         });
-        let fixed = node.fixed.iter().map(|(_, value)| *value);
-        for value in node.reads.iter().copied().chain(fixed).chain(passed) {
+        for value in node.used().chain(passed) {
             is_read[value.0] = true;
         }
     }

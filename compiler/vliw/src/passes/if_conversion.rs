@@ -7,6 +7,7 @@
 //! same block, and what follows can be scheduled together with what was before.
 
 use super::superblocks::inverse;
+use super::threading;
 use crate::blocks::{Instruction, NEXT, Routine};
 use crate::memory::Touch;
 use crate::operation::{Operation, Target};
@@ -76,7 +77,10 @@ fn convert(
     } else {
         return false;
     };
-    let Some(arm) = added.take().filter(|_| end != block) else { return false };
+    if end == block || ends_at_once(routine, end) {
+        return false;
+    }
+    let Some(arm) = added.take() else { return false };
     let instructions = &mut routine.blocks[block].instructions;
     let Some(mut last) = instructions.pop() else { return false };
     instructions.pop();
@@ -89,6 +93,13 @@ fn convert(
     instructions.push(last);
     routine.remove_unreachable();
     true
+}
+
+/// Whether a block does nothing but end the program, which both ways can do for themselves.
+fn ends_at_once(routine: &Routine, block: usize) -> bool {
+    let instructions = &routine.blocks[block].instructions;
+    let ends = |it: &Instruction| it.operation == Operation::Exit;
+    threading::verdict(routine, block, Some(0)).is_some() || instructions.iter().all(ends)
 }
 
 /// Where control goes at the end of an arm.
@@ -213,7 +224,7 @@ fn leaves_alone(routine: &Routine, analysis: &Analysis, guarded: &[Instruction])
 
 /// An instruction as it is done whether it is needed or not.
 fn done_anyway(instruction: &Instruction) -> Instruction {
-    let mut instruction = instruction.clone();
+    let mut instruction = Instruction { is_early: true, ..instruction.clone() };
     if let Operation::Load { is_speculative, .. } = &mut instruction.operation {
         *is_speculative = true;
     }

@@ -50,10 +50,8 @@ fn take_over(node: &mut Node, other: &Node) {
 /// How often a value is used.
 fn uses(region: &Region, live: &HashMap<usize, Live>, value: Value) -> usize {
     let of_node = |node: &Node| {
-        let fixed = node.fixed.iter().map(|(_, value)| *value);
         let passed = passed(node, live).map(|(_, value)| value);
-        let read = node.reads.iter().copied().chain(fixed).chain(passed);
-        read.filter(|read| *read == value).count()
+        node.used().chain(passed).filter(|read| *read == value).count()
     };
     region.needed().map(|(_, node)| of_node(node)).sum()
 }

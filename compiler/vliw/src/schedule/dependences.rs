@@ -83,8 +83,7 @@ fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Depend
         if moves_packet(&node.operation) {
             of[at].extend(from_start.drain(..).map(|on| Dependence { on, rows: 1 }));
         }
-        let fixed = node.fixed.iter().map(|(_, value)| *value);
-        for value in node.reads.iter().copied().chain(fixed) {
+        for value in node.used() {
             if let Some(on) = region.known(value).node {
                 of[at].push(Dependence { on, rows: 1 });
             }
@@ -153,13 +152,24 @@ fn add_control(region: &Region, of: &mut [Vec<Dependence>]) {
     of[end].extend(left.into_iter().map(|on| Dependence { on, rows: 0 }));
 }
 
-/// Nodes wait for earlier ones only, so that one way through them is enough.
+/// Nodes wait for earlier ones only, so that one way through them is enough. What a row computes is
+/// there for one operation of the next row, that in its lane, and for others a row later.
 fn heights(of: &[Vec<Dependence>]) -> Vec<usize> {
     let mut heights = vec![0; of.len()];
+    // Of those that wait for a row: the height of the one that has most behind it.
+    let mut first: Vec<Option<usize>> = vec![None; of.len()];
     for (at, dependences) in of.iter().enumerate().rev() {
         for dependence in dependences {
-            let height = heights[at] + dependence.rows;
-            heights[dependence.on] = heights[dependence.on].max(height);
+            let on = dependence.on;
+            let mut height = heights[at] + dependence.rows;
+            if dependence.rows == 1 {
+                let most = first[on].map_or(heights[at], |first| first.max(heights[at]));
+                if let Some(first) = first[on] {
+                    height = height.max(first.min(heights[at]) + 2);
+                }
+                first[on] = Some(most);
+            }
+            heights[on] = heights[on].max(height);
         }
     }
     heights

@@ -80,8 +80,9 @@ impl<'r> Registers<'r> {
         for (at, node) in self.region.needed() {
             let chosen = node.reads.iter().map(|value| (*value, false));
             let fixed = node.fixed.iter().map(|(_, value)| (*value, true));
+            let before = node.before.iter().map(|value| (*value, true));
             let passed = passed(node, live).map(|(_, value)| (value, true));
-            for (value, stays) in chosen.chain(fixed).chain(passed) {
+            for (value, stays) in chosen.chain(fixed).chain(before).chain(passed) {
                 self.uses[value.0] += 1;
                 self.stays[value.0] |= stays;
                 let given = self.region.known(value).node;
@@ -126,10 +127,7 @@ impl<'r> Registers<'r> {
     /// The register that a node's result could go to in this row.
     fn choice(&self, node: usize, value: Value) -> Option<u8> {
         let node = &self.region.nodes[node];
-        let own_uses = |content: Value| {
-            let fixed = node.fixed.iter().map(|(_, value)| value);
-            node.reads.iter().chain(fixed).filter(|value| **value == content).count()
-        };
+        let own_uses = |content: Value| node.used().filter(|value| *value == content).count();
         let is_free = |register: &u8| {
             let content = self.content[usize::from(*register)];
             let is_over = content.is_none_or(|it| self.uses[it.0] <= own_uses(it));
@@ -149,9 +147,8 @@ impl<'r> Registers<'r> {
     pub fn end_row(&mut self, nodes: &[usize], live: &HashMap<usize, Live>) {
         for &node in nodes {
             let node = &self.region.nodes[node];
-            let fixed = node.fixed.iter().map(|(_, value)| *value);
             let passed = passed(node, live).map(|(_, value)| value);
-            for value in node.reads.iter().copied().chain(fixed).chain(passed) {
+            for value in node.used().chain(passed) {
                 self.uses[value.0] -= 1;
             }
         }
