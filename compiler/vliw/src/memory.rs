@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which operations have to stay in their order because of memory.
 
+use crate::machine::FRAME_BYTES;
 use crate::operation::Operation;
 use freeport_ebpf::analysis::{Access, Space};
 use freeport_ebpf::helper_functions::{Effect, signature};
+use std::ops::Range;
 
 /// An operation with the memory that it touches.
 #[derive(Clone, Copy)]
@@ -62,6 +64,17 @@ pub fn moves_packet(operation: &Operation) -> bool {
         Operation::CallFunction(_) => true,
         _ => false,
     }
+}
+
+/// The bytes of the function's own frame that an access may touch, counted from its lowest, if it
+/// can touch nothing else.
+pub fn own_frame(access: &Access) -> Option<Range<usize>> {
+    let Space::Stack { calls_up: Some(0) } = access.space else { return None };
+    let all = FRAME_BYTES as i64;
+    let start = (access.offset.0 + all).clamp(0, all);
+    let size = access.size.map_or(all, |size| size.min(FRAME_BYTES as u64) as i64);
+    let end = access.offset.1.saturating_add(all + size).clamp(start, all);
+    Some(start as usize..end as usize)
 }
 
 fn is_of_packet(access: &Access) -> bool {

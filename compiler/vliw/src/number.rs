@@ -89,6 +89,10 @@ impl Numbering<'_> {
                     known.bits = known.bits.min(bits_of(number));
                     continue;
                 }
+                Type::Context { offset: (0, 0) } => {
+                    known.is_context = true;
+                    continue;
+                }
                 Type::Packet { offset: (sum, most), .. }
                     if sum == most && self.options.packet_register =>
                 {
@@ -241,17 +245,19 @@ impl Numbering<'_> {
                 }
             }
         }
+        if self.options.three_operands
+            && is_copy(&node.operation)
+            && node.reads[0] == self.current[place]
+        {
+            return;
+        }
         let value = self.region.add_value(register);
         let (constant, bits) = self.described(&node);
         let bits = number.map_or(bits, |number| bits.min(bits_of(number)));
         let known = &mut self.region.values[value.0];
         *known = Known { constant, bits, ..*known };
-        if self.options.three_operands
-            && let Operation::Alu { width: Width::Bits64, operation: Arithmetic::Move, .. } =
-                node.operation
-            && let [source] = node.reads[..]
-        {
-            self.copies.insert(value, source);
+        if self.options.three_operands && is_copy(&node.operation) {
+            self.copies.insert(value, node.reads[0]);
         }
         node.is_result_fixed = !is_pure;
         node.result = Some(value);
@@ -416,6 +422,15 @@ fn key_of(node: &Node) -> Key {
 fn copy(right: Operand) -> Operation {
     let (width, operation) = (Width::Bits64, Arithmetic::Move);
     Operation::Alu { width, operation, destination: 0, left: 0, right }
+}
+
+/// Whether an operation only gives what it reads.
+fn is_copy(operation: &Operation) -> bool {
+    let (width, operation) = match *operation {
+        Operation::Alu { width, operation, right: Operand::Register(_), .. } => (width, operation),
+        _ => return false,
+    };
+    width == Width::Bits64 && operation == Arithmetic::Move
 }
 
 /// Whether an operation only makes a constant.

@@ -154,6 +154,8 @@ pub enum Argument {
     /// What the register of that argument holds.
     #[default]
     Register,
+    /// The context: as the first argument only.
+    Context,
     /// A map, by its number in the object: as the first argument only, below [`Self::MAPS`].
     Map(u16),
     /// An address in the function's own frame, from the frame pointer: as any but the first, a
@@ -165,7 +167,7 @@ pub enum Argument {
 
 impl Argument {
     /// Maps that can be named.
-    pub const MAPS: u16 = 1 << 12;
+    pub const MAPS: u16 = (1 << 12) - 2;
     /// Numbers that can be given.
     pub const NUMBERS: u8 = 1 << 6;
 }

@@ -47,6 +47,15 @@ pub struct Known {
     pub bits: u32,
     /// What it is the sum of, if it is there from the beginning.
     pub sum: Option<(Value, i64)>,
+    /// Whether it is the address of the context, and there from the beginning.
+    pub is_context: bool,
+}
+
+impl Known {
+    /// Of a value of a register that may be anything.
+    fn nothing(register: u8, node: Option<usize>) -> Self {
+        Self { register, node, constant: None, bits: 64, sum: None, is_context: false }
+    }
 }
 
 /// An operation on values. The registers that it names mean nothing until it is scheduled.
@@ -81,14 +90,14 @@ pub struct Node {
 impl Region {
     /// A region without anything in it.
     pub fn new(block: usize) -> Self {
-        let entry = |register| Known { register, node: None, constant: None, bits: 64, sum: None };
+        let entry = |register| Known::nothing(register, None);
         Self { block, nodes: vec![], values: (0..REGISTERS).map(entry).collect() }
     }
 
     /// A new value for what the next node gives.
     pub fn add_value(&mut self, register: u8) -> Value {
         let node = Some(self.nodes.len());
-        self.values.push(Known { register, node, constant: None, bits: 64, sum: None });
+        self.values.push(Known::nothing(register, node));
         Value(self.values.len() - 1)
     }
 

@@ -31,6 +31,9 @@ impl Numbering<'_> {
     /// What a helper can be given in place of a register.
     fn argument(&self, register: u8, value: Value) -> Option<Argument> {
         if register == 1 {
+            if self.is_context(value) {
+                return Some(Argument::Context);
+            }
             return match self.region.giver(value)?.operation {
                 Operation::Constant { constant: Constant::Map(map), .. } => {
                     let map = u16::try_from(map).ok()?;
@@ -46,6 +49,14 @@ impl Numbering<'_> {
         let (base, offset) = self.sum(value)?;
         let is_in_frame = base == FRAME && (-512..0).contains(&offset) && offset % 4 == 0;
         is_in_frame.then_some(Argument::Stack(offset as i16))
+    }
+
+    /// Whether a value is the address of the context.
+    fn is_context(&self, mut value: Value) -> bool {
+        while let Some(&source) = self.copies.get(&value) {
+            value = source;
+        }
+        self.region.known(value).is_context
     }
 
     fn constant(&self, value: Value) -> Option<u64> {

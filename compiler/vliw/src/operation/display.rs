@@ -121,6 +121,7 @@ impl Display for Operation {
                 for (argument, number) in arguments.iter().zip(1..) {
                     match argument {
                         Argument::Register => {}
+                        Argument::Context => write!(f, " context")?,
                         Argument::Map(map) => write!(f, " map[{map}]")?,
                         Argument::Stack(offset) => write!(f, " {number}:r10{offset}")?,
                         Argument::Number(value) => write!(f, " {number}:{value}")?,

@@ -4,15 +4,13 @@
 //! control goes, and what that reads, in this region or, by way of registers and the frame, in
 //! those that follow.
 
-use crate::machine::REGISTERS;
+use crate::machine::{FRAME_BYTES, REGISTERS};
+use crate::memory::own_frame;
 use crate::operation::{FRAME_POINTER, Operation};
 use crate::region::{Node, Region, Value};
-use freeport_ebpf::analysis::{Access, Space};
+use freeport_ebpf::analysis::Space;
 use std::collections::HashMap;
 use std::ops::Range;
-
-/// Bytes of a frame.
-const FRAME_BYTES: usize = 512;
 
 /// What control finds that comes to a region, as far as it is needed there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +22,11 @@ pub struct Live {
 }
 
 impl Live {
+    /// Whether any of these bytes of the frame is needed.
+    pub fn has_any(&self, mut bytes: Range<usize>) -> bool {
+        bytes.any(|byte| self.frame[byte / 64] >> (byte % 64) & 1 == 1)
+    }
+
     const NOTHING: Self = Self { registers: 0, frame: [0; FRAME_BYTES / 64] };
 }
 
@@ -88,7 +91,7 @@ fn is_done_anyway(node: &Node, frame: &[u64; 8]) -> bool {
     }
     match (&node.operation, node.accesses.as_slice()) {
         (Operation::Store { .. }, accesses) if !accesses.is_empty() => {
-            !accesses.iter().all(|access| match own_bytes(access) {
+            !accesses.iter().all(|access| match own_frame(access) {
                 Some(mut bytes) if access.is_proven => {
                     bytes.all(|byte| frame[byte / 64] >> (byte % 64) & 1 == 0)
                 }
@@ -112,7 +115,7 @@ fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
         *frame = [u64::MAX; 8];
     }
     if let (Operation::Store { .. }, [access]) = (&node.operation, node.accesses.as_slice()) {
-        if let Some(bytes) = own_bytes(access)
+        if let Some(bytes) = own_frame(access)
             && access.is_proven
             && access.offset.0 == access.offset.1
         {
@@ -123,21 +126,11 @@ fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
     for access in &node.accesses {
         let is_read = access.kind != freeport_ebpf::analysis::AccessKind::Write;
         let bytes = match access.space {
-            Space::Stack { .. } | Space::Unknown(_) => own_bytes(access).unwrap_or(0..FRAME_BYTES),
+            Space::Stack { .. } | Space::Unknown(_) => own_frame(access).unwrap_or(0..FRAME_BYTES),
             _ => continue,
         };
         if is_read {
             bytes.for_each(|byte| frame[byte / 64] |= 1 << (byte % 64));
         }
     }
-}
-
-/// The bytes of the own frame that an access may touch, if it can be no others.
-fn own_bytes(access: &Access) -> Option<Range<usize>> {
-    let Space::Stack { calls_up: Some(0) } = access.space else { return None };
-    let all = FRAME_BYTES as i64;
-    let start = (access.offset.0 + all).clamp(0, all);
-    let size = access.size.map_or(all, |size| size.min(FRAME_BYTES as u64) as i64);
-    let end = access.offset.1.saturating_add(all + size).clamp(start, all);
-    Some(start as usize..end as usize)
 }

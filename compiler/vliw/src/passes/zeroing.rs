@@ -3,17 +3,16 @@
 //! bytes of the stack that nothing can have written yet, on any way that control comes.
 
 use crate::blocks::{Instruction, Routine};
+use crate::machine::FRAME_BYTES;
+use crate::memory::own_frame;
 use crate::operation::{Arithmetic, Operand, Operation};
 use freeport_ebpf::analysis::{Access, Space};
-
-/// Bytes of a frame.
-const FRAME_BYTES: i64 = 512;
 
 /// What is still zero for sure: registers by bits, bytes of the frame.
 #[derive(Clone, PartialEq, Eq)]
 struct Zero {
     registers: u16,
-    frame: [u64; FRAME_BYTES as usize / 64],
+    frame: [u64; FRAME_BYTES / 64],
 }
 
 /// Removes the instructions of a program that set to zero what is zero.
@@ -129,13 +128,7 @@ impl Zero {
 /// The bytes of the own frame that an access may touch; nothing if it may be any.
 fn own_bytes(access: &Access) -> Option<std::ops::Range<usize>> {
     match access.space {
-        Space::Stack { calls_up: Some(0) } => {
-            let start = (access.offset.0 + FRAME_BYTES).clamp(0, FRAME_BYTES);
-            let size = access.size.map_or(FRAME_BYTES, |size| size.min(512) as i64);
-            let end = (access.offset.1 + FRAME_BYTES + size).clamp(start, FRAME_BYTES);
-            Some(start as usize..end as usize)
-        }
-        Space::Stack { .. } | Space::Unknown(_) => None,
+        Space::Stack { .. } | Space::Unknown(_) => own_frame(access),
         _ => Some(0..0),
     }
 }

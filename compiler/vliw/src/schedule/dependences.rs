@@ -4,13 +4,14 @@
 //! its own value.
 
 use crate::machine::STORE_TO_LOAD;
-use crate::memory::{Touch, moves_packet};
+use crate::memory::{Touch, moves_packet, own_frame};
 use crate::operation::{FRAME_POINTER, Operation};
 use crate::passes::dead::Live;
 use crate::region::{Node, Region, START, Value};
 use freeport_ebpf::analysis::graph::TAIL_CALL;
 use freeport_ebpf::helper_functions::signature;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// That a node waits for another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +38,7 @@ impl Dependences {
         let mut of = vec![vec![]; region.nodes.len()];
         add_values(region, live, &mut of);
         add_memory(region, &mut of);
-        add_control(region, &mut of);
+        add_control(region, live, &mut of);
         let heights = heights(&of);
         Self { of, heights }
     }
@@ -122,10 +123,11 @@ pub fn rows_between(earlier: &Operation, later: &Operation) -> usize {
     if stores && loads { STORE_TO_LOAD } else { 1 }
 }
 
-fn add_control(region: &Region, of: &mut [Vec<Dependence>]) {
-    let (mut last, mut barrier) = (None, None);
-    let (mut effects, mut all) = (vec![], vec![]);
-    let end = region.needed().last().map(|(at, _)| at);
+fn add_control(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
+    let mut barrier = None;
+    let (mut jumps, mut all): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
+    // Effects, with the bytes of the frame if they have no other.
+    let mut effects: Vec<(usize, Option<Range<usize>>)> = vec![];
     for (at, node) in region.needed() {
         if let Some(on) = barrier {
             of[at].push(Dependence { on, rows: 1 });
@@ -136,20 +138,57 @@ fn add_control(region: &Region, of: &mut [Vec<Dependence>]) {
         }
         all.push(at);
         if node.is_control() {
-            of[at].extend(last.iter().chain(&effects).map(|&on| Dependence { on, rows: 0 }));
-            (last, effects) = (Some(at), vec![]);
+            of[at].extend(jumps.last().map(|&on| Dependence { on, rows: 0 }));
+            effects.retain(|(effect, frame)| {
+                let matters = matters_at(node, live, frame.as_ref());
+                if matters {
+                    of[at].push(Dependence { on: *effect, rows: 0 });
+                }
+                !matters
+            });
+            jumps.push(at);
         } else if node.has_effect() {
-            of[at].extend(last.iter().map(|&on| Dependence { on, rows: 0 }));
-            effects.push(at);
+            let frame = stored_in_frame(node);
+            let mut before = jumps.iter().rev();
+            let jump = before.find(|jump| matters_at(&region.nodes[**jump], live, frame.as_ref()));
+            of[at].extend(jump.map(|&on| Dependence { on, rows: 0 }));
+            effects.push((at, frame));
         }
     }
-    // What nobody waits for is done before the end all the same.
-    let Some(end) = end else { return };
+    end_after_all(region, of);
+}
+
+/// Whether an effect that is only these bytes of the frame, if it is, matters where a jump leads.
+fn matters_at(jump: &Node, live: &HashMap<usize, Live>, frame: Option<&Range<usize>>) -> bool {
+    let Some(bytes) = frame else { return true };
+    let next = jump.successor().and_then(|block| live.get(&block));
+    let calls = matches!(jump.operation, Operation::CallFunction(_));
+    calls || next.is_some_and(|next| next.has_any(bytes.clone()))
+}
+
+/// The bytes of the function's own frame that a node stores to, if it does nothing else and is not
+/// part of an arm.
+fn stored_in_frame(node: &Node) -> Option<Range<usize>> {
+    let is_store = matches!(node.operation, Operation::Store { .. }) && node.arm.is_none();
+    let mut bytes: Option<Range<usize>> = None;
+    for access in node.accesses.iter().filter(|_| is_store) {
+        let more = own_frame(access).filter(|_| access.is_proven)?;
+        bytes = Some(match bytes {
+            Some(bytes) => bytes.start.min(more.start)..bytes.end.max(more.end),
+            None => more,
+        });
+    }
+    bytes
+}
+
+/// What nobody waits for is done before the end all the same.
+fn end_after_all(region: &Region, of: &mut [Vec<Dependence>]) {
+    let Some((end, _)) = region.needed().last() else { return };
     let mut is_waited_for = vec![false; of.len()];
     of.iter().flatten().for_each(|it| is_waited_for[it.on] = true);
-    let left: Vec<_> =
-        region.needed().map(|(at, _)| at).filter(|&at| at != end && !is_waited_for[at]).collect();
-    of[end].extend(left.into_iter().map(|on| Dependence { on, rows: 0 }));
+    let left = region.needed().map(|(at, _)| at).filter(|&at| at != end && !is_waited_for[at]);
+    let left: Vec<_> = left.map(|on| Dependence { on, rows: 0 }).collect();
+    of[end].extend(left);
 }
 
 /// Nodes wait for earlier ones only, so that one way through them is enough. What a row computes is

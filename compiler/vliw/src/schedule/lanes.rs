@@ -10,6 +10,8 @@ pub struct Item {
     pub width: usize,
     /// Items of the row, by their numbers, that are in lanes before it.
     pub behind: Vec<usize>,
+    /// Whether a later lane is better than an earlier one.
+    pub prefers_late: bool,
 }
 
 /// A lane for each item of a row of `lanes`, if there is a way.
@@ -24,7 +26,9 @@ pub fn assign(items: &[Item], lanes: usize) -> Option<Vec<usize>> {
 /// Places items from number `at` on where lanes are not `taken`.
 fn place(items: &[Item], lanes: usize, at: usize, taken: u16, assigned: &mut [usize]) -> bool {
     let Some(item) = items.get(at) else { return true };
-    for lane in 0..=lanes - item.width {
+    let last = lanes - item.width;
+    for lane in 0..=last {
+        let lane = if item.prefers_late { last - lane } else { lane };
         let bits = ((1 << item.width) - 1) << lane;
         let is_free = taken & bits == 0 && item.allowed >> lane & 1 == 1;
         if is_free && is_in_order(items, assigned, at, lane) {
@@ -54,7 +58,7 @@ mod tests {
     use super::*;
 
     fn item(allowed: u16, width: usize, behind: &[usize]) -> Item {
-        Item { allowed, width, behind: behind.to_vec() }
+        Item { allowed, width, behind: behind.to_vec(), prefers_late: false }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct List<'r> {
     places: Vec<Option<(usize, usize)>>,
     /// The node at the end that is not placed, since what it goes to comes next anyway.
     omitted: Option<usize>,
+    /// By node, whether it is best in a late lane, because what goes on with it there is in an arm.
+    prefers_late: Vec<bool>,
 }
 
 /// What is chosen for the row that is being filled.
@@ -58,6 +60,7 @@ impl<'r> List<'r> {
             registers: Registers::new(region, live, renames),
             places: vec![None; region.nodes.len()],
             omitted: last.filter(|_| falls),
+            prefers_late: prefers_late(region),
         }
     }
 
@@ -159,7 +162,8 @@ impl<'r> List<'r> {
         let fixed = node.fixed.iter().map(|(_, value)| *value);
         let lanes = node.reads.iter().copied().chain(fixed).filter_map(|it| self.fresh(it, number));
         let allowed = lanes.fold(u16::MAX, |allowed, lane| allowed & 1 << lane);
-        Item { allowed, width: node.operation.lanes(), behind }
+        let prefers_late = self.prefers_late[at];
+        Item { allowed, width: node.operation.lanes(), behind, prefers_late }
     }
 
     /// The lane that a value was computed in, if that was in the row right before.
@@ -213,6 +217,19 @@ impl<'r> List<'r> {
             None => true,
         });
     }
+}
+
+/// By node, whether its result goes, by way of others or at once, to an arm, which is in late lanes.
+fn prefers_late(region: &Region) -> Vec<bool> {
+    let mut prefers = vec![false; region.nodes.len()];
+    for (at, node) in region.nodes.iter().enumerate().rev().filter(|(_, node)| node.is_needed) {
+        prefers[at] |= node.arm.is_some() && !node.is_skip();
+        if prefers[at] {
+            let givers = node.reads.iter().filter_map(|value| region.known(*value).node);
+            givers.for_each(|giver| prefers[giver] = true);
+        }
+    }
+    prefers
 }
 
 /// What the last of some rows leaves for the next region.
