@@ -7,7 +7,9 @@ use crate::layout::{self, Scheduled};
 use crate::lower::{Unsupported, lower};
 use crate::number;
 use crate::options::Options;
-use crate::passes::{bounds, dead, if_conversion, superblocks, threading, wide_accesses, zeroing};
+use crate::passes::{
+    bounds, dead, if_conversion, replication, superblocks, threading, wide_accesses, zeroing,
+};
 use crate::region::Region;
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::object::{MapDefinition, Program};
@@ -65,6 +67,9 @@ fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Sch
     if options.wide_accesses {
         regions.iter_mut().for_each(|region| wide_accesses::run(region, &live));
         live = dead::run(&mut regions, options.dead);
+    }
+    if options.replication {
+        regions.iter_mut().for_each(replication::run);
     }
     layout::schedule(&routine.name, &regions, &live, options)
 }

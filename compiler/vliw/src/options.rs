@@ -30,12 +30,14 @@ pub struct Options {
     pub code_motion: bool,
     /// Results that only this block needs go to any register that is free.
     pub renaming: bool,
+    /// What two lanes of a row need of the row before is computed in both.
+    pub replication: bool,
     /// Short arms of branches are skipped in their row instead of being jumped over.
     pub if_conversion: bool,
 }
 
 /// The switches of [`Options`] by their names.
-pub const PASSES: [&str; 12] = [
+pub const PASSES: [&str; 13] = [
     "bounds",
     "zeroing",
     "three-operands",
@@ -48,6 +50,7 @@ pub const PASSES: [&str; 12] = [
     "code-motion",
     "renaming",
     "if-conversion",
+    "replication",
 ];
 
 impl Default for Options {
@@ -73,6 +76,7 @@ impl Options {
             code_motion: is_on,
             renaming: is_on,
             if_conversion: is_on,
+            replication: is_on,
         }
     }
 
@@ -102,6 +106,7 @@ impl Options {
             "code-motion" => &mut self.code_motion,
             "renaming" => &mut self.renaming,
             "if-conversion" => &mut self.if_conversion,
+            "replication" => &mut self.replication,
             _ => return None,
         })
     }

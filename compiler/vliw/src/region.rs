@@ -123,6 +123,19 @@ impl Region {
         last.unwrap_or(Value(register.into())) == value
     }
 
+    /// Does behind a node the same again, for a value of another register.
+    pub fn insert_again(&mut self, at: usize, register: u8) -> Value {
+        for known in &mut self.values {
+            known.node = known.node.map(|node| if node > at { node + 1 } else { node });
+        }
+        let mut node = self.nodes[at].clone();
+        let known = node.result.map_or(Known::nothing(register, None), |it| *self.known(it));
+        self.values.push(Known { register, node: Some(at + 1), ..known });
+        node.result = Some(Value(self.values.len() - 1));
+        self.nodes.insert(at + 1, node);
+        Value(self.values.len() - 1)
+    }
+
     /// Nodes that are needed, with their places.
     pub fn needed(&self) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().filter(|(_, node)| node.is_needed)
