@@ -4,4 +4,5 @@
 
 pub mod image;
 pub mod machine;
+pub mod model;
 pub mod operation;
