@@ -40,7 +40,7 @@ pub fn compile_analysed(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Image, Unsupported> {
-    let routines = lower(program, analysis)?;
+    let routines = lower(program, analysis, options.machine.lanes)?;
     let functions = routines.into_iter().map(|routine| schedule(routine, analysis, options));
     Ok(layout::link(&program.name, functions.collect(), options))
 }

@@ -226,6 +226,10 @@ impl Model {
         if self.is_strict() && !stays {
             return Err(Hazard::Beyond { next }.into());
         }
+        if next != at + 1 {
+            // A jump that is taken elsewhere leaves time for all that rows before it do.
+            self.state.borrow_mut().pipeline.clear();
+        }
         execution.set_place(next);
         Ok(None)
     }
@@ -241,6 +245,7 @@ impl Model {
             return Err(Hazard::NotAFunction { row }.into());
         }
         execution.enter(row, at + 1)?;
+        self.state.borrow_mut().pipeline.clear();
         self.forget_callers(execution);
         Ok(())
     }
@@ -248,6 +253,7 @@ impl Model {
     /// Leaves the function that runs; gives register 0 if the execution ends with it.
     fn leave(&self, execution: &mut Execution<'_, '_>, value: u64) -> Option<u64> {
         execution.registers_mut()[0] = value;
+        self.state.borrow_mut().pipeline.clear();
         if execution.leave() {
             return Some(value);
         }
