@@ -54,7 +54,7 @@ fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Sch
         zeroing::run(&mut routine);
     }
     if options.exits {
-        threading::run(&mut routine);
+        threading::run(&mut routine, analysis);
     }
     routine.remove_unreachable();
     if options.if_conversion {

@@ -10,6 +10,10 @@ impl Numbering<'_> {
     /// Makes of a node what does the same with less before it.
     pub(super) fn simplify(&self, node: &mut Node) {
         self.take_constants(node);
+        if node.arm.is_some() {
+            // Other registers than those that it names may be written in its row.
+            return;
+        }
         self.fold(node);
         self.add_up(node);
         self.take_offset(node);
