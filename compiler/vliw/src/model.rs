@@ -178,14 +178,17 @@ impl Model {
         let (at, lane, row) = place;
         self.state.borrow_mut().lane = lane;
         execution.registers_mut()[1..6].copy_from_slice(&before[1..6]);
+        let calls_function =
+            helper_functions::signature(helper).is_some_and(|it| it.calls_function());
+        if calls_function {
+            self.state.borrow_mut().pipeline.begin_call();
+        }
         let given = execution.call_helper(helper)?;
         let Some(value) = given else {
             // Another compiler's rows come next: they wait for this one's.
             self.state.borrow_mut().pipeline.clear();
             return Ok(false);
         };
-        let calls_function =
-            helper_functions::signature(helper).is_some_and(|it| it.calls_function());
         if calls_function {
             self.leave_anything(execution);
             self.state.borrow_mut().pipeline.note_registers(at, row);

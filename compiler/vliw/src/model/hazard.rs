@@ -68,6 +68,11 @@ impl Pipeline {
         Ok(())
     }
 
+    /// A helper is about to call functions: what it gives is not on its way yet.
+    pub fn begin_call(&mut self) {
+        self.writers[0] = None;
+    }
+
     /// Takes a row for the last one that writes registers.
     pub fn note_registers(&mut self, at: usize, row: &Row) {
         (self.row, self.writers) = (at, Default::default());
