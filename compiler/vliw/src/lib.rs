@@ -2,6 +2,7 @@
 //! XDP programs for a small processor with several lanes (hXDP's Sephirot): eBPF in, rows of
 //! [operations](operation) out.
 
+pub mod check;
 pub mod image;
 pub mod machine;
 pub mod operation;
