@@ -3,6 +3,7 @@
 //! [operations](operation) out.
 
 pub mod check;
+pub mod encode;
 pub mod image;
 pub mod machine;
 pub mod operation;
