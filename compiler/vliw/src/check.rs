@@ -6,11 +6,16 @@
 
 mod form;
 mod hazards;
+mod meaning;
 mod memory;
+#[cfg(test)]
+mod naive;
 mod registers;
 mod rows;
 #[cfg(test)]
 mod sample;
+
+pub use meaning::Paths;
 
 use crate::image::{Image, Row};
 use freeport_ebpf::analysis::Analysis;
@@ -60,6 +65,10 @@ pub enum Rule {
     CrossLane,
     /// The next row does not load what was stored.
     StoreToLoad,
+    /// Effects are those of the program, on each path that was followed.
+    Meaning,
+    /// What the program does not load on a path is loaded speculatively only.
+    MayMiss,
 }
 
 impl Display for Rule {
@@ -85,6 +94,8 @@ impl Display for Rule {
             Self::PacketMoved => "a row that moves the packet's ends does not use them",
             Self::CrossLane => "the next row reads a result in the lane that computed it",
             Self::StoreToLoad => "the next row does not load what was stored",
+            Self::Meaning => "it does what the program does",
+            Self::MayMiss => "a load that may miss is speculative",
         })
     }
 }
@@ -114,19 +125,38 @@ impl Display for Violation {
     }
 }
 
+/// Paths that are followed of each function at most.
+pub const PATHS_MAX: usize = 1_000;
+
 /// Checks an image of a program, of which the analysis is given.
 ///
 /// # Errors
-/// All that is wrong with it, in the order of rows. What a row does is asked only if its form is
-/// right.
+/// All that is wrong with it, in the order of rows: what rows do is asked if their form is right,
+/// and what it means if they keep all rules. Then the first path that differs is told.
 pub fn check(image: &Image, program: &Program, analysis: &Analysis) -> Result<(), Vec<Violation>> {
+    check_paths(image, program, analysis, PATHS_MAX).map(|_| ())
+}
+
+/// The same, with how many paths are followed of each function at most. Says how many were.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_paths(
+    image: &Image,
+    program: &Program,
+    analysis: &Analysis,
+    paths_max: usize,
+) -> Result<Paths, Vec<Violation>> {
     let mut violations = form::check(image, program, analysis);
     if violations.is_empty() {
         violations.extend(rows::check(image, analysis));
         violations.extend(hazards::check(image, analysis));
     }
+    if violations.is_empty() {
+        return meaning::check(image, analysis, paths_max);
+    }
     violations.sort();
-    if violations.is_empty() { Ok(()) } else { Err(violations) }
+    Err(violations)
 }
 
 /// The text of an operation.

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a program, or its image, has on a path: registers, frames, memory, and the effects so far.
+
+use super::facts::{Asked, Facts, Question};
+use super::log::{Change, Event, Place, Region, Views};
+use super::values::{Id, Leaf, Node, Values};
+use crate::operation::{Arithmetic, AtomicOperation, Condition, Width};
+use freeport_ebpf::analysis::{Access, AccessKind, graph};
+use freeport_ebpf::helper_functions::{Argument, Effect as Does, signature};
+use std::collections::{BTreeMap, HashSet};
+
+/// Bytes of a frame.
+const FRAME_BYTES: u64 = 512;
+
+/// What others see of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Effect {
+    /// A call of a helper with arguments and the memory that it may read.
+    Call { number: u32, arguments: Vec<Id>, bytes: Vec<Id>, views: Vec<u32> },
+    /// The end, with register 0 and all memory but frames.
+    Exit { value: Id, memory: u32 },
+}
+
+/// All values, views and decisions of a path.
+#[derive(Default)]
+pub(super) struct Path {
+    pub values: Values,
+    pub views: Views,
+    pub facts: Facts,
+    /// What is assumed, in order.
+    pub trail: Vec<(Question, bool)>,
+    /// Other ways that could have been taken: how much of the trail comes before, what is asked
+    /// then, and which branch that is.
+    pub forks: Vec<(usize, Question, bool, (usize, bool))>,
+}
+
+impl Path {
+    /// Whether what is asked holds: what follows from what is assumed, or what is preferred.
+    pub fn decide(&mut self, asked: Asked, place: usize, prefers: bool) -> bool {
+        let (question, yes) = asked;
+        if let Some(answer) = self.facts.answer(&self.values, question) {
+            return answer == yes;
+        }
+        let answer = prefers == yes;
+        self.forks.push((self.trail.len(), question, !answer, (place, !prefers)));
+        self.assume(question, answer);
+        prefers
+    }
+
+    pub fn assume(&mut self, question: Question, answer: bool) {
+        self.facts.assume(&self.values, question, answer);
+        self.trail.push((question, answer));
+    }
+}
+
+/// A function that waits for another one to return.
+#[derive(Clone, Debug)]
+struct Frame {
+    back: usize,
+    /// Registers 6 to 10.
+    saved: [Id; 5],
+    number: usize,
+}
+
+/// Where a program or an image is.
+#[derive(Debug)]
+pub(super) struct State {
+    pub is_image: bool,
+    is_callback: bool,
+    pub registers: [Id; 16],
+    pub effects: Vec<Effect>,
+    /// The slot or row of each effect.
+    pub effects_at: Vec<usize>,
+    /// Bytes that were accessed.
+    pub accessed: HashSet<(Id, i64)>,
+    log: Vec<Event>,
+    frames: Vec<Frame>,
+    frame: usize,
+    frames_made: usize,
+    moves: usize,
+}
+
+impl State {
+    /// Before the first instruction of the program, or of a function that a helper calls.
+    pub fn new(path: &mut Path, is_image: bool, is_callback: bool) -> Self {
+        let values = &mut path.values;
+        let mut registers = [values.constant(0); 16];
+        registers[1] = values.leaf(Leaf::Context);
+        registers[10] = values.leaf(Leaf::Frame(0));
+        if is_callback {
+            for (register, value) in (0_u8..).zip(&mut registers) {
+                *value = match register {
+                    1..=5 => values.leaf(Leaf::Argument(register)),
+                    10 => *value,
+                    _ => values.leaf(Leaf::Lost(is_image, 0, register)),
+                };
+            }
+        }
+        Self {
+            is_image,
+            is_callback,
+            registers,
+            effects: vec![],
+            effects_at: vec![],
+            accessed: HashSet::new(),
+            log: vec![],
+            frames: vec![],
+            frame: 0,
+            frames_made: 0,
+            moves: 0,
+        }
+    }
+
+    /// The place at an address.
+    pub fn place(&self, path: &mut Path, address: Id, bytes: u8, accesses: &[Access]) -> Place {
+        let moment = (self.frame, self.moves);
+        Place::at(&mut path.values, address, Some(bytes.into()), accesses.into(), moment)
+    }
+
+    fn note_accessed(&mut self, place: &Place) {
+        let Some((base, offset)) = place.address else { return };
+        for at in 0..place.bytes.unwrap_or(0) {
+            self.accessed.insert((base, offset.wrapping_add(at as i64)));
+        }
+    }
+
+    /// What is in memory; a field of the context that is an address is that address.
+    pub fn load(&mut self, path: &mut Path, place: &Place, is_signed: bool) -> Id {
+        self.note_accessed(place);
+        let bytes = place.bytes.unwrap_or(0);
+        if let Some((base, offset @ (0 | 4 | 8))) = place.address
+            && bytes == 4
+            && *path.values.node(base) == Node::Leaf(Leaf::Context)
+        {
+            return path.values.leaf(Leaf::Field(offset as u8, self.moves));
+        }
+        let mut all = [path.values.constant(0); 8];
+        for (at, byte) in all.iter_mut().enumerate().take(bytes as usize) {
+            *byte = path.views.byte(&mut path.values, &self.log, &place.byte(at as u64));
+        }
+        let value = path.values.of_bytes(all);
+        if is_signed {
+            return path.values.sign_extend(Width::Bits64, bytes as u8 * 8, value);
+        }
+        value
+    }
+
+    /// Writes a value to memory.
+    pub fn store(&mut self, path: &mut Path, place: &Place, value: Id) {
+        self.note_accessed(place);
+        let all = path.values.bytes(value);
+        for (at, byte) in (0..place.bytes.unwrap_or(0)).zip(all) {
+            let change = Change::Byte(byte);
+            self.log.push(Event { place: place.byte(at), change });
+        }
+    }
+
+    /// What an atomic operation makes of memory: what was there, and what is there then.
+    pub fn change(
+        &mut self,
+        path: &mut Path,
+        place: &Place,
+        (operation, width): (AtomicOperation, Width),
+        source: Id,
+        at: usize,
+    ) -> (Id, Id) {
+        use AtomicOperation::*;
+        let old = self.load(path, place, false);
+        let arithmetic = match operation {
+            Add => Arithmetic::Add,
+            Or => Arithmetic::Or,
+            And => Arithmetic::And,
+            Xor => Arithmetic::Xor,
+            Exchange => return (old, source),
+            CompareExchange => {
+                let expected = self.registers[0];
+                let (equal, values) = (Condition::Equal, &mut path.values);
+                let asked = super::facts::question(values, equal, width, old, expected);
+                let is_made = path.decide(asked, at, true);
+                return (old, if is_made { source } else { old });
+            }
+        };
+        (old, path.values.compute(arithmetic, width, old, source))
+    }
+
+    /// Calls a helper: what it sees is an effect, and what it writes is not known any more. Gives
+    /// what register 0 becomes.
+    pub fn call(&mut self, path: &mut Path, number: u32, accesses: &[Access], at: usize) -> Id {
+        let known = signature(number);
+        let count = known.map_or(5, |it| it.arguments.len());
+        let arguments = self.registers[1..=count].to_vec();
+        let places = self.places(path, number, accesses);
+        let (mut bytes, mut views) = (vec![], vec![]);
+        for (place, kind) in &places {
+            if *kind == AccessKind::Write {
+                continue;
+            }
+            let is_own = matches!(place.region, Region::Stack(_));
+            match place.bytes {
+                Some(size) if is_own && size <= FRAME_BYTES && place.address.is_some() => {
+                    bytes.extend(
+                        (0..size).map(|at| {
+                            path.views.byte(&mut path.values, &self.log, &place.byte(at))
+                        }),
+                    );
+                }
+                _ => views.push(path.views.of(&self.log, place)),
+            }
+        }
+        let call = self.effects.len();
+        self.effects.push(Effect::Call { number, arguments, bytes, views });
+        self.effects_at.push(at);
+        let written = places.into_iter().filter(|(_, kind)| kind.writes());
+        self.log.extend(written.map(|(place, _)| Event { place, change: Change::Call(call) }));
+        let does = known.and_then(|it| it.effect);
+        let calls_function = known.is_none_or(|it| it.calls_function());
+        self.moves += usize::from(calls_function || does == Some(Does::MovesPacket));
+        self.lose_registers(path, call, calls_function);
+        path.values.leaf(Leaf::Result(call))
+    }
+
+    /// What a helper touches, and what for.
+    fn places(
+        &self,
+        path: &mut Path,
+        number: u32,
+        accesses: &[Access],
+    ) -> Vec<(Place, AccessKind)> {
+        let known = signature(number);
+        let moment = (self.frame, self.moves);
+        let mut places = vec![];
+        let mut given: BTreeMap<u8, Vec<Access>> = BTreeMap::new();
+        for access in accesses {
+            match access.register {
+                Some(register) => given.entry(register).or_default().push(*access),
+                None => places.push((Place::of_access(access, moment), access.kind)),
+            }
+        }
+        for (register, accesses) in given {
+            let sizes: Option<Vec<_>> = accesses.iter().map(|access| access.size).collect();
+            let bytes = sizes.and_then(|sizes| sizes.into_iter().max());
+            let kinds: Vec<_> = accesses.iter().map(|access| access.kind).collect();
+            let kind = if kinds.iter().all(|kind| *kind == kinds[0]) {
+                kinds[0]
+            } else {
+                AccessKind::Change
+            };
+            let address = self.registers[usize::from(register)];
+            let place = Place::at(&mut path.values, address, bytes, accesses.into(), moment);
+            places.push((place, kind));
+        }
+        let is_record = |argument: &Argument| *argument == Argument::Record;
+        if known.is_none_or(|it| it.calls_function()) {
+            places.push((Place::all_of(Region::Unknown), AccessKind::Change));
+        } else if number == graph::TAIL_CALL {
+            places.push((Place::all_of(Region::Outside), AccessKind::Read));
+        } else if known.is_some_and(|it| it.arguments.iter().any(is_record)) {
+            places.push((Place::all_of(Region::Element), AccessKind::Change));
+        }
+        places
+    }
+
+    /// What a call leaves in registers.
+    fn lose_registers(&mut self, path: &mut Path, call: usize, calls_function: bool) {
+        for register in [1_u8, 2, 3, 4, 5, 11, 12, 13, 14, 15] {
+            if calls_function || !self.is_image && register <= 5 {
+                let lost = Leaf::Lost(self.is_image, call, register);
+                self.registers[usize::from(register)] = path.values.leaf(lost);
+            }
+        }
+    }
+
+    /// Begins a function of the program, which returns to `back`.
+    pub fn enter(&mut self, path: &mut Path, back: usize) {
+        let mut saved = [0; 5];
+        saved.copy_from_slice(&self.registers[6..11]);
+        self.frames.push(Frame { back, saved, number: self.frame });
+        self.frames_made += 1;
+        self.frame = self.frames_made;
+        self.registers[10] = path.values.leaf(Leaf::Frame(self.frame));
+    }
+
+    /// Ends the function that runs: says where its caller goes on, or notes the end of all.
+    pub fn leave(&mut self, path: &mut Path, at: usize) -> Option<usize> {
+        let Some(frame) = self.frames.pop() else {
+            let value = self.registers[0];
+            self.exit(path, value, at);
+            return None;
+        };
+        self.registers[6..11].copy_from_slice(&frame.saved);
+        self.frame = frame.number;
+        // Frames are numbered beyond all calls, so that both kinds of what is lost are apart.
+        self.lose_registers(path, usize::MAX - self.frames_made, true);
+        Some(frame.back)
+    }
+
+    /// Notes the end.
+    pub fn exit(&mut self, path: &mut Path, value: Id, at: usize) {
+        // Only the lower half of a verdict counts.
+        let value = if self.is_callback { value } else { path.values.truncate(value, 4) };
+        let memory = path.views.of(&self.log, &Place::all_of(Region::Outside));
+        self.effects.push(Effect::Exit { value, memory });
+        self.effects_at.push(at);
+    }
+
+    /// Whether no more than the frame that runs is touched, or the context.
+    pub fn is_own(&self, path: &Path, place: &Place) -> bool {
+        let Some((base, offset)) = place.address else { return false };
+        match path.values.node(base) {
+            Node::Leaf(Leaf::Frame(_)) => {
+                offset >= -(FRAME_BYTES as i64)
+                    && offset.saturating_add_unsigned(place.bytes.unwrap_or(0)) <= 0
+            }
+            Node::Leaf(Leaf::Context | Leaf::MapValue(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// The packet's first address, as it is now.
+    pub fn packet(&self, path: &mut Path) -> Id {
+        path.values.leaf(Leaf::Field(0, self.moves))
+    }
+}
