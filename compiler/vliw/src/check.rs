@@ -9,6 +9,8 @@ mod hazards;
 mod meaning;
 mod memory;
 #[cfg(test)]
+mod mutations;
+#[cfg(test)]
 mod naive;
 mod registers;
 mod rows;

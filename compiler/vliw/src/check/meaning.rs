@@ -16,6 +16,7 @@ use super::{Rule, Violation, text};
 use crate::image::Image;
 use facts::Question;
 use freeport_ebpf::analysis::Analysis;
+use log::Region;
 use rows::{Needed, Rows};
 use state::{Effect, Path, State};
 use std::collections::HashMap;
@@ -141,10 +142,13 @@ impl Search<'_> {
     }
 
     /// The first effect that is not the same, and how it differs.
-    fn difference(&self, program: &State, image: &State) -> Option<(usize, String)> {
+    fn difference(&mut self, program: &State, image: &State) -> Option<(usize, String)> {
         let longest = program.effects.len().max(image.effects.len());
-        let differs = |at: &usize| program.effects.get(*at) != image.effects.get(*at);
-        let at = (0..longest).find(differs)?;
+        let mut differs = |at: &usize| match (program.effects.get(*at), image.effects.get(*at)) {
+            (Some(wanted), Some(found)) => wanted != found && !self.path.is_same(wanted, found),
+            _ => true,
+        };
+        let at = (0..longest).find(&mut differs)?;
         let (wanted, found) = (program.effects.get(at), image.effects.get(at));
         let slot = program.effects_at.get(at).or(program.effects_at.last()).copied();
         let what = match (wanted, found) {
@@ -185,7 +189,17 @@ impl Search<'_> {
         if (offset..end).all(|at| program.accessed.contains(&(base, at))) {
             return true;
         }
-        offset >= 0 && end <= self.path.facts.bytes_there(base)
+        let place = &load.place;
+        match place.region {
+            Region::Packet => offset >= 0 && end <= self.path.facts.bytes_there(base),
+            // What is proven of an element is so wherever there is one.
+            Region::Element => {
+                let is_null = self.path.facts.is_null(&self.path.values, base);
+                let mut accesses = place.accesses.iter();
+                is_null == Some(false) && accesses.all(|access| access.is_proven)
+            }
+            _ => false,
+        }
     }
 
     /// A value in words, so deep.
@@ -226,3 +240,6 @@ fn name(effect: Option<&Effect>) -> String {
         None => "does nothing more".into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

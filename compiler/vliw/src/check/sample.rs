@@ -52,6 +52,17 @@ pub fn broken(text: &str, image: &Image) -> Vec<Rule> {
     rules
 }
 
+/// The rules that an image breaks, which keeps all others: those of what it means.
+pub fn differs(text: &str, image: &Image) -> Vec<Rule> {
+    let (program, analysis) = program(text);
+    let found = check(image, &program, &analysis).err().unwrap_or_default();
+    for violation in &found {
+        let is_meant = matches!(violation.rule, Rule::Meaning | Rule::MayMiss);
+        assert!(is_meant, "{violation}\n{image}");
+    }
+    found.iter().map(|violation| violation.rule).collect()
+}
+
 /// A register becomes a small constant.
 pub fn set(destination: u8, constant: u64) -> Operation {
     Operation::Constant { destination, constant: Constant::Value(constant) }

@@ -215,6 +215,22 @@ impl Facts {
         }
     }
 
+    /// Whether a value is 0, if that is known.
+    pub fn is_null(&self, values: &Values, id: Id) -> Option<bool> {
+        let (least, most) = self.range(values, id);
+        if least > 0 { Some(false) } else { (most == 0).then_some(true) }
+    }
+
+    /// The number that a value is, if no other is left.
+    pub fn known(&self, values: &Values, id: Id) -> Option<u64> {
+        let (least, most) = self.range(values, id);
+        let (low, high) = self.signed_range(id);
+        if low == high {
+            return Some(low as u64);
+        }
+        (least == most).then_some(least)
+    }
+
     /// Bytes behind an address that are in the packet for sure.
     pub fn bytes_there(&self, base: Id) -> i64 {
         self.length(base).0

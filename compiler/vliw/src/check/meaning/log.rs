@@ -156,7 +156,7 @@ pub(super) struct Event {
 }
 
 /// A change as views have it.
-type Seen = (Option<(Id, i64)>, Option<u64>, Change);
+pub(super) type Seen = (Option<(Id, i64)>, Option<u64>, Change);
 
 impl Event {
     fn seen(&self) -> Seen {
@@ -171,7 +171,8 @@ impl Event {
 /// All views that there are, each once.
 #[derive(Default)]
 pub(super) struct Views {
-    numbers: HashMap<Vec<Seen>, u32>,
+    numbers: HashMap<Rc<[Seen]>, u32>,
+    changes: Vec<Rc<[Seen]>>,
 }
 
 impl Views {
@@ -206,6 +207,11 @@ impl Views {
         values.of(Node::Memory { base, offset: offset as u64, view })
     }
 
+    /// What a view consists of.
+    pub fn changes(&self, view: u32) -> Rc<[Seen]> {
+        self.changes[view as usize].clone()
+    }
+
     fn number(&mut self, mut events: Vec<&Event>) -> u32 {
         let mut written = HashSet::new();
         let mut lasts: Vec<_> = events
@@ -214,8 +220,13 @@ impl Views {
             .map(|event| !event.is_byte() || written.insert(event.place.address))
             .collect();
         events.retain(|_| lasts.pop().unwrap_or(true));
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry(normal_form(&events)).or_insert(next)
+        let changes: Rc<[Seen]> = normal_form(&events).into();
+        let next = u32::try_from(self.changes.len()).expect("paths end long before");
+        let number = *self.numbers.entry(changes.clone()).or_insert(next);
+        if number == next {
+            self.changes.push(changes);
+        }
+        number
     }
 }
 

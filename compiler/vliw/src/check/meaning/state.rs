@@ -2,7 +2,7 @@
 //! What a program, or its image, has on a path: registers, frames, memory, and the effects so far.
 
 use super::facts::{Asked, Facts, Question};
-use super::log::{Change, Event, Place, Region, Views};
+use super::log::{Change, Event, Place, Region, Seen, Views};
 use super::values::{Id, Leaf, Node, Values};
 use crate::operation::{Arithmetic, AtomicOperation, Condition, Width};
 use freeport_ebpf::analysis::{Access, AccessKind, graph};
@@ -19,6 +19,29 @@ pub(super) enum Effect {
     Call { number: u32, arguments: Vec<Id>, bytes: Vec<Id>, views: Vec<u32> },
     /// The end, with register 0 and all memory but frames.
     Exit { value: Id, memory: u32 },
+}
+
+/// What an effect consists of.
+struct Parts {
+    /// Of a call the helper's.
+    number: Option<u32>,
+    values: Vec<Id>,
+    views: Vec<u32>,
+}
+
+impl Effect {
+    fn parts(&self) -> Parts {
+        match self {
+            Self::Call { number, arguments, bytes, views } => Parts {
+                number: Some(*number),
+                values: arguments.iter().chain(bytes).copied().collect(),
+                views: views.clone(),
+            },
+            Self::Exit { value, memory } => {
+                Parts { number: None, values: vec![*value], views: vec![*memory] }
+            }
+        }
+    }
 }
 
 /// All values, views and decisions of a path.
@@ -45,6 +68,65 @@ impl Path {
         self.forks.push((self.trail.len(), question, !answer, (place, !prefers)));
         self.assume(question, answer);
         prefers
+    }
+
+    /// A value with all that is known on this path put in.
+    pub fn resolve(&mut self, id: Id) -> Id {
+        if let Some(known) = self.facts.known(&self.values, id) {
+            return self.values.constant(known);
+        }
+        match self.values.node(id).clone() {
+            Node::Constant(_) | Node::Leaf(_) | Node::Memory { .. } => id,
+            Node::Sum(terms, constant) => {
+                let mut sum = self.values.constant(constant);
+                for (term, factor) in terms {
+                    let term = self.resolve(term);
+                    sum = self.values.add_scaled(sum, term, factor);
+                }
+                sum
+            }
+            Node::Compute(operation, width, left, right) => {
+                let (left, right) = (self.resolve(left), self.resolve(right));
+                self.values.compute(operation, width, left, right)
+            }
+            Node::SignExtend(width, bits, value) => {
+                let value = self.resolve(value);
+                self.values.sign_extend(width, bits, value)
+            }
+            Node::Bytes(bytes) => {
+                let bytes = bytes.map(|byte| self.resolve(byte));
+                self.values.of_bytes(bytes)
+            }
+            Node::Extract(at, value) => {
+                let value = self.resolve(value);
+                self.values.bytes(value)[usize::from(at)]
+            }
+        }
+    }
+
+    fn resolve_view(&mut self, view: u32) -> Vec<Seen> {
+        let changes = self.views.changes(view);
+        let resolved = changes.iter().map(|(address, bytes, change)| match change {
+            Change::Byte(value) => (*address, *bytes, Change::Byte(self.resolve(*value))),
+            Change::Call(_) => (*address, *bytes, *change),
+        });
+        resolved.collect()
+    }
+
+    /// Whether effects are the same with all that is known put in.
+    pub fn is_same(&mut self, one: &Effect, other: &Effect) -> bool {
+        let (one, other) = (one.parts(), other.parts());
+        let mut same = |(one, another): (&Id, &Id)| self.resolve(*one) == self.resolve(*another);
+        if one.number != other.number
+            || one.values.len() != other.values.len()
+            || !one.values.iter().zip(&other.values).all(&mut same)
+        {
+            return false;
+        }
+        let mut same = |(one, another): (&u32, &u32)| {
+            one == another || self.resolve_view(*one) == self.resolve_view(*another)
+        };
+        one.views.len() == other.views.len() && one.views.iter().zip(&other.views).all(&mut same)
     }
 
     pub fn assume(&mut self, question: Question, answer: bool) {

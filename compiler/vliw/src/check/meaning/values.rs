@@ -181,7 +181,7 @@ impl Values {
     }
 
     /// `left + factor * right`.
-    fn add_scaled(&mut self, left: Id, right: Id, factor: u64) -> Id {
+    pub fn add_scaled(&mut self, left: Id, right: Id, factor: u64) -> Id {
         let (mut terms, constant) = self.terms(left);
         let (others, more) = self.terms(right);
         for (term, count) in others {
