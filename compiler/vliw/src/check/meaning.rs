@@ -17,9 +17,9 @@ use crate::image::Image;
 use facts::Question;
 use freeport_ebpf::analysis::Analysis;
 use log::Region;
-use rows::{Needed, Rows};
+use rows::{Ended, Needed, Rows};
 use state::{Effect, Path, State};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use values::{Leaf, Node};
 
 /// How often ways out of branches were gone, by slot and whether the jump was made.
@@ -66,11 +66,8 @@ pub(super) fn check(
     Ok(paths)
 }
 
-/// Assumptions that a path begins with, and the branch that goes another way with the last one.
-struct Prefix {
-    trail: Vec<(Question, bool)>,
-    branch: (usize, bool),
-}
+/// Assumptions that paths begin with, by the branch that goes another way with the last one.
+type Waiting = BTreeMap<(usize, bool), Vec<Vec<(Question, bool)>>>;
 
 /// A walk over the paths of a function.
 struct Search<'a> {
@@ -88,16 +85,22 @@ impl Search<'_> {
         paths_max: usize,
         paths: &mut Paths,
     ) -> Result<(), Vec<Violation>> {
-        let mut waiting = vec![Prefix { trail: vec![], branch: (entry, false) }];
+        let mut waiting = Waiting::from([((entry, false), vec![vec![]])]);
         for _ in 0..paths_max {
             // Ways that were gone least are the next.
-            let visits = |at: &usize| self.visits.get(&waiting[*at].branch).copied().unwrap_or(0);
-            let Some(next) = (0..waiting.len()).rev().min_by_key(visits) else { return Ok(()) };
-            let prefix = waiting.swap_remove(next);
+            let visits = |branch: &(usize, bool)| self.visits.get(branch).copied().unwrap_or(0);
+            let next = waiting.keys().copied().min_by_key(visits);
+            let Some(mut found) = next.and_then(|branch| waiting.remove_entry(&branch)) else {
+                return Ok(());
+            };
+            let trail = found.1.pop().unwrap_or_default();
+            if !found.1.is_empty() {
+                waiting.insert(found.0, found.1);
+            }
             self.path.facts = facts::Facts::default();
             self.path.trail.clear();
             self.path.forks.clear();
-            for (question, answer) in prefix.trail {
+            for (question, answer) in trail {
                 self.path.assume(question, answer);
             }
             match program::run(&mut self.path, self.analysis, entry, &mut self.visits) {
@@ -110,7 +113,7 @@ impl Search<'_> {
             for (length, question, answer, branch) in std::mem::take(&mut self.path.forks) {
                 let mut trail = self.path.trail[..length].to_vec();
                 trail.push((question, answer));
-                waiting.push(Prefix { trail, branch });
+                waiting.entry(branch).or_default().push(trail);
             }
         }
         paths.is_complete &= waiting.is_empty();
@@ -120,7 +123,7 @@ impl Search<'_> {
     /// Runs the image on the path that the program went, and compares.
     fn compare(&mut self, program: &State, row: usize) -> Result<(), Vec<Violation>> {
         let fail = |row, lanes, rule, what| Err(vec![Violation { row, lanes, rule, what }]);
-        let (image, needed) = match self.rows.run(&mut self.path, row) {
+        let Ended { state: image, needed, lies } = match self.rows.run(&mut self.path, row) {
             Ok(ended) => ended,
             Err(row) => {
                 let what = "it does not end where the program does".into();
@@ -130,6 +133,10 @@ impl Search<'_> {
         if let Some(what) = self.difference(program, &image) {
             let row = image.effects_at.get(what.0).or(image.effects_at.last());
             return fail(row.copied().unwrap_or(0), vec![], Rule::Meaning, what.1);
+        }
+        if let Some((row, lane)) = lies.into_iter().next() {
+            let what = text(&self.rows.image.rows[row], lane) + " touches other memory";
+            return fail(row, vec![lane], Rule::Origin, what);
         }
         for load in &needed {
             if !self.is_there(program, load) {

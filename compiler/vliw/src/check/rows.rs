@@ -73,14 +73,21 @@ mod tests {
 
     #[test]
     fn registers_of_a_row_are_apart() {
-        let text = "r2 = 1\nr3 = 2\nr0 = r2\nexit";
-        let beside = |other| together(text, (set(2, 1), 0), (other, 1));
+        let text = "r2 = 1\nr3 = 2\nr0 = r2\ncall 0x17\ncall 0x5\nexit";
+        let beside = |other| {
+            let origin = match other {
+                Operation::Call(23) => 3,
+                Operation::Call(_) => 4,
+                _ => 1,
+            };
+            together(text, (set(2, 1), 0), (other, origin))
+        };
         assert_eq!(beside(set(3, 2)), []);
         assert_eq!(beside(set(2, 2)), [Rule::WrittenTwice]);
         assert_eq!(beside(sum(3, 2, 1)), [Rule::ReadAndWritten]);
         assert_eq!(beside(Operation::Call(23)), [Rule::ReadAndWritten], "its second argument");
         assert_eq!(beside(Operation::Call(5)), []);
-        assert_eq!(together(text, (set(0, 1), 2), (Operation::Call(5), 1)), [Rule::WrittenTwice]);
+        assert_eq!(together(text, (set(0, 1), 2), (Operation::Call(5), 4)), [Rule::WrittenTwice]);
     }
 
     #[test]
@@ -103,10 +110,10 @@ mod tests {
         let beside = |other, origin| together(text, (Operation::Call(1), 5), (other, origin));
         assert_eq!(beside(store(4, 10, -8, 1), 7), []);
         assert_eq!(beside(store(4, 10, -4, 1), 6), [Rule::MemoryConflict], "the key");
-        let text = "r2 = 0\ncall 0x2c\nr0 = 0\nexit";
+        let text = "r2 = 0\ncall 0x2c\ncall 0x5\nr0 = 0\nexit";
         let target = crate::operation::Target::Row(2);
         let bound = Operation::Bound { base: None, bytes: 14, target };
         assert_eq!(together(text, (bound, 0), (Operation::Call(44), 1)), [Rule::PacketMoved]);
-        assert_eq!(together(text, (bound, 0), (Operation::Call(5), 0)), []);
+        assert_eq!(together(text, (bound, 0), (Operation::Call(5), 2)), []);
     }
 }

@@ -20,6 +20,14 @@ pub(super) struct Needed {
     pub lane: usize,
 }
 
+/// A run that came to its end.
+pub(super) struct Ended {
+    pub state: State,
+    pub needed: Vec<Needed>,
+    /// Where memory was touched that instructions do not touch which an operation is made of.
+    pub lies: Vec<(usize, usize)>,
+}
+
 /// What an image is to the runs of it.
 pub(super) struct Rows<'a> {
     pub image: &'a Image,
@@ -56,14 +64,18 @@ impl<'a> Rows<'a> {
     }
 
     /// Runs the image from a row to its end; says where it does not come to one.
-    pub fn run(&self, path: &mut Path, entry: usize) -> Result<(State, Vec<Needed>), usize> {
+    pub fn run(&self, path: &mut Path, entry: usize) -> Result<Ended, usize> {
         let state = State::new(path, true, entry != 0);
-        let mut run = Run { rows: self, path, state, needed: vec![], writes: vec![] };
+        let (needed, lies, writes) = (vec![], vec![], vec![]);
+        let mut run = Run { rows: self, path, state, needed, lies, writes };
         let mut row = entry;
         for _ in 0..ROWS_MAX {
             match run.row(row) {
                 Some(next) => row = next,
-                None => return Ok((run.state, run.needed)),
+                None => {
+                    let Run { state, needed, lies, .. } = run;
+                    return Ok(Ended { state, needed, lies });
+                }
             }
         }
         Err(row)
@@ -89,6 +101,7 @@ struct Run<'a> {
     path: &'a mut Path,
     state: State,
     needed: Vec<Needed>,
+    lies: Vec<(usize, usize)>,
     writes: Vec<Write>,
 }
 
@@ -143,7 +156,11 @@ impl Run<'_> {
         let base = self.held(base);
         let address = self.path.values.offset(base, offset.into());
         let rows = self.rows;
-        self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1])
+        let place = self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1]);
+        if !self.state.is_as_said(self.path, &place) {
+            self.lies.push(at);
+        }
+        place
     }
 
     /// Does an operation but for what it writes; says where control goes if that is decided.

@@ -5,7 +5,7 @@ use super::facts::{Asked, Facts, Question};
 use super::log::{Change, Event, Place, Region, Seen, Views};
 use super::values::{Id, Leaf, Node, Values};
 use crate::operation::{Arithmetic, AtomicOperation, Condition, Width};
-use freeport_ebpf::analysis::{Access, AccessKind, graph};
+use freeport_ebpf::analysis::{Access, AccessKind, Space, graph};
 use freeport_ebpf::helper_functions::{Argument, Effect as Does, signature};
 use std::collections::{BTreeMap, HashSet};
 
@@ -396,6 +396,31 @@ impl State {
             Node::Leaf(Leaf::Context | Leaf::MapValue(_)) => true,
             _ => false,
         }
+    }
+
+    /// Whether the analysis has a place where it is, as far as its address is known: in the frame
+    /// that runs, in the packet as it is now, or in the context.
+    pub fn is_as_said(&self, path: &Path, place: &Place) -> bool {
+        let Some((base, offset)) = place.address else { return true };
+        let is_space = |access: &Access| match *path.values.node(base) {
+            Node::Leaf(Leaf::Frame(number)) if number == self.frame => {
+                Some(matches!(access.space, Space::Stack { calls_up: Some(0) | None }))
+            }
+            Node::Leaf(Leaf::Field(0, moves)) if moves == self.moves => {
+                Some(access.space == Space::Packet)
+            }
+            Node::Leaf(Leaf::Context) => Some(access.space == Space::Context),
+            _ => None,
+        };
+        let has = |access: &Access, at: i64| {
+            let end =
+                access.size.map_or(i64::MAX, |size| access.offset.1.saturating_add_unsigned(size));
+            let is_there = (access.offset.0..end).contains(&at);
+            let is_unknown = matches!(access.space, Space::Unknown(_));
+            is_unknown || is_space(access).is_none_or(|is_space| is_space && is_there)
+        };
+        let mut bytes = offset..offset.saturating_add_unsigned(place.bytes.unwrap_or(0));
+        bytes.all(|at| place.accesses.iter().any(|access| has(access, at)))
     }
 
     /// The packet's first address, as it is now.

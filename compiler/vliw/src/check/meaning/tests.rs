@@ -63,6 +63,16 @@ fn six_bytes_bounds_and_verdicts_are_what_they_are_made_of() {
 }
 
 #[test]
+fn operations_touch_what_they_are_made_of() {
+    let mut image = swap(1, load(6, 5, 2, 0), save(6, 2, 0, 4));
+    let load = image.rows[1].lanes[1].as_mut().expect("it loads");
+    load.origins = vec![7, 8];
+    let (program, analysis) = program(SWAP);
+    let found = check_paths(&image, &program, &analysis, 10).expect_err("it says so wrongly");
+    assert_eq!((found[0].row, found[0].rule), (1, Rule::Origin));
+}
+
+#[test]
 fn a_load_before_its_check_is_speculative() {
     let early = |load: Operation| {
         let mut image = swap(1, load, save(6, 2, 0, 4));
