@@ -40,13 +40,42 @@ pub fn compile_analysed(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Image, Unsupported> {
-    let routines = lower(program, analysis)?;
-    let functions = routines.into_iter().map(|routine| schedule(routine, analysis, options));
-    Ok(layout::link(&program.name, functions.collect(), options))
+    Ok(layout::link(&program.name, schedule_all(program, analysis, options)?, options))
 }
 
-/// A function as rows.
-fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Scheduled {
+/// The same, and the number of rows that dependences alone would need.
+pub(crate) fn compile_measured(
+    program: &Program,
+    analysis: &Analysis,
+    options: &Options,
+) -> Result<(Image, usize), Unsupported> {
+    let functions = schedule_all(program, analysis, options)?;
+    let critical_rows = functions.iter().map(|function| function.critical_rows).sum();
+    Ok((layout::link(&program.name, functions, options), critical_rows))
+}
+
+/// All functions as rows.
+fn schedule_all(
+    program: &Program,
+    analysis: &Analysis,
+    options: &Options,
+) -> Result<Vec<Scheduled>, Unsupported> {
+    let scheduled = |routine| {
+        schedule(routine, analysis, options).map_err(|slot| Unsupported {
+            program: program.name.clone(),
+            slot,
+            reason: "a constant of more than 32 bits takes two lanes".into(),
+        })
+    };
+    lower(program, analysis)?.into_iter().map(scheduled).collect()
+}
+
+/// A function as rows; the slot of what takes more lanes than there are, if there is such.
+fn schedule(
+    mut routine: Routine,
+    analysis: &Analysis,
+    options: &Options,
+) -> Result<Scheduled, usize> {
     if options.bounds {
         bounds::run(&mut routine, analysis);
     }
@@ -71,5 +100,10 @@ fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Sch
     if options.replication {
         regions.iter_mut().for_each(replication::run);
     }
-    layout::schedule(&routine.name, &regions, &live, options)
+    let lanes = options.machine.lanes.into();
+    let mut needed = regions.iter().flat_map(Region::needed);
+    match needed.find(|(_, node)| node.operation.lanes() > lanes) {
+        Some((_, node)) => Err(node.origins[0]),
+        None => Ok(layout::schedule(&routine.name, &regions, &live, options)),
+    }
 }
