@@ -60,22 +60,12 @@ fn schedule_all(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Vec<Scheduled>, Unsupported> {
-    let scheduled = |routine| {
-        schedule(routine, analysis, options).map_err(|slot| Unsupported {
-            program: program.name.clone(),
-            slot,
-            reason: "a constant of more than 32 bits takes two lanes".into(),
-        })
-    };
-    lower(program, analysis)?.into_iter().map(scheduled).collect()
+    let routines = lower(program, analysis, options.machine.lanes)?;
+    Ok(routines.into_iter().map(|routine| schedule(routine, analysis, options)).collect())
 }
 
-/// A function as rows; the slot of what takes more lanes than there are, if there is such.
-fn schedule(
-    mut routine: Routine,
-    analysis: &Analysis,
-    options: &Options,
-) -> Result<Scheduled, usize> {
+/// A function as rows.
+fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Scheduled {
     if options.bounds {
         bounds::run(&mut routine, analysis);
     }
@@ -83,7 +73,7 @@ fn schedule(
         zeroing::run(&mut routine);
     }
     if options.exits {
-        threading::run(&mut routine);
+        threading::run(&mut routine, analysis);
     }
     routine.remove_unreachable();
     if options.if_conversion {
@@ -100,10 +90,5 @@ fn schedule(
     if options.replication {
         regions.iter_mut().for_each(replication::run);
     }
-    let lanes = options.machine.lanes.into();
-    let mut needed = regions.iter().flat_map(Region::needed);
-    match needed.find(|(_, node)| node.operation.lanes() > lanes) {
-        Some((_, node)) => Err(node.origins[0]),
-        None => Ok(layout::schedule(&routine.name, &regions, &live, options)),
-    }
+    layout::schedule(&routine.name, &regions, &live, options)
 }

@@ -9,6 +9,7 @@ mod layout;
 mod lower;
 pub mod machine;
 mod memory;
+pub mod model;
 mod number;
 pub mod operation;
 mod options;

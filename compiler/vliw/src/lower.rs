@@ -3,7 +3,7 @@
 //! flow graph construction).
 
 use crate::blocks::{Block, Instruction, Routine};
-use crate::operation::{Arithmetic, Constant, Operation, Target};
+use crate::operation::{Arithmetic, Constant, Operand, Operation, Target, Width};
 use freeport_ebpf::analysis::{Analysis, Graph};
 use freeport_ebpf::helper_functions;
 use freeport_ebpf::instruction::{self as ebpf, Callee};
@@ -26,7 +26,11 @@ pub struct Unsupported {
 ///
 /// # Errors
 /// The first instruction that cannot be translated.
-pub(crate) fn lower(program: &Program, analysis: &Analysis) -> Result<Vec<Routine>, Unsupported> {
+pub(crate) fn lower(
+    program: &Program,
+    analysis: &Analysis,
+    lanes: u8,
+) -> Result<Vec<Routine>, Unsupported> {
     let graph = analysis.graph();
     let routine = |number: usize| {
         let function = &graph.functions()[number];
@@ -36,7 +40,10 @@ pub(crate) fn lower(program: &Program, analysis: &Analysis) -> Result<Vec<Routin
             let program = program.name.clone();
             Unsupported { program, slot, reason }
         })?;
-        let blocks = ended_by_calls(blocks);
+        let mut blocks = ended_by_calls(blocks);
+        if lanes == 1 {
+            blocks.iter_mut().for_each(split_constants);
+        }
         let name = if function.name.is_empty() { &program.name } else { &function.name };
         Ok(Routine { name: name.clone(), blocks, is_program: number == 0 })
     };
@@ -65,6 +72,37 @@ fn ended_by_calls(mut blocks: Vec<Block>) -> Vec<Block> {
         at += 1;
     }
     blocks
+}
+
+/// Constants that take two lanes become sums, for processors that have only one.
+fn split_constants(block: &mut Block) {
+    let split = std::mem::take(&mut block.instructions).into_iter().flat_map(|instruction| {
+        let operations = match instruction.operation {
+            Operation::Constant { destination, constant: Constant::Value(value) }
+                if instruction.operation.lanes() > 1 =>
+            {
+                sum(destination, value)
+            }
+            operation => vec![operation],
+        };
+        let again = move |operation| Instruction { operation, ..instruction.clone() };
+        operations.into_iter().map(again)
+    });
+    block.instructions = split.collect();
+}
+
+/// What makes a number of its halves. The lower one is added with its sign.
+fn sum(destination: u8, value: u64) -> Vec<Operation> {
+    let low = value as i32;
+    let high = (value.wrapping_sub(low as i64 as u64) >> 32) as i32;
+    let step = |operation, immediate| Operation::Alu {
+        width: Width::Bits64,
+        operation,
+        destination,
+        left: if operation == Arithmetic::Move { 0 } else { destination },
+        right: Operand::Immediate(immediate),
+    };
+    vec![step(Arithmetic::Move, high), step(Arithmetic::ShiftLeft, 32), step(Arithmetic::Add, low)]
 }
 
 /// Why an instruction cannot be translated, with its slot.

@@ -15,6 +15,8 @@ pub const REGISTERS: u8 = 16;
 /// The register that always holds the address where the packet begins. Only helpers that move it
 /// write it.
 pub const PACKET: u8 = FRAME_POINTER + 1;
+/// The first register that only the compiler uses.
+pub const FIRST_OWN: u8 = PACKET + 1;
 /// Bytes of a function's frame.
 pub const FRAME_BYTES: usize = 512;
 /// Rows from one that stores to the first one that may load the same bytes: a load reads memory a

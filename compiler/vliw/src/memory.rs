@@ -36,7 +36,25 @@ impl Touch<'_> {
     }
 
     fn meets(&self, other: &Self) -> bool {
+        if self.is_anywhere() || other.is_anywhere() {
+            return self.writes() && other.touches() || self.touches() && other.writes();
+        }
         self.accesses.iter().any(|one| other.accesses.iter().any(|another| one.conflicts(another)))
+    }
+
+    /// Whether it touches memory of which nothing is known: control never comes there.
+    fn is_anywhere(&self) -> bool {
+        let is_call = matches!(self.operation, Operation::Call { .. });
+        self.touches() && self.accesses.is_empty() && !is_call
+    }
+
+    fn touches(&self) -> bool {
+        matches!(self.operation, Operation::Load { .. }) || self.writes()
+    }
+
+    fn writes(&self) -> bool {
+        use Operation::{Atomic, Call, Store};
+        matches!(self.operation, Store { .. } | Atomic { .. } | Call { .. })
     }
 
     /// Whether what a helper does besides, which is this one, matters to the other.

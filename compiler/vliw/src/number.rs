@@ -136,7 +136,7 @@ impl Numbering<'_> {
             operation,
             origins: instruction.origins.clone(),
             accesses: instruction.accesses.clone(),
-            reads: self.reads(&operation),
+            reads: self.reads(&operation, instruction.arm.is_some()),
             fixed: self.fixed(&operation),
             before: None,
             result: None,
@@ -179,14 +179,14 @@ impl Numbering<'_> {
     }
 
     /// What an operation reads in registers that it names.
-    fn reads(&self, operation: &Operation) -> Vec<Value> {
+    fn reads(&self, operation: &Operation, is_of_arm: bool) -> Vec<Value> {
         let is_pinned =
             matches!(operation, Operation::Exit | Operation::Atomic { is_fetching: true, .. });
         let read = operation.read().enumerate();
         // An exchange names its address first; the rest, and what an exit returns, is fixed.
         let chosen =
             read.filter(|(at, _)| !is_pinned || (*at == 0 && *operation != Operation::Exit));
-        chosen.map(|(_, register)| self.read(register)).collect()
+        chosen.map(|(_, register)| self.read(register, is_of_arm)).collect()
     }
 
     /// What it finds in registers that cannot be chosen.
@@ -204,11 +204,12 @@ impl Numbering<'_> {
         registers.into_iter().map(|it| (it, self.current[usize::from(it)])).collect()
     }
 
-    /// What a register holds, or what that is a copy of, if its own register still has it.
-    fn read(&self, register: u8) -> Value {
+    /// What a register holds, or what that is a copy of, if its own register still has it. In an arm
+    /// another register may be written in the same row, if it is not one that always stays.
+    fn read(&self, register: u8, is_of_arm: bool) -> Value {
         let mut value = self.current[usize::from(register)];
         while let Some(&source) = self.copies.get(&value) {
-            if !self.is_current(source) {
+            if !self.is_current(source) || (is_of_arm && ![FRAME, START].contains(&source)) {
                 break;
             }
             value = source;
@@ -376,7 +377,7 @@ impl Numbering<'_> {
 
     /// Jumps to where the program does nothing but end, end it.
     fn end_at_once(&self, node: &mut Node) {
-        let register_0 = self.region.known(self.read(0)).constant;
+        let register_0 = self.region.known(self.read(0, false)).constant;
         match node.operation {
             Operation::Exit if self.routine.is_program => {
                 if let Some(verdict) = register_0 {

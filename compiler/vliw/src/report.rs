@@ -47,9 +47,8 @@ pub struct Effects {
     pub cumulative: Vec<Effect>,
     /// All passes but one.
     pub without: Vec<Effect>,
-    /// With the passes that are asked for, and each number of lanes. Nothing where a constant of the
-    /// program has no room in a row.
-    pub lanes: Vec<(u8, Option<Size>)>,
+    /// With the passes that are asked for, and each number of lanes.
+    pub lanes: Vec<(u8, Size)>,
 }
 
 /// What a pass is good for.
@@ -122,9 +121,10 @@ impl Effects {
         }
         let lanes = LANES.map(|lanes| {
             let machine = Machine { lanes };
-            (lanes, size(&Options { machine, ..*options }).ok())
+            Ok((lanes, size(&Options { machine, ..*options })?))
         });
-        Ok(Self { keeping_all, cumulative, without, lanes: lanes.collect() })
+        let lanes = lanes.collect::<Result<_, _>>()?;
+        Ok(Self { keeping_all, cumulative, without, lanes })
     }
 }
 
@@ -215,22 +215,14 @@ mod tests {
         let bounds = Options { bounds: false, ..options };
         assert_eq!(effects.without[0].size, size(bounds));
         assert_ne!(effects.without[0].size, size(options));
-        assert_eq!(effects.lanes[3], (4, Some(size(options))));
+        assert_eq!(effects.lanes[3], (4, size(options)));
     }
 
     #[test]
-    fn a_long_constant_uses_two_lanes_and_does_not_fit_one() {
+    fn a_long_constant_uses_two_lanes() {
         let (program, analysis) = program("r0 = 0x1234567890 ll\nexit\n");
-        let mut options = Options::keeping_all();
-        let report = Report::of(&program, &analysis, &options).unwrap();
+        let report = Report::of(&program, &analysis, &Options::keeping_all()).unwrap();
         assert_eq!((report.instructions, report.rows_by_lanes[2]), (2, 1), "{}", report.image);
         assert_eq!(report.size.operations, 2);
-        let lanes = Effects::of(&program, &analysis, &options).unwrap().lanes;
-        assert_eq!(lanes[0], (1, None));
-        assert!(lanes[1..].iter().all(|(_, size)| size.is_some()));
-        options.machine.lanes = 1;
-        let error = Report::of(&program, &analysis, &options).unwrap_err();
-        assert_eq!((error.slot, error.program.as_str()), (0, "filter"));
-        assert!(error.reason.contains("two lanes"), "{error}");
     }
 }

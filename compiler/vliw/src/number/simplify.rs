@@ -10,6 +10,10 @@ impl Numbering<'_> {
     /// Makes of a node what does the same with less before it.
     pub(super) fn simplify(&self, node: &mut Node) {
         self.take_constants(node);
+        if node.arm.is_some() {
+            // Other registers than those that it names may be written in its row.
+            return;
+        }
         self.fold(node);
         self.add_up(node);
         self.take_offset(node);
@@ -111,8 +115,7 @@ impl Numbering<'_> {
         }
         let Some(left) = node.reads.first().and_then(|read| self.constant(*read)) else { return };
         let value = compute(operation, width, left, i64::from(right) as u64);
-        node.reads.clear();
-        node.operation = match (u32::try_from(value), i32::try_from(value as i64)) {
+        let folded = match (u32::try_from(value), i32::try_from(value as i64)) {
             (Ok(low), _) => {
                 let (width, operation) = (Width::Bits32, Arithmetic::Move);
                 let right = Operand::Immediate(low as i32);
@@ -121,6 +124,10 @@ impl Numbering<'_> {
             (_, Ok(value)) => copy(Operand::Immediate(value)),
             _ => Operation::Constant { destination, constant: Constant::Value(value) },
         };
+        if folded.lanes() <= self.options.machine.lanes.into() {
+            node.reads.clear();
+            node.operation = folded;
+        }
     }
 
     /// A value as another one and a constant behind it.

@@ -115,7 +115,9 @@ fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
         *frame = [u64::MAX; 8];
     }
     if let (Operation::Store { .. }, [access]) = (&node.operation, node.accesses.as_slice()) {
+        // What may be skipped leaves what was there before.
         if let Some(bytes) = own_frame(access)
+            && node.arm.is_none()
             && access.is_proven
             && access.offset.0 == access.offset.1
         {

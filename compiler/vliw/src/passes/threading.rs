@@ -2,14 +2,18 @@
 //! Jumps to blocks that only jump on lead where those do, and what ends there ends at once where
 //! the verdict is known.
 
-use crate::blocks::{NEXT, Routine};
+use crate::blocks::{Block, NEXT, Routine};
 use crate::operation::{Arithmetic, Operand, Operation, Target};
+use freeport_ebpf::analysis::Analysis;
 
 /// Blocks that are followed at most, so that an endless loop ends.
 const FOLLOWED_MAX: usize = 16;
 
-/// Lets jumps skip blocks that only jump on.
-pub fn run(routine: &mut Routine) {
+/// Lets jumps skip blocks that only jump on, and makes those plain that are always or never taken.
+pub fn run(routine: &mut Routine, analysis: &Analysis) {
+    for block in &mut routine.blocks {
+        decide(block, analysis);
+    }
     for block in 0..routine.blocks.len() {
         for at in 0..routine.blocks[block].instructions.len() {
             let target = routine.blocks[block].instructions[at].operation.target();
@@ -24,6 +28,23 @@ pub fn run(routine: &mut Routine) {
             }
         }
     }
+}
+
+/// Makes the jump at the end of a block plain if it is known whether it is taken.
+fn decide(block: &mut Block, analysis: &Analysis) {
+    let [.., jump, last] = block.instructions.as_mut_slice() else { return };
+    let is_jump = matches!(jump.operation, Operation::Jump { .. });
+    let Some(&slot) = jump.origins.first().filter(|_| is_jump) else { return };
+    if !matches!(last.operation, Operation::Goto(_)) {
+        return;
+    }
+    match (analysis.outcomes(slot), jump.operation.target()) {
+        ([true, false], Some(target)) => last.operation = Operation::Goto(target),
+        ([false, true], _) => {}
+        _ => return,
+    }
+    let jump = block.instructions.len() - 2;
+    block.instructions.remove(jump);
 }
 
 /// The block where control ends up behind blocks that only jump.

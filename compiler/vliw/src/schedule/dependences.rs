@@ -99,8 +99,8 @@ fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Depend
 
 fn add_memory(region: &Region, of: &mut [Vec<Dependence>]) {
     let touches = |node: &Node| {
-        !node.accesses.is_empty()
-            || matches!(node.operation, Operation::Call { .. } | Operation::Bound { .. })
+        let touches = matches!(node.operation, Operation::Load { .. } | Operation::Bound { .. });
+        touches || node.has_effect()
     };
     let touching: Vec<_> = region.needed().filter(|(_, node)| touches(node)).collect();
     for (number, (at, node)) in touching.iter().enumerate() {

@@ -54,11 +54,7 @@ fn effects(effects: &Effects, report: &Report) -> String {
     out += &table("passes as asked for");
     for (lanes, size) in &effects.lanes {
         let mark = if *lanes == report.image.machine.lanes { " *" } else { "" };
-        let name = format!("lanes: {lanes}{mark}");
-        out += &match size {
-            Some(size) => line(&name, size),
-            None => format!("{name:<28} a constant of the program takes two\n"),
-        };
+        out += &line(&format!("lanes: {lanes}{mark}"), size);
     }
     out
 }
