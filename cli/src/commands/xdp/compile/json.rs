@@ -37,8 +37,7 @@ pub fn refusal(refusal: &Unsupported) -> Value {
 fn effects(effects: &Effects) -> Value {
     let named = |it: &Effect| json!({ "pass": it.pass, "size": size(&it.size) });
     let all = |of: &[Effect]| of.iter().map(named).collect::<Vec<_>>();
-    let lanes =
-        |(lanes, of): &(u8, Option<Size>)| json!({ "lanes": lanes, "size": of.as_ref().map(size) });
+    let lanes = |(lanes, of): &(u8, Size)| json!({ "lanes": lanes, "size": size(of) });
     json!({
         "keeping_all": size(&effects.keeping_all),
         "cumulative": all(&effects.cumulative),
