@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A schedule as a picture: a line a row, a column a lane, a box an operation, and on the right where
-//! jumps lead to.
+//! A schedule as a picture: a line a row, a column a lane, a box an operation, and on the right
+//! where jumps lead to.
 
 mod jumps;
 

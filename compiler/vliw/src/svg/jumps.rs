@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where jumps lead to: for each row that is a target a line down the right side, from all that jump
-//! there. Lines that are beside the same rows are beside each other, short ones inside.
+//! Where jumps lead to: for each row that is a target a line down the right side, from all jumps to
+//! it. Lines that are beside the same rows are beside each other, short ones inside.
 
 use super::{BOX_HEIGHT, Places};
 use crate::image::Image;
