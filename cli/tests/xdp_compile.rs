@@ -63,7 +63,7 @@ fn an_object_and_its_source_become_the_same() {
     assert_eq!(json["refused"], json!([]));
     let program = &json["programs"][0];
     assert!(
-        text.contains(&format!("\noperations {:>15}\n", program["operations"].as_u64().unwrap())),
+        text.contains(&format!("\noperations {:>14}\n", program["operations"].as_u64().unwrap())),
         "{text}"
     );
     let kept = told_as_json(&object, &["--keep-all"]);

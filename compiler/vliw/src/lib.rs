@@ -3,7 +3,9 @@
 //! [operations](operation) out.
 
 mod blocks;
+pub mod check;
 mod compile;
+pub mod encode;
 pub mod image;
 mod layout;
 mod lower;

@@ -195,7 +195,7 @@ impl Lowering<'_> {
             }
             Of::Goto { distance, .. } => Operation::Goto(self.target(slot, distance)?),
             Of::Call(Callee::Helper(number)) => match helper_functions::name(number) {
-                Some(_) => Operation::Call { helper: number, arguments: Default::default() },
+                Some(_) => Operation::call(number),
                 None => return Err(format!("there is no helper {number}")),
             },
             Of::Call(Callee::Local(distance)) => {

@@ -179,6 +179,11 @@ impl Model {
         let (at, row) = place;
         self.state.borrow_mut().lane = call.lane;
         execution.registers_mut()[1..6].copy_from_slice(&call.arguments);
+        let calls_function =
+            helper_functions::signature(call.helper).is_some_and(|it| it.calls_function());
+        if calls_function {
+            self.state.borrow_mut().pipeline.clear();
+        }
         let given = execution.call_helper(call.helper)?;
         let Some(value) = given else {
             // Another compiler's rows come next: they wait for this one's.
@@ -186,8 +191,6 @@ impl Model {
             return Ok(false);
         };
         execution.registers_mut()[1..6].copy_from_slice(&before[1..6]);
-        let calls_function =
-            helper_functions::signature(call.helper).is_some_and(|it| it.calls_function());
         if calls_function {
             self.leave_anything(execution);
             self.state.borrow_mut().pipeline.note_registers(at, row);

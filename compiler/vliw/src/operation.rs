@@ -200,6 +200,11 @@ pub enum Target {
 }
 
 impl Operation {
+    /// A call of a helper with all arguments in registers.
+    pub fn call(helper: u32) -> Self {
+        Self::Call { helper, arguments: Default::default() }
+    }
+
     /// How many lanes it takes: 2 for a constant of more than 32 bits with a sign, else 1.
     pub fn lanes(&self) -> usize {
         match *self {

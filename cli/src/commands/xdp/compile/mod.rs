@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp compile`: a program as rows for the small processor of `docs/vliw.md`, and how good
+//! `freeport xdp compile`: programs as rows for the small processor of `docs/vliw.md`, and how good
 //! they are.
 
 mod json;
@@ -84,8 +84,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     if arguments.json {
+        let programs = compiled.iter().map(|it| json::program(it, arguments.rows));
         let told = json!({
-            "programs": compiled.iter().map(|it| json::program(it, arguments.rows)).collect::<Vec<_>>(),
+            "programs": programs.collect::<Vec<_>>(),
             "refused": refused.iter().map(json::refusal).collect::<Vec<_>>(),
         });
         println!("{}", serde_json::to_string_pretty(&told).context("as JSON")?);
