@@ -151,6 +151,7 @@ fn used_lanes(row: &Row) -> usize {
 mod tests {
     use super::*;
     use freeport_ebpf::instruction::assemble;
+    use freeport_ebpf::object::Function;
 
     const LENGTH: &str = "r2 = *(u32 *)(r1 + 0)\n\
         r3 = *(u32 *)(r1 + 4)\n\
@@ -198,6 +199,25 @@ mod tests {
             let report = Report::of(&program, &analysis, &options).unwrap();
             assert_eq!((report.size.rows, report.critical_rows), (3, 3), "{}", report.image);
         }
+    }
+
+    #[test]
+    fn rows_belong_to_functions() {
+        let (mut program, _) = program(
+            "r1 = *(u32 *)(r1 + 16)\ncall twice\nexit\ntwice:\nr0 = r1\nr0 += r0\nr0 += 1\nexit\n",
+        );
+        let function = |name: &str, slot| Function { name: name.into(), slot };
+        program.functions = vec![function("filter", 0), function("twice", 3)];
+        let analysis = Analysis::of(&program, &[]).unwrap();
+        let report = Report::of(&program, &analysis, &Options::default()).unwrap();
+        let names: Vec<&str> = report.functions.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["filter", "twice"]);
+        let second = report.image.functions[1].row;
+        assert_eq!(
+            (report.functions[0].1, report.functions[1].1),
+            (second, report.size.rows - second)
+        );
+        assert!(second > 0 && report.critical_rows <= report.size.rows, "{}", report.image);
     }
 
     #[test]

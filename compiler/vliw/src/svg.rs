@@ -322,6 +322,17 @@ mod tests {
     }
 
     #[test]
+    fn functions_have_room_for_their_names() {
+        let (mut image, _) = drawn(&Options::default());
+        image.functions.push(crate::image::Function { name: "behind".into(), row: 2 });
+        let Places { rows, end } = Places::of(&image);
+        assert_eq!((rows[0], rows[1], rows[2]), (TOP + ROW, TOP + 2.0 * ROW, TOP + 4.0 * ROW));
+        assert_eq!(end, TOP + (image.rows.len() + 2) as f64 * ROW);
+        let svg = svg(&image, &program());
+        assert!(svg.contains(&format!("y=\"{}\">behind:</text>", rows[2] - 6.0)), "{svg}");
+    }
+
+    #[test]
     fn a_long_constant_is_two_lanes_wide() {
         let (_, svg) = drawn(&Options::plain());
         assert_eq!(svg.matches("url(#lanes2)").count(), 1, "{svg}");
