@@ -44,10 +44,12 @@ pub fn schedule(
         let rows = rows.expect("the order of the program is always possible");
         scheduled.critical_rows += critical_rows(region, live, falls);
         scheduled.starts.insert(region.block, scheduled.rows.len());
-        if !falls {
-            left_late = Late::default();
-        } else if !rows.is_empty() {
-            left_late = late(region, &rows);
+        if let Some(last) = rows.last() {
+            // A jump that is taken to the next row leaves no more time than none.
+            let jumps = last.iter().filter_map(|placed| placed.operation.target());
+            let mut ways = jumps.map(|target| next.is_some_and(|it| target == Target::Row(it)));
+            let goes_on = falls || ways.any(|is_next| is_next);
+            left_late = if goes_on { late(region, last) } else { Late::default() };
         }
         let lanes = options.machine.lanes.into();
         scheduled.rows.extend(rows.into_iter().map(|row| row_of(region, row, lanes)));
