@@ -6,7 +6,7 @@
 //! their addresses may be of no use to them.
 
 use super::row::Found;
-use super::{Hazard, helper};
+use super::{Hazard, touched};
 use crate::image::{Row, Slot};
 use crate::machine::{CALLS_PER_ROW, REGISTERS};
 use crate::operation::Operation;
@@ -202,7 +202,7 @@ fn accesses(found: &Found, execution: &Execution<'_, '_>) -> Vec<Access> {
     });
     let mut all: Vec<Access> = loads.chain(stores).collect();
     for &(lane, helper) in &found.calls {
-        all.extend(helper::accesses(helper, execution.registers(), execution, lane));
+        all.extend(touched::accesses(helper, execution.registers(), execution, lane));
     }
     all
 }

@@ -8,14 +8,14 @@ use freeport_vliw::machine::Machine;
 use freeport_vliw::operation::{Constant as OwnConstant, Operation, Target};
 
 /// The image of a program that can be loaded: the instruction that is number `n` is in lane 0 of row
-/// `spacing * n`, and the rows between are empty.
-pub fn naive(program: &[Instruction], spacing: usize) -> Image {
+/// `spacing * n`, and the rows between are empty. Functions are given by their slots, in order.
+pub fn naive(program: &[Instruction], functions: &[usize], spacing: usize) -> Image {
     let starts = starts(program);
     let row_of = |slot: usize| spacing * starts.partition_point(|&start| start < slot);
     let mut rows = vec![];
     for &slot in &starts {
         let operation = decode(program, slot).expect("it can be loaded");
-        let operation = translated(operation, slot, row_of);
+        let operation = translated(operation, slot, &row_of);
         let machine = Machine::default();
         let mut row = Row { lanes: vec![None; machine.lanes.into()] };
         row.lanes[0] = Some(Slot { operation, origins: vec![slot] });
@@ -23,7 +23,9 @@ pub fn naive(program: &[Instruction], spacing: usize) -> Image {
         let empty = || Row { lanes: vec![None; machine.lanes.into()] };
         rows.extend(std::iter::repeat_with(empty).take(spacing - 1));
     }
-    Image { rows, functions: vec![Function::default()], ..Image::default() }
+    let function = |&slot: &usize| Function { row: row_of(slot), ..Function::default() };
+    let functions = functions.iter().map(function).collect();
+    Image { rows, functions, ..Image::default() }
 }
 
 /// First slots of instructions.
