@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The model of the small processor as a target: programs of `programs/xdp` and random ones that the
-//! kernel's verifier takes, as images with one instruction in a row and an empty row between two,
-//! do what they do in the interpreter, and break no rule.
+//! The model of the small processor as a target: programs of `programs/xdp` and random ones that
+//! the kernel's verifier takes, as images with one instruction in a row and an empty row between
+//! two, do what they do in the interpreter, and break no rule.
 
 #[path = "../../../compiler/vliw/tests/model/naive.rs"]
 mod naive;
