@@ -14,11 +14,11 @@ mod touched;
 pub use fault::{Fault, Hazard};
 
 use crate::image::{Image, Row};
-use crate::machine::FIRST_OWN;
+use crate::machine::{FIRST_OWN, PACKET};
 use freeport_ebpf::helper_functions;
 use freeport_ebpf::interpreter::{Engine, Execution, Machine, Outcome, Packet, REGISTERS, Reason};
 use hazard::Pipeline;
-use row::{Control, Found};
+use row::{Call, Control, Found};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -141,6 +141,7 @@ impl Model {
         execution.set_place(at + 1);
         execution.spend()?;
         let row = image.rows.get(at).ok_or(Reason::PastTheEnd)?;
+        execution.registers_mut()[usize::from(PACKET)] = execution.packet()[1];
         let found = {
             let state = &mut *self.state.borrow_mut();
             state.statistics.rows += 1;
@@ -157,8 +158,8 @@ impl Model {
             execution.store(store.address, store.bytes, store.value)?;
         }
         found.write(execution);
-        for &(lane, helper) in &found.calls {
-            if !self.call(execution, (at, lane, row), helper, &before)? {
+        for call in &found.calls {
+            if !self.call(execution, (at, row), call, &before)? {
                 return Ok(None);
             }
             found.write_besides(execution, 0);
@@ -166,29 +167,30 @@ impl Model {
         self.leave_row(execution, image, at, &found)
     }
 
-    /// Calls a helper with the arguments that registers had before the row; says whether the same
+    /// Calls a helper, where `before` is what registers had before the row; says whether the same
     /// program goes on.
     fn call(
         &self,
         execution: &mut Execution<'_, '_>,
-        place: (usize, usize, &Row),
-        helper: u32,
+        place: (usize, &Row),
+        call: &Call,
         before: &[u64; REGISTERS],
     ) -> Result<bool, Stop> {
-        let (at, lane, row) = place;
-        self.state.borrow_mut().lane = lane;
-        execution.registers_mut()[1..6].copy_from_slice(&before[1..6]);
+        let (at, row) = place;
+        self.state.borrow_mut().lane = call.lane;
+        execution.registers_mut()[1..6].copy_from_slice(&call.arguments);
         let calls_function =
-            helper_functions::signature(helper).is_some_and(|it| it.calls_function());
+            helper_functions::signature(call.helper).is_some_and(|it| it.calls_function());
         if calls_function {
-            self.state.borrow_mut().pipeline.begin_call();
+            self.state.borrow_mut().pipeline.clear();
         }
-        let given = execution.call_helper(helper)?;
+        let given = execution.call_helper(call.helper)?;
         let Some(value) = given else {
             // Another compiler's rows come next: they wait for this one's.
             self.state.borrow_mut().pipeline.clear();
             return Ok(false);
         };
+        execution.registers_mut()[1..6].copy_from_slice(&before[1..6]);
         if calls_function {
             self.leave_anything(execution);
             self.state.borrow_mut().pipeline.note_registers(at, row);
@@ -227,6 +229,10 @@ impl Model {
         if self.is_strict() && !stays {
             return Err(Hazard::Beyond { next }.into());
         }
+        if next != at + 1 {
+            // A jump that is taken elsewhere leaves time for all that rows before it do.
+            self.state.borrow_mut().pipeline.clear();
+        }
         execution.set_place(next);
         Ok(None)
     }
@@ -242,6 +248,7 @@ impl Model {
             return Err(Hazard::NotAFunction { row }.into());
         }
         execution.enter(row, at + 1)?;
+        self.state.borrow_mut().pipeline.clear();
         self.forget_callers(execution);
         Ok(())
     }
@@ -249,6 +256,7 @@ impl Model {
     /// Leaves the function that runs; gives register 0 if the execution ends with it.
     fn leave(&self, execution: &mut Execution<'_, '_>, value: u64) -> Option<u64> {
         execution.registers_mut()[0] = value;
+        self.state.borrow_mut().pipeline.clear();
         if execution.leave() {
             return Some(value);
         }
@@ -319,8 +327,8 @@ impl Statistics {
         self.operations += found.operations;
         let jumps = matches!(found.control, Some((_, Control::Row(_) | Control::Verdict(_))));
         self.jumps += u64::from(jumps);
-        for &(_, helper) in &found.calls {
-            *self.helpers.entry(helper).or_default() += 1;
+        for call in &found.calls {
+            *self.helpers.entry(call.helper).or_default() += 1;
         }
     }
 }

@@ -149,6 +149,11 @@ impl Execution<'_, '_> {
         self.run.packet.places().map(packet_address)
     }
 
+    /// The address of the context.
+    pub fn context(&self) -> u64 {
+        super::memory::CONTEXT_ADDRESS
+    }
+
     /// What stands for a map, if there is one of that number.
     pub fn map(&self, map: usize) -> Option<u64> {
         (map < self.run.maps.len()).then(|| map_handle(map))

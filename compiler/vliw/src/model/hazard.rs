@@ -9,7 +9,7 @@ use super::row::Found;
 use super::{Hazard, touched};
 use crate::image::{Row, Slot};
 use crate::machine::{CALLS_PER_ROW, REGISTERS};
-use crate::operation::Operation;
+use crate::operation::{Argument, Operation};
 use freeport_ebpf::helper_functions::signature;
 use freeport_ebpf::interpreter::Execution;
 use std::ops::Range;
@@ -68,11 +68,6 @@ impl Pipeline {
         Ok(())
     }
 
-    /// A helper is about to call functions: what it gives is not on its way yet.
-    pub fn begin_call(&mut self) {
-        self.writers[0] = None;
-    }
-
     /// Takes a row for the last one that writes registers.
     pub fn note_registers(&mut self, at: usize, row: &Row) {
         (self.row, self.writers) = (at, Default::default());
@@ -118,11 +113,18 @@ impl Pipeline {
 
 /// The registers that an operation is given, those of a call among them.
 fn read(slot: &Slot) -> impl Iterator<Item = u8> {
-    let arguments = match slot.operation {
-        Operation::Call(helper) => signature(helper).map_or(0, |it| it.arguments.len() as u8),
-        _ => 0,
+    let given = match slot.operation {
+        Operation::Call { helper, arguments } => {
+            let count = signature(helper).map_or(0, |it| it.arguments.len());
+            let given = (1..).zip(arguments).take(count);
+            given
+                .filter(|(_, it)| *it == Argument::Register)
+                .map(|(register, _)| register)
+                .collect()
+        }
+        _ => vec![],
     };
-    slot.operation.read().chain(1..=arguments)
+    slot.operation.read().chain(given)
 }
 
 /// Nothing is in the second lane of a long constant or behind what always leaves.
@@ -143,7 +145,7 @@ fn places(row: &Row) -> Result<(), Hazard> {
 }
 
 fn calls(row: &Row) -> Result<(), Hazard> {
-    let calls = row.slots().filter(|(_, slot)| matches!(slot.operation, Operation::Call(_)));
+    let calls = row.slots().filter(|(_, slot)| matches!(slot.operation, Operation::Call { .. }));
     let lanes: Vec<usize> = calls.map(|(lane, _)| lane).collect();
     match lanes.get(CALLS_PER_ROW) {
         Some(&second) => Err(Hazard::Calls { first: lanes[0], second }),
@@ -201,8 +203,10 @@ fn accesses(found: &Found, execution: &Execution<'_, '_>) -> Vec<Access> {
         is_written: true,
     });
     let mut all: Vec<Access> = loads.chain(stores).collect();
-    for &(lane, helper) in &found.calls {
-        all.extend(touched::accesses(helper, execution.registers(), execution, lane));
+    for call in &found.calls {
+        let mut registers = *execution.registers();
+        registers[1..6].copy_from_slice(&call.arguments);
+        all.extend(touched::accesses(call.helper, &registers, execution, call.lane));
     }
     all
 }

@@ -3,7 +3,10 @@
 
 use super::{Hazard, Stop};
 use crate::image::Row;
-use crate::operation::{Arithmetic, ByteOrder, Constant, Operand, Operation, Target, Width};
+use crate::machine::PACKET;
+use crate::operation::{
+    Argument, Arithmetic, ByteOrder, Constant, Operand, Operation, Target, Width,
+};
 use freeport_ebpf::instruction::FRAME_POINTER;
 use freeport_ebpf::interpreter::{Execution, REGISTERS, compute, holds};
 
@@ -16,12 +19,20 @@ pub(super) struct Found {
     pub stores: Vec<Store>,
     /// What was read of memory.
     pub loads: Vec<Load>,
-    /// Helpers to be called, with their lanes.
-    pub calls: Vec<(usize, u32)>,
+    /// Helpers to be called.
+    pub calls: Vec<Call>,
     /// Where control goes, and the lane that says so; if none does, to the next row.
     pub control: Option<(usize, Control)>,
     /// How many operations are done.
     pub operations: u64,
+}
+
+/// A helper that a lane calls, with what it is given.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    pub lane: usize,
+    pub helper: u32,
+    pub arguments: [u64; 5],
 }
 
 /// Bytes that a lane has loaded.
@@ -140,12 +151,28 @@ impl Reading<'_, '_, '_> {
                 self.control_if(is_short, target.into())
             }
             Operation::Goto(target) => self.control_if(true, target.into()),
-            Operation::Call(helper) => {
-                self.found.calls.push((self.lane, helper));
+            Operation::Call { helper, arguments } => {
+                let mut given = [0; 5];
+                for (place, (register, argument)) in given.iter_mut().zip((1..).zip(arguments)) {
+                    *place = self.argument(register, argument)?;
+                }
+                let lane = self.lane;
+                self.found.calls.push(Call { lane, helper, arguments: given });
                 Ok(())
             }
             Operation::CallFunction(row) => self.control_if(true, Control::Function(row)),
             Operation::Exit => self.control_if(true, Control::Exit(self.register(0)?)),
+        }
+    }
+
+    /// What a helper is given as the argument that belongs to a register.
+    fn argument(&self, register: u8, argument: Argument) -> Result<u64, Stop> {
+        match argument {
+            Argument::Register => self.register(register),
+            Argument::Context => Ok(self.execution.context()),
+            Argument::Map(map) => self.constant(Constant::Map(map.into())),
+            Argument::Stack(offset) => self.address(FRAME_POINTER, offset),
+            Argument::Number(value) => Ok(value.into()),
         }
     }
 
@@ -251,8 +278,9 @@ impl Reading<'_, '_, '_> {
     }
 
     fn write(&mut self, register: u8, value: u64) -> Result<(), Stop> {
-        if register == FRAME_POINTER || usize::from(register) >= REGISTERS {
-            return Err(self.malformed("it writes the frame pointer, or no register"));
+        let is_kept = register == FRAME_POINTER || register == PACKET;
+        if is_kept || usize::from(register) >= REGISTERS {
+            return Err(self.malformed("it writes what only the processor does, or no register"));
         }
         self.found.registers.push((register, value));
         Ok(())

@@ -91,7 +91,7 @@ fn nothing_is_left_in_registers_that_hold_anything() {
         ended(run(rows).outcome)
     };
     assert_eq!([6, 7, 8, 9].map(through), [1; 4]);
-    for own in [1, 2, 3, 4, 5, 11, 12, 13, 14, 15] {
+    for own in [1, 2, 3, 4, 5, 12, 13, 14, 15] {
         assert_ne!(through(own), 1, "register {own}");
     }
     // A function finds its arguments and nothing else.
@@ -111,7 +111,7 @@ fn nothing_is_left_in_registers_that_hold_anything() {
         ended(run(rows).outcome)
     };
     assert_eq!([1, 2, 3, 4, 5].map(found), [1; 5]);
-    for own in [0, 6, 7, 8, 9, 11, 12, 13, 14, 15] {
+    for own in [0, 6, 7, 8, 9, 12, 13, 14, 15] {
         assert_ne!(found(own), 1, "register {own}");
     }
 }

@@ -157,7 +157,7 @@ pub fn exit() -> Lane {
 }
 
 pub fn call(helper: u32) -> Lane {
-    Some(Operation::Call(helper))
+    Some(Operation::call(helper))
 }
 
 pub fn call_function(row: usize) -> Lane {

@@ -78,7 +78,7 @@ fn translated(instruction: Ebpf, slot: usize, row_of: impl Fn(usize) -> usize) -
             Operation::Jump { width, condition, left, right, target }
         }
         Ebpf::Goto { distance, .. } => Operation::Goto(Target::Row(behind(distance))),
-        Ebpf::Call(Callee::Helper(helper)) => Operation::Call(helper),
+        Ebpf::Call(Callee::Helper(helper)) => Operation::call(helper),
         Ebpf::Call(Callee::Local(distance)) => Operation::CallFunction(behind(distance)),
         Ebpf::Exit => Operation::Exit,
         Ebpf::Call(Callee::Kernel { .. }) | Ebpf::LoadPacket { .. } => {

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is assumed on a path: how comparisons come out, and what follows from that.
+
+use super::values::{Id, Leaf, Node, Values};
+use crate::operation::{Arithmetic, Condition, Width};
+use freeport_ebpf::interpreter::holds;
+use std::collections::HashMap;
+
+/// A comparison in its one form; the same answered the other way is not another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Question {
+    /// Are they equal?
+    Equal(Id, Id),
+    /// Is the first one less?
+    Less(Id, Id),
+    /// Is it less as a number with a sign?
+    SignedLess(Id, Id),
+    /// Does the packet end before this address and so many bytes?
+    Short(Id, i64),
+}
+
+/// A question, and whether an answer of yes to it means that the comparison holds.
+pub(super) type Asked = (Question, bool);
+
+/// The end of the packet.
+const END: u8 = 4;
+
+/// The question that a comparison asks.
+pub(super) fn question(
+    values: &mut Values,
+    condition: Condition,
+    width: Width,
+    left: Id,
+    right: Id,
+) -> Asked {
+    use Condition::*;
+    let is_signed =
+        matches!(condition, SignedGreater | SignedGreaterOrEqual | SignedLess | SignedLessOrEqual);
+    let [left, right] = [left, right].map(|id| match (width, is_signed) {
+        (Width::Bits64, _) => id,
+        (Width::Bits32, false) => values.truncate(id, 4),
+        (Width::Bits32, true) => values.sign_extend(Width::Bits64, 32, id),
+    });
+    match condition {
+        Equal => equal(values, left, right, true),
+        NotEqual => equal(values, left, right, false),
+        Set => {
+            let both = values.compute(Arithmetic::And, Width::Bits64, left, right);
+            let zero = values.constant(0);
+            equal(values, both, zero, false)
+        }
+        Less => less(values, left, right, true),
+        Greater => less(values, right, left, true),
+        LessOrEqual => less(values, right, left, false),
+        GreaterOrEqual => less(values, left, right, false),
+        SignedLess => signed_less(values, left, right, true),
+        SignedGreater => signed_less(values, right, left, true),
+        SignedLessOrEqual => signed_less(values, right, left, false),
+        SignedGreaterOrEqual => signed_less(values, left, right, false),
+    }
+}
+
+/// Whether the packet ends before an address.
+pub(super) fn short(values: &mut Values, address: Id) -> Asked {
+    let (base, bytes) = values.split(address);
+    (Question::Short(base, bytes as i64), true)
+}
+
+fn equal(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
+    let (left, right) = match (values.as_constant(left), values.as_constant(right)) {
+        (None, Some(constant)) => {
+            let (base, offset) = values.split(left);
+            (base, values.constant(constant.wrapping_sub(offset)))
+        }
+        (Some(_), None) => return equal(values, right, left, yes),
+        _ => (left.min(right), left.max(right)),
+    };
+    (Question::Equal(left, right), yes)
+}
+
+fn less(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
+    let is_end = |id| matches!(values.node(id), Node::Leaf(Leaf::Field(END, _)));
+    let (is_left_end, is_right_end) = (is_end(left), is_end(right));
+    if is_left_end {
+        let (question, _) = short(values, right);
+        return (question, yes);
+    }
+    if is_right_end {
+        let behind = values.offset(left, 1);
+        let (question, _) = short(values, behind);
+        return (question, !yes);
+    }
+    match values.as_constant(left) {
+        // More than a constant is not less than the next one.
+        Some(constant) if constant < u64::MAX => {
+            let next = values.constant(constant + 1);
+            (Question::Less(right, next), !yes)
+        }
+        _ => (Question::Less(left, right), yes),
+    }
+}
+
+fn signed_less(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
+    match values.as_constant(left).map(|constant| constant as i64) {
+        Some(constant) if constant < i64::MAX => {
+            let next = values.constant((constant + 1) as u64);
+            (Question::SignedLess(right, next), !yes)
+        }
+        _ => (Question::SignedLess(left, right), yes),
+    }
+}
+
+/// All that is assumed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    answers: HashMap<Question, bool>,
+    /// Least and most that values are.
+    ranges: HashMap<Id, (u64, u64)>,
+    signed: HashMap<Id, (i64, i64)>,
+    /// Bytes behind addresses that are there for sure, and the fewest that are not.
+    lengths: HashMap<Id, (i64, i64)>,
+}
+
+impl Facts {
+    /// How a question is answered, if that follows from what is assumed.
+    pub fn answer(&self, values: &Values, question: Question) -> Option<bool> {
+        if let Some(answer) = self.answers.get(&question) {
+            return Some(*answer);
+        }
+        let constant = |id| values.as_constant(id);
+        match question {
+            Question::Equal(left, right) if left == right => Some(true),
+            Question::Less(left, right) | Question::SignedLess(left, right) if left == right => {
+                Some(false)
+            }
+            Question::Equal(left, right) => {
+                let right = constant(right)?;
+                let (least, most) = self.range(values, left);
+                let (low, high) = self.signed_range(left);
+                let is_outside =
+                    !(least..=most).contains(&right) || !(low..=high).contains(&(right as i64));
+                if is_outside { Some(false) } else { (least == most).then_some(true) }
+            }
+            Question::Less(left, right) => {
+                let (one, other) = (self.range(values, left), self.range(values, right));
+                if one.1 < other.0 {
+                    return Some(true);
+                }
+                (one.0 >= other.1).then_some(false)
+            }
+            Question::SignedLess(left, right) => match (constant(left), constant(right)) {
+                (Some(left), Some(right)) => {
+                    Some(holds(Condition::SignedLess, Width::Bits64, left, right))
+                }
+                (None, Some(right)) => {
+                    let (least, most) = self.signed_range(left);
+                    if most < right as i64 {
+                        return Some(true);
+                    }
+                    (least >= right as i64).then_some(false)
+                }
+                _ => None,
+            },
+            Question::Short(base, bytes) => {
+                let (there, missing) = self.length(base);
+                if bytes >= missing {
+                    return Some(true);
+                }
+                (bytes <= there).then_some(false)
+            }
+        }
+    }
+
+    /// Assumes an answer.
+    pub fn assume(&mut self, values: &Values, question: Question, answer: bool) {
+        self.answers.insert(question, answer);
+        match question {
+            Question::Short(base, bytes) => {
+                let (there, missing) = self.length(base);
+                let length = match answer {
+                    true => (there, missing.min(bytes)),
+                    false => (there.max(bytes), missing),
+                };
+                self.lengths.insert(base, length);
+            }
+            Question::Less(left, right) => {
+                let Some(right) = values.as_constant(right) else { return };
+                let (least, most) = self.range(values, left);
+                let range = match answer {
+                    true => (least, most.min(right.saturating_sub(1))),
+                    false => (least.max(right), most),
+                };
+                self.ranges.insert(left, range);
+            }
+            Question::SignedLess(left, right) => {
+                let Some(right) = values.as_constant(right) else { return };
+                let (least, most) = self.signed_range(left);
+                let range = match answer {
+                    true => (least, most.min((right as i64).saturating_sub(1))),
+                    false => (least.max(right as i64), most),
+                };
+                self.signed.insert(left, range);
+            }
+            Question::Equal(left, right) => {
+                let Some(right) = values.as_constant(right) else { return };
+                let (least, most) = self.range(values, left);
+                let range = match answer {
+                    true => (right, right),
+                    false if least == right => (least.saturating_add(1), most),
+                    false if most == right => (least, most.saturating_sub(1)),
+                    false => return,
+                };
+                self.ranges.insert(left, range);
+            }
+        }
+    }
+
+    /// Whether a value is 0, if that is known.
+    pub fn is_null(&self, values: &Values, id: Id) -> Option<bool> {
+        let (least, most) = self.range(values, id);
+        if least > 0 { Some(false) } else { (most == 0).then_some(true) }
+    }
+
+    /// The number that a value is, if no other is left.
+    pub fn known(&self, values: &Values, id: Id) -> Option<u64> {
+        let (least, most) = self.range(values, id);
+        let (low, high) = self.signed_range(id);
+        if low == high {
+            return Some(low as u64);
+        }
+        (least == most).then_some(least)
+    }
+
+    /// Bytes behind an address that are in the packet for sure.
+    pub fn bytes_there(&self, base: Id) -> i64 {
+        self.length(base).0
+    }
+
+    fn length(&self, base: Id) -> (i64, i64) {
+        self.lengths.get(&base).copied().unwrap_or((i64::MIN, i64::MAX))
+    }
+
+    fn range(&self, values: &Values, id: Id) -> (u64, u64) {
+        if let Some(constant) = values.as_constant(id) {
+            return (constant, constant);
+        }
+        let unused = 64 - 8 * values.byte_count(id) as u32;
+        let most = u64::MAX.checked_shr(unused).unwrap_or(0);
+        self.ranges.get(&id).copied().unwrap_or((0, most))
+    }
+
+    fn signed_range(&self, id: Id) -> (i64, i64) {
+        self.signed.get(&id).copied().unwrap_or((i64::MIN, i64::MAX))
+    }
+}

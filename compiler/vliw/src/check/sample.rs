@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Small programs with images written by hand.
+
+use super::{Rule, check};
+use crate::image::{Function, Image, Row, Slot};
+use crate::machine::Machine;
+use crate::operation::{Arithmetic, Constant, Operand, Operation, Width};
+use freeport_ebpf::analysis::Analysis;
+use freeport_ebpf::instruction::assemble;
+use freeport_ebpf::object::{MapDefinition, MapKind, Program};
+
+/// A row: lane, operation, and the slots that it comes from.
+pub type Written<'a> = &'a [(usize, Operation, &'a [usize])];
+
+/// A program by its text, with what is known of it: it has one map, an array of values of 16 bytes.
+pub fn program(text: &str) -> (Program, Analysis) {
+    let instructions = assemble(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let program = Program { name: "main".into(), instructions, ..Program::default() };
+    let map = MapDefinition {
+        name: "map".into(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: 16,
+        max_entries: 4,
+        ..MapDefinition::default()
+    };
+    let analysis = Analysis::of(&program, &[map]).expect("it has a graph");
+    (program, analysis)
+}
+
+/// An image of one function.
+pub fn image(rows: &[Written]) -> Image {
+    let rows = rows.iter().map(|written| {
+        let mut lanes = vec![None; 4];
+        for (lane, operation, origins) in *written {
+            lanes[*lane] = Some(Slot { operation: *operation, origins: origins.to_vec() });
+        }
+        Row { lanes }
+    });
+    let functions = vec![Function { name: "main".into(), row: 0 }];
+    Image { name: "main".into(), machine: Machine { lanes: 4 }, rows: rows.collect(), functions }
+}
+
+/// The rules that an image of a program breaks, each once; what it means is not asked.
+pub fn broken(text: &str, image: &Image) -> Vec<Rule> {
+    let (program, analysis) = program(text);
+    let found = check(image, &program, &analysis).err().unwrap_or_default();
+    let mut rules: Vec<_> = found.iter().map(|violation| violation.rule).collect();
+    rules.retain(|rule| !matches!(rule, Rule::Meaning | Rule::MayMiss));
+    rules.sort();
+    rules.dedup();
+    rules
+}
+
+/// The rules that an image breaks, which keeps all others: those of what it means.
+pub fn differs(text: &str, image: &Image) -> Vec<Rule> {
+    let (program, analysis) = program(text);
+    let found = check(image, &program, &analysis).err().unwrap_or_default();
+    for violation in &found {
+        let is_meant = matches!(violation.rule, Rule::Meaning | Rule::MayMiss);
+        assert!(is_meant, "{violation}\n{image}");
+    }
+    found.iter().map(|violation| violation.rule).collect()
+}
+
+/// A register becomes a small constant.
+pub fn set(destination: u8, constant: u64) -> Operation {
+    Operation::Constant { destination, constant: Constant::Value(constant) }
+}
+
+/// A register becomes the sum of two.
+pub fn sum(destination: u8, left: u8, right: u8) -> Operation {
+    let (width, operation) = (Width::Bits64, Arithmetic::Add);
+    Operation::Alu { width, operation, destination, left, right: Operand::Register(right) }
+}
+
+/// A register becomes what is at an address.
+pub fn load(bytes: u8, destination: u8, base: u8, offset: i16) -> Operation {
+    let (is_signed, is_speculative) = (false, false);
+    Operation::Load { bytes, is_signed, is_speculative, destination, base, offset }
+}
+
+/// A constant is written to an address.
+pub fn store(bytes: u8, base: u8, offset: i16, constant: i32) -> Operation {
+    Operation::Store { bytes, base, offset, source: Operand::Immediate(constant) }
+}
