@@ -7,6 +7,7 @@ use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
 use freeport_ebpf::object::Object;
 use freeport_vliw::image::Image;
 use freeport_vliw::model::{Mode, Model, Statistics};
+use freeport_vliw::{Options, compile};
 
 /// An object with the images of its programs.
 pub type Vliw = Hosted<Rows>;
@@ -41,12 +42,28 @@ impl Executor for Rows {
 }
 
 impl Vliw {
-    /// Loads an object with its maps into a world; of each program, in the order of the object,
-    /// there is an image or a reason why there is none.
+    /// Compiles all programs of an object that the processor can execute, and loads it with its
+    /// maps into a world.
     ///
     /// # Errors
     /// What is wrong with the object.
     pub fn load(
+        object: &Object,
+        options: &Options,
+        environment: Environment,
+    ) -> Result<Self, Error> {
+        let image = |program| {
+            compile(program, &object.maps, options).map_err(|unsupported| unsupported.to_string())
+        };
+        Self::with_images(object, object.programs.iter().map(image).collect(), environment)
+    }
+
+    /// The same with given images: of each program, in the order of the object, there is one or a
+    /// reason why there is none.
+    ///
+    /// # Errors
+    /// What is wrong with the object.
+    pub fn with_images(
         object: &Object,
         images: Vec<Result<Image, String>>,
         environment: Environment,
@@ -55,6 +72,11 @@ impl Vliw {
         let images = images.into_iter().map(Result::ok).collect();
         let rows = Rows { model: Model::new(images, Mode::Strict), refusals, last: None };
         Self::with_executor(object, rows, environment)
+    }
+
+    /// The image of a program, by its number in the object.
+    pub fn image(&self, program: usize) -> Option<&Image> {
+        self.executor.model.image(program)
     }
 
     /// What was done for the last packet.

@@ -36,7 +36,7 @@ fn targets(object: &Object, environment: Environment) -> (Interpreter, Vliw) {
     let environment = Environment { clock: Clock::Set(1_000_000_007), ..environment };
     let images = object.programs.iter().map(image).collect();
     let interpreter = Interpreter::load(object, environment.clone()).expect("it can run");
-    (interpreter, Vliw::load(object, images, environment).expect("it can run"))
+    (interpreter, Vliw::with_images(object, images, environment).expect("it can run"))
 }
 
 #[test]
@@ -95,10 +95,11 @@ fn random_programs_fare_alike_on_the_model_and_in_the_interpreter() {
 #[test]
 fn a_program_without_an_image_is_refused_with_the_reason() {
     let object = object_of(&[]);
-    let refused = Vliw::load(&object, vec![Err("it is too long".into())], Environment::default());
+    let refused =
+        Vliw::with_images(&object, vec![Err("it is too long".into())], Environment::default());
     let found = refused.expect("its maps can be made").takes("random");
     assert!(matches!(found, Err(Error::Unsupported(reason)) if reason == "it is too long"));
-    let none = Vliw::load(&object, vec![], Environment::default());
+    let none = Vliw::with_images(&object, vec![], Environment::default());
     assert!(none.expect("its maps can be made").takes("random").is_err());
 }
 
@@ -111,7 +112,7 @@ fn a_fault_of_an_image_is_no_verdict() {
     for row in image.rows.iter_mut().step_by(2) {
         row.lanes.swap(0, 1);
     }
-    let model = Vliw::load(&object, vec![Ok(image)], Environment::default());
+    let model = Vliw::with_images(&object, vec![Ok(image)], Environment::default());
     let mut model = model.expect("its maps can be made");
     let arrival = Arrival { bytes: &[0; 64], ingress_ifindex: 1, rx_queue_index: 0 };
     assert!(matches!(model.run("random", &arrival), Err(Error::Fault(_))));
