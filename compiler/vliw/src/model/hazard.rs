@@ -6,7 +6,7 @@
 //! their addresses may be of no use to them.
 
 use super::row::Found;
-use super::{Hazard, helper};
+use super::{Hazard, touched};
 use crate::image::{Row, Slot};
 use crate::machine::{CALLS_PER_ROW, REGISTERS};
 use crate::operation::{Argument, Operation};
@@ -206,7 +206,7 @@ fn accesses(found: &Found, execution: &Execution<'_, '_>) -> Vec<Access> {
     for call in &found.calls {
         let mut registers = *execution.registers();
         registers[1..6].copy_from_slice(&call.arguments);
-        all.extend(helper::accesses(call.helper, &registers, execution, call.lane));
+        all.extend(touched::accesses(call.helper, &registers, execution, call.lane));
     }
     all
 }
