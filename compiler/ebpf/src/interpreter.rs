@@ -13,6 +13,7 @@ mod arithmetic;
 mod atomic;
 mod compiled;
 mod constant;
+mod engine;
 pub(crate) mod environment;
 mod execute;
 mod lower;
@@ -27,6 +28,7 @@ pub mod verdict;
 
 pub use abort::{Abort, Access, Reason, Window};
 pub use constant::{compute, holds};
+pub use engine::{Change, Engine, Execution, REGISTERS};
 pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
 pub use lower::Unsupported;
 pub use observe::{Observer, Point};
@@ -112,6 +114,13 @@ pub enum Redirect {
         /// Without the one that the packet came from.
         excludes_ingress: bool,
     },
+}
+
+/// How a program is executed and who looks on.
+#[derive(Default)]
+struct Executed<'e> {
+    observer: Option<&'e mut dyn Observer>,
+    engine: Option<&'e dyn Engine>,
 }
 
 impl Machine {
@@ -236,7 +245,7 @@ impl Machine {
 
     /// Runs a program, by its number in the object, on a packet.
     pub fn run(&mut self, program: usize, packet: &mut Packet) -> Outcome {
-        self.run_with(program, packet, None, |_| {})
+        self.run_with(program, packet, Executed::default(), |_| {})
     }
 
     /// The same with an observer, who is told of each instruction before it is executed.
@@ -246,14 +255,22 @@ impl Machine {
         packet: &mut Packet,
         observer: &mut dyn Observer,
     ) -> Outcome {
-        self.run_with(program, packet, Some(observer), |_| {})
+        let executed = Executed { observer: Some(observer), engine: None };
+        self.run_with(program, packet, executed, |_| {})
+    }
+
+    /// The same with another way to execute programs. [`Outcome::instructions`] is what it has
+    /// [spent](Execution::spend).
+    pub fn run_on(&mut self, engine: &dyn Engine, program: usize, packet: &mut Packet) -> Outcome {
+        let executed = Executed { observer: None, engine: Some(engine) };
+        self.run_with(program, packet, executed, |_| {})
     }
 
     /// Runs a program on bytes instead of a packet: register 1 is their address and register 2
     /// their number, as test suites of the instruction set want it.
     pub fn run_on_bytes(&mut self, program: usize, bytes: &mut Packet) -> Outcome {
         let [_, start, end] = bytes.places();
-        self.run_with(program, bytes, None, |run| {
+        self.run_with(program, bytes, Executed::default(), |run| {
             run.registers[1] = memory::packet_address(start);
             run.registers[2] = end - start;
         })
@@ -263,10 +280,9 @@ impl Machine {
         &mut self,
         program: usize,
         packet: &mut Packet,
-        observer: Option<&mut dyn Observer>,
+        executed: Executed<'_>,
         prepare: impl FnOnce(&mut Run),
     ) -> Outcome {
-        let is_runnable = self.programs.get(program).is_some_and(|program| program.is_runnable);
         let mut run = Run::new(
             &self.programs,
             &mut self.maps,
@@ -275,11 +291,13 @@ impl Machine {
             &mut self.scratch,
             packet,
         );
-        run.observer = observer.map(|observer| observer as &mut dyn Observer);
+        run.observer = executed.observer.map(|observer| observer as &mut dyn Observer);
+        run.engine = executed.engine;
         prepare(&mut run);
+        let is_runnable = run.places(program).is_some();
         let result = if is_runnable { run.program(program) } else { Err(Reason::NotRunnable) };
         let instructions = self.environment.instructions_max - run.remaining;
-        let (redirect, place) = (run.redirect, (run.program, run.at));
+        let (redirect, program, place) = (run.redirect, run.program, run.at.saturating_sub(1));
         match result {
             Ok(value) => {
                 let verdict = value as u32;
@@ -288,20 +306,26 @@ impl Machine {
             }
             Err(reason) => {
                 run.abandon_records();
-                let aborted = Some(self.count_abort(place, reason));
+                let slot = match executed.engine {
+                    Some(engine) => engine.slot(program, place),
+                    None => self.slot(program, place),
+                };
+                let aborted = Some(self.count_abort(Abort { program, slot, reason }));
                 let verdict = verdict::ABORTED;
                 Outcome { verdict, value: 0, aborted, instructions, redirect: None }
             }
         }
     }
 
-    /// Counts an abort at the instruction before `place`.
-    fn count_abort(&mut self, place: (usize, usize), reason: Reason) -> Abort {
-        let (program, at) = place;
+    /// The slot of a program's step.
+    fn slot(&self, program: usize, step: usize) -> usize {
         let slots = self.programs.get(program).map_or(&[][..], |program| &program.slots);
-        let slot = slots.get(at.saturating_sub(1)).copied().unwrap_or(0) as usize;
-        let abort = Abort { program, slot, reason };
-        let counted = self.aborts.entry((program, slot)).or_insert_with(|| (abort.clone(), 0));
+        slots.get(step).copied().unwrap_or(0) as usize
+    }
+
+    fn count_abort(&mut self, abort: Abort) -> Abort {
+        let place = (abort.program, abort.slot);
+        let counted = self.aborts.entry(place).or_insert_with(|| (abort.clone(), 0));
         counted.0.clone_from(&abort);
         counted.1 += 1;
         abort

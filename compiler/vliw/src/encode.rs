@@ -11,7 +11,7 @@ pub use decode::{NotDecodable, decode};
 
 use crate::image::{Image, Row};
 use crate::machine::REGISTERS;
-use crate::operation::{Arithmetic, Constant, Operand, Operation, Target};
+use crate::operation::{Argument, Arithmetic, Constant, Operand, Operation, Target};
 use freeport_ebpf::instruction::{self as ebpf, Callee, Instruction, Size};
 use thiserror::Error;
 
@@ -32,8 +32,20 @@ mod opcode {
     /// The same, else to an exit.
     pub const BOUND_FROM_EXIT: u8 = 0xfd;
     pub const BOUND_EXIT: u8 = 0xfe;
+    /// A call of a helper that names arguments.
+    pub const CALL_WITH: u8 = 0x8d;
     /// An exit with a verdict.
     pub const EXIT_VERDICT: u8 = 0x9d;
+}
+
+/// What is in place of an argument's register.
+mod given {
+    /// Of the first one: the context, and maps from this number on.
+    pub const CONTEXT: u16 = 1;
+    pub const FIRST_MAP: u16 = 2;
+    /// Of others: a number, or how many words of four bytes below the frame pointer, less one.
+    pub const NUMBER: u8 = 0x40;
+    pub const STACK: u8 = 0x80;
 }
 
 /// What is set in the opcode of a load to make it a speculative one.
@@ -249,12 +261,46 @@ fn encode_control(operation: &Operation, row: usize) -> Result<Instruction, &'st
             let is_long = i16::try_from(distance).is_err();
             ebpf::Operation::Goto { is_long, distance }
         }
-        Operation::Call(number) => ebpf::Operation::Call(Callee::Helper(number)),
+        Operation::Call { helper, arguments } if arguments == <[Argument; 5]>::default() => {
+            ebpf::Operation::Call(Callee::Helper(helper))
+        }
+        Operation::Call { helper, arguments } => return encode_call(helper, arguments),
         Operation::CallFunction(target) => ebpf::Operation::Call(Callee::Local(absolute(target)?)),
         Operation::Exit => ebpf::Operation::Exit,
         _ => return Err("it is no control"),
     };
     Ok(plain.encode().0)
+}
+
+/// A call that names arguments: the helper in both registers' fields, the first argument in the
+/// offset, the others in a byte each of the immediate.
+fn encode_call(helper: u32, arguments: [Argument; 5]) -> Result<Instruction, &'static str> {
+    let helper = u8::try_from(helper).map_err(|_| "the helper's number has more than 8 bits")?;
+    let [first, others @ ..] = arguments;
+    let first = match first {
+        Argument::Register => 0,
+        Argument::Context => given::CONTEXT,
+        Argument::Map(map) if map < Argument::MAPS => given::FIRST_MAP + map,
+        _ => return Err("the first argument is the context or a map"),
+    };
+    let mut bytes = [0; 4];
+    for (byte, argument) in bytes.iter_mut().zip(others) {
+        *byte = match argument {
+            Argument::Register => 0,
+            Argument::Number(number) if number < Argument::NUMBERS => given::NUMBER | number,
+            Argument::Stack(offset) if (-512..0).contains(&offset) && offset % 4 == 0 => {
+                given::STACK | (-offset / 4 - 1) as u8
+            }
+            _ => return Err("an argument is neither near in the frame nor a small number"),
+        };
+    }
+    Ok(Instruction {
+        opcode: opcode::CALL_WITH,
+        destination: helper & 15,
+        source: helper >> 4,
+        offset: first as i16,
+        immediate: i32::from_le_bytes(bytes),
+    })
 }
 
 fn encode_bound(

@@ -2,8 +2,23 @@
 //! XDP programs for a small processor with several lanes (hXDP's Sephirot): eBPF in, rows of
 //! [operations](operation) out.
 
+mod blocks;
 pub mod check;
+mod compile;
 pub mod encode;
 pub mod image;
+mod layout;
+mod lower;
 pub mod machine;
+mod memory;
+pub mod model;
+mod number;
 pub mod operation;
+mod options;
+mod passes;
+mod region;
+mod schedule;
+
+pub use compile::{compile, compile_analysed};
+pub use lower::Unsupported;
+pub use options::{Options, PASSES};

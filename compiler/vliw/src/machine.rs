@@ -9,10 +9,16 @@
 
 use crate::operation::FRAME_POINTER;
 
-/// Registers: the 11 of eBPF, then those that only the compiler uses. Four bits name one.
+/// Registers: the 11 of eBPF, the packet's start, and those that only the compiler uses. Four bits
+/// name one.
 pub const REGISTERS: u8 = 16;
+/// The register that always holds the address where the packet begins. Only helpers that move it
+/// write it.
+pub const PACKET: u8 = FRAME_POINTER + 1;
 /// The first register that only the compiler uses.
-pub const FIRST_OWN: u8 = FRAME_POINTER + 1;
+pub const FIRST_OWN: u8 = PACKET + 1;
+/// Bytes of a function's frame.
+pub const FRAME_BYTES: usize = 512;
 /// Rows from one that stores to the first one that may load the same bytes: a load reads memory a
 /// stage before a store writes it.
 pub const STORE_TO_LOAD: usize = 2;

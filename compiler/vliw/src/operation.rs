@@ -132,14 +132,44 @@ pub enum Operation {
     },
     /// Goes to `target` always.
     Goto(Target),
-    /// Calls a helper by the kernel's number: registers 1 to 5 hold its arguments, register 0 gets
-    /// its result, and no other register changes unless it calls functions of the program.
-    Call(u32),
+    /// Calls a helper by the kernel's number. Register 0 gets its result, and no other register
+    /// changes unless it calls functions of the program or moves the packet's start.
+    Call {
+        /// Which.
+        helper: u32,
+        /// What it is given in place of registers 1 to 5; those that it does not take are
+        /// [`Argument::Register`].
+        arguments: [Argument; 5],
+    },
     /// Calls a function of the program by its first row. It returns to the next row; then registers
     /// 6 to 10 are as before, register 0 is its result, and the others hold anything.
     CallFunction(usize),
     /// Ends the function with register 0.
     Exit,
+}
+
+/// What a helper is given.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Argument {
+    /// What the register of that argument holds.
+    #[default]
+    Register,
+    /// The context: as the first argument only.
+    Context,
+    /// A map, by its number in the object: as the first argument only, below [`Self::MAPS`].
+    Map(u16),
+    /// An address in the function's own frame, from the frame pointer: as any but the first, a
+    /// multiple of 4.
+    Stack(i16),
+    /// A number: as any but the first, below [`Self::NUMBERS`].
+    Number(u8),
+}
+
+impl Argument {
+    /// Maps that can be named.
+    pub const MAPS: u16 = (1 << 12) - 2;
+    /// Numbers that can be given.
+    pub const NUMBERS: u8 = 1 << 6;
 }
 
 /// What a constant is.
@@ -170,6 +200,11 @@ pub enum Target {
 }
 
 impl Operation {
+    /// A call of a helper with all arguments in registers.
+    pub fn call(helper: u32) -> Self {
+        Self::Call { helper, arguments: Default::default() }
+    }
+
     /// How many lanes it takes: 2 for a constant of more than 32 bits with a sign, else 1.
     pub fn lanes(&self) -> usize {
         match *self {
@@ -190,7 +225,7 @@ impl Operation {
             | Self::Constant { destination, .. }
             | Self::Load { destination, .. } => Some(destination),
             Self::Atomic { operation: AtomicOperation::CompareExchange, .. }
-            | Self::Call(_)
+            | Self::Call { .. }
             | Self::CallFunction(_) => Some(0),
             Self::Atomic { is_fetching: true, source, .. } => Some(source),
             Self::Atomic { .. }
@@ -224,11 +259,55 @@ impl Operation {
             Self::Atomic { base, source, .. } => [Some(base), Some(source), None],
             Self::Bound { base, .. } => [base, None, None],
             Self::Exit => [Some(0), None, None],
-            Self::Constant { .. } | Self::Goto(_) | Self::Call(_) | Self::CallFunction(_) => {
+            Self::Constant { .. } | Self::Goto(_) | Self::Call { .. } | Self::CallFunction(_) => {
                 [None; 3]
             }
         };
         found.into_iter().flatten()
+    }
+
+    /// The same operation with other registers: those that it reads, in the order of
+    /// [`read`](Self::read), and the one that it writes. What is fixed (register 0 of exchanges,
+    /// exits and calls, the source of what fetches) stays.
+    pub fn with_registers(mut self, read: &[u8], written: Option<u8>) -> Self {
+        let mut left_over = read.iter().copied();
+        let mut take = |register: &mut u8| {
+            if let Some(other) = left_over.next() {
+                *register = other;
+            }
+        };
+        match &mut self {
+            Self::Alu { operation: Arithmetic::Move, right, .. } => take_operand(right, take),
+            Self::Alu { left, right, .. } | Self::Jump { left, right, .. } => {
+                take(left);
+                take_operand(right, take);
+            }
+            Self::Negate { source, .. }
+            | Self::MoveSigned { source, .. }
+            | Self::Swap { source, .. } => take(source),
+            Self::Load { base, .. } | Self::Bound { base: Some(base), .. } => take(base),
+            Self::Store { base, source, .. } => {
+                take(base);
+                take_operand(source, take);
+            }
+            Self::Atomic { base, source, .. } => {
+                take(base);
+                take(source);
+            }
+            _ => {}
+        }
+        if let Some(register) = written {
+            match &mut self {
+                Self::Alu { destination, .. }
+                | Self::Negate { destination, .. }
+                | Self::MoveSigned { destination, .. }
+                | Self::Swap { destination, .. }
+                | Self::Constant { destination, .. }
+                | Self::Load { destination, .. } => *destination = register,
+                _ => {}
+            }
+        }
+        self
     }
 
     /// Where it may go to.
@@ -259,6 +338,13 @@ impl Operation {
     /// Whether control never goes on with the next row.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Goto(_) | Self::Exit)
+    }
+}
+
+/// Puts another register into an operand, if it is one.
+fn take_operand(operand: &mut Operand, mut take: impl FnMut(&mut u8)) {
+    if let Operand::Register(register) = operand {
+        take(register);
     }
 }
 

@@ -85,9 +85,9 @@ pub fn for_each_element(run: &mut Run, helper: &'static str) -> Called {
 
 fn function_argument(run: &Run, which: usize, helper: &'static str) -> Result<usize, Reason> {
     let value = run.argument(which);
-    let steps = run.programs[run.program].steps.len();
-    let step = function_of_handle(value).filter(|&step| step < steps);
-    step.ok_or(Reason::NotAFunction { helper, value })
+    let places = run.places(run.program).unwrap_or(0);
+    let place = function_of_handle(value).filter(|&place| place < places);
+    place.ok_or(Reason::NotAFunction { helper, value })
 }
 
 /// `bpf_spin_lock`: nobody else can hold it, but the program may not take two.

@@ -45,6 +45,9 @@ pub enum Reason {
     /// The program cannot be run here.
     #[error("it is no XDP program, or was refused")]
     NotRunnable,
+    /// What executes the program, which is not the interpreter, cannot go on.
+    #[error("it cannot go on: {0}")]
+    Engine(String),
     /// A helper was given something that is not a map.
     #[error("{helper} is given {value:#x}, which is no map")]
     NotAMap {

@@ -29,6 +29,20 @@ fn operation_of(constant: u64) -> (AtomicOperation, bool) {
     (operation, constant & 1 == 1)
 }
 
+/// What is in memory afterwards; `expected` is what a comparing exchange compares with.
+#[inline]
+pub(crate) fn changed<W: Word>(operation: AtomicOperation, old: W, operand: W, expected: W) -> W {
+    match operation {
+        AtomicOperation::Add => old.add(operand),
+        AtomicOperation::Or => old.or(operand),
+        AtomicOperation::And => old.and(operand),
+        AtomicOperation::Xor => old.xor(operand),
+        AtomicOperation::Exchange => operand,
+        AtomicOperation::CompareExchange if old == expected => operand,
+        AtomicOperation::CompareExchange => old,
+    }
+}
+
 impl Run<'_> {
     /// Does what `step` says with a word of `SIZE` bytes.
     pub(crate) fn atomic<W: Word, const SIZE: usize>(&mut self, step: &Step) -> Result<(), Reason> {
@@ -37,15 +51,7 @@ impl Run<'_> {
         let operand = W::of(self.registers[usize::from(step.source) % REGISTERS]);
         let old = W::of(self.load_plain::<SIZE>(address)?);
         let (operation, is_fetching) = operation_of(step.constant);
-        let new = match operation {
-            AtomicOperation::Add => old.add(operand),
-            AtomicOperation::Or => old.or(operand),
-            AtomicOperation::And => old.and(operand),
-            AtomicOperation::Xor => old.xor(operand),
-            AtomicOperation::Exchange => operand,
-            AtomicOperation::CompareExchange if old == W::of(self.registers[0]) => operand,
-            AtomicOperation::CompareExchange => old,
-        };
+        let new = changed(operation, old, operand, W::of(self.registers[0]));
         self.store::<SIZE>(address, new.register())?;
         let fetched = match operation {
             AtomicOperation::CompareExchange => 0,

@@ -7,7 +7,7 @@ use super::run::{REGISTERS, Run};
 use super::step::{Code, with_operations};
 use crate::helper_functions;
 
-/// The whole of [`Run::execute`]: the table of [`with_operations`] makes the arms of its
+/// The whole of [`Run::execute_steps`]: the table of [`with_operations`] makes the arms of its
 /// operations.
 macro_rules! execute {
     ($run:ident,
@@ -150,17 +150,17 @@ macro_rules! execute {
 
 impl Run<'_> {
     /// Executes steps until the function returns whose frame is on top, and gives register 0.
-    pub(crate) fn execute(&mut self) -> Result<u64, Reason> {
+    pub(crate) fn execute_steps(&mut self) -> Result<u64, Reason> {
         match self.observer {
-            None => self.execute_steps::<false>(),
-            Some(_) => self.execute_steps::<true>(),
+            None => self.each_step::<false>(),
+            Some(_) => self.each_step::<true>(),
         }
     }
 
     /// The loop, and the same with an observer who is told of each step: who has none does not pay
     /// for it. They are two functions, so that neither has the other's registers to spare.
     #[inline(never)]
-    fn execute_steps<const OBSERVED: bool>(&mut self) -> Result<u64, Reason> {
+    fn each_step<const OBSERVED: bool>(&mut self) -> Result<u64, Reason> {
         let run = self;
         with_operations!(execute, run,)
     }

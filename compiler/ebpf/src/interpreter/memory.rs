@@ -72,6 +72,11 @@ pub(crate) fn value_place(address: u64) -> Option<(usize, u64)> {
     Some((window as usize, address & OFFSETS))
 }
 
+/// The first address that is not in an address's window.
+pub(crate) fn window_end(address: u64) -> u64 {
+    (address | OFFSETS).saturating_add(1)
+}
+
 /// The address of the key that functions at this depth are called for.
 pub(crate) fn key_address(depth: usize) -> u64 {
     KEYS << WINDOW_BITS | (depth as u64) << 32
@@ -222,7 +227,7 @@ impl Run<'_> {
 
     /// Says what an address misses.
     #[cold]
-    fn miss(&self, access: Access, address: u64, size: usize) -> Reason {
+    pub(super) fn miss(&self, access: Access, address: u64, size: usize) -> Reason {
         let offset = address & OFFSETS;
         let window = match address >> WINDOW_BITS {
             CONTEXT => Window::Context,

@@ -3,6 +3,7 @@
 
 use super::abort::Reason;
 use super::compiled::Compiled;
+use super::engine::Engine;
 use super::environment::Environment;
 use super::memory::{CONTEXT_ADDRESS, map_of_handle, stack_address};
 use super::observe::Observer;
@@ -12,7 +13,7 @@ use super::{Redirect, Scratch};
 use crate::maps::Map;
 
 /// Registers that there is room for: 11 are used, and any four bits are one of these.
-pub(crate) const REGISTERS: usize = 16;
+pub const REGISTERS: usize = 16;
 /// The frame pointer.
 pub(crate) const FRAME_POINTER: usize = 10;
 /// Tail calls that one packet may take.
@@ -40,6 +41,8 @@ pub(crate) struct Run<'m> {
     pub lock: Option<u64>,
     /// Who is told of each step.
     pub observer: Option<&'m mut dyn Observer>,
+    /// Who executes programs, if not the interpreter.
+    pub engine: Option<&'m dyn Engine>,
     tail_calls: u32,
 }
 
@@ -80,6 +83,7 @@ impl<'m> Run<'m> {
             redirect: None,
             lock: None,
             observer: None,
+            engine: None,
             tail_calls: 0,
         };
         run.stack.clear();
@@ -134,11 +138,10 @@ impl<'m> Run<'m> {
 
     /// Lets another program take the place of the running function; says whether it may.
     pub fn tail_call(&mut self, program: usize) -> Result<bool, Reason> {
-        let Some(callee) = self.programs.get(program) else { return Ok(false) };
-        if self.tail_calls >= TAIL_CALLS_MAX {
+        if program >= self.programs.len() || self.tail_calls >= TAIL_CALLS_MAX {
             return Ok(false);
         }
-        if !callee.is_runnable {
+        if self.places(program).is_none() {
             return Err(Reason::NotRunnable);
         }
         self.tail_calls += 1;

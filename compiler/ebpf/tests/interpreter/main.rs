@@ -9,5 +9,6 @@ mod memory;
 mod packets;
 mod program;
 mod random;
+mod wild;
 mod words;
 mod world;

@@ -4,7 +4,7 @@
 
 use super::{Rule, Violation, text};
 use crate::image::{Image, Row, Slot};
-use crate::machine::{CALLS_PER_ROW, LANES, REGISTERS};
+use crate::machine::{CALLS_PER_ROW, LANES, PACKET, REGISTERS};
 use crate::operation::{
     Arithmetic, AtomicOperation, Constant, FRAME_POINTER, Operation, Target, Width,
 };
@@ -85,7 +85,8 @@ impl Form<'_> {
         if row.lanes.len() != usize::from(self.image.machine.lanes) {
             self.add(number, [], Rule::Lanes, format!("it has {}", row.lanes.len()));
         }
-        let calls = row.slots().filter(|(_, slot)| matches!(slot.operation, Operation::Call(_)));
+        let calls =
+            row.slots().filter(|(_, slot)| matches!(slot.operation, Operation::Call { .. }));
         let lanes: Vec<_> = calls.map(|(lane, _)| lane).collect();
         if lanes.len() > CALLS_PER_ROW {
             let what = format!("it calls {}", lanes.len());
@@ -119,7 +120,7 @@ impl Form<'_> {
             let what = what();
             self.add(number, [lane], Rule::Field, what);
         }
-        if operation.written() == Some(FRAME_POINTER) {
+        if matches!(operation.written(), Some(FRAME_POINTER | PACKET)) {
             let what = text(&self.image.rows[number], lane);
             self.add(number, [lane], Rule::FramePointer, what);
         }
@@ -167,7 +168,7 @@ fn comes_from(slot: &Slot, analysis: &Analysis) -> bool {
         _ => None,
     });
     match slot.operation {
-        Operation::Call(number) => callees.any(|callee| callee == Callee::Helper(number)),
+        Operation::Call { helper, .. } => callees.any(|callee| callee == Callee::Helper(helper)),
         Operation::CallFunction(_) => callees.any(|it| matches!(it, Callee::Local(_))),
         _ => !origins.is_empty(),
     }
@@ -248,7 +249,7 @@ mod tests {
             image.rows[0].lanes[2] = Some(Slot { operation: set(4, 1), origins });
             assert_eq!(broken(TEXT, &image), [Rule::Origin]);
         }
-        assert_eq!(with(Operation::Call(5)), [Rule::Origin], "it is no call there");
+        assert_eq!(with(Operation::call(5)), [Rule::Origin], "it is no call there");
     }
 
     #[test]
@@ -301,9 +302,9 @@ mod tests {
         let slot = |operation| Some(Slot { operation, origins: vec![0] });
         image.rows[0].lanes[2] = slot(Operation::Goto(Target::Row(1)));
         assert_eq!(broken(TEXT, &image), [Rule::BehindLeaving]);
-        image.rows[0].lanes[2] = slot(Operation::Call(5));
+        image.rows[0].lanes[2] = slot(Operation::call(5));
         image.rows[0].lanes[0] = None;
-        image.rows[0].lanes[3] = slot(Operation::Call(7));
+        image.rows[0].lanes[3] = slot(Operation::call(7));
         assert!(broken(TEXT, &image).contains(&Rule::OneCall));
     }
 

@@ -131,7 +131,7 @@ mod tests {
                 &[(0, Operation::Exit, &[3])],
             ]);
             lanes.rows[rows[0]].lanes[0] =
-                image(&[&[(0, Operation::Call(23), &[2])]]).rows[0].lanes[0].clone();
+                image(&[&[(0, Operation::call(23), &[2])]]).rows[0].lanes[0].clone();
             lanes.rows.drain(rows[0] + 1..rows[1]);
             lanes
         };

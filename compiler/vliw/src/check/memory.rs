@@ -40,7 +40,7 @@ impl Touched {
                 touched.accesses = of_access(slot, analysis, AccessKind::Change, 0);
             }
             Operation::Bound { .. } => touched.asks_for_ends = true,
-            Operation::Call(number) => touched.call(slot, number, analysis),
+            Operation::Call { helper, .. } => touched.call(slot, helper, analysis),
             _ => {}
         }
         touched

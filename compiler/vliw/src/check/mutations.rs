@@ -152,7 +152,7 @@ fn other_number(operation: Operation) -> Vec<Operation> {
         Operation::Load { offset, .. } | Operation::Store { offset, .. } => *offset += 1,
         Operation::Alu { right: Operand::Immediate(number), .. }
         | Operation::Jump { right: Operand::Immediate(number), .. } => *number ^= 1,
-        Operation::Call(number) => *number += 1,
+        Operation::Call { helper, .. } => *helper += 1,
         Operation::Goto(Target::Row(row)) => *row -= 1,
         _ => return vec![],
     }

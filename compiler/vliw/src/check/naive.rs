@@ -75,7 +75,7 @@ fn translated(slot: usize, operation: ebpf::Operation, row_of: &[usize]) -> Oper
             Operation::Jump { width, condition, left, right, target }
         }
         ebpf::Operation::Goto { distance, .. } => Operation::Goto(Target::Row(to(distance))),
-        ebpf::Operation::Call(Callee::Helper(number)) => Operation::Call(number),
+        ebpf::Operation::Call(Callee::Helper(number)) => Operation::call(number),
         ebpf::Operation::Call(Callee::Local(distance)) => Operation::CallFunction(to(distance)),
         ebpf::Operation::Exit => Operation::Exit,
         other => panic!("`{other}` is not of XDP programs"),

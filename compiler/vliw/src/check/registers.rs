@@ -2,7 +2,7 @@
 //! The registers that operations read and write, calls included, as sets of bits.
 
 use crate::machine::REGISTERS;
-use crate::operation::Operation;
+use crate::operation::{Argument, Operation};
 use freeport_ebpf::helper_functions::signature;
 
 /// Registers by bits.
@@ -11,15 +11,18 @@ pub(super) type Registers = u16;
 /// Registers 1 to 5.
 const ARGUMENTS: Registers = 0b11_1110;
 /// What calls of functions leave anything in.
-pub(super) const LOST: Registers = ARGUMENTS | 0b1111_1000 << 8;
+pub(super) const LOST: Registers = ARGUMENTS | 0b1111_0000 << 8;
 
 /// What an operation reads.
 pub(super) fn read(operation: &Operation) -> Registers {
     let named = operation.read().fold(0, |set, register| set | 1 << register);
     named
         | match operation {
-            Operation::Call(number) => {
-                signature(*number).map_or(ARGUMENTS, |it| (1 << (it.arguments.len() + 1)) - 2)
+            Operation::Call { helper, arguments } => {
+                let taken = signature(*helper).map_or(5, |it| it.arguments.len());
+                let given = arguments.iter().zip(1..).take(taken);
+                let held = given.filter(|(argument, _)| **argument == Argument::Register);
+                held.fold(0, |set, (_, register)| set | 1 << register)
             }
             Operation::CallFunction(_) => ARGUMENTS,
             _ => 0,
@@ -35,7 +38,7 @@ pub(super) fn written(operation: &Operation) -> Registers {
 /// Whether functions of the program may run before the next row.
 pub(super) fn calls_functions(operation: &Operation) -> bool {
     match operation {
-        Operation::Call(number) => signature(*number).is_none_or(|it| it.calls_function()),
+        Operation::Call { helper, .. } => signature(*helper).is_none_or(|it| it.calls_function()),
         Operation::CallFunction(_) => true,
         _ => false,
     }
@@ -53,10 +56,10 @@ mod tests {
 
     #[test]
     fn calls_read_as_many_arguments_as_the_helper_takes() {
-        assert_eq!(read(&Operation::Call(1)), 0b110, "map lookup");
-        assert_eq!(read(&Operation::Call(5)), 0, "time");
-        assert_eq!(written(&Operation::Call(1)), 1);
-        assert_eq!(written(&Operation::Call(181)), 1 | LOST, "loop");
-        assert_eq!(names(LOST), "r1, r2, r3, r4, r5, r11, r12, r13, r14, r15");
+        assert_eq!(read(&Operation::call(1)), 0b110, "map lookup");
+        assert_eq!(read(&Operation::call(5)), 0, "time");
+        assert_eq!(written(&Operation::call(1)), 1);
+        assert_eq!(written(&Operation::call(181)), 1 | LOST, "loop");
+        assert_eq!(names(LOST), "r1, r2, r3, r4, r5, r12, r13, r14, r15");
     }
 }

@@ -76,8 +76,8 @@ mod tests {
         let text = "r2 = 1\nr3 = 2\nr0 = r2\ncall 0x17\ncall 0x5\nexit";
         let beside = |other| {
             let origin = match other {
-                Operation::Call(23) => 3,
-                Operation::Call(_) => 4,
+                Operation::Call { helper: 23, .. } => 3,
+                Operation::Call { .. } => 4,
                 _ => 1,
             };
             together(text, (set(2, 1), 0), (other, origin))
@@ -85,9 +85,9 @@ mod tests {
         assert_eq!(beside(set(3, 2)), []);
         assert_eq!(beside(set(2, 2)), [Rule::WrittenTwice]);
         assert_eq!(beside(sum(3, 2, 1)), [Rule::ReadAndWritten]);
-        assert_eq!(beside(Operation::Call(23)), [Rule::ReadAndWritten], "its second argument");
-        assert_eq!(beside(Operation::Call(5)), []);
-        assert_eq!(together(text, (set(0, 1), 2), (Operation::Call(5), 4)), [Rule::WrittenTwice]);
+        assert_eq!(beside(Operation::call(23)), [Rule::ReadAndWritten], "its second argument");
+        assert_eq!(beside(Operation::call(5)), []);
+        assert_eq!(together(text, (set(0, 1), 2), (Operation::call(5), 4)), [Rule::WrittenTwice]);
     }
 
     #[test]
@@ -107,13 +107,13 @@ mod tests {
     fn helpers_touch_what_they_are_given_and_what_they_move() {
         let text = "r6 = r1\nr2 = r10\nr2 += -4\nr1 = map[0]\ncall 0x1\n\
                     *(u32 *)(r10 - 4) = 1\n*(u32 *)(r10 - 8) = 1\nr0 = 0\nexit";
-        let beside = |other, origin| together(text, (Operation::Call(1), 5), (other, origin));
+        let beside = |other, origin| together(text, (Operation::call(1), 5), (other, origin));
         assert_eq!(beside(store(4, 10, -8, 1), 7), []);
         assert_eq!(beside(store(4, 10, -4, 1), 6), [Rule::MemoryConflict], "the key");
         let text = "r2 = 0\ncall 0x2c\ncall 0x5\nr0 = 0\nexit";
         let target = crate::operation::Target::Row(2);
         let bound = Operation::Bound { base: None, bytes: 14, target };
-        assert_eq!(together(text, (bound, 0), (Operation::Call(44), 1)), [Rule::PacketMoved]);
-        assert_eq!(together(text, (bound, 0), (Operation::Call(5), 2)), []);
+        assert_eq!(together(text, (bound, 0), (Operation::call(44), 1)), [Rule::PacketMoved]);
+        assert_eq!(together(text, (bound, 0), (Operation::call(5), 2)), []);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Bytes back to operations. Fields that an operation does not use must be 0.
 
-use super::{SPECULATIVE, opcode};
+use super::{SPECULATIVE, given, opcode};
 use crate::machine::LANES;
-use crate::operation::{Arithmetic, Constant, Operand, Operation, Target};
+use crate::operation::{Argument, Arithmetic, Constant, Operand, Operation, Target};
 use freeport_ebpf::instruction::{
     self as ebpf, Callee, Instruction, PSEUDO_FUNCTION, PSEUDO_MAP, PSEUDO_MAP_VALUE, WIDE_LOAD,
 };
@@ -102,6 +102,7 @@ fn decode_slot(slots: &[Instruction], lane: usize, row: usize) -> Result<Operati
             unused(&[destination.into(), source.into(), offset.into()])?;
             Ok(Operation::Goto(Target::Exit(immediate as u32)))
         }
+        opcode::CALL_WITH => decode_call(slot),
         _ if opcode & 0xf0 == opcode::EXTENDED => decode_extended(slot, row),
         // Modes of loads that eBPF has, with both upper bits the other way.
         0xa1 | 0xa9 | 0xb1 | 0xb9 | 0x41 | 0x49 | 0x51 => {
@@ -123,6 +124,29 @@ fn decode_slot(slots: &[Instruction], lane: usize, row: usize) -> Result<Operati
         }
         _ => decode_plain(slot, row),
     }
+}
+
+fn decode_call(slot: Instruction) -> Result<Operation, String> {
+    let first = match slot.offset as u16 {
+        0 => Argument::Register,
+        given::CONTEXT => Argument::Context,
+        map if map - given::FIRST_MAP < Argument::MAPS => Argument::Map(map - given::FIRST_MAP),
+        _ => return Err("there are no such maps".into()),
+    };
+    let mut arguments = [first; 5];
+    for (argument, byte) in arguments[1..].iter_mut().zip(slot.immediate.to_le_bytes()) {
+        *argument = match byte {
+            0 => Argument::Register,
+            given::STACK.. => Argument::Stack(-4 * (i16::from(byte & !given::STACK) + 1)),
+            given::NUMBER.. => Argument::Number(byte & !given::NUMBER),
+            _ => return Err(format!("an argument {byte:#04x} means nothing")),
+        };
+    }
+    if arguments == <[Argument; 5]>::default() {
+        return Err("a call that names no argument is eBPF's".into());
+    }
+    let helper = u32::from(slot.destination | slot.source << 4);
+    Ok(Operation::Call { helper, arguments })
 }
 
 /// The row `distance` behind the one after `row`.
@@ -242,7 +266,7 @@ fn decode_plain(slot: Instruction, row: usize) -> Result<Operation, String> {
             Operation::Jump { width, condition, left: destination, right: own(right), target }
         }
         ebpf::Operation::Goto { distance, .. } => Operation::Goto(relative(row, distance)?),
-        ebpf::Operation::Call(Callee::Helper(number)) => Operation::Call(number),
+        ebpf::Operation::Call(Callee::Helper(number)) => Operation::call(number),
         ebpf::Operation::Call(Callee::Local(row)) => Operation::CallFunction(absolute(row)?),
         ebpf::Operation::Exit => Operation::Exit,
         other => return Err(format!("the processor has no `{other}`")),

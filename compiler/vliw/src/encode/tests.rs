@@ -139,10 +139,25 @@ impl Random {
         }
     }
 
+    /// What a helper is given in place of the register of this argument.
+    fn argument(&mut self, at: usize) -> Argument {
+        match (at, self.0.u8(..3)) {
+            (_, 0) => Argument::Register,
+            (0, 1) => Argument::Context,
+            (0, _) => Argument::Map(self.0.u16(..Argument::MAPS)),
+            (_, 1) => Argument::Stack(-4 * self.0.i16(1..=128)),
+            (..) => Argument::Number(self.0.u8(..Argument::NUMBERS)),
+        }
+    }
+
     fn control(&mut self) -> Operation {
-        match self.0.u8(..6) {
+        match self.0.u8(..7) {
             0 => Operation::Goto(self.target()),
-            1 => Operation::Call(self.0.u32(..)),
+            1 => Operation::call(self.0.u32(..)),
+            6 => {
+                let arguments = std::array::from_fn(|at| self.argument(at));
+                Operation::Call { helper: self.0.u32(..256), arguments }
+            }
             2 => Operation::CallFunction(self.0.usize(..ROWS)),
             3 => Operation::Exit,
             4 => {

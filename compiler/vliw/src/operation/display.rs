@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Operations as text, close to what `llvm-objdump` prints of eBPF.
 
-use super::{Arithmetic, AtomicOperation, Constant, Operand, Operation, Target, Width};
+use super::{Argument, Arithmetic, AtomicOperation, Constant, Operand, Operation, Target, Width};
 use std::fmt::{self, Display, Formatter};
 
 /// A register with a width.
@@ -113,10 +113,22 @@ impl Display for Operation {
             }
             Self::Bound { base: None, bytes, target } => write!(f, "if len < {bytes} {target}"),
             Self::Goto(target) => target.fmt(f),
-            Self::Call(helper) => match freeport_ebpf::helper_functions::name(helper) {
-                Some(name) => write!(f, "call {}", name.trim_start_matches("bpf_")),
-                None => write!(f, "call {helper}"),
-            },
+            Self::Call { helper, arguments } => {
+                match freeport_ebpf::helper_functions::name(helper) {
+                    Some(name) => write!(f, "call {}", name.trim_start_matches("bpf_"))?,
+                    None => write!(f, "call {helper}")?,
+                }
+                for (argument, number) in arguments.iter().zip(1..) {
+                    match argument {
+                        Argument::Register => {}
+                        Argument::Context => write!(f, " context")?,
+                        Argument::Map(map) => write!(f, " map[{map}]")?,
+                        Argument::Stack(offset) => write!(f, " {number}:r10{offset}")?,
+                        Argument::Number(value) => write!(f, " {number}:{value}")?,
+                    }
+                }
+                Ok(())
+            }
             Self::CallFunction(row) => write!(f, "call row {row}"),
             Self::Exit => f.write_str("exit r0"),
         }

@@ -2,12 +2,14 @@
 //! The image on a path, row by row: all of a row's operations read before any writes.
 
 use super::super::memory::Touched;
+use super::super::registers::calls_functions;
 use super::facts::{question, short};
 use super::log::Place;
 use super::state::{Path, State};
 use super::values::{Id, Leaf};
 use crate::image::{Image, Slot};
-use crate::operation::{Constant, Operand, Operation, Target, Width};
+use crate::machine::PACKET;
+use crate::operation::{Argument, Constant, FRAME_POINTER, Operand, Operation, Target, Width};
 use freeport_ebpf::analysis::{Access, Analysis};
 
 /// Rows of a path for each instruction that the program does on it, and some for all.
@@ -42,7 +44,7 @@ impl<'a> Rows<'a> {
     pub fn new(image: &'a Image, analysis: &Analysis) -> Self {
         let of_slot = |slot: &Option<Slot>| match slot {
             // What helpers do besides is known here as it is of the program.
-            Some(Slot { operation: Operation::Call(_), origins }) => {
+            Some(Slot { operation: Operation::Call { .. }, origins }) => {
                 origins.iter().flat_map(|at| analysis.accesses(*at)).copied().collect()
             }
             Some(slot) => Touched::by(slot, analysis).accesses,
@@ -143,8 +145,26 @@ impl Run<'_> {
         }
     }
 
-    fn held(&self, register: u8) -> Id {
+    fn held(&mut self, register: u8) -> Id {
+        if register == PACKET {
+            return self.state.packet(self.path);
+        }
         self.state.registers[usize::from(register)]
+    }
+
+    /// What a helper is given in place of a register.
+    fn argument(&mut self, register: u8, argument: Argument) -> Id {
+        let values = &mut self.path.values;
+        match argument {
+            Argument::Register => self.held(register),
+            Argument::Context => values.leaf(Leaf::Context),
+            Argument::Map(map) => values.leaf(Leaf::Map(map.into())),
+            Argument::Number(number) => values.constant(number.into()),
+            Argument::Stack(offset) => {
+                let frame = self.state.registers[usize::from(FRAME_POINTER)];
+                values.offset(frame, offset.into())
+            }
+        }
     }
 
     fn operand(&mut self, operand: Operand) -> Id {
@@ -192,10 +212,17 @@ impl Run<'_> {
                     self.writes.push(Write::Register(register, old));
                 }
             }
-            Operation::Call(number) => {
+            Operation::Call { helper, arguments } => {
                 let rows = self.rows;
                 let accesses = &rows.accesses[row][lane];
-                let result = self.state.call(self.path, number, accesses, row);
+                let held = self.state.registers;
+                for (register, argument) in (1..).zip(arguments) {
+                    self.state.registers[usize::from(register)] = self.argument(register, argument);
+                }
+                let result = self.state.call(self.path, helper, accesses, row);
+                if !calls_functions(operation) {
+                    self.state.registers[1..6].copy_from_slice(&held[1..6]);
+                }
                 self.writes.push(Write::Register(0, result));
             }
             _ => return self.control(row, operation),

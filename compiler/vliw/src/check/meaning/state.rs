@@ -344,7 +344,7 @@ impl State {
 
     /// What a call leaves in registers.
     fn lose_registers(&mut self, path: &mut Path, call: usize, calls_function: bool) {
-        for register in [1_u8, 2, 3, 4, 5, 11, 12, 13, 14, 15] {
+        for register in [1_u8, 2, 3, 4, 5, 12, 13, 14, 15] {
             if calls_function || !self.is_image && register <= 5 {
                 let lost = Leaf::Lost(self.is_image, call, register);
                 self.registers[usize::from(register)] = path.values.leaf(lost);

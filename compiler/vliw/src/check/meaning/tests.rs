@@ -101,7 +101,7 @@ fn what_others_see_is_done_under_its_condition() {
             &[],
             &[(1, set(1, 1), &[2]), (2, set(2, 0), &[3])],
             &[],
-            &[(1, Operation::Call(23), &[4])],
+            &[(1, Operation::call(23), &[4])],
             &[],
             &[(0, EXIT, &[5])],
         ]);

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Other ways to execute programs than the interpreter's: an [`Engine`] has its own form of each
+//! program of an object, and takes memory, maps, helpers, frames and tail calls from the
+//! [`Machine`](super::Machine) that it executes them on.
+//!
+//! A place of a program is a number of the engine's, the first one 0: what functions stand for and
+//! where they return to are places.
+
+use super::abort::{Access, Reason};
+use super::arithmetic::Word;
+use super::atomic;
+use super::memory::{function_handle, map_handle, packet_address, value_address};
+pub use super::run::REGISTERS;
+use super::run::Run;
+use crate::helper_functions;
+use crate::instruction::{AtomicOperation, Width};
+
+/// Who executes programs.
+pub trait Engine {
+    /// How many places a program of the object has, by its number; nothing if it cannot be run.
+    fn places(&self, program: usize) -> Option<usize>;
+
+    /// Executes the program and from the place where the execution is, until
+    /// [`Execution::leave`] says that it ends; gives register 0. Helpers that call functions execute
+    /// them here, inside of [`Execution::call_helper`].
+    ///
+    /// # Errors
+    /// Why the program has to be ended.
+    fn execute(&self, execution: &mut Execution<'_, '_>) -> Result<u64, Reason>;
+
+    /// The slot of the instruction that was executed last, which was at a place.
+    fn slot(&self, program: usize, place: usize) -> usize;
+}
+
+/// A program in execution, as an engine sees it.
+pub struct Execution<'r, 'm> {
+    run: &'r mut Run<'m>,
+}
+
+/// What an atomic operation finds and leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// What was in memory.
+    pub old: u64,
+    /// What is to be stored there.
+    pub new: u64,
+}
+
+impl Execution<'_, '_> {
+    /// Which program of the object runs.
+    pub fn program(&self) -> usize {
+        self.run.program
+    }
+
+    /// The place that comes next.
+    pub fn place(&self) -> usize {
+        self.run.at
+    }
+
+    /// Says which place comes next. What is before it is where the program is ended, if it is.
+    pub fn set_place(&mut self, place: usize) {
+        self.run.at = place;
+    }
+
+    /// What registers hold.
+    pub fn registers(&self) -> &[u64; REGISTERS] {
+        &self.run.registers
+    }
+
+    /// The same, to be changed.
+    pub fn registers_mut(&mut self) -> &mut [u64; REGISTERS] {
+        &mut self.run.registers
+    }
+
+    /// Takes one from what may still be executed.
+    ///
+    /// # Errors
+    /// If nothing is left.
+    pub fn spend(&mut self) -> Result<(), Reason> {
+        let most = self.run.environment.instructions_max;
+        let left = self.run.remaining.checked_sub(1).ok_or(Reason::TooManyInstructions(most))?;
+        self.run.remaining = left;
+        Ok(())
+    }
+
+    /// Loads 1, 2, 4, 6 or 8 bytes, of the machine's order. A field of the context is whole, however
+    /// short it is.
+    ///
+    /// # Errors
+    /// If they are not all in memory that the program may read, or as many as no load has.
+    pub fn load(&self, address: u64, size: usize) -> Result<u64, Reason> {
+        match size {
+            1 => self.run.load::<1>(address),
+            2 => self.run.load::<2>(address),
+            4 => self.run.load::<4>(address),
+            6 => self.run.load::<6>(address),
+            8 => self.run.load::<8>(address),
+            _ => Err(self.run.miss(Access::Read, address, size)),
+        }
+    }
+
+    /// Stores the low 1, 2, 4, 6 or 8 bytes of a value.
+    ///
+    /// # Errors
+    /// If they are not all in memory that the program may write, or as many as no store has.
+    pub fn store(&mut self, address: u64, size: usize, value: u64) -> Result<(), Reason> {
+        match size {
+            1 => self.run.store::<1>(address, value),
+            2 => self.run.store::<2>(address, value),
+            4 => self.run.store::<4>(address, value),
+            6 => self.run.store::<6>(address, value),
+            8 => self.run.store::<8>(address, value),
+            _ => Err(self.run.miss(Access::Write, address, size)),
+        }
+    }
+
+    /// What an atomic operation makes of memory; nothing is stored yet. Exchanges that compare do so
+    /// with `expected`.
+    ///
+    /// # Errors
+    /// If it is no memory that the program may read.
+    pub fn atomic(
+        &self,
+        address: u64,
+        width: Width,
+        operation: AtomicOperation,
+        operand: u64,
+        expected: u64,
+    ) -> Result<Change, Reason> {
+        fn change<W: Word>(operation: AtomicOperation, [old, operand, expected]: [u64; 3]) -> u64 {
+            atomic::changed(operation, W::of(old), W::of(operand), W::of(expected)).register()
+        }
+        let (old, change): (_, fn(_, _) -> _) = match width {
+            Width::Bits32 => (self.run.load_plain::<4>(address)?, change::<u32>),
+            Width::Bits64 => (self.run.load_plain::<8>(address)?, change::<u64>),
+        };
+        Ok(Change { old, new: change(operation, [old, operand, expected]) })
+    }
+
+    /// Bytes of memory, if the program may read them.
+    pub fn memory(&self, address: u64, size: usize) -> Option<&[u8]> {
+        self.run.read(address, size).ok()
+    }
+
+    /// Where metadata and packet begin, and where the packet ends.
+    pub fn packet(&self) -> [u64; 3] {
+        self.run.packet.places().map(packet_address)
+    }
+
+    /// The address of the context.
+    pub fn context(&self) -> u64 {
+        super::memory::CONTEXT_ADDRESS
+    }
+
+    /// What stands for a map, if there is one of that number.
+    pub fn map(&self, map: usize) -> Option<u64> {
+        (map < self.run.maps.len()).then(|| map_handle(map))
+    }
+
+    /// The bytes of a key and of a value of the map that a number stands for, if it does.
+    pub fn sizes(&self, map: u64) -> Option<(usize, usize)> {
+        let definition = self.run.maps.get(super::memory::map_of_handle(map)?)?.definition();
+        Some((definition.key_size as usize, definition.value_size as usize))
+    }
+
+    /// The addresses that values of the map have that a number stands for, if it does.
+    pub fn values(&self, map: u64) -> Option<std::ops::Range<u64>> {
+        let map = super::memory::map_of_handle(map).filter(|&map| map < self.run.maps.len())?;
+        Some(value_address(map, 0)..value_address(map + 1, 0))
+    }
+
+    /// The first address that means something else than this one and all between.
+    pub fn window_end(&self, address: u64) -> u64 {
+        super::memory::window_end(address)
+    }
+
+    /// The address of a byte in the first value of a map, if there is one of that number.
+    pub fn map_value(&self, map: usize, offset: u32) -> Option<u64> {
+        (map < self.run.maps.len()).then(|| value_address(map, offset.into()))
+    }
+
+    /// What stands for the function at a place.
+    pub fn function(&self, place: usize) -> u64 {
+        function_handle(place)
+    }
+
+    /// Calls a helper with the arguments in registers 1 to 5. Gives register 0, which is not written
+    /// yet, or nothing if another program has taken this one's place: then program, place and
+    /// registers are the new one's.
+    ///
+    /// # Errors
+    /// Why the program has to be ended.
+    pub fn call_helper(&mut self, helper: u32) -> Result<Option<u64>, Reason> {
+        helper_functions::call(self.run, helper)
+    }
+
+    /// Enters a function of the program, which returns to the place `back`. Registers 6 to 10 are
+    /// kept until then.
+    ///
+    /// # Errors
+    /// If too many are entered.
+    pub fn enter(&mut self, place: usize, back: usize) -> Result<(), Reason> {
+        self.run.enter(place, back, false)
+    }
+
+    /// Leaves the function that runs: program, place and registers 6 to 10 are its caller's. Says
+    /// whether this execution ends with it.
+    pub fn leave(&mut self) -> bool {
+        self.run.leave()
+    }
+}
+
+impl Run<'_> {
+    /// How many places a program has for whoever executes it; nothing if it cannot be run.
+    pub(crate) fn places(&self, program: usize) -> Option<usize> {
+        match self.engine {
+            None => {
+                let found = self.programs.get(program)?;
+                found.is_runnable.then_some(found.steps.len())
+            }
+            Some(engine) => engine.places(program),
+        }
+    }
+
+    /// Executes until the function returns whose frame is on top, and gives register 0.
+    pub(crate) fn execute(&mut self) -> Result<u64, Reason> {
+        match self.engine {
+            None => self.execute_steps(),
+            Some(engine) => engine.execute(&mut Execution { run: self }),
+        }
+    }
+}

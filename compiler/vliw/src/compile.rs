@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From a program to an image, pass after pass.
+
+use crate::blocks::Routine;
+use crate::image::Image;
+use crate::layout::{self, Scheduled};
+use crate::lower::{Unsupported, lower};
+use crate::number;
+use crate::options::Options;
+use crate::passes::{
+    bounds, dead, if_conversion, replication, superblocks, threading, wide_accesses, zeroing,
+};
+use crate::region::Region;
+use freeport_ebpf::analysis::Analysis;
+use freeport_ebpf::object::{MapDefinition, Program};
+
+/// Compiles a program of an object with these maps.
+///
+/// # Errors
+/// The first instruction that the processor cannot execute.
+pub fn compile(
+    program: &Program,
+    maps: &[MapDefinition],
+    options: &Options,
+) -> Result<Image, Unsupported> {
+    let analysis = Analysis::of(program, maps).map_err(|malformed| Unsupported {
+        program: program.name.clone(),
+        slot: malformed.slot,
+        reason: malformed.reason,
+    })?;
+    compile_analysed(program, &analysis, options)
+}
+
+/// The same where the program is analysed already.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_analysed(
+    program: &Program,
+    analysis: &Analysis,
+    options: &Options,
+) -> Result<Image, Unsupported> {
+    let routines = lower(program, analysis, options.machine.lanes)?;
+    let functions = routines.into_iter().map(|routine| schedule(routine, analysis, options));
+    Ok(layout::link(&program.name, functions.collect(), options))
+}
+
+/// A function as rows.
+fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Scheduled {
+    if options.bounds {
+        bounds::run(&mut routine, analysis);
+    }
+    if options.zeroing {
+        zeroing::run(&mut routine);
+    }
+    if options.exits {
+        threading::run(&mut routine, analysis);
+    }
+    routine.remove_unreachable();
+    if options.if_conversion {
+        if_conversion::run(&mut routine, analysis, options.machine.lanes.into());
+    }
+    let paths = superblocks::paths(&mut routine, options.code_motion);
+    let mut regions: Vec<Region> =
+        paths.iter().map(|path| number::region(&routine, path, analysis, options)).collect();
+    let mut live = dead::run(&mut regions, options.dead);
+    if options.wide_accesses {
+        regions.iter_mut().for_each(|region| wide_accesses::run(region, &live));
+        live = dead::run(&mut regions, options.dead);
+    }
+    if options.replication {
+        regions.iter_mut().for_each(replication::run);
+    }
+    layout::schedule(&routine.name, &regions, &live, options)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Regions one after the other, so that most go on with the next, and rows with the numbers of rows
+//! in their jumps.
+
+use crate::blocks::NEXT;
+use crate::image::{Function, Image, Row, Slot};
+use crate::operation::{Constant, Operation, Target};
+use crate::options::Options;
+use crate::passes::dead::Live;
+use crate::region::Region;
+use crate::schedule::list::{List, late};
+use crate::schedule::{Late, Placed};
+use std::collections::HashMap;
+
+/// A function as rows; targets in it are blocks and functions.
+pub struct Scheduled {
+    name: String,
+    rows: Vec<Row>,
+    /// The first row of each region, by its block.
+    starts: HashMap<usize, usize>,
+}
+
+/// Schedules the regions of a function.
+pub fn schedule(
+    name: &str,
+    regions: &[Region],
+    live: &HashMap<usize, Live>,
+    options: &Options,
+) -> Scheduled {
+    let order = order(regions);
+    let mut scheduled = Scheduled { name: name.to_owned(), rows: vec![], starts: HashMap::new() };
+    let mut left_late = Late::default();
+    for (at, &number) in order.iter().enumerate() {
+        let region = &regions[number];
+        let next = order.get(at + 1).map(|next| regions[*next].block);
+        let falls = next.is_some() && end(region) == next;
+        let list =
+            |renames| List::new(region, live, options.machine, renames, &left_late, falls).rows();
+        let rows = list(options.renaming).or_else(|| list(false));
+        let rows = rows.expect("the order of the program is always possible");
+        scheduled.starts.insert(region.block, scheduled.rows.len());
+        if !falls {
+            left_late = Late::default();
+        } else if !rows.is_empty() {
+            left_late = late(region, &rows);
+        }
+        let lanes = options.machine.lanes.into();
+        scheduled.rows.extend(rows.into_iter().map(|row| row_of(region, row, lanes)));
+    }
+    scheduled
+}
+
+/// Regions in the order in which they are laid out: each is followed by the one that it ends with a
+/// jump to, if that has no place yet.
+fn order(regions: &[Region]) -> Vec<usize> {
+    let numbers: HashMap<usize, usize> =
+        regions.iter().enumerate().map(|(number, region)| (region.block, number)).collect();
+    let mut is_placed = vec![false; regions.len()];
+    let (mut order, mut left) = (vec![], vec![0]);
+    while let Some(number) = left.pop() {
+        if std::mem::replace(&mut is_placed[number], true) {
+            continue;
+        }
+        order.push(number);
+        let ways = regions[number].needed().filter_map(|(_, node)| node.successor());
+        let ways: Vec<_> = ways.filter_map(|block| numbers.get(&block).copied()).collect();
+        // The last one is taken first.
+        left.extend(ways);
+    }
+    order
+}
+
+/// The block that a region goes on with at its end, if it does so by a jump that always is taken.
+fn end(region: &Region) -> Option<usize> {
+    let (_, last) = region.needed().last()?;
+    match last.operation {
+        Operation::Goto(Target::Row(block)) => Some(block),
+        _ => None,
+    }
+}
+
+fn row_of(region: &Region, placed: Vec<Placed>, lanes: usize) -> Row {
+    let mut row = Row { lanes: vec![None; lanes] };
+    for Placed { node, lane, operation } in placed {
+        let origins = region.nodes[node].origins.clone();
+        row.lanes[lane] = Some(Slot { operation, origins });
+    }
+    row
+}
+
+/// All functions of a program, the program itself first, as one image.
+pub fn link(name: &str, functions: Vec<Scheduled>, options: &Options) -> Image {
+    let mut first = 0;
+    let mut add = |rows: usize| {
+        first += rows;
+        first - rows
+    };
+    let firsts: Vec<usize> = functions.iter().map(|function| add(function.rows.len())).collect();
+    let mut image = Image { name: name.to_owned(), machine: options.machine, ..Image::default() };
+    for (function, &row) in functions.into_iter().zip(&firsts) {
+        image.functions.push(Function { name: function.name, row });
+        let starts = function.starts;
+        image.rows.extend(function.rows.into_iter().zip(row..).map(|(mut of, at)| {
+            let row_of = |block| if block == NEXT { at + 1 } else { row + starts[&block] };
+            for slot in of.lanes.iter_mut().flatten() {
+                resolve(&mut slot.operation, &firsts, row_of);
+            }
+            of
+        }));
+    }
+    image
+}
+
+/// Puts rows in place of blocks and functions.
+fn resolve(operation: &mut Operation, functions: &[usize], row_of: impl Fn(usize) -> usize) {
+    if let Some(Target::Row(block)) = operation.target_mut() {
+        *block = row_of(*block);
+    }
+    match operation {
+        Operation::CallFunction(function)
+        | Operation::Constant { constant: Constant::Function(function), .. } => {
+            *function = functions[*function];
+        }
+        _ => {}
+    }
+}

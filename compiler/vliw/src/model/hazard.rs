@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The rules of `docs/vliw.md` as they can be checked while rows are executed: what a row may hold,
+//! and what it may not need of the one before it.
+//!
+//! Operations that are skipped count for registers, which are known before, but not for memory:
+//! their addresses may be of no use to them.
+
+use super::row::Found;
+use super::{Hazard, helper};
+use crate::image::{Row, Slot};
+use crate::machine::{CALLS_PER_ROW, REGISTERS};
+use crate::operation::{Argument, Operation};
+use freeport_ebpf::helper_functions::signature;
+use freeport_ebpf::interpreter::Execution;
+use std::ops::Range;
+
+/// What of the row that was executed last is on its way.
+#[derive(Default)]
+pub(super) struct Pipeline {
+    row: usize,
+    /// The lane that writes a register there.
+    writers: [Option<usize>; REGISTERS as usize],
+    stores: Vec<StoreOnItsWay>,
+}
+
+struct StoreOnItsWay {
+    row: usize,
+    lane: usize,
+    range: Range<u64>,
+}
+
+/// Bytes that a lane touches.
+pub(super) struct Access {
+    pub lane: usize,
+    pub range: Range<u64>,
+    pub is_read: bool,
+    pub is_written: bool,
+}
+
+impl Pipeline {
+    /// Forgets the last row: it is done.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Checks a row that is about to write, and takes it for the last one.
+    pub fn check(
+        &mut self,
+        at: usize,
+        row: &Row,
+        found: &Found,
+        execution: &Execution<'_, '_>,
+    ) -> Result<(), Hazard> {
+        places(row)?;
+        calls(row)?;
+        registers(row)?;
+        self.forwarded(row)?;
+        let accesses = accesses(found, execution);
+        memory(&accesses)?;
+        self.stored(&accesses)?;
+        self.stores.clear();
+        self.stores.extend(found.stores.iter().map(|store| StoreOnItsWay {
+            row: at,
+            lane: store.lane,
+            range: range(store.address, store.bytes),
+        }));
+        self.note_registers(at, row);
+        Ok(())
+    }
+
+    /// Takes a row for the last one that writes registers.
+    pub fn note_registers(&mut self, at: usize, row: &Row) {
+        (self.row, self.writers) = (at, Default::default());
+        for (lane, slot) in row.slots() {
+            // The rows of the function write what a call of it gives.
+            let is_call = matches!(slot.operation, Operation::CallFunction(_));
+            let register = slot.operation.written().filter(|_| !is_call);
+            if let Some(writer) = register.and_then(|it| self.writers.get_mut(usize::from(it))) {
+                *writer = Some(lane);
+            }
+        }
+    }
+
+    fn forwarded(&self, row: &Row) -> Result<(), Hazard> {
+        for (lane, slot) in row.slots() {
+            for register in read(slot) {
+                match self.writers.get(usize::from(register)) {
+                    Some(&Some(writer)) if writer != lane => {
+                        let writer_row = self.row;
+                        return Err(Hazard::NotForwarded { lane, register, writer_row, writer });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stored(&self, accesses: &[Access]) -> Result<(), Hazard> {
+        for access in accesses.iter().filter(|access| access.is_read) {
+            if let Some(store) = self.stores.iter().find(|it| overlap(&it.range, &access.range)) {
+                return Err(Hazard::StoreThenLoad {
+                    lane: access.lane,
+                    address: store.range.start,
+                    writer_row: store.row,
+                    writer: store.lane,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The registers that an operation is given, those of a call among them.
+fn read(slot: &Slot) -> impl Iterator<Item = u8> {
+    let given = match slot.operation {
+        Operation::Call { helper, arguments } => {
+            let count = signature(helper).map_or(0, |it| it.arguments.len());
+            let given = (1..).zip(arguments).take(count);
+            given
+                .filter(|(_, it)| *it == Argument::Register)
+                .map(|(register, _)| register)
+                .collect()
+        }
+        _ => vec![],
+    };
+    slot.operation.read().chain(given)
+}
+
+/// Nothing is in the second lane of a long constant or behind what always leaves.
+fn places(row: &Row) -> Result<(), Hazard> {
+    let mut left = None;
+    for (lane, slot) in row.slots() {
+        if let Some(before) = left {
+            return Err(Hazard::Behind { lane, before });
+        }
+        let second = lane + 1;
+        if slot.operation.lanes() > 1 && row.lanes.get(second).is_none_or(Option::is_some) {
+            return Err(Hazard::Behind { lane: second, before: lane });
+        }
+        let leaves = matches!(slot.operation, Operation::CallFunction(_));
+        left = (leaves || slot.operation.is_terminal()).then_some(lane);
+    }
+    Ok(())
+}
+
+fn calls(row: &Row) -> Result<(), Hazard> {
+    let calls = row.slots().filter(|(_, slot)| matches!(slot.operation, Operation::Call { .. }));
+    let lanes: Vec<usize> = calls.map(|(lane, _)| lane).collect();
+    match lanes.get(CALLS_PER_ROW) {
+        Some(&second) => Err(Hazard::Calls { first: lanes[0], second }),
+        None => Ok(()),
+    }
+}
+
+/// What one lane writes, no other reads or writes.
+fn registers(row: &Row) -> Result<(), Hazard> {
+    for (first, slot) in row.slots() {
+        let Some(register) = slot.operation.written() else { continue };
+        for (second, other) in row.slots().filter(|(lane, _)| *lane != first) {
+            // A function finds its arguments as the rows before have left them.
+            let is_argument = matches!(other.operation, Operation::CallFunction(_))
+                && (1..=5).contains(&register);
+            let mut given = read(other);
+            if is_argument
+                || other.operation.written() == Some(register)
+                || given.any(|it| it == register)
+            {
+                return Err(Hazard::Registers { first, second, register });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What one lane writes in memory, no other touches.
+fn memory(accesses: &[Access]) -> Result<(), Hazard> {
+    for first in accesses.iter().filter(|access| access.is_written) {
+        let conflicts = |it: &&Access| it.lane != first.lane && overlap(&it.range, &first.range);
+        if let Some(second) = accesses.iter().find(conflicts) {
+            return Err(Hazard::Memory {
+                first: first.lane,
+                second: second.lane,
+                address: first.range.start,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// All that a row touches of memory.
+fn accesses(found: &Found, execution: &Execution<'_, '_>) -> Vec<Access> {
+    let loads = found.loads.iter().map(|load| Access {
+        lane: load.lane,
+        range: range(load.address, load.bytes),
+        is_read: true,
+        is_written: false,
+    });
+    let stores = found.stores.iter().map(|store| Access {
+        lane: store.lane,
+        range: range(store.address, store.bytes),
+        is_read: false,
+        is_written: true,
+    });
+    let mut all: Vec<Access> = loads.chain(stores).collect();
+    for call in &found.calls {
+        let mut registers = *execution.registers();
+        registers[1..6].copy_from_slice(&call.arguments);
+        all.extend(helper::accesses(call.helper, &registers, execution, call.lane));
+    }
+    all
+}
+
+fn range(address: u64, bytes: usize) -> Range<u64> {
+    address..address.saturating_add(bytes as u64)
+}
+
+fn overlap(left: &Range<u64>, right: &Range<u64>) -> bool {
+    left.start < right.end && right.start < left.end
+}

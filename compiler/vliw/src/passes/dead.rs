@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What nobody needs is not done: results that nothing reads which is needed itself, and stores to
+//! the function's own frame that nothing reads. Needed is what has an effect or decides where
+//! control goes, and what that reads, in this region or, by way of registers and the frame, in
+//! those that follow.
+
+use crate::machine::{FRAME_BYTES, REGISTERS};
+use crate::memory::own_frame;
+use crate::operation::{FRAME_POINTER, Operation};
+use crate::region::{Node, Region, Value};
+use freeport_ebpf::analysis::Space;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// What control finds that comes to a region, as far as it is needed there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Live {
+    /// Registers, by bits.
+    pub registers: u16,
+    /// Bytes of the frame, by bits.
+    frame: [u64; FRAME_BYTES / 64],
+}
+
+impl Live {
+    /// Whether any of these bytes of the frame is needed.
+    pub fn has_any(&self, mut bytes: Range<usize>) -> bool {
+        bytes.any(|byte| self.frame[byte / 64] >> (byte % 64) & 1 == 1)
+    }
+
+    const NOTHING: Self = Self { registers: 0, frame: [0; FRAME_BYTES / 64] };
+}
+
+/// Says of each node whether it is needed, and of each region what it needs; by its block. Unless
+/// `removes`, all nodes are needed.
+pub fn run(regions: &mut [Region], removes: bool) -> HashMap<usize, Live> {
+    let mut live: HashMap<usize, Live> =
+        regions.iter().map(|region| (region.block, Live::NOTHING)).collect();
+    loop {
+        let mut is_changed = false;
+        for region in regions.iter_mut().rev() {
+            let found = needs(region, &live, removes);
+            is_changed |= live.insert(region.block, found.clone()) != Some(found);
+        }
+        if !is_changed {
+            return live;
+        }
+    }
+}
+
+/// Marks what is needed in a region, and says what it needs.
+fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Live {
+    let mut is_read = vec![false; region.values.len()];
+    let mut frame = Live::NOTHING.frame;
+    // The arm that is passed, and whether anything in it is needed.
+    let mut arm = (None, false);
+    for node in region.nodes.iter_mut().rev() {
+        let next = node.successor().and_then(|block| live.get(&block));
+        if let Some(next) = next {
+            frame.iter_mut().zip(next.frame).for_each(|(one, other)| *one |= other);
+        }
+        let is_result_read = node.result.is_some_and(|value| is_read[value.0]);
+        let is_wanted = match node.is_skip() {
+            true => arm == (node.arm, true),
+            false => !removes || is_result_read || is_done_anyway(node, &frame),
+        };
+        node.is_needed = is_wanted && !node.is_gone;
+        let is_more = arm == (node.arm, true);
+        arm = (node.arm, node.arm.is_some() && (node.is_needed || is_more));
+        if !node.is_needed {
+            continue;
+        }
+        touch_frame(node, &mut frame);
+        let passed = node.state.iter().zip(next).flat_map(|(state, next)| {
+            (0..=FRAME_POINTER)
+                .filter(|it| next.registers >> it & 1 == 1)
+                .map(|it| state[usize::from(it)])
+        });
+        for value in node.used().chain(passed) {
+            is_read[value.0] = true;
+        }
+    }
+    let is_needed = |register: &u8| is_read[Value(usize::from(*register)).0];
+    let registers = (0..REGISTERS).filter(is_needed).fold(0, |set, register| set | 1 << register);
+    Live { registers, frame }
+}
+
+/// Whether a node is needed though nobody reads its result.
+fn is_done_anyway(node: &Node, frame: &[u64; 8]) -> bool {
+    if !node.has_effect() {
+        return node.is_control();
+    }
+    match (&node.operation, node.accesses.as_slice()) {
+        (Operation::Store { .. }, accesses) if !accesses.is_empty() => {
+            !accesses.iter().all(|access| match own_frame(access) {
+                Some(mut bytes) if access.is_proven => {
+                    bytes.all(|byte| frame[byte / 64] >> (byte % 64) & 1 == 0)
+                }
+                _ => false,
+            })
+        }
+        _ => true,
+    }
+}
+
+/// What of the frame is needed before a node, by what is needed behind it.
+fn touch_frame(node: &Node, frame: &mut [u64; 8]) {
+    let calls = match node.operation {
+        Operation::CallFunction(_) => true,
+        Operation::Call { helper, .. } => {
+            freeport_ebpf::helper_functions::signature(helper).is_none_or(|it| it.calls_function())
+        }
+        _ => false,
+    };
+    if calls {
+        *frame = [u64::MAX; 8];
+    }
+    if let (Operation::Store { .. }, [access]) = (&node.operation, node.accesses.as_slice()) {
+        // What may be skipped leaves what was there before.
+        if let Some(bytes) = own_frame(access)
+            && node.arm.is_none()
+            && access.is_proven
+            && access.offset.0 == access.offset.1
+        {
+            bytes.for_each(|byte| frame[byte / 64] &= !(1 << (byte % 64)));
+        }
+        return;
+    }
+    for access in &node.accesses {
+        let is_read = access.kind != freeport_ebpf::analysis::AccessKind::Write;
+        let bytes = match access.space {
+            Space::Stack { .. } | Space::Unknown(_) => own_frame(access).unwrap_or(0..FRAME_BYTES),
+            _ => continue,
+        };
+        if is_read {
+            bytes.for_each(|byte| frame[byte / 64] |= 1 << (byte % 64));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which nodes of a region have to wait for which (publication, section 3.4: data flow and data
+//! dependency graphs). Values, memory and control; registers are no reason, since each result has
+//! its own value.
+
+use crate::machine::STORE_TO_LOAD;
+use crate::memory::{Touch, moves_packet, own_frame};
+use crate::operation::{FRAME_POINTER, Operation};
+use crate::passes::dead::Live;
+use crate::region::{Node, Region, START, Value};
+use freeport_ebpf::analysis::graph::TAIL_CALL;
+use freeport_ebpf::helper_functions::signature;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// That a node waits for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dependence {
+    /// The other one.
+    pub on: usize,
+    /// How many rows later it may come at the earliest. With 0 it may be in the same row, in a later
+    /// lane.
+    pub rows: usize,
+}
+
+/// What every node of a region waits for.
+#[derive(Debug)]
+pub struct Dependences {
+    /// By node; empty for those that are not needed.
+    pub of: Vec<Vec<Dependence>>,
+    /// By node, how many rows there are at least from it to the end of the region.
+    pub heights: Vec<usize>,
+}
+
+impl Dependences {
+    /// Of a region, where each following region needs what `live` says.
+    pub fn of(region: &Region, live: &HashMap<usize, Live>) -> Self {
+        let mut of = vec![vec![]; region.nodes.len()];
+        add_values(region, live, &mut of);
+        add_memory(region, &mut of);
+        add_control(region, live, &mut of);
+        let heights = heights(&of);
+        Self { of, heights }
+    }
+}
+
+/// What a jump passes on of what the next region needs, by register.
+pub fn passed<'a>(
+    node: &'a Node,
+    live: &HashMap<usize, Live>,
+) -> impl Iterator<Item = (u8, Value)> + use<'a> {
+    let next = node.successor().and_then(|block| live.get(&block));
+    let registers = next.map_or(0, |next| next.registers);
+    let state = node.state.iter();
+    state.flat_map(move |state| {
+        let needed = (0..=FRAME_POINTER).filter(move |it| registers >> it & 1 == 1);
+        needed.map(|register| (register, state[usize::from(register)]))
+    })
+}
+
+/// Whether a call does things that nothing may be moved across: it has functions called, which
+/// leave few registers as they are, or another program put in place of this one.
+pub fn is_barrier(operation: &Operation) -> bool {
+    match *operation {
+        Operation::CallFunction(_) | Operation::Call { helper: TAIL_CALL, .. } => true,
+        Operation::Call { helper, .. } => signature(helper).is_none_or(|it| it.calls_function()),
+        _ => false,
+    }
+}
+
+fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
+    let (mut from_start, mut before) = (vec![], None);
+    for (at, node) in region.needed() {
+        // What is in one arm keeps its order there.
+        if let Some((on, arm)) = before
+            && node.arm == Some(arm)
+        {
+            of[at].push(Dependence { on, rows: 0 });
+        }
+        before = node.arm.map(|arm| (at, arm));
+        if node.reads.contains(&START) {
+            from_start.push(at);
+        }
+        if moves_packet(&node.operation) {
+            of[at].extend(from_start.drain(..).map(|on| Dependence { on, rows: 1 }));
+        }
+        for value in node.used() {
+            if let Some(on) = region.known(value).node {
+                of[at].push(Dependence { on, rows: 1 });
+            }
+        }
+        for (_, value) in passed(node, live) {
+            if let Some(on) = region.known(value).node {
+                of[at].push(Dependence { on, rows: 0 });
+            }
+        }
+    }
+}
+
+fn add_memory(region: &Region, of: &mut [Vec<Dependence>]) {
+    let touches = |node: &Node| {
+        let touches = matches!(node.operation, Operation::Load { .. } | Operation::Bound { .. });
+        touches || node.has_effect()
+    };
+    let touching: Vec<_> = region.needed().filter(|(_, node)| touches(node)).collect();
+    for (number, (at, node)) in touching.iter().enumerate() {
+        let touch = Touch { operation: &node.operation, accesses: &node.accesses };
+        for (on, other) in &touching[..number] {
+            let earlier = Touch { operation: &other.operation, accesses: &other.accesses };
+            if touch.conflicts(&earlier) {
+                let rows = rows_between(&other.operation, &node.operation);
+                of[*at].push(Dependence { on: *on, rows });
+            }
+        }
+    }
+}
+
+/// How many rows an access to memory comes behind one that it conflicts with.
+pub fn rows_between(earlier: &Operation, later: &Operation) -> usize {
+    let stores = matches!(earlier, Operation::Store { .. } | Operation::Atomic { .. });
+    let loads =
+        matches!(later, Operation::Load { .. } | Operation::Atomic { .. } | Operation::Call { .. });
+    if stores && loads { STORE_TO_LOAD } else { 1 }
+}
+
+fn add_control(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Dependence>]) {
+    let mut barrier = None;
+    let (mut jumps, mut all): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
+    // Effects, with the bytes of the frame if they have no other.
+    let mut effects: Vec<(usize, Option<Range<usize>>)> = vec![];
+    for (at, node) in region.needed() {
+        if let Some(on) = barrier {
+            of[at].push(Dependence { on, rows: 1 });
+        }
+        if is_barrier(&node.operation) {
+            of[at].extend(all.iter().map(|&on| Dependence { on, rows: 1 }));
+            (barrier, all) = (Some(at), vec![]);
+        }
+        all.push(at);
+        if node.is_control() {
+            of[at].extend(jumps.last().map(|&on| Dependence { on, rows: 0 }));
+            effects.retain(|(effect, frame)| {
+                let matters = matters_at(node, live, frame.as_ref());
+                if matters {
+                    of[at].push(Dependence { on: *effect, rows: 0 });
+                }
+                !matters
+            });
+            jumps.push(at);
+        } else if node.has_effect() {
+            let frame = stored_in_frame(node);
+            let mut before = jumps.iter().rev();
+            let jump = before.find(|jump| matters_at(&region.nodes[**jump], live, frame.as_ref()));
+            of[at].extend(jump.map(|&on| Dependence { on, rows: 0 }));
+            effects.push((at, frame));
+        }
+    }
+    end_after_all(region, of);
+}
+
+/// Whether an effect that is only these bytes of the frame, if it is, matters where a jump leads.
+fn matters_at(jump: &Node, live: &HashMap<usize, Live>, frame: Option<&Range<usize>>) -> bool {
+    let Some(bytes) = frame else { return true };
+    let next = jump.successor().and_then(|block| live.get(&block));
+    let calls = matches!(jump.operation, Operation::CallFunction(_));
+    calls || next.is_some_and(|next| next.has_any(bytes.clone()))
+}
+
+/// The bytes of the function's own frame that a node stores to, if it does nothing else and is not
+/// part of an arm.
+fn stored_in_frame(node: &Node) -> Option<Range<usize>> {
+    let is_store = matches!(node.operation, Operation::Store { .. }) && node.arm.is_none();
+    let mut bytes: Option<Range<usize>> = None;
+    for access in node.accesses.iter().filter(|_| is_store) {
+        let more = own_frame(access).filter(|_| access.is_proven)?;
+        bytes = Some(match bytes {
+            Some(bytes) => bytes.start.min(more.start)..bytes.end.max(more.end),
+            None => more,
+        });
+    }
+    bytes
+}
+
+/// What nobody waits for is done before the end all the same.
+fn end_after_all(region: &Region, of: &mut [Vec<Dependence>]) {
+    let Some((end, _)) = region.needed().last() else { return };
+    let mut is_waited_for = vec![false; of.len()];
+    of.iter().flatten().for_each(|it| is_waited_for[it.on] = true);
+    let left = region.needed().map(|(at, _)| at).filter(|&at| at != end && !is_waited_for[at]);
+    let left: Vec<_> = left.map(|on| Dependence { on, rows: 0 }).collect();
+    of[end].extend(left);
+}
+
+/// Nodes wait for earlier ones only, so that one way through them is enough. What a row computes is
+/// there for one operation of the next row, that in its lane, and for others a row later.
+fn heights(of: &[Vec<Dependence>]) -> Vec<usize> {
+    let mut heights = vec![0; of.len()];
+    // Of those that wait for a row: the height of the one that has most behind it.
+    let mut first: Vec<Option<usize>> = vec![None; of.len()];
+    for (at, dependences) in of.iter().enumerate().rev() {
+        for dependence in dependences {
+            let on = dependence.on;
+            let mut height = heights[at] + dependence.rows;
+            if dependence.rows == 1 {
+                let most = first[on].map_or(heights[at], |first| first.max(heights[at]));
+                if let Some(first) = first[on] {
+                    height = height.max(first.min(heights[at]) + 2);
+                }
+                first[on] = Some(most);
+            }
+            heights[on] = heights[on].max(height);
+        }
+    }
+    heights
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The model from outside: images written by hand for each rule of `docs/vliw.md`, those that break
+//! one, and programs of eBPF with one instruction in a row, which do what they do in the
+//! interpreter.
+
+mod calls;
+mod hazards;
+mod images;
+mod memory;
+mod naive;
+#[path = "../../../ebpf/tests/interpreter/program.rs"]
+#[allow(dead_code)] // What the interpreter's tests use is more.
+mod program;
+mod random;
+mod rows;
+#[path = "../../../ebpf/tests/interpreter/wild.rs"]
+mod wild;
