@@ -104,8 +104,8 @@ impl Search<'_> {
                 self.path.assume(question, answer);
             }
             match program::run(&mut self.path, self.analysis, entry, &mut self.visits) {
-                Ok(state) => {
-                    self.compare(&state, row)?;
+                Ok((state, steps)) => {
+                    self.compare(&state, row, steps)?;
                     paths.validated += 1;
                 }
                 Err(Abandoned) => paths.abandoned += 1,
@@ -121,9 +121,9 @@ impl Search<'_> {
     }
 
     /// Runs the image on the path that the program went, and compares.
-    fn compare(&mut self, program: &State, row: usize) -> Result<(), Vec<Violation>> {
+    fn compare(&mut self, program: &State, row: usize, steps: usize) -> Result<(), Vec<Violation>> {
         let fail = |row, lanes, rule, what| Err(vec![Violation { row, lanes, rule, what }]);
-        let Ended { state: image, needed, lies } = match self.rows.run(&mut self.path, row) {
+        let Ended { state: image, needed, lies } = match self.rows.run(&mut self.path, row, steps) {
             Ok(ended) => ended,
             Err(row) => {
                 let what = "it does not end where the program does".into();

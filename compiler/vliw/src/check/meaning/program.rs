@@ -12,20 +12,20 @@ use freeport_ebpf::instruction::{Callee, Constant, Operation, Size};
 /// Instructions of a path.
 const STEPS_MAX: usize = 20_000;
 
-/// Runs the program from a slot to its end.
+/// Runs the program from a slot to its end; says in how many steps.
 pub(super) fn run(
     path: &mut Path,
     analysis: &Analysis,
     entry: usize,
     visits: &mut Visits,
-) -> Result<State, Abandoned> {
+) -> Result<(State, usize), Abandoned> {
     let state = State::new(path, false, entry != 0);
     let mut run = Run { path, analysis, state, visits };
     let mut slot = entry;
-    for _ in 0..STEPS_MAX {
+    for steps in 1..STEPS_MAX {
         match run.step(slot)? {
             Some(next) => slot = next,
-            None => return Ok(run.state),
+            None => return Ok((run.state, steps)),
         }
     }
     Err(Abandoned)

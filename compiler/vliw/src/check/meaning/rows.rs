@@ -14,8 +14,9 @@ use crate::operation::{Argument, Constant, FRAME_POINTER, Operand, Operation, Ta
 use freeport_ebpf::analysis::{Access, Analysis};
 use std::collections::HashSet;
 
-/// Rows of a path.
-const ROWS_MAX: usize = 40_000;
+/// Rows of a path for each instruction that the program does on it, and some for all.
+const ROWS_PER_INSTRUCTION: usize = 4;
+const ROWS_BESIDES: usize = 100;
 
 /// A load that would end the program if there were no such memory.
 pub(super) struct Needed {
@@ -77,13 +78,14 @@ impl<'a> Rows<'a> {
         self.functions.iter().find(|(_, known)| *known == function).map(|(row, _)| *row)
     }
 
-    /// Runs the image from a row to its end; says where it does not come to one.
-    pub fn run(&self, path: &mut Path, entry: usize) -> Result<Ended, usize> {
+    /// Runs the image from a row to its end, on a path that takes the program so many steps; says
+    /// where it does not come to one.
+    pub fn run(&self, path: &mut Path, entry: usize, steps: usize) -> Result<Ended, usize> {
         let state = State::new(path, true, entry != 0);
         let (needed, lies, writes) = (vec![], vec![], vec![]);
         let mut run = Run { rows: self, path, state, needed, lies, writes };
         let mut row = entry;
-        for _ in 0..ROWS_MAX {
+        for _ in 0..steps * ROWS_PER_INSTRUCTION + ROWS_BESIDES {
             match run.row(row) {
                 Some(next) => row = next,
                 None => {
