@@ -5,12 +5,12 @@
 
 mod simplify;
 
-use crate::blocks::{Instruction, Routine};
+use crate::blocks::{Block, Instruction, Routine};
 use crate::machine::PACKET;
 use crate::memory::{Touch, moves_packet};
 use crate::operation::{Arithmetic, AtomicOperation, Constant, Operand, Operation, Target, Width};
 use crate::options::Options;
-use crate::passes::threading;
+use crate::passes::{superblocks, threading};
 use crate::region::{Known, Node, Region, START, State, Value};
 use freeport_ebpf::analysis::{Access, Analysis, Space, Type};
 use freeport_ebpf::helper_functions::signature;
@@ -44,15 +44,7 @@ pub fn region(routine: &Routine, path: &[usize], analysis: &Analysis, options: &
         numbering.enter(routine.blocks[path[0]].slot);
     }
     for (at, &block) in path.iter().enumerate() {
-        for instruction in &routine.blocks[block].instructions {
-            let target = instruction.operation.target();
-            let is_joined = at + 1 < path.len()
-                && matches!(instruction.operation, Operation::Goto(_))
-                && target == Some(Target::Row(path[at + 1]));
-            if !is_joined {
-                numbering.add(instruction);
-            }
-        }
+        numbering.add_block(&routine.blocks[block], path.get(at + 1).copied());
     }
     numbering.region
 }
@@ -110,6 +102,20 @@ impl Numbering<'_> {
             if sum.1 == 0 {
                 self.copies.insert(Value(register), sum.0);
             }
+        }
+    }
+
+    /// Adds a block, behind which the region goes on with another one or ends.
+    fn add_block(&mut self, block: &Block, next: Option<usize>) {
+        let Some(next) = next else {
+            return block.instructions.iter().for_each(|instruction| self.add(instruction));
+        };
+        let last = block.instructions.len() - 1;
+        let turned = superblocks::turned(block, next);
+        let kept = last - usize::from(turned.is_some());
+        block.instructions[..kept].iter().for_each(|instruction| self.add(instruction));
+        if let Some(operation) = turned {
+            self.add(&Instruction { operation, ..block.instructions[kept].clone() });
         }
     }
 
