@@ -40,9 +40,28 @@ pub fn compile_analysed(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Image, Unsupported> {
+    Ok(layout::link(&program.name, schedule_all(program, analysis, options)?, options))
+}
+
+/// The same, and the number of rows that dependences alone would need.
+pub(crate) fn compile_measured(
+    program: &Program,
+    analysis: &Analysis,
+    options: &Options,
+) -> Result<(Image, usize), Unsupported> {
+    let functions = schedule_all(program, analysis, options)?;
+    let critical_rows = functions.iter().map(|function| function.critical_rows).sum();
+    Ok((layout::link(&program.name, functions, options), critical_rows))
+}
+
+/// All functions as rows.
+fn schedule_all(
+    program: &Program,
+    analysis: &Analysis,
+    options: &Options,
+) -> Result<Vec<Scheduled>, Unsupported> {
     let routines = lower(program, analysis, options.machine.lanes)?;
-    let functions = routines.into_iter().map(|routine| schedule(routine, analysis, options));
-    Ok(layout::link(&program.name, functions.collect(), options))
+    Ok(routines.into_iter().map(|routine| schedule(routine, analysis, options)).collect())
 }
 
 /// A function as rows.

@@ -17,7 +17,9 @@ pub mod operation;
 mod options;
 mod passes;
 mod region;
+pub mod report;
 mod schedule;
+pub mod svg;
 
 pub use compile::{compile, compile_analysed};
 pub use lower::Unsupported;

@@ -104,8 +104,8 @@ impl Search<'_> {
                 self.path.assume(question, answer);
             }
             match program::run(&mut self.path, self.analysis, entry, &mut self.visits) {
-                Ok(state) => {
-                    self.compare(&state, row)?;
+                Ok((state, steps)) => {
+                    self.compare(&state, row, steps)?;
                     paths.validated += 1;
                 }
                 Err(Abandoned) => paths.abandoned += 1,
@@ -121,9 +121,9 @@ impl Search<'_> {
     }
 
     /// Runs the image on the path that the program went, and compares.
-    fn compare(&mut self, program: &State, row: usize) -> Result<(), Vec<Violation>> {
+    fn compare(&mut self, program: &State, row: usize, steps: usize) -> Result<(), Vec<Violation>> {
         let fail = |row, lanes, rule, what| Err(vec![Violation { row, lanes, rule, what }]);
-        let Ended { state: image, needed, lies } = match self.rows.run(&mut self.path, row) {
+        let Ended { state: image, needed, lies } = match self.rows.run(&mut self.path, row, steps) {
             Ok(ended) => ended,
             Err(row) => {
                 let what = "it does not end where the program does".into();
@@ -165,8 +165,12 @@ impl Search<'_> {
                 let [found, wanted] = [found, wanted].map(|id| self.describe(*id, 3));
                 format!("it ends with {found} instead of {wanted}")
             }
-            (Some(Effect::Exit { .. }), Some(Effect::Exit { .. })) => {
-                "memory differs at the end".into()
+            (
+                Some(Effect::Exit { memory: wanted, .. }),
+                Some(Effect::Exit { memory: found, .. }),
+            ) => {
+                let [found, wanted] = [found, wanted].map(|view| self.path.views.changes(*view));
+                format!("memory differs at the end: {}", self.first_difference(&found, &wanted))
             }
             (
                 Some(Effect::Call { number: wanted, arguments, .. }),
@@ -207,6 +211,22 @@ impl Search<'_> {
             }
             _ => false,
         }
+    }
+
+    /// The first change of memory that is not the same.
+    fn first_difference(&self, found: &[log::Seen], wanted: &[log::Seen]) -> String {
+        let longest = found.len().max(wanted.len());
+        let at = (0..longest).find(|at| found.get(*at) != wanted.get(*at)).unwrap_or(longest);
+        let say = |change: Option<&log::Seen>| match change {
+            Some((Some((base, offset)), _, log::Change::Byte(value))) => {
+                let [base, value] = [base, value].map(|id| self.describe(*id, 3));
+                format!("*({base} + {offset}) = {value}")
+            }
+            Some((.., log::Change::Call(call))) => format!("what call {call} writes"),
+            Some(_) => "a byte somewhere".into(),
+            None => "nothing".into(),
+        };
+        format!("{} instead of {}", say(found.get(at)), say(wanted.get(at)))
     }
 
     /// A value in words, so deep.

@@ -110,6 +110,18 @@ fn signed_less(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
     }
 }
 
+/// Whether it is where the packet or its metadata begins or ends, or the lower half of that: on the
+/// processor neither is ever 0.
+fn is_packet_address(values: &Values, id: Id) -> bool {
+    let is_place = |id| matches!(values.node(id), Node::Leaf(Leaf::Field(0 | 4 | 8, _)));
+    let Node::Bytes(bytes) = values.node(id) else { return is_place(id) };
+    let mut low = bytes[..4].iter().zip(0..);
+    low.all(|(byte, number)| match *values.node(*byte) {
+        Node::Extract(at, whole) => at == number && is_place(whole),
+        _ => false,
+    })
+}
+
 /// All that is assumed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
@@ -130,6 +142,11 @@ impl Facts {
         let constant = |id| values.as_constant(id);
         match question {
             Question::Equal(left, right) if left == right => Some(true),
+            Question::Equal(left, right)
+                if constant(right) == Some(0) && is_packet_address(values, left) =>
+            {
+                Some(false)
+            }
             Question::Less(left, right) | Question::SignedLess(left, right) if left == right => {
                 Some(false)
             }

@@ -132,11 +132,21 @@ impl Place {
         if self.region.is_apart_from(other.region) {
             return false;
         }
-        let is_known =
-            self.moment == other.moment && !self.accesses.is_empty() && !other.accesses.is_empty();
-        let touches = |one: &Access| other.accesses.iter().any(|another| one.may_touch(another));
+        let is_known = !self.accesses.is_empty() && !other.accesses.is_empty();
+        let is_now = self.moment == other.moment;
+        let touch = |one: &Access, another: &Access| {
+            let lasts = is_lasting(one) && is_lasting(another);
+            !is_now && !lasts || one.may_touch(another)
+        };
+        let touches = |one: &Access| other.accesses.iter().any(|another| touch(one, another));
         !is_known || self.accesses.iter().any(touches)
     }
+}
+
+/// Whether a place is counted from where it is in other functions, and in a packet that was moved,
+/// too.
+fn is_lasting(access: &Access) -> bool {
+    matches!(access.space, Space::MapValue(_) | Space::Record(_) | Space::Context)
 }
 
 /// What is done to a place.
@@ -171,6 +181,8 @@ impl Event {
 /// All views that there are, each once.
 #[derive(Default)]
 pub(super) struct Views {
+    /// What all bytes of frames are at first.
+    pub zero: Option<Id>,
     numbers: HashMap<Rc<[Seen]>, u32>,
     changes: Vec<Rc<[Seen]>>,
 }
@@ -212,6 +224,14 @@ impl Views {
         self.changes[view as usize].clone()
     }
 
+    /// Whether an event makes a byte of a frame zero that was zero.
+    fn is_no_change(&self, events: &[&Event], at: usize) -> bool {
+        let Event { place, change: Change::Byte(value) } = events[at] else { return false };
+        Some(*value) == self.zero
+            && matches!(place.region, Region::Stack(_))
+            && !events[..at].iter().any(|earlier| earlier.place.may_touch(place))
+    }
+
     fn number(&mut self, mut events: Vec<&Event>) -> u32 {
         let mut written = HashSet::new();
         let mut lasts: Vec<_> = events
@@ -220,6 +240,9 @@ impl Views {
             .map(|event| !event.is_byte() || written.insert(event.place.address))
             .collect();
         events.retain(|_| lasts.pop().unwrap_or(true));
+        let mut are_no_changes: Vec<_> =
+            (0..events.len()).map(|at| self.is_no_change(&events, at)).rev().collect();
+        events.retain(|_| !are_no_changes.pop().unwrap_or(false));
         let changes: Rc<[Seen]> = normal_form(&events).into();
         let next = u32::try_from(self.changes.len()).expect("paths end long before");
         let number = *self.numbers.entry(changes.clone()).or_insert(next);

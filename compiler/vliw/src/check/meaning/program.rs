@@ -6,26 +6,26 @@ use super::state::{Path, State};
 use super::values::{Id, Leaf};
 use super::{Abandoned, Visits};
 use crate::operation::{FRAME_POINTER, Operand};
-use freeport_ebpf::analysis::Analysis;
-use freeport_ebpf::instruction::{Callee, Constant, Operation};
+use freeport_ebpf::analysis::{Analysis, Type};
+use freeport_ebpf::instruction::{Callee, Constant, Operation, Size};
 
 /// Instructions of a path.
 const STEPS_MAX: usize = 20_000;
 
-/// Runs the program from a slot to its end.
+/// Runs the program from a slot to its end; says in how many steps.
 pub(super) fn run(
     path: &mut Path,
     analysis: &Analysis,
     entry: usize,
     visits: &mut Visits,
-) -> Result<State, Abandoned> {
+) -> Result<(State, usize), Abandoned> {
     let state = State::new(path, false, entry != 0);
     let mut run = Run { path, analysis, state, visits };
     let mut slot = entry;
-    for _ in 0..STEPS_MAX {
+    for steps in 1..STEPS_MAX {
         match run.step(slot)? {
             Some(next) => slot = next,
-            None => return Ok(run.state),
+            None => return Ok((run.state, steps)),
         }
     }
     Err(Abandoned)
@@ -116,7 +116,10 @@ impl Run<'_> {
             Operation::Load { size, is_signed, destination, base, offset } => {
                 let address = self.address(base, offset);
                 let place = self.state.place(self.path, address, size.bytes(), accesses);
-                let value = self.state.load(self.path, &place, is_signed);
+                let mut value = self.state.load(self.path, &place, is_signed);
+                if gives_context(self.analysis, slot) {
+                    value = self.path.values.leaf(Leaf::Context);
+                }
                 self.state.registers[usize::from(destination)] = value;
             }
             Operation::Store { size, base, offset, source } => {
@@ -187,4 +190,16 @@ impl Run<'_> {
         };
         Ok(self.path.values.leaf(leaf))
     }
+}
+
+/// Whether an instruction loads the address of the context, which was left in memory, as the
+/// analysis has it.
+pub(super) fn gives_context(analysis: &Analysis, slot: usize) -> bool {
+    let Some(Operation::Load { destination, size: Size::Double, .. }) =
+        analysis.graph().operation(slot)
+    else {
+        return false;
+    };
+    let behind = analysis.registers(slot + 1).map(|facts| facts[usize::from(destination)]);
+    behind.is_some_and(|fact| fact.holds == Type::Context { offset: (0, 0) } && !fact.may_be_null)
 }

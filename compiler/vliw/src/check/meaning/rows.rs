@@ -5,15 +5,18 @@ use super::super::memory::Touched;
 use super::super::registers::calls_functions;
 use super::facts::{question, short};
 use super::log::Place;
+use super::program::gives_context;
 use super::state::{Path, State};
 use super::values::{Id, Leaf};
 use crate::image::{Image, Slot};
 use crate::machine::PACKET;
 use crate::operation::{Argument, Constant, FRAME_POINTER, Operand, Operation, Target, Width};
 use freeport_ebpf::analysis::{Access, Analysis};
+use std::collections::HashSet;
 
-/// Rows of a path.
-const ROWS_MAX: usize = 40_000;
+/// Rows of a path for each instruction that the program does on it, and some for all.
+const ROWS_PER_INSTRUCTION: usize = 4;
+const ROWS_BESIDES: usize = 100;
 
 /// A load that would end the program if there were no such memory.
 pub(super) struct Needed {
@@ -35,6 +38,8 @@ pub(super) struct Rows<'a> {
     pub image: &'a Image,
     /// The accesses of each operation.
     accesses: Vec<Vec<Vec<Access>>>,
+    /// Rows and lanes of loads that give the address of the context.
+    contexts: HashSet<(usize, usize)>,
     /// The number that functions have in the program, by their rows.
     functions: Vec<(usize, usize)>,
 }
@@ -57,7 +62,15 @@ impl<'a> Rows<'a> {
             let origin = *slots.next()?.1.origins.first()?;
             Some((function.row, graph.blocks()[graph.block_of(origin)].function))
         });
-        Self { image, accesses, functions: functions.collect() }
+        let slots = image.rows.iter().enumerate();
+        let slots = slots.flat_map(|(number, row)| row.slots().map(move |it| (number, it)));
+        let is_context = |slot: &Slot| {
+            matches!(slot.operation, Operation::Load { bytes: 8, .. })
+                && slot.origins.iter().any(|origin| gives_context(analysis, *origin))
+        };
+        let contexts = slots.filter(|(_, (_, slot))| is_context(slot));
+        let contexts = contexts.map(|(number, (lane, _))| (number, lane)).collect();
+        Self { image, accesses, contexts, functions: functions.collect() }
     }
 
     /// Where a function of the program begins.
@@ -65,13 +78,14 @@ impl<'a> Rows<'a> {
         self.functions.iter().find(|(_, known)| *known == function).map(|(row, _)| *row)
     }
 
-    /// Runs the image from a row to its end; says where it does not come to one.
-    pub fn run(&self, path: &mut Path, entry: usize) -> Result<Ended, usize> {
+    /// Runs the image from a row to its end, on a path that takes the program so many steps; says
+    /// where it does not come to one.
+    pub fn run(&self, path: &mut Path, entry: usize, steps: usize) -> Result<Ended, usize> {
         let state = State::new(path, true, entry != 0);
         let (needed, lies, writes) = (vec![], vec![], vec![]);
         let mut run = Run { rows: self, path, state, needed, lies, writes };
         let mut row = entry;
-        for _ in 0..ROWS_MAX {
+        for _ in 0..steps * ROWS_PER_INSTRUCTION + ROWS_BESIDES {
             match run.row(row) {
                 Some(next) => row = next,
                 None => {
@@ -177,10 +191,14 @@ impl Run<'_> {
         let address = self.path.values.offset(base, offset.into());
         let rows = self.rows;
         let place = self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1]);
-        if !self.state.is_as_said(self.path, &place) {
+        place
+    }
+
+    /// Notes an operation that touches other memory than its instructions do.
+    fn note_lie(&mut self, at: (usize, usize), place: &Place) {
+        if !self.state.is_as_said(self.path, place) {
             self.lies.push(at);
         }
-        place
     }
 
     /// Does an operation but for what it writes; says where control goes if that is decided.
@@ -188,7 +206,14 @@ impl Run<'_> {
         match *operation {
             Operation::Load { bytes, is_signed, is_speculative, destination, base, offset } => {
                 let place = self.place((row, lane), base, offset, bytes);
-                let value = self.state.load(self.path, &place, is_signed);
+                // What is loaded early may be somewhere else where it is not needed.
+                if !is_speculative {
+                    self.note_lie((row, lane), &place);
+                }
+                let mut value = self.state.load(self.path, &place, is_signed);
+                if self.rows.contexts.contains(&(row, lane)) {
+                    value = self.path.values.leaf(Leaf::Context);
+                }
                 self.writes.push(Write::Register(destination, value));
                 if !is_speculative && !self.state.is_own(self.path, &place) {
                     self.needed.push(Needed { place, row, lane });
@@ -196,12 +221,14 @@ impl Run<'_> {
             }
             Operation::Store { bytes, base, offset, source } => {
                 let place = self.place((row, lane), base, offset, bytes);
+                self.note_lie((row, lane), &place);
                 let value = self.operand(source);
                 self.writes.push(Write::Memory(place, value));
             }
             Operation::Atomic { width, operation: change, base, offset, source, .. } => {
                 let bytes = if width == Width::Bits64 { 8 } else { 4 };
                 let place = self.place((row, lane), base, offset, bytes);
+                self.note_lie((row, lane), &place);
                 let source = self.held(source);
                 let kind = (change, width);
                 let (old, new) = self.state.change(self.path, &place, kind, source, row);

@@ -166,7 +166,9 @@ impl State {
     /// Before the first instruction of the program, or of a function that a helper calls.
     pub fn new(path: &mut Path, is_image: bool, is_callback: bool) -> Self {
         let values = &mut path.values;
-        let mut registers = [values.constant(0); 16];
+        let zero = values.constant(0);
+        path.views.zero = Some(zero);
+        let mut registers = [zero; 16];
         registers[1] = values.leaf(Leaf::Context);
         registers[10] = values.leaf(Leaf::Frame(0));
         if is_callback {
@@ -232,8 +234,7 @@ impl State {
         self.note_accessed(place);
         let all = path.values.bytes(value);
         for (at, byte) in (0..place.bytes.unwrap_or(0)).zip(all) {
-            let change = Change::Byte(byte);
-            self.log.push(Event { place: place.byte(at), change });
+            self.log.push(Event { place: place.byte(at), change: Change::Byte(byte) });
         }
     }
 
