@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compiled programs on the model of the small processor do what they do in the interpreter, and
-//! their images break no rule: those of `programs/xdp` on the packets of their scenarios, and random
-//! ones that the kernel's verifier takes. Passes are all on, all off, each off by itself and off at
-//! random, for one lane and for more.
+//! their images break no rule: those of `programs/xdp` on the packets of their scenarios, and
+//! random ones that the kernel's verifier takes. Passes are all on, all off, each off by itself and
+//! off at random, for one lane and for more.
 
 #[path = "network/environment.rs"]
 mod network;
