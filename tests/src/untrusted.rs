@@ -26,11 +26,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 mod bpf_program;
+mod bpf_rows;
 mod monitor_messages;
 mod ring;
 mod shared_queue;
 
 pub use bpf_program::{bpf_analysis, bpf_program};
+pub use bpf_rows::bpf_rows;
 pub use monitor_messages::monitor_messages;
 pub use ring::ring;
 pub use shared_queue::shared_queue;
@@ -39,7 +41,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 15] = [
+pub const READERS: [Reader; 16] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -55,6 +57,7 @@ pub const READERS: [Reader; 15] = [
     ("assembly", assembly),
     ("bpf_program", bpf_program),
     ("bpf_analysis", bpf_analysis),
+    ("bpf_rows", bpf_rows),
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.

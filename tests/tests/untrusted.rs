@@ -106,6 +106,12 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "hello" => [1, 0, 3].map(hello).into(),
         "monitor_messages" => (0..30).map(members).collect(),
         "bpf_program" | "bpf_analysis" => BPF_PROGRAMS.iter().map(|text| assembled(text)).collect(),
+        // Two bytes of options come first.
+        "bpf_rows" => {
+            let programs =
+                BPF_PROGRAMS.iter().zip([[64, 3], [255, 3], [254, 0], [12, 1]].into_iter().cycle());
+            programs.map(|(text, options)| [&options[..], &assembled(text)].concat()).collect()
+        }
         "object" => ["maps", "functions", "facts", "legacy"].map(compiled).into(),
         "assembly" => texts(ASSEMBLY),
         other => panic!("{other} has no samples"),

@@ -22,8 +22,8 @@ pub struct Image {
     pub machine: Machine,
     /// Where control begins is row 0.
     pub rows: Vec<Row>,
-    /// Functions in the order of their first rows; the first is the program itself. A row belongs to
-    /// the last one that begins before it, and jumps stay in their function.
+    /// Functions in the order of their first rows; the first is the program itself. A row belongs
+    /// to the last one that begins before it, and jumps stay in their function.
     pub functions: Vec<Function>,
 }
 

@@ -190,8 +190,8 @@ impl Numbering<'_> {
         registers.into_iter().map(|it| (it, self.current[usize::from(it)])).collect()
     }
 
-    /// What a register holds, or what that is a copy of, if its own register still has it. In an arm
-    /// another register may be written in the same row, if it is not one that always stays.
+    /// What a register holds, or what that is a copy of, if its own register still has it. In an
+    /// arm another register may be written in the same row, if it is not one that always stays.
     fn read(&self, register: u8, is_of_arm: bool) -> Value {
         let mut value = self.current[usize::from(register)];
         while let Some(&source) = self.copies.get(&value) {
@@ -220,16 +220,17 @@ impl Numbering<'_> {
         }
         let key = key_of(&node);
         let is_pure = !node.has_effect() && !node.is_control();
-        if is_pure && self.options.redundant {
-            if let Some(&(value, _)) = self.known.get(&key) {
-                if self.current[place] == value {
-                    return;
-                }
-                // A constant costs no more than a copy of it.
-                if self.is_current(value) && !is_constant(&node.operation) {
-                    node.operation = copy(Operand::Register(0));
-                    (node.reads, node.accesses) = (vec![value], vec![]);
-                }
+        if is_pure
+            && self.options.redundant
+            && let Some(&(value, _)) = self.known.get(&key)
+        {
+            if self.current[place] == value {
+                return;
+            }
+            // A constant costs no more than a copy of it.
+            if self.is_current(value) && !is_constant(&node.operation) {
+                node.operation = copy(Operand::Register(0));
+                (node.reads, node.accesses) = (vec![value], vec![]);
             }
         }
         if self.options.three_operands

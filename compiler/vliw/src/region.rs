@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Blocks that are scheduled as one: control enters at the first and leaves at any jump. Each result
-//! in it is a value of its own, and what a jump passes on is said by the jump.
+//! Blocks that are scheduled as one: control enters at the first and leaves at any jump. Each
+//! result in it is a value of its own, and what a jump passes on is said by the jump.
 //!
 //! A value belongs to the register of the program that it was in. Whatever reads a value does so
 //! where the program, executed in its order, still has it in that register. So all of a region can

@@ -21,14 +21,14 @@ const NOTHING: Instruction =
 const EXIT: Instruction = Instruction { opcode: 0x95, ..NOTHING };
 
 /// Lengths of the packets that a program is run on.
-const LENGTHS: [usize; 4] = [60, 0, 1_500, 60];
+pub(super) const LENGTHS: [usize; 4] = [60, 0, 1_500, 60];
 
 /// Any bytes, as slots of a program.
 pub fn bpf_program(bytes: &[u8]) {
     let Some((mut machine, _)) = load(instructions(bytes)) else { return };
     let mut packet = Packet::new(&[0; 60]).expect("a short one");
     for length in LENGTHS {
-        packet.fill(&vec![0x45; length]).expect("a short one");
+        packet.fill(&filled(length)).expect("a short one");
         let outcome = machine.run(0, &mut packet);
         assert!(outcome.instructions <= INSTRUCTIONS_MAX);
         assert!(packet.len() <= PACKET_MAX && packet.metadata().len() < 256);
@@ -55,14 +55,19 @@ pub fn bpf_analysis(bytes: &[u8]) {
     let mut witness = Witness::new(&object, &analyses);
     let mut packet = Packet::new(&[0; 60]).expect("a short one");
     for length in LENGTHS {
-        packet.fill(&vec![0x45; length]).expect("a short one");
+        packet.fill(&filled(length)).expect("a short one");
         let outcome = machine.run_observed(0, &mut packet, &mut witness);
         assert_eq!(witness.failure(&outcome), None, "{length} bytes");
     }
 }
 
+/// A packet of that length.
+pub(super) fn filled(length: usize) -> Vec<u8> {
+    vec![0x45; length]
+}
+
 /// Slots of a program that ends.
-fn instructions(bytes: &[u8]) -> Vec<Instruction> {
+pub(super) fn instructions(bytes: &[u8]) -> Vec<Instruction> {
     let slots = bytes.chunks_exact(8).take(SLOTS_MAX);
     let slots = slots.map(|slot| Instruction::from_bytes(slot.try_into().expect("eight bytes")));
     let mut instructions: Vec<Instruction> = slots.collect();
@@ -89,7 +94,7 @@ fn clear_unused(instructions: &mut [Instruction], at: usize) {
 
 /// The program in a machine with maps of all kinds, without what the loader refuses, and the object
 /// that it is then.
-fn load(mut instructions: Vec<Instruction>) -> Option<(Machine, Object)> {
+pub(super) fn load(mut instructions: Vec<Instruction>) -> Option<(Machine, Object)> {
     let environment = Environment {
         clock: Clock::Set(7),
         instructions_max: INSTRUCTIONS_MAX,

@@ -2,8 +2,8 @@
 //! Short arms of branches are skipped in their row instead of being jumped over: a jump to the next
 //! row annuls the lanes behind it (the publication leaves conversion of branches to later work).
 //!
-//! Of an arm, what has an effect, leaves, or gives what is read behind it goes into one row with the
-//! jump; what only it reads itself is done in any case, before. Then both ways meet again in the
+//! Of an arm, what has an effect, leaves, or gives what is read behind it goes into one row with
+//! the jump; what only it reads itself is done in any case, before. Then both ways meet again in the
 //! same block, and what follows can be scheduled together with what was before.
 
 use super::superblocks::inverse;
@@ -163,8 +163,8 @@ fn arm(
     fits.then(|| all.chain(guarded.into_iter().map(|it| (it, Some(0)))).collect())
 }
 
-/// Whether an instruction of an arm must not be done if the arm is not; nothing if it cannot be part
-/// of one.
+/// Whether an instruction of an arm must not be done if the arm is not; nothing if it cannot be
+/// part of one.
 fn is_guarded(instruction: &Instruction, live: u16) -> Option<bool> {
     let operation = &instruction.operation;
     match operation {

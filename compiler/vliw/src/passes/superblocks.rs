@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which blocks are scheduled together: a path of blocks each of which control enters only from the
-//! one before (superblocks; Hwu and others, "The Superblock", 1993). Where a block has two ways on, the path takes the one that is likely, so that the
-//! other is a jump out of it.
+//! one before (superblocks; Hwu and others, "The Superblock", 1993). Where a block has two ways on,
+//! the path takes the one that is likely, so that the other is a jump out of it.
 
 use crate::blocks::{Block, Routine};
 use crate::operation::{Condition, Operation, Target};
@@ -17,8 +17,8 @@ pub fn single(routine: &Routine) -> Vec<Vec<usize>> {
 }
 
 /// Paths of blocks, in the order in which they are best laid out. Where a path goes on with what a
-/// jump leads to, [`turned`] has that jump the other way round. With a profile a likely way goes on through blocks
-/// that others come to as well, which are in several paths then.
+/// jump leads to, [`turned`] has that jump the other way round. With a profile a likely way goes on
+/// through blocks that others come to as well, which are in several paths then.
 pub fn paths(routine: &Routine, profile: Option<&Profile>) -> Vec<Vec<usize>> {
     let size: usize = routine.blocks.iter().map(|block| block.instructions.len()).sum();
     let mut walk = Walk {

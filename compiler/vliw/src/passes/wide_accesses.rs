@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Neighbouring accesses to memory become one (publication, section 3.3, has six bytes; clang, which
-//! may not assume that a packet lies aligned, often makes single bytes).
+//! Neighbouring accesses to memory become one (publication, section 3.3, has six bytes; clang,
+//! which may not assume that a packet lies aligned, often makes single bytes).
 //!
 //! - Loads whose bytes are put together by shifts become one load.
 //! - Stores of neighbouring pieces of a value, of constants, or of what was loaded from neighbours,

@@ -18,8 +18,8 @@ use std::ops::Range;
 pub struct Dependence {
     /// The other one.
     pub on: usize,
-    /// How many rows later it may come at the earliest. With 0 it may be in the same row, in a later
-    /// lane.
+    /// How many rows later it may come at the earliest. With 0 it may be in the same row, in a
+    /// later lane.
     pub rows: usize,
 }
 

@@ -219,7 +219,8 @@ impl<'r> List<'r> {
     }
 }
 
-/// By node, whether its result goes, by way of others or at once, to an arm, which is in late lanes.
+/// By node, whether its result goes, by way of others or at once, to an arm, which is in late
+/// lanes.
 fn prefers_late(region: &Region) -> Vec<bool> {
     let mut prefers = vec![false; region.nodes.len()];
     for (at, node) in region.nodes.iter().enumerate().rev().filter(|(_, node)| node.is_needed) {

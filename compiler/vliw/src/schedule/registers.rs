@@ -3,10 +3,10 @@
 //! assignment).
 //!
 //! What somebody expects in the value's own register, a call or what comes after the region, goes
-//! there, behind all earlier values of that register. Everything else may go to any register that no
-//! value of the region belongs to, or, if none of them is free, to its own as well. Since the order
-//! of the program with all values in their own registers is always possible, no choice made here can
-//! end in a place where nothing goes on.
+//! there, behind all earlier values of that register. Everything else may go to any register that
+//! no value of the region belongs to, or, if none of them is free, to its own as well. Since the
+//! order of the program with all values in their own registers is always possible, no choice made
+//! here can end in a place where nothing goes on.
 
 use super::dependences::{is_barrier, passed};
 use crate::machine::{PACKET, REGISTERS};
@@ -134,10 +134,9 @@ impl<'r> Registers<'r> {
             is_over && self.reserved >> register & 1 == 0
         };
         let own = self.region.known(value).register;
-        if self.renames && !self.stays[value.0] && !self.crosses[value.0] {
-            if let Some(&spare) = self.spare.iter().find(|it| is_free(it)) {
-                return Some(spare);
-            }
+        let may_move = self.renames && !self.stays[value.0] && !self.crosses[value.0];
+        if may_move && let Some(&spare) = self.spare.iter().find(|it| is_free(it)) {
+            return Some(spare);
         }
         let is_next = self.coming[usize::from(own)].last() == Some(&value);
         (is_next && is_free(&own)).then_some(own)

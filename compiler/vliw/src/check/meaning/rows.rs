@@ -190,8 +190,7 @@ impl Run<'_> {
         let base = self.held(base);
         let address = self.path.values.offset(base, offset.into());
         let rows = self.rows;
-        let place = self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1]);
-        place
+        self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1])
     }
 
     /// Notes an operation that touches other memory than its instructions do.
