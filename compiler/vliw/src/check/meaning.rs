@@ -16,7 +16,7 @@ use super::{Rule, Violation, text};
 use crate::image::Image;
 use facts::Question;
 use freeport_ebpf::analysis::Analysis;
-use log::Region;
+use log::{Change, Region};
 use rows::{Ended, Needed, Rows};
 use state::{Effect, Path, State};
 use std::collections::{BTreeMap, HashMap};
@@ -165,9 +165,10 @@ impl Search<'_> {
                 let [found, wanted] = [found, wanted].map(|id| self.describe(*id, 3));
                 format!("it ends with {found} instead of {wanted}")
             }
-            (Some(Effect::Exit { .. }), Some(Effect::Exit { .. })) => {
-                "memory differs at the end".into()
-            }
+            (
+                Some(Effect::Exit { memory: wanted, .. }),
+                Some(Effect::Exit { memory: found, .. }),
+            ) => format!("memory differs at the end: {}", self.memory_difference(*wanted, *found)),
             (
                 Some(Effect::Call { number: wanted, arguments, .. }),
                 Some(Effect::Call { number: found, arguments: given, .. }),
@@ -176,7 +177,12 @@ impl Search<'_> {
                     let [found, wanted] = [given[at], arguments[at]].map(|id| self.describe(id, 3));
                     format!("argument {} is {found} instead of {wanted}", at + 1)
                 }
-                None => "a helper finds other memory".into(),
+                None => {
+                    format!(
+                        "a helper finds {}",
+                        self.seen_difference(&program.effects[at], &image.effects[at])
+                    )
+                }
             },
             _ => {
                 let [found, wanted] = [found, wanted].map(name);
@@ -185,6 +191,46 @@ impl Search<'_> {
         };
         let slot = slot.map_or(String::new(), |slot| format!(" (instruction {slot})"));
         Some((at, what + &slot))
+    }
+
+    /// How the memory differs that two calls find.
+    fn seen_difference(&self, wanted: &Effect, found: &Effect) -> String {
+        let (
+            Effect::Call { bytes: wanted, views: wanted_views, .. },
+            Effect::Call { bytes: found, views: found_views, .. },
+        ) = (wanted, found)
+        else {
+            return "nothing".into();
+        };
+        if let Some((wanted, found)) = wanted.iter().zip(found).find(|(one, other)| one != other) {
+            return format!(
+                "{} instead of {}",
+                self.describe(*found, 3),
+                self.describe(*wanted, 3)
+            );
+        }
+        let mut views = wanted_views.iter().zip(found_views);
+        match views.find(|(one, other)| one != other) {
+            Some((wanted, found)) => self.memory_difference(*wanted, *found),
+            None => "other memory".into(),
+        }
+    }
+
+    /// The first change of memory that is not the same in two views.
+    fn memory_difference(&self, wanted: u32, found: u32) -> String {
+        let [wanted, found] = [wanted, found].map(|view| self.path.views.changes(view));
+        let longest = wanted.len().max(found.len());
+        let differs = |at: &usize| wanted.get(*at) != found.get(*at);
+        let at = (0..longest).find(differs).unwrap_or_default();
+        let [found, wanted] = [found.get(at), wanted.get(at)].map(|change| match change {
+            Some((Some((base, offset)), _, Change::Byte(value))) => {
+                let (base, value) = (self.describe(*base, 2), self.describe(*value, 3));
+                format!("{value} at {base} + {offset}")
+            }
+            Some((.., Change::Call(call))) => format!("what call {call} writes"),
+            _ => "nothing".into(),
+        });
+        format!("{found} instead of {wanted}")
     }
 
     /// Whether a load of the image is sure to find memory: the program accesses it on this path

@@ -110,6 +110,27 @@ fn signed_less(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
     }
 }
 
+/// Whether a value is an address that there always is, or its lower half: neither is ever near 0.
+fn is_address(values: &Values, id: Id) -> bool {
+    let is_leaf = |id: Id| {
+        use Leaf::{Context, Field, Frame, Map, MapValue};
+        let Node::Leaf(leaf) = values.node(id) else { return false };
+        matches!(leaf, Field(..) | Context | Frame(_) | Map(_) | MapValue(_))
+    };
+    let is_sum = |id: Id| {
+        let (terms, _) = values.terms(id);
+        let mut leaves = terms.iter().filter(|(term, _)| is_leaf(*term));
+        matches!((leaves.next(), leaves.next()), (Some((_, 1)), None))
+    };
+    match *values.node(id) {
+        Node::Bytes([first, ..]) => match *values.node(first) {
+            Node::Extract(0, whole) => values.byte_count(id) == 4 && is_sum(whole),
+            _ => false,
+        },
+        _ => is_sum(id),
+    }
+}
+
 /// All that is assumed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
@@ -135,6 +156,9 @@ impl Facts {
             }
             Question::Equal(left, right) => {
                 let right = constant(right)?;
+                if is_address(values, left) && i32::try_from(right as i64).is_ok() {
+                    return Some(false);
+                }
                 let (least, most) = self.range(values, left);
                 let (low, high) = self.signed_range(left);
                 let is_outside =

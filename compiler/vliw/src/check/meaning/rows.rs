@@ -178,11 +178,14 @@ impl Run<'_> {
         let base = self.held(base);
         let address = self.path.values.offset(base, offset.into());
         let rows = self.rows;
-        let place = self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1]);
-        if !self.state.is_as_said(self.path, &place) {
+        self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1])
+    }
+
+    /// Notes an operation that touches what its instructions do not touch.
+    fn note_lie(&mut self, at: (usize, usize), place: &Place) {
+        if !self.state.is_as_said(self.path, place) {
             self.lies.push(at);
         }
-        place
     }
 
     /// Does an operation but for what it writes; says where control goes if that is decided.
@@ -192,18 +195,24 @@ impl Run<'_> {
                 let place = self.place((row, lane), base, offset, bytes);
                 let value = self.state.load(self.path, &place, is_signed);
                 self.writes.push(Write::Register(destination, value));
-                if !is_speculative && !self.state.is_own(self.path, &place) {
-                    self.needed.push(Needed { place, row, lane });
+                // What is loaded too early may be anywhere.
+                if !is_speculative {
+                    self.note_lie((row, lane), &place);
+                    if !self.state.is_own(self.path, &place) {
+                        self.needed.push(Needed { place, row, lane });
+                    }
                 }
             }
             Operation::Store { bytes, base, offset, source } => {
                 let place = self.place((row, lane), base, offset, bytes);
+                self.note_lie((row, lane), &place);
                 let value = self.operand(source);
                 self.writes.push(Write::Memory(place, value));
             }
             Operation::Atomic { width, operation: change, base, offset, source, .. } => {
                 let bytes = if width == Width::Bits64 { 8 } else { 4 };
                 let place = self.place((row, lane), base, offset, bytes);
+                self.note_lie((row, lane), &place);
                 let source = self.held(source);
                 let kind = (change, width);
                 let (old, new) = self.state.change(self.path, &place, kind, source, row);

@@ -286,7 +286,7 @@ impl State {
                         }),
                     );
                 }
-                _ => views.push(path.views.of(&self.log, place)),
+                _ => views.push(path.views.of(&path.values, &self.log, place)),
             }
         }
         let call = self.effects.len();
@@ -380,7 +380,7 @@ impl State {
     pub fn exit(&mut self, path: &mut Path, value: Id, at: usize) {
         // Only the lower half of a verdict counts.
         let value = if self.is_callback { value } else { path.values.truncate(value, 4) };
-        let memory = path.views.of(&self.log, &Place::all_of(Region::Outside));
+        let memory = path.views.of(&path.values, &self.log, &Place::all_of(Region::Outside));
         self.effects.push(Effect::Exit { value, memory });
         self.effects_at.push(at);
     }
