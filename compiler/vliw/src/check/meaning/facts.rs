@@ -239,6 +239,50 @@ impl Facts {
         }
     }
 
+    /// Least and most that a value is, as it is made of others; all 64 bits if nothing is known.
+    pub fn bounds(&self, values: &Values, id: Id) -> (u64, u64) {
+        let known = self.range(values, id);
+        let moved = |(least, most): (u64, u64), by: i64, limit: u64| {
+            let least = i128::from(least) + i128::from(by);
+            let most = i128::from(most) + i128::from(by);
+            (least >= 0 && most <= limit.into()).then_some((least as u64, most as u64))
+        };
+        let made = match values.node(id) {
+            Node::Compute(Arithmetic::And, _, left, right) => {
+                let most = self.bounds(values, *left).1.min(self.bounds(values, *right).1);
+                Some((0, most))
+            }
+            Node::Compute(Arithmetic::ShiftLeft, width, left, right) => {
+                let limit = if *width == Width::Bits64 { u64::MAX } else { u32::MAX.into() };
+                let (least, most) = self.bounds(values, *left);
+                let count = values.as_constant(*right).filter(|count| most <= limit >> count);
+                count.map(|count| (least << count, most << count))
+            }
+            Node::Compute(Arithmetic::ShiftRight, _, left, right) => {
+                let (least, most) = self.bounds(values, *left);
+                values.as_constant(*right).map(|count| (least >> count, most >> count))
+            }
+            Node::Sum(terms, constant) => match terms.as_slice() {
+                [(term, 1)] => moved(self.bounds(values, *term), *constant as i64, u64::MAX),
+                _ => None,
+            },
+            // The lower half of a sum, whose constant is one of 32 bits.
+            Node::Bytes([first, ..]) if values.byte_count(id) == 4 => match values.node(*first) {
+                Node::Extract(0, whole) => match values.node(*whole) {
+                    Node::Sum(terms, constant) if terms.len() == 1 && terms[0].1 == 1 => {
+                        let by = i64::from(*constant as u32 as i32);
+                        moved(self.bounds(values, terms[0].0), by, u32::MAX.into())
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        };
+        let (least, most) = made.unwrap_or(known);
+        (least.max(known.0), most.min(known.1))
+    }
+
     /// Whether a value is 0, if that is known.
     pub fn is_null(&self, values: &Values, id: Id) -> Option<bool> {
         let (least, most) = self.range(values, id);

@@ -70,6 +70,19 @@ impl Path {
         prefers
     }
 
+    /// What is computed from two values; masks that change nothing vanish.
+    pub fn compute(&mut self, operation: Arithmetic, width: Width, left: Id, right: Id) -> Id {
+        let values = &mut self.values;
+        let mask = values.as_constant(right).filter(|mask| mask.wrapping_add(1).is_power_of_two());
+        if let (Arithmetic::And, Some(mask)) = (operation, mask) {
+            let left = if width == Width::Bits64 { left } else { values.truncate(left, 4) };
+            if self.facts.bounds(values, left).1 <= mask {
+                return left;
+            }
+        }
+        values.compute(operation, width, left, right)
+    }
+
     /// A value with all that is known on this path put in.
     pub fn resolve(&mut self, id: Id) -> Id {
         if let Some(known) = self.facts.known(&self.values, id) {
@@ -225,6 +238,13 @@ impl State {
             return path.values.sign_extend(Width::Bits64, bytes as u8 * 8, value);
         }
         value
+    }
+
+    /// What is in memory where the address of the context is known to be.
+    pub fn load_context(&mut self, path: &mut Path, place: &Place, offset: i64) -> Id {
+        self.note_accessed(place);
+        let context = path.values.leaf(Leaf::Context);
+        path.values.offset(context, offset)
     }
 
     /// Writes a value to memory.
