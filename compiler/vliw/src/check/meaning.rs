@@ -222,6 +222,19 @@ impl Search<'_> {
         let longest = wanted.len().max(found.len());
         let differs = |at: &usize| wanted.get(*at) != found.get(*at);
         let at = (0..longest).find(differs).unwrap_or_default();
+        // What was loaded from memory that differed already.
+        let view = |change: Option<&log::Seen>| match change {
+            Some((.., Change::Byte(value))) => match self.path.values.node(*value) {
+                Node::Memory { view, .. } => Some(*view),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let (Some(one), Some(other)) = (view(wanted.get(at)), view(found.get(at)))
+            && one != other
+        {
+            return self.memory_difference(one, other);
+        }
         let [found, wanted] = [found.get(at), wanted.get(at)].map(|change| match change {
             Some((Some((base, offset)), _, Change::Byte(value))) => {
                 let (base, value) = (self.describe(*base, 2), self.describe(*value, 3));
