@@ -42,9 +42,6 @@ pub struct Instruction {
     pub accesses: Vec<Access>,
     /// The instructions with this number go into one row, in this order, behind all others there.
     pub arm: Option<usize>,
-    /// Whether it is done though the program might not do it, so that what is known behind it may
-    /// not hold.
-    pub is_early: bool,
 }
 
 impl Block {

@@ -10,6 +10,7 @@ use crate::options::Options;
 use crate::passes::{
     bounds, dead, if_conversion, replication, superblocks, threading, wide_accesses, zeroing,
 };
+use crate::profile::Profile;
 use crate::region::Region;
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::object::{MapDefinition, Program};
@@ -40,13 +41,54 @@ pub fn compile_analysed(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Image, Unsupported> {
+    let functions = schedule_all(program, analysis, None, options)?;
+    Ok(layout::link(&program.name, functions, options))
+}
+
+/// The same where it is known which ways are likely: they are scheduled as one piece even where
+/// others meet them, at the cost of rows that are there twice.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_profiled(
+    program: &Program,
+    analysis: &Analysis,
+    profile: &Profile,
+    options: &Options,
+) -> Result<Image, Unsupported> {
+    let functions = schedule_all(program, analysis, Some(profile), options)?;
+    Ok(layout::link(&program.name, functions, options))
+}
+
+/// The same, and the number of rows that dependences alone would need.
+pub(crate) fn compile_measured(
+    program: &Program,
+    analysis: &Analysis,
+    options: &Options,
+) -> Result<(Image, usize), Unsupported> {
+    let functions = schedule_all(program, analysis, None, options)?;
+    let critical_rows = functions.iter().map(|function| function.critical_rows).sum();
+    Ok((layout::link(&program.name, functions, options), critical_rows))
+}
+
+/// All functions as rows.
+fn schedule_all(
+    program: &Program,
+    analysis: &Analysis,
+    profile: Option<&Profile>,
+    options: &Options,
+) -> Result<Vec<Scheduled>, Unsupported> {
     let routines = lower(program, analysis, options.machine.lanes)?;
-    let functions = routines.into_iter().map(|routine| schedule(routine, analysis, options));
-    Ok(layout::link(&program.name, functions.collect(), options))
+    Ok(routines.into_iter().map(|routine| schedule(routine, analysis, profile, options)).collect())
 }
 
 /// A function as rows.
-fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Scheduled {
+fn schedule(
+    mut routine: Routine,
+    analysis: &Analysis,
+    profile: Option<&Profile>,
+    options: &Options,
+) -> Scheduled {
     if options.bounds {
         bounds::run(&mut routine, analysis);
     }
@@ -60,7 +102,11 @@ fn schedule(mut routine: Routine, analysis: &Analysis, options: &Options) -> Sch
     if options.if_conversion {
         if_conversion::run(&mut routine, analysis, options.machine.lanes.into());
     }
-    let paths = superblocks::paths(&mut routine, options.code_motion);
+    let paths = if options.code_motion {
+        superblocks::paths(&routine, profile)
+    } else {
+        superblocks::single(&routine)
+    };
     let mut regions: Vec<Region> =
         paths.iter().map(|path| number::region(&routine, path, analysis, options)).collect();
     let mut live = dead::run(&mut regions, options.dead);

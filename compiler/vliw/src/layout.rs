@@ -8,6 +8,7 @@ use crate::operation::{Constant, Operation, Target};
 use crate::options::Options;
 use crate::passes::dead::Live;
 use crate::region::Region;
+use crate::schedule::dependences::Dependences;
 use crate::schedule::list::{List, late};
 use crate::schedule::{Late, Placed};
 use std::collections::HashMap;
@@ -18,6 +19,8 @@ pub struct Scheduled {
     rows: Vec<Row>,
     /// The first row of each region, by its block.
     starts: HashMap<usize, usize>,
+    /// Rows that dependences alone would need, however many lanes there were.
+    pub critical_rows: usize,
 }
 
 /// Schedules the regions of a function.
@@ -28,7 +31,8 @@ pub fn schedule(
     options: &Options,
 ) -> Scheduled {
     let order = order(regions);
-    let mut scheduled = Scheduled { name: name.to_owned(), rows: vec![], starts: HashMap::new() };
+    let name = name.to_owned();
+    let mut scheduled = Scheduled { name, rows: vec![], starts: HashMap::new(), critical_rows: 0 };
     let mut left_late = Late::default();
     for (at, &number) in order.iter().enumerate() {
         let region = &regions[number];
@@ -38,11 +42,14 @@ pub fn schedule(
             |renames| List::new(region, live, options.machine, renames, &left_late, falls).rows();
         let rows = list(options.renaming).or_else(|| list(false));
         let rows = rows.expect("the order of the program is always possible");
+        scheduled.critical_rows += critical_rows(region, live, falls);
         scheduled.starts.insert(region.block, scheduled.rows.len());
-        if !falls {
-            left_late = Late::default();
-        } else if !rows.is_empty() {
-            left_late = late(region, &rows);
+        if let Some(last) = rows.last() {
+            // A jump that is taken to the next row leaves no more time than none.
+            let jumps = last.iter().filter_map(|placed| placed.operation.target());
+            let mut ways = jumps.map(|target| next.is_some_and(|it| target == Target::Row(it)));
+            let goes_on = falls || ways.any(|is_next| is_next);
+            left_late = if goes_on { late(region, last) } else { Late::default() };
         }
         let lanes = options.machine.lanes.into();
         scheduled.rows.extend(rows.into_iter().map(|row| row_of(region, row, lanes)));
@@ -77,6 +84,21 @@ fn end(region: &Region) -> Option<usize> {
         Operation::Goto(Target::Row(block)) => Some(block),
         _ => None,
     }
+}
+
+/// The longest way through a region's dependences, in rows. With `falls` its last jump is left out.
+fn critical_rows(region: &Region, live: &HashMap<usize, Live>, falls: bool) -> usize {
+    let dependences = Dependences::of(region, live).of;
+    let last = region.needed().last().map(|(at, _)| at);
+    let (mut earliest, mut rows) = (vec![0; region.nodes.len()], 0);
+    for (at, _) in region.needed() {
+        let first = dependences[at].iter().map(|it| earliest[it.on] + it.rows).max();
+        earliest[at] = first.unwrap_or(0);
+        if !(falls && last == Some(at)) {
+            rows = rows.max(earliest[at] + 1);
+        }
+    }
+    rows
 }
 
 fn row_of(region: &Region, placed: Vec<Placed>, lanes: usize) -> Row {

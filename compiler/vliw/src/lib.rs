@@ -16,9 +16,13 @@ mod number;
 pub mod operation;
 mod options;
 mod passes;
+mod profile;
 mod region;
+pub mod report;
 mod schedule;
+pub mod svg;
 
-pub use compile::{compile, compile_analysed};
+pub use compile::{compile, compile_analysed, compile_profiled};
 pub use lower::Unsupported;
 pub use options::{Options, PASSES};
+pub use profile::Profile;

@@ -65,7 +65,6 @@ fn ended_by_calls(mut blocks: Vec<Block>) -> Vec<Block> {
                 origins,
                 accesses: vec![],
                 arm: None,
-                is_early: false,
             });
             blocks.push(Block { instructions: behind, slot });
         }
@@ -122,13 +121,7 @@ impl Lowering<'_> {
         for (slot, operation) in self.graph.operations(block.slots.clone()) {
             let operation = self.operation(slot, operation).map_err(|reason| (slot, reason))?;
             let accesses = self.analysis.accesses(slot).to_vec();
-            instructions.push(Instruction {
-                operation,
-                origins: vec![slot],
-                accesses,
-                arm: None,
-                is_early: false,
-            });
+            instructions.push(Instruction { operation, origins: vec![slot], accesses, arm: None });
         }
         let goes_on = instructions.last().is_none_or(|last| !last.operation.is_terminal());
         if goes_on && let Some(&next) = block.successors.first() {
@@ -138,7 +131,6 @@ impl Lowering<'_> {
                 origins: vec![block.last],
                 accesses: vec![],
                 arm: None,
-                is_early: false,
             });
         }
         Ok(Block { instructions, slot: block.slots.start })

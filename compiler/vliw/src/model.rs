@@ -8,8 +8,8 @@
 
 mod fault;
 mod hazard;
-mod helper;
 mod row;
+mod touched;
 
 pub use fault::{Fault, Hazard};
 

@@ -5,14 +5,14 @@
 
 mod simplify;
 
-use crate::blocks::{Instruction, Routine};
+use crate::blocks::{Block, Instruction, Routine};
 use crate::machine::PACKET;
 use crate::memory::{Touch, moves_packet};
 use crate::operation::{Arithmetic, AtomicOperation, Constant, Operand, Operation, Target, Width};
 use crate::options::Options;
-use crate::passes::threading;
+use crate::passes::{superblocks, threading};
 use crate::region::{Known, Node, Region, START, State, Value};
-use freeport_ebpf::analysis::{Access, Analysis, Scalar, Space, Type};
+use freeport_ebpf::analysis::{Access, Analysis, Space, Type};
 use freeport_ebpf::helper_functions::signature;
 use freeport_ebpf::instruction::FRAME_POINTER;
 use std::collections::HashMap;
@@ -44,15 +44,7 @@ pub fn region(routine: &Routine, path: &[usize], analysis: &Analysis, options: &
         numbering.enter(routine.blocks[path[0]].slot);
     }
     for (at, &block) in path.iter().enumerate() {
-        for instruction in &routine.blocks[block].instructions {
-            let target = instruction.operation.target();
-            let is_joined = at + 1 < path.len()
-                && matches!(instruction.operation, Operation::Goto(_))
-                && target == Some(Target::Row(path[at + 1]));
-            if !is_joined {
-                numbering.add(instruction);
-            }
-        }
+        numbering.add_block(&routine.blocks[block], path.get(at + 1).copied());
     }
     numbering.region
 }
@@ -86,7 +78,7 @@ impl Numbering<'_> {
             let sum = match fact.holds {
                 Type::Number(number) => {
                     known.constant = known.constant.or(number.value());
-                    known.bits = known.bits.min(bits_of(number));
+                    known.bits = known.constant.map_or(known.bits, bits_of);
                     continue;
                 }
                 Type::Context { offset: (0, 0) } => {
@@ -113,21 +105,18 @@ impl Numbering<'_> {
         }
     }
 
-    /// What is known of the register that an instruction has written.
-    fn number_behind(&self, instruction: &Instruction, register: u8) -> Option<Scalar> {
-        let &[slot] = instruction.origins.as_slice() else { return None };
-        if instruction.is_early {
-            return None;
+    /// Adds a block, behind which the region goes on with another one or ends.
+    fn add_block(&mut self, block: &Block, next: Option<usize>) {
+        let Some(next) = next else {
+            return block.instructions.iter().for_each(|instruction| self.add(instruction));
+        };
+        let last = block.instructions.len() - 1;
+        let turned = superblocks::turned(block, next);
+        let kept = last - usize::from(turned.is_some());
+        block.instructions[..kept].iter().for_each(|instruction| self.add(instruction));
+        if let Some(operation) = turned {
+            self.add(&Instruction { operation, ..block.instructions[kept].clone() });
         }
-        let next = slot + if self.is_wide(slot) { 2 } else { 1 };
-        match self.analysis.registers(next)?[usize::from(register)].holds {
-            Type::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    fn is_wide(&self, slot: usize) -> bool {
-        self.analysis.graph().operation(slot).is_some_and(|it| it.slots() == 2)
     }
 
     fn add(&mut self, instruction: &Instruction) {
@@ -164,10 +153,7 @@ impl Numbering<'_> {
         self.forget_changed(&node);
         self.is_packet_moved |= moves_packet(&operation);
         match operation.written() {
-            Some(register) => {
-                let number = self.number_behind(instruction, register);
-                self.add_result(node, register, number);
-            }
+            Some(register) => self.add_result(node, register),
             None => {
                 let stored = self.stored(&node).filter(|_| node.arm.is_none());
                 self.region.nodes.push(node);
@@ -227,7 +213,7 @@ impl Numbering<'_> {
     }
 
     /// Adds a node that gives something, unless that is there already.
-    fn add_result(&mut self, mut node: Node, register: u8, number: Option<Scalar>) {
+    fn add_result(&mut self, mut node: Node, register: u8) {
         let place = usize::from(register);
         if node.arm.is_some() {
             return self.add_guarded(node, register);
@@ -254,7 +240,6 @@ impl Numbering<'_> {
         }
         let value = self.region.add_value(register);
         let (constant, bits) = self.described(&node);
-        let bits = number.map_or(bits, |number| bits.min(bits_of(number)));
         let known = &mut self.region.values[value.0];
         *known = Known { constant, bits, ..*known };
         if self.options.three_operands && is_copy(&node.operation) {
@@ -300,7 +285,7 @@ impl Numbering<'_> {
         };
         let of_read = |at: usize| self.region.known(node.reads[at]).bits;
         let bits = match (constant, node.operation) {
-            (Some(value), _) => 64 - value.leading_zeros(),
+            (Some(value), _) => bits_of(value),
             (_, Operation::Load { bytes, is_signed: false, .. }) => u32::from(bytes) * 8,
             (_, Operation::Alu { operation, right, width, .. }) => {
                 let most = if width == Width::Bits32 { 32 } else { 64 };
@@ -404,9 +389,9 @@ impl Numbering<'_> {
     }
 }
 
-/// How many bits a number may have.
-fn bits_of(number: Scalar) -> u32 {
-    64 - number.unsigned().1.leading_zeros()
+/// How many bits a number has, from the lowest to the last that is set.
+fn bits_of(number: u64) -> u32 {
+    64 - number.leading_zeros()
 }
 
 /// How many arguments a helper takes.

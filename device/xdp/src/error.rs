@@ -30,6 +30,9 @@ pub enum Error {
     /// Instructions of a program that cannot run there, each with the reason.
     #[error("{0}")]
     Unsupported(String),
+    /// The image of a program does what it may not.
+    #[error(transparent)]
+    Fault(#[from] freeport_vliw::model::Fault),
     /// There is no program with this name.
     #[error("no program {0} in the object")]
     NoProgram(String),

@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The interpreter as a target.
 
-use crate::{Arrival, Contents, Departure, Error, Target};
+use crate::{Arrival, Departure, Error, Executor, Hosted};
 use freeport_ebpf::interpreter::{Environment, Machine, Observer, Outcome, Packet};
-use freeport_ebpf::maps::{ErrorNumber, Map, flags};
-use freeport_ebpf::object::{MapKind, Object};
+use freeport_ebpf::object::Object;
 
 /// An object in the interpreter.
-pub struct Interpreter {
-    machine: Machine,
-    programs: Vec<String>,
-    maps: Vec<String>,
-    packet: Packet,
-    last: Option<Outcome>,
+pub type Interpreter = Hosted<Steps>;
+
+/// The machine executes its programs itself.
+pub struct Steps;
+
+impl Executor for Steps {
+    fn refusal(&self, machine: &Machine, program: usize) -> Option<String> {
+        let refused = machine.refused(program);
+        let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        (!reasons.is_empty()).then(|| reasons.join("\n"))
+    }
+
+    fn run(
+        &mut self,
+        machine: &mut Machine,
+        program: usize,
+        packet: &mut Packet,
+    ) -> Result<Outcome, Error> {
+        Ok(machine.run(program, packet))
+    }
 }
 
 impl Interpreter {
@@ -21,42 +34,14 @@ impl Interpreter {
     /// # Errors
     /// What is wrong with the object.
     pub fn load(object: &Object, environment: Environment) -> Result<Self, Error> {
-        let load = |error: &dyn std::fmt::Display| Error::Load(error.to_string());
-        let machine = Machine::load_partly(object, environment).map_err(|error| load(&error))?;
-        let packet = Packet::new(&[]).map_err(|error| load(&error))?;
-        let programs = object.programs.iter().map(|program| program.name.clone()).collect();
-        let maps = object.maps.iter().map(|map| map.name.clone()).collect();
-        Ok(Self { machine, programs, maps, packet, last: None })
+        Self::with_executor(object, Steps, environment)
     }
 
-    /// What came of the last packet, with where it was redirected to and why it was aborted.
-    pub fn last(&self) -> Option<&Outcome> {
-        self.last.as_ref()
-    }
-
-    /// What programs learn of the world, to be changed between packets.
-    pub fn environment_mut(&mut self) -> &mut Environment {
-        self.machine.environment_mut()
-    }
-
-    /// Takes the lines that programs have printed, of which the last few thousand are kept.
-    pub fn take_trace(&mut self) -> Vec<String> {
-        self.machine.take_trace()
-    }
-
-    /// Whether a program can run here.
+    /// Runs a program on a packet, as [`Target::run`](crate::Target::run) does, with an observer
+    /// who is told of each instruction.
     ///
     /// # Errors
-    /// No such program, or all instructions that cannot.
-    pub fn takes(&self, program: &str) -> Result<(), Error> {
-        self.runnable(program).map(|_| ())
-    }
-
-    /// Runs a program on a packet, as [`Target::run`] does, with an observer who is told of each
-    /// instruction.
-    ///
-    /// # Errors
-    /// As [`Target::run`].
+    /// As [`Target::run`](crate::Target::run).
     pub fn run_observed(
         &mut self,
         program: &str,
@@ -64,127 +49,9 @@ impl Interpreter {
         observer: &mut dyn Observer,
     ) -> Result<Departure, Error> {
         let mut departure = Departure::default();
-        self.run_with(program, arrival, &mut departure, |machine, number, packet| {
-            machine.run_observed(number, packet, observer)
+        self.run_with(program, arrival, &mut departure, |_, machine, number, packet| {
+            Ok(machine.run_observed(number, packet, observer))
         })?;
         Ok(departure)
     }
-
-    fn run_with(
-        &mut self,
-        program: &str,
-        arrival: &Arrival<'_>,
-        departure: &mut Departure,
-        run: impl FnOnce(&mut Machine, usize, &mut Packet) -> Outcome,
-    ) -> Result<(), Error> {
-        let number = self.runnable(program)?;
-        self.packet
-            .fill(arrival.bytes)
-            .map_err(|error| Error::Refused { what: program.into(), reason: error.to_string() })?;
-        self.packet.ingress_ifindex = arrival.ingress_ifindex;
-        self.packet.rx_queue_index = arrival.rx_queue_index;
-        let outcome = run(&mut self.machine, number, &mut self.packet);
-        departure.verdict = outcome.verdict;
-        self.last = Some(outcome);
-        fill(&mut departure.bytes, self.packet.bytes());
-        fill(&mut departure.metadata, self.packet.metadata());
-        Ok(())
-    }
-
-    /// The number of a program that can run here.
-    fn runnable(&self, name: &str) -> Result<usize, Error> {
-        let found = self.programs.iter().position(|program| program == name);
-        let number = found.ok_or_else(|| Error::NoProgram(name.into()))?;
-        let refused = self.machine.refused(number);
-        if refused.is_empty() {
-            return Ok(number);
-        }
-        let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
-        Err(Error::Unsupported(reasons.join("\n")))
-    }
-
-    fn map(&mut self, name: &str) -> Result<&mut Map, Error> {
-        self.machine.map_mut(name).ok_or_else(|| Error::NoMap(name.into()))
-    }
-
-    fn number_of(&self, name: &str) -> Result<usize, Error> {
-        let found = self.maps.iter().position(|map| map == name);
-        found.ok_or_else(|| Error::NoMap(name.into()))
-    }
-}
-
-impl Target for Interpreter {
-    fn run_into(
-        &mut self,
-        program: &str,
-        arrival: &Arrival<'_>,
-        departure: &mut Departure,
-    ) -> Result<(), Error> {
-        self.run_with(program, arrival, departure, Machine::run)
-    }
-
-    fn update_with(
-        &mut self,
-        map: &str,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-    ) -> Result<(), Error> {
-        self.map(map)?.update(key, value, flags).map_err(refused("updating", map))
-    }
-
-    fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error> {
-        self.map(map)?.delete(key).map_err(refused("deleting in", map))
-    }
-
-    fn push(&mut self, map: &str, value: &[u8]) -> Result<(), Error> {
-        self.map(map)?.push(value, 0).map_err(refused("pushing to", map))
-    }
-
-    fn put_inside(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Error> {
-        let (outer_map, inner) = (self.number_of(outer)?, self.number_of(inner)?);
-        self.machine.set_inner(outer_map, key, inner).map_err(refused("putting a map into", outer))
-    }
-
-    fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error> {
-        let number = self.runnable(program)?;
-        let found = self.map(map)?;
-        if found.definition().kind != MapKind::ProgramArray {
-            return Err(refused("putting a program into", map)(ErrorNumber::EINVAL));
-        }
-        let result = found.update(key, &(number as u32).to_ne_bytes(), flags::ANY);
-        result.map_err(refused("putting a program into", map))
-    }
-
-    fn maps(&self) -> Vec<String> {
-        self.maps.clone()
-    }
-
-    fn contents(&mut self, map: &str) -> Result<Contents, Error> {
-        let found = self.map(map)?;
-        Ok(match found.definition().kind {
-            MapKind::Queue | MapKind::Stack => {
-                Contents::Items(std::iter::from_fn(|| found.pop().ok()).collect())
-            }
-            MapKind::RingBuffer => Contents::Items(found.take_records()),
-            MapKind::ProgramArray
-            | MapKind::PerfEventArray
-            | MapKind::ArrayOfMaps
-            | MapKind::HashOfMaps
-            | MapKind::Xskmap
-            | MapKind::BloomFilter => Contents::Opaque,
-            _ => Contents::Entries(found.entries().into_iter().collect()),
-        })
-    }
-}
-
-/// Makes a vector these bytes, in the memory that it has.
-fn fill(vector: &mut Vec<u8>, bytes: &[u8]) {
-    vector.clear();
-    vector.extend_from_slice(bytes);
-}
-
-fn refused(what: &str, map: &str) -> impl FnOnce(ErrorNumber) -> Error {
-    let what = format!("{what} {map}");
-    move |error| Error::Refused { what, reason: error.to_string() }
 }

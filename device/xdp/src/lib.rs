@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! XDP objects on targets that agree: the same object, the same maps, the same packets, in the
-//! kernel and in the interpreter.
+//! kernel, in the interpreter, and on the model of a small processor.
 //!
 //! A [`Target`] runs the programs of a loaded object on packets that it is given, one after the
 //! other, and keeps the maps between them. [`Kernel`] is the machine's own kernel by way of libbpf
@@ -13,6 +13,7 @@ mod compile;
 mod difference;
 mod dump;
 mod error;
+mod hosted;
 mod interpreter;
 mod kernel;
 pub mod random_program;
@@ -20,13 +21,16 @@ pub mod scenario;
 mod setting;
 mod target;
 pub mod traffic;
+mod vliw;
 
 pub use compare::{Comparison, Disagreement, PacketDifference, Unsteady};
 pub use compile::compile;
 pub use dump::Dump;
 pub use error::Error;
-pub use interpreter::Interpreter;
+pub use hosted::{Executor, Hosted};
+pub use interpreter::{Interpreter, Steps};
 pub use kernel::{Kernel, RawProgram};
 pub use random_program::random_program;
 pub use setting::{NotASetting, Setting};
 pub use target::{Arrival, Contents, Departure, Target};
+pub use vliw::{Rows, Vliw};

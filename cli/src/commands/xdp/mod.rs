@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport xdp`: XDP objects as clang makes them.
 
+mod compile;
 mod run;
 mod show;
 
@@ -13,7 +14,8 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport xdp show filter.bpf.o\n  \
     freeport xdp show filter.bpf.o --program filter --disassemble\n  \
-    freeport xdp run filter.bpf.o --trace packets.pcap")]
+    freeport xdp run filter.bpf.o --trace packets.pcap\n  \
+    freeport xdp compile filter.bpf.o --rows")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -25,6 +27,8 @@ enum What {
     Show(show::Arguments),
     /// Run a program on the packets of a capture, in the interpreter, in the kernel, or in both
     Run(Box<run::Arguments>),
+    /// Programs as rows for a small VLIW processor, how good they are, and a picture of them
+    Compile(compile::Arguments),
 }
 
 /// Does it.
@@ -38,6 +42,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Show(arguments) => show::run(arguments),
         What::Run(arguments) => run::run(arguments),
+        What::Compile(arguments) => compile::run(arguments),
     }
 }
 

@@ -9,7 +9,9 @@
 use super::abort::{Access, Reason};
 use super::arithmetic::Word;
 use super::atomic;
-use super::memory::{function_handle, map_handle, packet_address, value_address};
+use super::memory::{
+    function_handle, map_handle, map_of_handle, packet_address, value_address, window_end,
+};
 pub use super::run::REGISTERS;
 use super::run::Run;
 use crate::helper_functions;
@@ -21,8 +23,8 @@ pub trait Engine {
     fn places(&self, program: usize) -> Option<usize>;
 
     /// Executes the program and from the place where the execution is, until
-    /// [`Execution::leave`] says that it ends; gives register 0. Helpers that call functions execute
-    /// them here, inside of [`Execution::call_helper`].
+    /// [`Execution::leave`] says that it ends; gives register 0. Helpers that call functions
+    /// execute them here, inside of [`Execution::call_helper`].
     ///
     /// # Errors
     /// Why the program has to be ended.
@@ -83,8 +85,8 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// Loads 1, 2, 4, 6 or 8 bytes, of the machine's order. A field of the context is whole, however
-    /// short it is.
+    /// Loads 1, 2, 4, 6 or 8 bytes, of the machine's order. A field of the context is whole,
+    /// however short it is.
     ///
     /// # Errors
     /// If they are not all in memory that the program may read, or as many as no load has.
@@ -114,8 +116,8 @@ impl Execution<'_, '_> {
         }
     }
 
-    /// What an atomic operation makes of memory; nothing is stored yet. Exchanges that compare do so
-    /// with `expected`.
+    /// What an atomic operation makes of memory; nothing is stored yet. Exchanges that compare do
+    /// so with `expected`.
     ///
     /// # Errors
     /// If it is no memory that the program may read.
@@ -159,19 +161,19 @@ impl Execution<'_, '_> {
 
     /// The bytes of a key and of a value of the map that a number stands for, if it does.
     pub fn sizes(&self, map: u64) -> Option<(usize, usize)> {
-        let definition = self.run.maps.get(super::memory::map_of_handle(map)?)?.definition();
+        let definition = self.run.maps.get(map_of_handle(map)?)?.definition();
         Some((definition.key_size as usize, definition.value_size as usize))
     }
 
     /// The addresses that values of the map have that a number stands for, if it does.
     pub fn values(&self, map: u64) -> Option<std::ops::Range<u64>> {
-        let map = super::memory::map_of_handle(map).filter(|&map| map < self.run.maps.len())?;
+        let map = map_of_handle(map).filter(|&map| map < self.run.maps.len())?;
         Some(value_address(map, 0)..value_address(map + 1, 0))
     }
 
-    /// The first address that means something else than this one and all between.
+    /// The first address that is surely of other memory than this one.
     pub fn window_end(&self, address: u64) -> u64 {
-        super::memory::window_end(address)
+        window_end(address)
     }
 
     /// The address of a byte in the first value of a map, if there is one of that number.
@@ -184,9 +186,9 @@ impl Execution<'_, '_> {
         function_handle(place)
     }
 
-    /// Calls a helper with the arguments in registers 1 to 5. Gives register 0, which is not written
-    /// yet, or nothing if another program has taken this one's place: then program, place and
-    /// registers are the new one's.
+    /// Calls a helper with the arguments in registers 1 to 5. Gives register 0, which is not
+    /// written yet, or nothing if another program has taken this one's place: then program, place
+    /// and registers are the new one's.
     ///
     /// # Errors
     /// Why the program has to be ended.
@@ -228,5 +230,131 @@ impl Run<'_> {
             None => self.execute_steps(),
             Some(engine) => engine.execute(&mut Execution { run: self }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpreter::{Environment, Machine, Outcome, Packet};
+    use crate::object::{Object, Program};
+
+    const LOOP: u32 = 181;
+
+    /// A program of three places: the first calls the function at the last one, over and over, and
+    /// the second ends it.
+    struct Adding {
+        function: usize,
+    }
+
+    impl Adding {
+        fn step(&self, execution: &mut Execution<'_, '_>) -> Result<Option<u64>, Reason> {
+            execution.spend()?;
+            let place = execution.place();
+            execution.set_place(place + 1);
+            let sum = execution.registers()[10] - 8;
+            match place {
+                0 => {
+                    let function = execution.function(self.function);
+                    execution.registers_mut()[1..5].copy_from_slice(&[4, function, sum, 0]);
+                    execution.registers_mut()[6] = 1_000;
+                    let times = execution.call_helper(LOOP)?.expect("it is no tail call");
+                    execution.registers_mut()[0] = 100 * times;
+                    return Ok(None);
+                }
+                1 => execution.registers_mut()[0] += execution.load(sum, 6)?,
+                _ => {
+                    let [_, number, sum, ..] = *execution.registers();
+                    let so_far = execution.load(sum, 6)?;
+                    execution.store(sum, 6, so_far + number)?;
+                    execution.registers_mut()[0] = 0;
+                    execution.registers_mut()[6] = 9;
+                }
+            }
+            let (value, kept) = (execution.registers()[0], execution.registers()[6]);
+            assert_eq!(kept, if place == 1 { 1_000 } else { 9 });
+            Ok(execution.leave().then_some(value))
+        }
+    }
+
+    impl Engine for Adding {
+        fn places(&self, program: usize) -> Option<usize> {
+            (program == 0).then_some(3)
+        }
+
+        fn execute(&self, execution: &mut Execution<'_, '_>) -> Result<u64, Reason> {
+            loop {
+                if let Some(value) = self.step(execution)? {
+                    return Ok(value);
+                }
+            }
+        }
+
+        fn slot(&self, _: usize, place: usize) -> usize {
+            10 * place
+        }
+    }
+
+    /// Runs a program of the engine's; that of the object has no instructions.
+    fn ran(function: usize, program: usize, instructions_max: u64) -> Outcome {
+        let programs = vec![Program::default(); 2];
+        let object = Object { programs, ..Object::default() };
+        let environment = Environment { instructions_max, ..Environment::default() };
+        let mut machine = Machine::load(&object, environment).expect("there is nothing in it");
+        let mut packet = Packet::new(&[0; 20]).expect("a short one");
+        machine.run_on(&Adding { function }, program, &mut packet)
+    }
+
+    #[test]
+    fn functions_of_helpers_are_executed_by_the_engine() {
+        let outcome = ran(2, 0, 6);
+        assert_eq!((outcome.value, outcome.instructions), (4 * 100 + 1 + 2 + 3, 6));
+        assert_eq!(outcome.aborted, None);
+    }
+
+    #[test]
+    fn the_engine_says_what_can_be_run_and_where_it_ended() {
+        let reason = |outcome: Outcome| outcome.aborted.expect("it cannot go on");
+        let abort = reason(ran(3, 0, 6));
+        assert!(matches!(abort.reason, Reason::NotAFunction { .. }), "{abort}");
+        assert_eq!(abort.slot, 0);
+        assert_eq!(reason(ran(2, 1, 6)).reason, Reason::NotRunnable);
+        let abort = reason(ran(2, 0, 5));
+        assert_eq!((abort.reason, abort.slot), (Reason::TooManyInstructions(5), 0));
+    }
+
+    #[test]
+    fn accesses_have_as_many_bytes_as_there_are_instructions_for() {
+        struct Odd;
+        impl Engine for Odd {
+            fn places(&self, _: usize) -> Option<usize> {
+                Some(1)
+            }
+
+            fn execute(&self, execution: &mut Execution<'_, '_>) -> Result<u64, Reason> {
+                let frame = execution.registers()[10];
+                for bytes in [1, 2, 4, 6, 8] {
+                    execution.store(frame - 8, 8, 0)?;
+                    execution.store(frame - 8, bytes, u64::MAX)?;
+                    let stored = execution.load(frame - 8, 8)?;
+                    assert_eq!(stored, u64::MAX >> (64 - 8 * bytes));
+                    assert_eq!(execution.load(frame - 8, bytes), Ok(stored));
+                }
+                for bytes in [0, 3, 5, 7, 9, 16] {
+                    assert!(execution.load(frame - 16, bytes).is_err(), "{bytes}");
+                    assert!(execution.store(frame - 16, bytes, 0).is_err(), "{bytes}");
+                }
+                Ok(7)
+            }
+
+            fn slot(&self, _: usize, _: usize) -> usize {
+                0
+            }
+        }
+        let object = Object { programs: vec![Program::default()], ..Object::default() };
+        let mut machine =
+            Machine::load(&object, Environment::default()).expect("there is nothing in it");
+        let mut packet = Packet::new(&[0; 20]).expect("a short one");
+        assert_eq!(machine.run_on(&Odd, 0, &mut packet).value, 7);
     }
 }

@@ -68,6 +68,14 @@ pub enum Hazard {
         /// Who stores there.
         writer: usize,
     },
+    /// Where the packet is, is asked while it moves.
+    #[error("lane {lane} asks where the packet begins or ends, which lane {call} moves")]
+    Moves {
+        /// Who asks.
+        lane: usize,
+        /// Who calls the helper.
+        call: usize,
+    },
     /// There is one unit for helpers.
     #[error("lanes {first} and {second} both call a helper")]
     Calls {

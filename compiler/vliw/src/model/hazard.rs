@@ -6,11 +6,11 @@
 //! their addresses may be of no use to them.
 
 use super::row::Found;
-use super::{Hazard, helper};
+use super::{Hazard, touched};
 use crate::image::{Row, Slot};
-use crate::machine::{CALLS_PER_ROW, REGISTERS};
+use crate::machine::{CALLS_PER_ROW, PACKET, REGISTERS};
 use crate::operation::{Argument, Operation};
-use freeport_ebpf::helper_functions::signature;
+use freeport_ebpf::helper_functions::{Effect, signature};
 use freeport_ebpf::interpreter::Execution;
 use std::ops::Range;
 
@@ -54,6 +54,7 @@ impl Pipeline {
         places(row)?;
         calls(row)?;
         registers(row)?;
+        moves(row)?;
         self.forwarded(row)?;
         let accesses = accesses(found, execution);
         memory(&accesses)?;
@@ -173,6 +174,25 @@ fn registers(row: &Row) -> Result<(), Hazard> {
     Ok(())
 }
 
+/// Where a lane moves an end of the packet, no other asks for it.
+fn moves(row: &Row) -> Result<(), Hazard> {
+    let moves = |slot: &Slot| match slot.operation {
+        Operation::Call { helper, .. } => {
+            signature(helper).is_some_and(|it| it.effect == Some(Effect::MovesPacket))
+        }
+        _ => false,
+    };
+    for (call, _) in row.slots().filter(|(_, slot)| moves(slot)) {
+        let asks = |slot: &Slot| {
+            matches!(slot.operation, Operation::Bound { .. }) || read(slot).any(|it| it == PACKET)
+        };
+        if let Some((lane, _)) = row.slots().find(|(lane, slot)| *lane != call && asks(slot)) {
+            return Err(Hazard::Moves { lane, call });
+        }
+    }
+    Ok(())
+}
+
 /// What one lane writes in memory, no other touches.
 fn memory(accesses: &[Access]) -> Result<(), Hazard> {
     for first in accesses.iter().filter(|access| access.is_written) {
@@ -206,7 +226,7 @@ fn accesses(found: &Found, execution: &Execution<'_, '_>) -> Vec<Access> {
     for call in &found.calls {
         let mut registers = *execution.registers();
         registers[1..6].copy_from_slice(&call.arguments);
-        all.extend(helper::accesses(call.helper, &registers, execution, call.lane));
+        all.extend(touched::accesses(call.helper, &registers, execution, call.lane));
     }
     all
 }

@@ -85,6 +85,10 @@ fn is_packet(fact: &Fact) -> bool {
     matches!(fact.holds, Type::Packet { .. }) && !fact.may_be_null
 }
 
+fn is_in_packet(fact: &Fact) -> bool {
+    matches!(fact.holds, Type::Packet { offset, .. } if offset.0 >= 0) && !fact.may_be_null
+}
+
 fn is_end(fact: &Fact) -> bool {
     matches!(fact.holds, Type::PacketEnd) && !fact.may_be_null
 }
@@ -100,10 +104,11 @@ fn mirrored(condition: Condition) -> Option<Condition> {
     })
 }
 
-/// Whether a jump is made if an address in the packet is 0, which none is, nor its lower half.
+/// Whether a jump is made if an address in the packet is 0, which none is, nor its lower half if it
+/// is not before the packet.
 fn is_never_taken(jump: &Instruction, facts: Option<&[Fact; 11]>) -> bool {
     let Operation::Jump { condition, left, right, .. } = jump.operation else { return false };
     let is_zero = condition == Condition::Equal && right == Operand::Immediate(0);
     let fact = facts.and_then(|facts| facts.get(usize::from(left)));
-    is_zero && fact.is_some_and(|fact| (is_packet(fact) || is_end(fact)) && !fact.may_be_null)
+    is_zero && fact.is_some_and(|fact| is_end(fact) || is_in_packet(fact))
 }

@@ -224,7 +224,7 @@ fn leaves_alone(routine: &Routine, analysis: &Analysis, guarded: &[Instruction])
 
 /// An instruction as it is done whether it is needed or not.
 fn done_anyway(instruction: &Instruction) -> Instruction {
-    let mut instruction = Instruction { is_early: true, ..instruction.clone() };
+    let mut instruction = instruction.clone();
     if let Operation::Load { is_speculative, .. } = &mut instruction.operation {
         *is_speculative = true;
     }

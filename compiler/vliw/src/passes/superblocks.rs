@@ -1,76 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which blocks are scheduled together: a path of blocks each of which control enters only from the
-//! one before. Where a block has two ways on, the path takes the one that is likely, so that the
+//! one before (superblocks; Hwu and others, "The Superblock", 1993). Where a block has two ways on, the path takes the one that is likely, so that the
 //! other is a jump out of it.
 
-use crate::blocks::Routine;
+use crate::blocks::{Block, Routine};
 use crate::operation::{Condition, Operation, Target};
+use crate::profile::Profile;
 
-/// Paths of blocks, in the order in which they are best laid out. Jumps may be turned around, so
-/// that the likely way is the one behind them.
-pub fn paths(routine: &mut Routine, is_joined: bool) -> Vec<Vec<usize>> {
-    let entrances = routine.entrances();
-    let mut is_taken = vec![false; routine.blocks.len()];
+/// Instructions of a block that is there twice at most.
+const TWICE_MAX: usize = 24;
+
+/// Each block that can be reached by itself.
+pub fn single(routine: &Routine) -> Vec<Vec<usize>> {
+    let is_there = |block: &usize| !routine.blocks[*block].instructions.is_empty();
+    (0..routine.blocks.len()).filter(is_there).map(|block| vec![block]).collect()
+}
+
+/// Paths of blocks, in the order in which they are best laid out. Where a path goes on with what a
+/// jump leads to, [`turned`] has that jump the other way round. With a profile a likely way goes on through blocks
+/// that others come to as well, which are in several paths then.
+pub fn paths(routine: &Routine, profile: Option<&Profile>) -> Vec<Vec<usize>> {
+    let size: usize = routine.blocks.iter().map(|block| block.instructions.len()).sum();
+    let mut walk = Walk {
+        entrances: routine.entrances(),
+        is_taken: vec![false; routine.blocks.len()],
+        spare: size / 2,
+        routine,
+        profile,
+    };
+    let mut is_start = vec![false; routine.blocks.len()];
     let mut paths = vec![];
     let mut left = vec![0];
     while let Some(start) = left.pop() {
-        if std::mem::replace(&mut is_taken[start], true) {
+        if std::mem::replace(&mut is_start[start], true) {
             continue;
         }
+        walk.is_taken[start] = true;
         let mut path = vec![start];
-        let mut at = start;
-        while let Some(next) = next_of(routine, at, &entrances, &is_taken, is_joined) {
-            is_taken[next] = true;
+        while let Some(next) = walk.next(&path) {
             path.push(next);
-            at = next;
         }
         // What is left of the path's jumps: the last one's way on comes next.
-        let ways = path.iter().flat_map(|block| routine.blocks[*block].successors());
-        left.extend(ways.filter(|way| !is_taken[*way]).collect::<Vec<_>>());
+        for (at, block) in path.iter().enumerate() {
+            let ways = routine.blocks[*block].successors();
+            let next = path.get(at + 1);
+            left.extend(ways.filter(|way| Some(way) != next && !is_start[*way]));
+        }
         paths.push(path);
     }
     paths
 }
 
-/// The block that goes on the path behind `block`.
-fn next_of(
-    routine: &mut Routine,
-    block: usize,
-    entrances: &[usize],
-    is_taken: &[bool],
-    is_joined: bool,
-) -> Option<usize> {
-    let fits = |block: usize| is_joined && entrances[block] == 1 && !is_taken[block];
-    let instructions = &routine.blocks[block].instructions;
-    let last = instructions.len().checked_sub(1)?;
-    let Operation::Goto(Target::Row(behind)) = instructions[last].operation else { return None };
-    if last > 0 && matches!(instructions[last - 1].operation, Operation::CallFunction(_)) {
-        return None;
+/// A routine while paths are found in it.
+struct Walk<'a> {
+    routine: &'a Routine,
+    profile: Option<&'a Profile>,
+    entrances: Vec<usize>,
+    is_taken: Vec<bool>,
+    /// Instructions that may be there twice.
+    spare: usize,
+}
+
+impl Walk<'_> {
+    /// The block that goes on a path.
+    fn next(&mut self, path: &[usize]) -> Option<usize> {
+        let block = *path.last()?;
+        let instructions = &self.routine.blocks[block].instructions;
+        let last = instructions.len().checked_sub(1)?;
+        let Operation::Goto(Target::Row(behind)) = instructions[last].operation else {
+            return None;
+        };
+        let before = last.checked_sub(1).map(|at| &instructions[at]);
+        if before.is_some_and(|it| matches!(it.operation, Operation::CallFunction(_))) {
+            return None;
+        }
+        let turned = before.and_then(|it| match it.operation {
+            Operation::Jump { condition, target: Target::Row(taken), .. } if it.arm.is_none() => {
+                inverse(condition).map(|_| taken)
+            }
+            _ => None,
+        });
+        let slot = before.and_then(|it| it.origins.first().copied());
+        let [to_taken, to_behind] = self.weights(block, slot.filter(|_| turned.is_some()));
+        let straight = self.fits(path, behind, to_behind).then_some(behind);
+        let around = turned.filter(|taken| self.fits(path, *taken, to_taken));
+        let next = match (straight, around) {
+            (Some(behind), Some(taken)) => {
+                let is_straight = match self.profile {
+                    Some(_) => to_behind >= to_taken,
+                    None => work(self.routine, behind) >= work(self.routine, taken),
+                };
+                if is_straight { behind } else { taken }
+            }
+            (straight, around) => straight.or(around)?,
+        };
+        Some(self.take(next))
     }
-    let taken = last.checked_sub(1).and_then(|at| match instructions[at].operation {
-        Operation::Jump { condition, target: Target::Row(taken), .. }
-            if instructions[at].arm.is_none() =>
+
+    /// Whether a block can go on a path: nobody else comes to it, or it is worth being there twice.
+    fn fits(&self, path: &[usize], block: usize, weight: u64) -> bool {
+        self.is_own(block) || self.is_worth_twice(path, block, weight)
+    }
+
+    /// How often control went to where the jump in a slot leads at the end of a block, and on.
+    fn weights(&self, block: usize, jump: Option<usize>) -> [u64; 2] {
+        let Some(profile) = self.profile else { return [0; 2] };
+        match jump {
+            Some(slot) => {
+                [profile.taken(slot), profile.count(slot).saturating_sub(profile.taken(slot))]
+            }
+            None => [0, profile.count(self.routine.blocks[block].slot)],
+        }
+    }
+
+    fn is_own(&self, block: usize) -> bool {
+        self.entrances[block] == 1 && !self.is_taken[block]
+    }
+
+    /// Whether most that come to a block come the way that was gone so often.
+    fn is_worth_twice(&self, path: &[usize], block: usize, weight: u64) -> bool {
+        let Some(profile) = self.profile else { return false };
+        let size = self.routine.blocks[block].instructions.len();
+        let is_likely = weight > 0 && weight * 2 >= profile.count(self.routine.blocks[block].slot);
+        is_likely && size <= TWICE_MAX.min(self.spare) && !path.contains(&block)
+    }
+
+    /// Takes a block for a path.
+    fn take(&mut self, block: usize) -> usize {
+        if self.is_own(block) {
+            self.is_taken[block] = true;
+        } else {
+            self.spare -= self.routine.blocks[block].instructions.len();
+        }
+        block
+    }
+}
+
+/// The end of a block on a path that goes on with `next`: a jump that leaves the path, if there is
+/// one before the block's last, which is not needed any more. Nothing if it need not be turned
+/// around.
+pub fn turned(block: &Block, next: usize) -> Option<Operation> {
+    let [.., jump, last] = block.instructions.as_slice() else { return None };
+    let Operation::Goto(behind) = last.operation else { return None };
+    match jump.operation {
+        Operation::Jump { width, condition, left, right, target }
+            if target == Target::Row(next) && behind != target && jump.arm.is_none() =>
         {
-            inverse(condition).map(|inverse| (at, taken, inverse))
+            let condition = inverse(condition)?;
+            Some(Operation::Jump { width, condition, left, right, target: behind })
         }
         _ => None,
-    });
-    let Some((at, taken, inverse)) = taken.filter(|(_, taken, _)| fits(*taken)) else {
-        return fits(behind).then_some(behind);
-    };
-    if fits(behind) && weight(routine, behind) >= weight(routine, taken) {
-        return Some(behind);
     }
-    let instructions = &mut routine.blocks[block].instructions;
-    if let Operation::Jump { condition, target, .. } = &mut instructions[at].operation {
-        (*condition, *target) = (inverse, Target::Row(behind));
-    }
-    instructions[last].operation = Operation::Goto(Target::Row(taken));
-    Some(taken)
 }
 
 /// How much there is to do from a block on: short ways are the unlikely ones.
-fn weight(routine: &Routine, block: usize) -> usize {
+fn work(routine: &Routine, block: usize) -> usize {
     let mut is_seen = vec![false; routine.blocks.len()];
     let (mut left, mut weight) = (vec![block], 0);
     while let Some(block) = left.pop() {

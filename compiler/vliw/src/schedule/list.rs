@@ -232,10 +232,10 @@ fn prefers_late(region: &Region) -> Vec<bool> {
     prefers
 }
 
-/// What the last of some rows leaves for the next region.
-pub fn late(region: &Region, rows: &[Vec<Placed>]) -> Late {
+/// What the last row of a region leaves for the next one.
+pub fn late(region: &Region, last: &[Placed]) -> Late {
     let mut late = Late::default();
-    for placed in rows.last().into_iter().flatten() {
+    for placed in last {
         late.written.extend(placed.operation.written().map(|register| (register, placed.lane)));
         if matches!(placed.operation, Operation::Store { .. } | Operation::Atomic { .. }) {
             let accesses = region.nodes[placed.node].accesses.clone();

@@ -2,19 +2,21 @@
 //! Helpers, functions, functions that helpers call, and tail calls.
 
 use crate::images::{
-    Lane, NOTHING, add, alu, call, call_function, constant, ended, exit, exit_with, if_equal,
-    image, image_with, load, machine, number, register, run, run_on, set, store,
+    Lane, NOTHING, add, alu, call, call_function, call_with, constant, ended, exit, exit_with,
+    if_equal, image, image_with, load, machine, number, register, run, run_on, set, store,
 };
 use crate::program::{definition, packet};
 use freeport_ebpf::interpreter::Reason;
 use freeport_ebpf::maps::flags;
 use freeport_ebpf::object::MapKind;
 use freeport_vliw::model::{Mode, Model};
-use freeport_vliw::operation::{Arithmetic, Condition, Constant, Target};
+use freeport_vliw::operation::{Argument, Arithmetic, Condition, Constant, Target};
 
 const LOOKUP: u32 = 1;
+const UPDATE: u32 = 2;
 const RANDOM: u32 = 7;
 const TAIL_CALL: u32 = 12;
+const ADJUST_HEAD: u32 = 44;
 const FOR_EACH: u32 = 164;
 const LOOP: u32 = 181;
 
@@ -40,6 +42,40 @@ fn helpers_find_arguments_and_give_register_0() {
     let ran = run_on(vec![rows], &mut machine, &mut packet(64)).expect("no rule is broken");
     assert_eq!(ended(ran.outcome), 500 + 4 + 31);
     assert_eq!(ran.statistics.helpers.into_iter().collect::<Vec<_>>(), [(LOOKUP, 1)]);
+}
+
+#[test]
+fn calls_name_their_arguments_in_place_of_registers() {
+    let mut machine = machine(1, vec![definition(MapKind::Array, (4, 8), 2)]);
+    let rows = image(&[
+        &[set(1, number(77)), set(2, number(78)), set(3, number(1)), set(4, number(79))],
+        &[store(4, 10, -8, number(1)), store(8, 10, -16, number(1))],
+        // The row before writes what two of them do not read.
+        &[set(2, number(80)), set(4, number(81))],
+        &[NOTHING, NOTHING, call_with(UPDATE, &named(-16)), set(2, number(82))],
+        &[],
+        &[add(0, 0, register(1))],
+        &[add(0, 0, register(2))],
+        &[add(0, 0, register(4))],
+        &[exit()],
+    ]);
+    let ran = run_on(vec![rows], &mut machine, &mut packet(64)).expect("no rule is broken");
+    assert_eq!(ended(ran.outcome), 77 + 82 + 81, "registers stay as they were");
+    let array = machine.map("map").expect("it is there");
+    assert_eq!(array.lookup(&1_u32.to_ne_bytes()), Ok(&1_u64.to_ne_bytes()[..]));
+    // The context is named too: the packet begins three bytes later.
+    let moves = image(&[
+        &[set(1, number(0)), load(6, 1, 11, 0)],
+        &[call_with(ADJUST_HEAD, &[Argument::Context, Argument::Number(3)])],
+        &[load(0, 1, 11, 0)],
+        &[exit()],
+    ]);
+    assert_eq!(ended(run(moves).outcome), 3);
+}
+
+/// Map 0, a key at -8, a value, and no flags.
+fn named(value: i16) -> [Argument; 4] {
+    [Argument::Map(0), Argument::Stack(-8), Argument::Stack(value), Argument::Number(0)]
 }
 
 #[test]

@@ -3,15 +3,19 @@
 //! is not broken.
 
 use crate::images::{
-    Lane, NOTHING, add, alu, atomic, call, call_function, constant, exit, exit_with, fault, goto,
-    if_equal, image, image_with, load, load_if_there, machine, number, register, run, run_on, set,
-    store,
+    Lane, NOTHING, add, alu, atomic, bound, call, call_function, call_with, constant, exit,
+    exit_with, fault, goto, if_equal, image, image_with, load, load_if_there, machine, number,
+    register, run, run_on, set, store,
 };
 use crate::program::{definition, packet};
 use freeport_ebpf::object::MapKind;
+use freeport_vliw::machine::PACKET;
 use freeport_vliw::model::{Hazard, Mode, Model};
-use freeport_vliw::operation::{Arithmetic, AtomicOperation, Constant, Operation};
+use freeport_vliw::operation::{
+    Argument, Arithmetic, AtomicOperation, Constant, Operation, Target,
+};
 
+const LOOKUP: u32 = 1;
 const UPDATE: u32 = 2;
 const PRINT: u32 = 6;
 const RANDOM: u32 = 7;
@@ -289,6 +293,32 @@ fn functions_that_helpers_call_leave_time_for_stores() {
             &[exit()],
         ],
     ));
+}
+
+#[test]
+fn nobody_asks_where_the_packet_is_while_it_moves() {
+    let two = |lane: Lane| wrong(&[&[call(ADJUST_HEAD), lane], &[exit_with(1)]]);
+    let moves = (0, Hazard::Moves { lane: 1, call: 0 });
+    assert_eq!(two(bound(None, 14, Target::Exit(1))), moves);
+    assert_eq!(two(add(3, PACKET, number(1))), moves);
+    run(image(&[&[call(RANDOM), add(3, PACKET, number(1))], &[exit_with(1)]]));
+}
+
+#[test]
+fn named_arguments_are_no_registers_but_still_memory() {
+    let rows = |stored: i16| {
+        let named = [Argument::Register, Argument::Stack(-8)];
+        let rows = image(&[
+            &[constant(1, Constant::Map(0))],
+            &[NOTHING, set(2, number(1)), store(1, 10, stored, number(0))],
+            &[call_with(LOOKUP, &named), set(2, number(5))],
+            &[exit_with(1)],
+        ]);
+        let maps = vec![definition(MapKind::Array, (4, 8), 1)];
+        run_on(vec![rows], &mut machine(1, maps), &mut packet(64)).err().map(|it| it.hazard)
+    };
+    assert_eq!(rows(-4), None);
+    assert!(matches!(rows(-5), Some(Hazard::StoreThenLoad { lane: 0, writer: 2, .. })));
 }
 
 #[test]

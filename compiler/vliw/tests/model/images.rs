@@ -7,7 +7,7 @@ use freeport_ebpf::object::MapDefinition;
 use freeport_vliw::image::{Function, Image, Row, Slot};
 use freeport_vliw::model::{Fault, Hazard, Mode, Model, Run};
 use freeport_vliw::operation::{
-    Arithmetic, AtomicOperation, Condition, Constant, Operand, Operation, Target, Width,
+    Argument, Arithmetic, AtomicOperation, Condition, Constant, Operand, Operation, Target, Width,
 };
 
 /// A lane.
@@ -158,6 +158,13 @@ pub fn exit() -> Lane {
 
 pub fn call(helper: u32) -> Lane {
     Some(Operation::call(helper))
+}
+
+/// The same with some of its arguments named; the others are in registers.
+pub fn call_with(helper: u32, named: &[Argument]) -> Lane {
+    let mut arguments = [Argument::Register; 5];
+    arguments[..named.len()].copy_from_slice(named);
+    Some(Operation::Call { helper, arguments })
 }
 
 pub fn call_function(row: usize) -> Lane {

@@ -8,7 +8,11 @@ use crate::images::{
 use crate::program::{definition, packet};
 use freeport_ebpf::interpreter::{Access, Reason, Window};
 use freeport_ebpf::object::MapKind;
-use freeport_vliw::operation::{Arithmetic, AtomicOperation, Constant, Operation, Target, Width};
+use freeport_vliw::machine::PACKET;
+use freeport_vliw::model::{Mode, Model};
+use freeport_vliw::operation::{
+    Arithmetic, AtomicOperation, Constant, Operand, Operation, Target, Width,
+};
 
 const ADJUST_HEAD: u32 = 44;
 const VALUE: Constant = Constant::MapValue { map: 0, offset: 2 };
@@ -132,7 +136,38 @@ fn a_length_is_asked_before_its_row_moves_the_packet() {
         &[bound(None, 64, Target::Exit(4))],
         &[exit_with(2)],
     ]);
-    assert_eq!(run(rows).outcome.verdict, 4);
+    // Strict models do not take it.
+    let model = Model::new(vec![Some(rows)], Mode::Plain);
+    let ran = model.run(&mut machine(1, vec![]), 0, &mut packet(64));
+    assert_eq!(ran.expect("nothing is looked for").outcome.verdict, 4);
+}
+
+#[test]
+fn a_register_holds_where_the_packet_begins() {
+    let rows = |moved: i32| {
+        run(image(&[
+            &[set(2, number(moved)), load(6, 1, PACKET, 30)],
+            &[],
+            &[call(ADJUST_HEAD)],
+            &[NOTHING, NOTHING, load(7, 1, PACKET, 30), load(8, 4, 1, 0)],
+            &[],
+            &[
+                alu(Arithmetic::Multiply, 6, 6, number(100)),
+                alu(Arithmetic::Subtract, 8, 8, start()),
+            ],
+            &[],
+            &[add(0, 6, register(7))],
+            &[add(0, 0, register(8))],
+            &[exit()],
+        ]))
+    };
+    assert_eq!(ended(rows(20).outcome), 3_000 + 50);
+    assert_eq!(ended(rows(0).outcome), 3_000 + 30);
+    assert_eq!(ended(rows(-9).outcome), 3_000 + 21);
+}
+
+fn start() -> Operand {
+    register(PACKET)
 }
 
 #[test]

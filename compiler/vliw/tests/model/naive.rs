@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Images of eBPF programs with one instruction in a row: what they do is what the interpreter does,
-//! as far as an operation does what its instruction does.
+//! Images of eBPF programs with one instruction in a row: what they do is what the interpreter
+//! does, as far as an operation does what its instruction does.
 
 use freeport_ebpf::instruction::{Callee, Constant, Instruction, Operation as Ebpf, decode};
 use freeport_vliw::image::{Function, Image, Row, Slot};
 use freeport_vliw::machine::Machine;
 use freeport_vliw::operation::{Constant as OwnConstant, Operation, Target};
 
-/// The image of a program that can be loaded: the instruction that is number `n` is in lane 0 of row
-/// `spacing * n`, and the rows between are empty.
-pub fn naive(program: &[Instruction], spacing: usize) -> Image {
+/// The image of a program that can be loaded: the instruction that is number `n` is in lane 0 of
+/// row `spacing * n`, and the rows between are empty. Functions are given by their slots, in order.
+pub fn naive(program: &[Instruction], functions: &[usize], spacing: usize) -> Image {
     let starts = starts(program);
     let row_of = |slot: usize| spacing * starts.partition_point(|&start| start < slot);
     let mut rows = vec![];
@@ -23,7 +23,9 @@ pub fn naive(program: &[Instruction], spacing: usize) -> Image {
         let empty = || Row { lanes: vec![None; machine.lanes.into()] };
         rows.extend(std::iter::repeat_with(empty).take(spacing - 1));
     }
-    Image { rows, functions: vec![Function::default()], ..Image::default() }
+    let function = |&slot: &usize| Function { row: row_of(slot), ..Function::default() };
+    let functions = functions.iter().map(function).collect();
+    Image { rows, functions, ..Image::default() }
 }
 
 /// First slots of instructions.

@@ -55,7 +55,7 @@ fn what_no_verifier_takes_ends_as_in_the_interpreter() {
         let Ok(mut machine) = load() else { continue };
         let expected = twice(&mut machine, |machine, packet| machine.run(0, packet));
         // Without rows between them, a row has the number of its instruction.
-        let model = Model::new(vec![Some(naive(&program, 1))], Mode::Plain);
+        let model = Model::new(vec![Some(naive(&program, &[0], 1))], Mode::Plain);
         let found = twice(&mut load().expect("it was loaded before"), |machine, packet| {
             let ran = model.run(machine, 0, packet).expect("nothing is looked for");
             called += u64::from(!ran.statistics.helpers.is_empty());

@@ -132,11 +132,21 @@ impl Place {
         if self.region.is_apart_from(other.region) {
             return false;
         }
-        let is_known =
-            self.moment == other.moment && !self.accesses.is_empty() && !other.accesses.is_empty();
-        let touches = |one: &Access| other.accesses.iter().any(|another| one.may_touch(another));
+        let is_known = !self.accesses.is_empty() && !other.accesses.is_empty();
+        let is_now = self.moment == other.moment;
+        let touch = |one: &Access, another: &Access| {
+            let lasts = is_lasting(one) && is_lasting(another);
+            !is_now && !lasts || one.may_touch(another)
+        };
+        let touches = |one: &Access| other.accesses.iter().any(|another| touch(one, another));
         !is_known || self.accesses.iter().any(touches)
     }
+}
+
+/// Whether a place is counted from where it is in other functions, and in a packet that was moved,
+/// too.
+fn is_lasting(access: &Access) -> bool {
+    matches!(access.space, Space::MapValue(_) | Space::Record(_) | Space::Context)
 }
 
 /// What is done to a place.

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Compiled programs on the model of the small processor do what they do in the interpreter, and
+//! their images break no rule: those of `programs/xdp` on the packets of their scenarios, and
+//! random ones that the kernel's verifier takes. Passes are all on, all off, each off by itself and
+//! off at random, for one lane and for more.
+
+#[path = "network/environment.rs"]
+mod network;
+
+use fastrand::Rng;
+use freeport_ebpf::instruction::disassemble;
+use freeport_ebpf::interpreter::{Clock, Environment};
+use freeport_ebpf::object::Object;
+use freeport_vliw::{Options, PASSES};
+use freeport_xdp::random_program::{PACKET_BYTES, object_of};
+use freeport_xdp::scenario::{Scenario, compare};
+use freeport_xdp::{
+    Arrival, Contents, Departure, Interpreter, Target, Vliw, compile, random_program,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn is_long() -> bool {
+    std::env::var_os("FREEPORT_LONG").is_some()
+}
+
+fn seed() -> u64 {
+    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
+/// Options without some passes, for a number of lanes, and what they are called.
+fn without(passes: &[&str], lanes: u8) -> (String, Options) {
+    let mut options = Options::default();
+    options.machine.lanes = lanes;
+    for pass in passes {
+        *options.pass_mut(pass).expect("it is one of them") = false;
+    }
+    (format!("{lanes} lanes without {passes:?}"), options)
+}
+
+/// Options that are tried with each program.
+fn variants() -> Vec<(String, Options)> {
+    let mut variants: Vec<_> = [1, 2, 3, 4, 8].map(|lanes| without(&[], lanes)).into();
+    variants.extend([1, 4].map(|lanes| without(&PASSES, lanes)));
+    variants.extend(PASSES.map(|pass| without(&[pass], 4)));
+    variants
+}
+
+fn targets(object: &Object, options: &Options, environment: Environment) -> (Interpreter, Vliw) {
+    let environment = Environment { clock: Clock::Set(1_000_000_007), ..environment };
+    let interpreter = Interpreter::load(object, environment.clone()).expect("it can run");
+    (interpreter, Vliw::load(object, options, environment).expect("it can run"))
+}
+
+#[test]
+fn every_program_fares_alike_on_the_processor_and_in_the_interpreter() {
+    let packets = if is_long() { 20_000 } else { 150 };
+    let only = std::env::var("FREEPORT_CASES").ok();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
+    let (mut objects, mut failures) = (BTreeMap::new(), vec![]);
+    for scenario in Scenario::all() {
+        if only.as_ref().is_some_and(|only| !scenario.name.contains(only)) {
+            continue;
+        }
+        let object = objects.entry(scenario.source).or_insert_with(|| {
+            let object = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
+            let object = object.expect("clang-19 and libbpf-dev are there");
+            Object::parse(&object).expect("clang makes such objects")
+        });
+        for (name, options) in variants() {
+            let (mut interpreter, mut processor) =
+                targets(object, &options, network::environment());
+            let (reference, subject) = (&mut interpreter, &mut processor);
+            if let Err(difference) = compare(&scenario, seed(), packets, reference, subject) {
+                failures.push(format!("{}, {name}: {difference}", scenario.name));
+                continue;
+            }
+            let redirects = [processor.last(), interpreter.last()]
+                .map(|outcome| outcome.expect("packets came").redirect);
+            assert_eq!(redirects[0], redirects[1], "{}, {name}", scenario.name);
+            assert_eq!(processor.take_trace(), interpreter.take_trace(), "{}", scenario.name);
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn random_programs_fare_alike_on_the_processor_and_in_the_interpreter() {
+    let programs = std::env::var("FREEPORT_PROGRAMS").ok().and_then(|count| count.parse().ok());
+    let programs: u64 = programs.unwrap_or(if is_long() { 30_000 } else { 300 });
+    for seed in seed()..seed() + programs {
+        let mut random = Rng::with_seed(seed);
+        let length = random.usize(70..160);
+        let program = random_program(&mut random, length);
+        let mut off = PASSES.to_vec();
+        let chance = random.choice([0, 1, 4]).unwrap_or(0);
+        off.retain(|_| random.u32(0..8) < chance);
+        let (name, options) = without(&off, random.u8(1..=8));
+        let object = object_of(&program);
+        let (mut interpreter, mut processor) = targets(&object, &options, Environment::default());
+        let rows = processor.image(0).map_or(String::new(), ToString::to_string);
+        for length in [PACKET_BYTES, PACKET_BYTES + 7, 300, PACKET_BYTES - 1] {
+            let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+            let arrival = Arrival { bytes: &bytes, ingress_ifindex: 1, rx_queue_index: 0 };
+            let expected = ran(&mut interpreter, &arrival);
+            let found = ran(&mut processor, &arrival);
+            assert!(
+                found == expected,
+                "FREEPORT_SEED={seed} FREEPORT_PROGRAMS=1, {name}\n{found:?}\nand not \
+                 {expected:?}\n{}\n{rows}",
+                disassemble(&program)
+            );
+        }
+    }
+}
+
+/// What becomes of a packet, and what is in the map then.
+fn ran(target: &mut dyn Target, arrival: &Arrival<'_>) -> Result<(Departure, Contents), String> {
+    let departure = target.run("random", arrival).map_err(|error| error.to_string())?;
+    Ok((departure, target.contents("value").map_err(|error| error.to_string())?))
+}
