@@ -10,8 +10,7 @@ use super::registers::{names, read, written};
 use super::{Rule, Violation, text};
 use crate::image::{Image, Row, Slot};
 use crate::operation::{Operation, Target};
-use freeport_ebpf::analysis::graph::TAIL_CALL;
-use freeport_ebpf::analysis::{AccessKind, Analysis};
+use freeport_ebpf::analysis::Analysis;
 
 /// All that rows take too early.
 pub(super) fn check(image: &Image, analysis: &Analysis) -> Vec<Violation> {
@@ -71,12 +70,7 @@ impl Pair<'_> {
         for (from, store) in stores {
             let written = Touched::by(store, analysis);
             for (to, slot) in row.slots() {
-                let kinds = [AccessKind::Read, AccessKind::Change];
-                if matches!(slot.operation, Operation::Call { helper: TAIL_CALL, .. }) {
-                    // What the other program loads, it loads later.
-                    continue;
-                }
-                let loaded = Touched::by(slot, analysis).only(&kinds);
+                let loaded = Touched::by(slot, analysis).read();
                 if written.conflicts(&loaded) {
                     violations.push(self.violation([from, to], Rule::StoreToLoad, "memory"));
                 }

@@ -16,7 +16,7 @@ use super::{Rule, Violation, text};
 use crate::image::Image;
 use facts::Question;
 use freeport_ebpf::analysis::Analysis;
-use log::Region;
+use log::{Change, Region};
 use rows::{Ended, Needed, Rows};
 use state::{Effect, Path, State};
 use std::collections::{BTreeMap, HashMap};
@@ -168,10 +168,7 @@ impl Search<'_> {
             (
                 Some(Effect::Exit { memory: wanted, .. }),
                 Some(Effect::Exit { memory: found, .. }),
-            ) => {
-                let [found, wanted] = [found, wanted].map(|view| self.path.views.changes(*view));
-                format!("memory differs at the end: {}", self.first_difference(&found, &wanted))
-            }
+            ) => format!("memory differs at the end: {}", self.memory_difference(*wanted, *found)),
             (
                 Some(Effect::Call { number: wanted, arguments, .. }),
                 Some(Effect::Call { number: found, arguments: given, .. }),
@@ -180,7 +177,12 @@ impl Search<'_> {
                     let [found, wanted] = [given[at], arguments[at]].map(|id| self.describe(id, 3));
                     format!("argument {} is {found} instead of {wanted}", at + 1)
                 }
-                None => "a helper finds other memory".into(),
+                None => {
+                    format!(
+                        "a helper finds {}",
+                        self.seen_difference(&program.effects[at], &image.effects[at])
+                    )
+                }
             },
             _ => {
                 let [found, wanted] = [found, wanted].map(name);
@@ -189,6 +191,59 @@ impl Search<'_> {
         };
         let slot = slot.map_or(String::new(), |slot| format!(" (instruction {slot})"));
         Some((at, what + &slot))
+    }
+
+    /// How the memory differs that two calls find.
+    fn seen_difference(&self, wanted: &Effect, found: &Effect) -> String {
+        let (
+            Effect::Call { bytes: wanted, views: wanted_views, .. },
+            Effect::Call { bytes: found, views: found_views, .. },
+        ) = (wanted, found)
+        else {
+            return "nothing".into();
+        };
+        if let Some((wanted, found)) = wanted.iter().zip(found).find(|(one, other)| one != other) {
+            return format!(
+                "{} instead of {}",
+                self.describe(*found, 3),
+                self.describe(*wanted, 3)
+            );
+        }
+        let mut views = wanted_views.iter().zip(found_views);
+        match views.find(|(one, other)| one != other) {
+            Some((wanted, found)) => self.memory_difference(*wanted, *found),
+            None => "other memory".into(),
+        }
+    }
+
+    /// The first change of memory that is not the same in two views.
+    fn memory_difference(&self, wanted: u32, found: u32) -> String {
+        let [wanted, found] = [wanted, found].map(|view| self.path.views.changes(view));
+        let longest = wanted.len().max(found.len());
+        let differs = |at: &usize| wanted.get(*at) != found.get(*at);
+        let at = (0..longest).find(differs).unwrap_or_default();
+        // What was loaded from memory that differed already.
+        let view = |change: Option<&log::Seen>| match change {
+            Some((.., Change::Byte(value))) => match self.path.values.node(*value) {
+                Node::Memory { view, .. } => Some(*view),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let (Some(one), Some(other)) = (view(wanted.get(at)), view(found.get(at)))
+            && one != other
+        {
+            return self.memory_difference(one, other);
+        }
+        let [found, wanted] = [found.get(at), wanted.get(at)].map(|change| match change {
+            Some((Some((base, offset)), _, Change::Byte(value))) => {
+                let (base, value) = (self.describe(*base, 2), self.describe(*value, 3));
+                format!("{value} at {base} + {offset}")
+            }
+            Some((.., Change::Call(call))) => format!("what call {call} writes"),
+            _ => "nothing".into(),
+        });
+        format!("{found} instead of {wanted}")
     }
 
     /// Whether a load of the image is sure to find memory: the program accesses it on this path
@@ -211,22 +266,6 @@ impl Search<'_> {
             }
             _ => false,
         }
-    }
-
-    /// The first change of memory that is not the same.
-    fn first_difference(&self, found: &[log::Seen], wanted: &[log::Seen]) -> String {
-        let longest = found.len().max(wanted.len());
-        let at = (0..longest).find(|at| found.get(*at) != wanted.get(*at)).unwrap_or(longest);
-        let say = |change: Option<&log::Seen>| match change {
-            Some((Some((base, offset)), _, log::Change::Byte(value))) => {
-                let [base, value] = [base, value].map(|id| self.describe(*id, 3));
-                format!("*({base} + {offset}) = {value}")
-            }
-            Some((.., log::Change::Call(call))) => format!("what call {call} writes"),
-            Some(_) => "a byte somewhere".into(),
-            None => "nothing".into(),
-        };
-        format!("{} instead of {}", say(found.get(at)), say(wanted.get(at)))
     }
 
     /// A value in words, so deep.

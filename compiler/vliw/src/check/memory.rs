@@ -13,6 +13,8 @@ use freeport_ebpf::helper_functions::{Effect, signature};
 pub(super) struct Touched {
     /// What it accesses.
     pub accesses: Vec<Access>,
+    /// What is accessed by whatever runs because of it, which begins a row later.
+    later: Vec<Access>,
     /// Whether it may move the packet's ends.
     pub moves_packet: bool,
     /// Whether it asks where they are.
@@ -53,18 +55,22 @@ impl Touched {
         self.moves_packet = effect.is_none() || effect == Some(Some(Effect::MovesPacket));
         if calls_functions(&slot.operation) {
             self.moves_packet = true;
-            self.accesses.push(anything(slot, AccessKind::Change));
+            self.later.push(anything(slot, AccessKind::Change));
         } else if number == graph::TAIL_CALL {
             // Another program reads what is there.
-            self.accesses.push(anything(slot, AccessKind::Read));
+            self.later.push(anything(slot, AccessKind::Read));
         }
     }
 
     /// Whether both may touch the same bytes and one of them writes.
     pub fn conflicts(&self, other: &Self) -> bool {
         let is_one_function = self.function == other.function;
-        self.accesses.iter().any(|one| {
-            other.accesses.iter().any(|another| match (one.space, another.space) {
+        let all = |touched: &'_ Self| -> Vec<Access> {
+            touched.accesses.iter().chain(&touched.later).copied().collect()
+        };
+        let others = all(other);
+        all(self).iter().any(|one| {
+            others.iter().any(|another| match (one.space, another.space) {
                 // Frames are counted from the function that an instruction is in.
                 (Space::Stack { .. }, Space::Stack { .. }) if !is_one_function => {
                     one.kind.writes() || another.kind.writes()
@@ -82,9 +88,10 @@ impl Touched {
         self.moves_packet && (other.asks_for_ends || other.accesses.iter().any(is_packet))
     }
 
-    /// The same without what is only read, or only written.
-    pub fn only(mut self, kinds: &[AccessKind]) -> Self {
-        self.accesses.retain(|access| kinds.contains(&access.kind));
+    /// What it reads itself.
+    pub fn read(mut self) -> Self {
+        self.accesses.retain(|access| access.kind != AccessKind::Write);
+        self.later.clear();
         self
     }
 }

@@ -110,16 +110,25 @@ fn signed_less(values: &mut Values, left: Id, right: Id, yes: bool) -> Asked {
     }
 }
 
-/// Whether it is where the packet or its metadata begins or ends, or the lower half of that: on the
-/// processor neither is ever 0.
-fn is_packet_address(values: &Values, id: Id) -> bool {
-    let is_place = |id| matches!(values.node(id), Node::Leaf(Leaf::Field(0 | 4 | 8, _)));
-    let Node::Bytes(bytes) = values.node(id) else { return is_place(id) };
-    let mut low = bytes[..4].iter().zip(0..);
-    low.all(|(byte, number)| match *values.node(*byte) {
-        Node::Extract(at, whole) => at == number && is_place(whole),
-        _ => false,
-    })
+/// Whether a value is an address that there always is, or its lower half: neither is ever near 0.
+fn is_address(values: &Values, id: Id) -> bool {
+    let is_leaf = |id: Id| {
+        use Leaf::{Context, Field, Frame, Map, MapValue};
+        let Node::Leaf(leaf) = values.node(id) else { return false };
+        matches!(leaf, Field(..) | Context | Frame(_) | Map(_) | MapValue(_))
+    };
+    let is_sum = |id: Id| {
+        let (terms, _) = values.terms(id);
+        let mut leaves = terms.iter().filter(|(term, _)| is_leaf(*term));
+        matches!((leaves.next(), leaves.next()), (Some((_, 1)), None))
+    };
+    match *values.node(id) {
+        Node::Bytes([first, ..]) => match *values.node(first) {
+            Node::Extract(0, whole) => values.byte_count(id) == 4 && is_sum(whole),
+            _ => false,
+        },
+        _ => is_sum(id),
+    }
 }
 
 /// All that is assumed.
@@ -142,16 +151,14 @@ impl Facts {
         let constant = |id| values.as_constant(id);
         match question {
             Question::Equal(left, right) if left == right => Some(true),
-            Question::Equal(left, right)
-                if constant(right) == Some(0) && is_packet_address(values, left) =>
-            {
-                Some(false)
-            }
             Question::Less(left, right) | Question::SignedLess(left, right) if left == right => {
                 Some(false)
             }
             Question::Equal(left, right) => {
                 let right = constant(right)?;
+                if is_address(values, left) && i32::try_from(right as i64).is_ok() {
+                    return Some(false);
+                }
                 let (least, most) = self.range(values, left);
                 let (low, high) = self.signed_range(left);
                 let is_outside =
@@ -230,6 +237,50 @@ impl Facts {
                 self.ranges.insert(left, range);
             }
         }
+    }
+
+    /// Least and most that a value is, as it is made of others; all 64 bits if nothing is known.
+    pub fn bounds(&self, values: &Values, id: Id) -> (u64, u64) {
+        let known = self.range(values, id);
+        let moved = |(least, most): (u64, u64), by: i64, limit: u64| {
+            let least = i128::from(least) + i128::from(by);
+            let most = i128::from(most) + i128::from(by);
+            (least >= 0 && most <= limit.into()).then_some((least as u64, most as u64))
+        };
+        let made = match values.node(id) {
+            Node::Compute(Arithmetic::And, _, left, right) => {
+                let most = self.bounds(values, *left).1.min(self.bounds(values, *right).1);
+                Some((0, most))
+            }
+            Node::Compute(Arithmetic::ShiftLeft, width, left, right) => {
+                let limit = if *width == Width::Bits64 { u64::MAX } else { u32::MAX.into() };
+                let (least, most) = self.bounds(values, *left);
+                let count = values.as_constant(*right).filter(|count| most <= limit >> count);
+                count.map(|count| (least << count, most << count))
+            }
+            Node::Compute(Arithmetic::ShiftRight, _, left, right) => {
+                let (least, most) = self.bounds(values, *left);
+                values.as_constant(*right).map(|count| (least >> count, most >> count))
+            }
+            Node::Sum(terms, constant) => match terms.as_slice() {
+                [(term, 1)] => moved(self.bounds(values, *term), *constant as i64, u64::MAX),
+                _ => None,
+            },
+            // The lower half of a sum, whose constant is one of 32 bits.
+            Node::Bytes([first, ..]) if values.byte_count(id) == 4 => match values.node(*first) {
+                Node::Extract(0, whole) => match values.node(*whole) {
+                    Node::Sum(terms, constant) if terms.len() == 1 && terms[0].1 == 1 => {
+                        let by = i64::from(*constant as u32 as i32);
+                        moved(self.bounds(values, terms[0].0), by, u32::MAX.into())
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        };
+        let (least, most) = made.unwrap_or(known);
+        (least.max(known.0), most.min(known.1))
     }
 
     /// Whether a value is 0, if that is known.

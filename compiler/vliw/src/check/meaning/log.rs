@@ -181,17 +181,15 @@ impl Event {
 /// All views that there are, each once.
 #[derive(Default)]
 pub(super) struct Views {
-    /// What all bytes of frames are at first.
-    pub zero: Option<Id>,
     numbers: HashMap<Rc<[Seen]>, u32>,
     changes: Vec<Rc<[Seen]>>,
 }
 
 impl Views {
     /// What a log makes of a place.
-    pub fn of(&mut self, log: &[Event], place: &Place) -> u32 {
+    pub fn of(&mut self, values: &Values, log: &[Event], place: &Place) -> u32 {
         let relevant = log.iter().filter(|event| event.place.may_touch(place)).collect();
-        self.number(relevant)
+        self.number(values, relevant)
     }
 
     /// A byte of memory: what was written there last, or what it is after all that may have.
@@ -215,7 +213,7 @@ impl Views {
             return values.constant(0);
         }
         relevant.reverse();
-        let view = self.number(relevant);
+        let view = self.number(values, relevant);
         values.of(Node::Memory { base, offset: offset as u64, view })
     }
 
@@ -224,15 +222,7 @@ impl Views {
         self.changes[view as usize].clone()
     }
 
-    /// Whether an event makes a byte of a frame zero that was zero.
-    fn is_no_change(&self, events: &[&Event], at: usize) -> bool {
-        let Event { place, change: Change::Byte(value) } = events[at] else { return false };
-        Some(*value) == self.zero
-            && matches!(place.region, Region::Stack(_))
-            && !events[..at].iter().any(|earlier| earlier.place.may_touch(place))
-    }
-
-    fn number(&mut self, mut events: Vec<&Event>) -> u32 {
+    fn number(&mut self, values: &Values, mut events: Vec<&Event>) -> u32 {
         let mut written = HashSet::new();
         let mut lasts: Vec<_> = events
             .iter()
@@ -240,10 +230,7 @@ impl Views {
             .map(|event| !event.is_byte() || written.insert(event.place.address))
             .collect();
         events.retain(|_| lasts.pop().unwrap_or(true));
-        let mut are_no_changes: Vec<_> =
-            (0..events.len()).map(|at| self.is_no_change(&events, at)).rev().collect();
-        events.retain(|_| !are_no_changes.pop().unwrap_or(false));
-        let changes: Rc<[Seen]> = normal_form(&events).into();
+        let changes: Rc<[Seen]> = normal_form(&without_first_zeros(values, events)).into();
         let next = u32::try_from(self.changes.len()).expect("paths end long before");
         let number = *self.numbers.entry(changes.clone()).or_insert(next);
         if number == next {
@@ -251,6 +238,24 @@ impl Views {
         }
         number
     }
+}
+
+/// Changes without zeros that are written to frames where nothing was written before.
+fn without_first_zeros<'e>(values: &Values, events: Vec<&'e Event>) -> Vec<&'e Event> {
+    let is_zero = |event: &Event| {
+        let frame = event.place.address.map(|(base, _)| values.node(base));
+        let is_frame = matches!(frame, Some(Node::Leaf(Leaf::Frame(_))));
+        is_frame
+            && matches!(event.change, Change::Byte(value) if values.as_constant(value) == Some(0))
+    };
+    let mut kept: Vec<&Event> = vec![];
+    for event in events {
+        let is_first = || !kept.iter().any(|earlier| earlier.place.may_touch(&event.place));
+        if !(is_zero(event) && is_first()) {
+            kept.push(event);
+        }
+    }
+    kept
 }
 
 /// The least order of events that has those in order that may touch the same bytes.

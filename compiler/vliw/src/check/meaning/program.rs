@@ -7,7 +7,7 @@ use super::values::{Id, Leaf};
 use super::{Abandoned, Visits};
 use crate::operation::{FRAME_POINTER, Operand};
 use freeport_ebpf::analysis::{Analysis, Type};
-use freeport_ebpf::instruction::{Callee, Constant, Operation, Size};
+use freeport_ebpf::instruction::{Callee, Constant, Operation};
 
 /// Instructions of a path.
 const STEPS_MAX: usize = 20_000;
@@ -29,6 +29,20 @@ pub(super) fn run(
         }
     }
     Err(Abandoned)
+}
+
+/// Where in the context an instruction makes a register lead, if it is known to: a function that a
+/// helper calls may find its address in memory.
+pub(super) fn context_from(analysis: &Analysis, slot: usize, register: u8) -> Option<i64> {
+    let next = slot + analysis.graph().operation(slot)?.slots();
+    let fact = analysis.registers(next)?[usize::from(register)];
+    let is_one_way = analysis.graph().blocks()[analysis.graph().block_of(next)].slots.start != next;
+    match fact.holds {
+        Type::Context { offset } if offset.0 == offset.1 && !fact.may_be_null && is_one_way => {
+            Some(offset.0)
+        }
+        _ => None,
+    }
 }
 
 struct Run<'a> {
@@ -116,10 +130,10 @@ impl Run<'_> {
             Operation::Load { size, is_signed, destination, base, offset } => {
                 let address = self.address(base, offset);
                 let place = self.state.place(self.path, address, size.bytes(), accesses);
-                let mut value = self.state.load(self.path, &place, is_signed);
-                if gives_context(self.analysis, slot) {
-                    value = self.path.values.leaf(Leaf::Context);
-                }
+                let value = match context_from(self.analysis, slot, destination) {
+                    Some(offset) => self.state.load_context(self.path, &place, offset),
+                    None => self.state.load(self.path, &place, is_signed),
+                };
                 self.state.registers[usize::from(destination)] = value;
             }
             Operation::Store { size, base, offset, source } => {
@@ -149,7 +163,7 @@ impl Run<'_> {
         let (destination, value) = match operation {
             Operation::Alu { width, operation, destination, source } => {
                 let (left, right) = (held(&self.state, destination), self.operand(source));
-                (destination, self.path.values.compute(operation, width, left, right))
+                (destination, self.path.compute(operation, width, left, right))
             }
             Operation::Negate { width, destination } => {
                 let value = held(&self.state, destination);
@@ -190,16 +204,4 @@ impl Run<'_> {
         };
         Ok(self.path.values.leaf(leaf))
     }
-}
-
-/// Whether an instruction loads the address of the context, which was left in memory, as the
-/// analysis has it.
-pub(super) fn gives_context(analysis: &Analysis, slot: usize) -> bool {
-    let Some(Operation::Load { destination, size: Size::Double, .. }) =
-        analysis.graph().operation(slot)
-    else {
-        return false;
-    };
-    let behind = analysis.registers(slot + 1).map(|facts| facts[usize::from(destination)]);
-    behind.is_some_and(|fact| fact.holds == Type::Context { offset: (0, 0) } && !fact.may_be_null)
 }

@@ -5,14 +5,15 @@ use super::super::memory::Touched;
 use super::super::registers::calls_functions;
 use super::facts::{question, short};
 use super::log::Place;
-use super::program::gives_context;
+use super::program::context_from;
 use super::state::{Path, State};
 use super::values::{Id, Leaf};
 use crate::image::{Image, Slot};
 use crate::machine::PACKET;
 use crate::operation::{Argument, Constant, FRAME_POINTER, Operand, Operation, Target, Width};
 use freeport_ebpf::analysis::{Access, Analysis};
-use std::collections::HashSet;
+use freeport_ebpf::instruction as ebpf;
+use std::collections::HashMap;
 
 /// Rows of a path for each instruction that the program does on it, and some for all.
 const ROWS_PER_INSTRUCTION: usize = 4;
@@ -38,8 +39,8 @@ pub(super) struct Rows<'a> {
     pub image: &'a Image,
     /// The accesses of each operation.
     accesses: Vec<Vec<Vec<Access>>>,
-    /// Rows and lanes of loads that give the address of the context.
-    contexts: HashSet<(usize, usize)>,
+    /// Where in the context what is loaded leads, by row and lane.
+    contexts: HashMap<(usize, usize), i64>,
     /// The number that functions have in the program, by their rows.
     functions: Vec<(usize, usize)>,
 }
@@ -62,15 +63,8 @@ impl<'a> Rows<'a> {
             let origin = *slots.next()?.1.origins.first()?;
             Some((function.row, graph.blocks()[graph.block_of(origin)].function))
         });
-        let slots = image.rows.iter().enumerate();
-        let slots = slots.flat_map(|(number, row)| row.slots().map(move |it| (number, it)));
-        let is_context = |slot: &Slot| {
-            matches!(slot.operation, Operation::Load { bytes: 8, .. })
-                && slot.origins.iter().any(|origin| gives_context(analysis, *origin))
-        };
-        let contexts = slots.filter(|(_, (_, slot))| is_context(slot));
-        let contexts = contexts.map(|(number, (lane, _))| (number, lane)).collect();
-        Self { image, accesses, contexts, functions: functions.collect() }
+        let functions = functions.collect();
+        Self { image, accesses, contexts: contexts(image, analysis), functions }
     }
 
     /// Where a function of the program begins.
@@ -96,6 +90,25 @@ impl<'a> Rows<'a> {
         }
         Err(row)
     }
+}
+
+/// Loads that get an address in the context.
+fn contexts(image: &Image, analysis: &Analysis) -> HashMap<(usize, usize), i64> {
+    let mut contexts = HashMap::new();
+    for (number, row) in image.rows.iter().enumerate() {
+        for (lane, slot) in row.slots() {
+            let [origin] = slot.origins[..] else { continue };
+            let loaded = match analysis.graph().operation(origin) {
+                Some(ebpf::Operation::Load { destination, .. }) => Some(destination),
+                _ => None,
+            };
+            let is_load = matches!(slot.operation, Operation::Load { .. });
+            let found =
+                loaded.filter(|_| is_load).and_then(|it| context_from(analysis, origin, it));
+            contexts.extend(found.map(|offset| ((number, lane), offset)));
+        }
+    }
+    contexts
 }
 
 /// What an operation writes once all have read.
@@ -193,7 +206,7 @@ impl Run<'_> {
         self.state.place(self.path, address, bytes, &rows.accesses[at.0][at.1])
     }
 
-    /// Notes an operation that touches other memory than its instructions do.
+    /// Notes an operation that touches what its instructions do not touch.
     fn note_lie(&mut self, at: (usize, usize), place: &Place) {
         if !self.state.is_as_said(self.path, place) {
             self.lies.push(at);
@@ -205,17 +218,17 @@ impl Run<'_> {
         match *operation {
             Operation::Load { bytes, is_signed, is_speculative, destination, base, offset } => {
                 let place = self.place((row, lane), base, offset, bytes);
-                // What is loaded early may be somewhere else where it is not needed.
+                let value = match self.rows.contexts.get(&(row, lane)) {
+                    Some(offset) => self.state.load_context(self.path, &place, *offset),
+                    None => self.state.load(self.path, &place, is_signed),
+                };
+                self.writes.push(Write::Register(destination, value));
+                // What is loaded too early may be anywhere.
                 if !is_speculative {
                     self.note_lie((row, lane), &place);
-                }
-                let mut value = self.state.load(self.path, &place, is_signed);
-                if self.rows.contexts.contains(&(row, lane)) {
-                    value = self.path.values.leaf(Leaf::Context);
-                }
-                self.writes.push(Write::Register(destination, value));
-                if !is_speculative && !self.state.is_own(self.path, &place) {
-                    self.needed.push(Needed { place, row, lane });
+                    if !self.state.is_own(self.path, &place) {
+                        self.needed.push(Needed { place, row, lane });
+                    }
                 }
             }
             Operation::Store { bytes, base, offset, source } => {
@@ -291,7 +304,7 @@ impl Run<'_> {
         let (destination, value) = match *operation {
             Operation::Alu { width, operation, destination, left, right } => {
                 let (left, right) = (self.held(left), self.operand(right));
-                (destination, self.path.values.compute(operation, width, left, right))
+                (destination, self.path.compute(operation, width, left, right))
             }
             Operation::Negate { width, destination, source } => {
                 let value = self.held(source);

@@ -70,6 +70,19 @@ impl Path {
         prefers
     }
 
+    /// What is computed from two values; masks that change nothing vanish.
+    pub fn compute(&mut self, operation: Arithmetic, width: Width, left: Id, right: Id) -> Id {
+        let values = &mut self.values;
+        let mask = values.as_constant(right).filter(|mask| mask.wrapping_add(1).is_power_of_two());
+        if let (Arithmetic::And, Some(mask)) = (operation, mask) {
+            let left = if width == Width::Bits64 { left } else { values.truncate(left, 4) };
+            if self.facts.bounds(values, left).1 <= mask {
+                return left;
+            }
+        }
+        values.compute(operation, width, left, right)
+    }
+
     /// A value with all that is known on this path put in.
     pub fn resolve(&mut self, id: Id) -> Id {
         if let Some(known) = self.facts.known(&self.values, id) {
@@ -166,9 +179,7 @@ impl State {
     /// Before the first instruction of the program, or of a function that a helper calls.
     pub fn new(path: &mut Path, is_image: bool, is_callback: bool) -> Self {
         let values = &mut path.values;
-        let zero = values.constant(0);
-        path.views.zero = Some(zero);
-        let mut registers = [zero; 16];
+        let mut registers = [values.constant(0); 16];
         registers[1] = values.leaf(Leaf::Context);
         registers[10] = values.leaf(Leaf::Frame(0));
         if is_callback {
@@ -229,12 +240,20 @@ impl State {
         value
     }
 
+    /// What is in memory where the address of the context is known to be.
+    pub fn load_context(&mut self, path: &mut Path, place: &Place, offset: i64) -> Id {
+        self.note_accessed(place);
+        let context = path.values.leaf(Leaf::Context);
+        path.values.offset(context, offset)
+    }
+
     /// Writes a value to memory.
     pub fn store(&mut self, path: &mut Path, place: &Place, value: Id) {
         self.note_accessed(place);
         let all = path.values.bytes(value);
         for (at, byte) in (0..place.bytes.unwrap_or(0)).zip(all) {
-            self.log.push(Event { place: place.byte(at), change: Change::Byte(byte) });
+            let change = Change::Byte(byte);
+            self.log.push(Event { place: place.byte(at), change });
         }
     }
 
@@ -287,7 +306,7 @@ impl State {
                         }),
                     );
                 }
-                _ => views.push(path.views.of(&self.log, place)),
+                _ => views.push(path.views.of(&path.values, &self.log, place)),
             }
         }
         let call = self.effects.len();
@@ -381,7 +400,7 @@ impl State {
     pub fn exit(&mut self, path: &mut Path, value: Id, at: usize) {
         // Only the lower half of a verdict counts.
         let value = if self.is_callback { value } else { path.values.truncate(value, 4) };
-        let memory = path.views.of(&self.log, &Place::all_of(Region::Outside));
+        let memory = path.views.of(&path.values, &self.log, &Place::all_of(Region::Outside));
         self.effects.push(Effect::Exit { value, memory });
         self.effects_at.push(at);
     }

@@ -137,7 +137,7 @@ impl Values {
 
     /// The low bytes of a value, the others zero.
     pub fn truncate(&mut self, id: Id, bytes: usize) -> Id {
-        let id = if bytes == 4 { self.without_upper_half(id) } else { id };
+        let id = if bytes <= 4 { self.without_upper_half(id) } else { id };
         let zero = self.constant(0);
         let mut all = self.bytes(id);
         all[bytes.min(8)..].fill(zero);
@@ -263,6 +263,12 @@ impl Values {
         }
         let zero = self.constant(0);
         let all = self.constant(0xff);
+        // Only bytes count that both have.
+        let count = self.byte_count(left).min(self.byte_count(right));
+        let [left, right] = match operation {
+            And => [left, right].map(|id| self.truncate(id, count)),
+            _ => [left, right],
+        };
         let (one, other) = (self.bytes(left), self.bytes(right));
         let pairs = one.into_iter().zip(other);
         let merged = pairs.map(|(one, other)| match operation {
