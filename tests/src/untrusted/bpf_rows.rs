@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Instructions of eBPF from anybody, compiled for the small processor: whatever they do, the rows
-//! keep all rules, and do what the interpreter does if that comes to an end and nothing is read that
-//! was never set.
+//! keep all rules, and do what the interpreter does if that comes to an end and nothing is read
+//! that was never set.
 
 use super::bpf_program::{LENGTHS, filled, instructions, load};
 use freeport_ebpf::analysis::Analysis;

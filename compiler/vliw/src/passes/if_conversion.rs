@@ -3,8 +3,8 @@
 //! row annuls the lanes behind it (the publication leaves conversion of branches to later work).
 //!
 //! Of an arm, what has an effect, leaves, or gives what is read behind it goes into one row with
-//! the jump; what only it reads itself is done in any case, before. Then both ways meet again in the
-//! same block, and what follows can be scheduled together with what was before.
+//! the jump; what only it reads itself is done in any case, before. Then both ways meet again in
+//! the same block, and what follows can be scheduled together with what was before.
 
 use super::superblocks::inverse;
 use super::threading;

@@ -21,6 +21,8 @@ pub struct Dependence {
     /// How many rows later it may come at the earliest. With 0 it may be in the same row, in a
     /// later lane.
     pub rows: usize,
+    /// Whether it reads what that one gives.
+    pub is_value: bool,
 }
 
 /// What every node of a region waits for.
@@ -75,23 +77,30 @@ fn add_values(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Depend
         if let Some((on, arm)) = before
             && node.arm == Some(arm)
         {
-            of[at].push(Dependence { on, rows: 0 });
+            of[at].push(Dependence { on, rows: 0, is_value: false });
         }
         before = node.arm.map(|arm| (at, arm));
         if node.reads.contains(&START) {
             from_start.push(at);
         }
         if moves_packet(&node.operation) {
-            of[at].extend(from_start.drain(..).map(|on| Dependence { on, rows: 1 }));
+            of[at].extend(from_start.drain(..).map(|on| Dependence {
+                on,
+                rows: 1,
+                is_value: false,
+            }));
         }
-        for value in node.used() {
+        let mut read: Vec<Value> = node.used().collect();
+        read.sort_unstable();
+        read.dedup();
+        for value in read {
             if let Some(on) = region.known(value).node {
-                of[at].push(Dependence { on, rows: 1 });
+                of[at].push(Dependence { on, rows: 1, is_value: true });
             }
         }
         for (_, value) in passed(node, live) {
             if let Some(on) = region.known(value).node {
-                of[at].push(Dependence { on, rows: 0 });
+                of[at].push(Dependence { on, rows: 0, is_value: false });
             }
         }
     }
@@ -109,7 +118,7 @@ fn add_memory(region: &Region, of: &mut [Vec<Dependence>]) {
             let earlier = Touch { operation: &other.operation, accesses: &other.accesses };
             if touch.conflicts(&earlier) {
                 let rows = rows_between(&other.operation, &node.operation);
-                of[*at].push(Dependence { on: *on, rows });
+                of[*at].push(Dependence { on: *on, rows, is_value: false });
             }
         }
     }
@@ -130,19 +139,19 @@ fn add_control(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Depen
     let mut effects: Vec<(usize, Option<Range<usize>>)> = vec![];
     for (at, node) in region.needed() {
         if let Some(on) = barrier {
-            of[at].push(Dependence { on, rows: 1 });
+            of[at].push(Dependence { on, rows: 1, is_value: false });
         }
         if is_barrier(&node.operation) {
-            of[at].extend(all.iter().map(|&on| Dependence { on, rows: 1 }));
+            of[at].extend(all.iter().map(|&on| Dependence { on, rows: 1, is_value: false }));
             (barrier, all) = (Some(at), vec![]);
         }
         all.push(at);
         if node.is_control() {
-            of[at].extend(jumps.last().map(|&on| Dependence { on, rows: 0 }));
+            of[at].extend(jumps.last().map(|&on| Dependence { on, rows: 0, is_value: false }));
             effects.retain(|(effect, frame)| {
                 let matters = matters_at(node, live, frame.as_ref());
                 if matters {
-                    of[at].push(Dependence { on: *effect, rows: 0 });
+                    of[at].push(Dependence { on: *effect, rows: 0, is_value: false });
                 }
                 !matters
             });
@@ -151,7 +160,7 @@ fn add_control(region: &Region, live: &HashMap<usize, Live>, of: &mut [Vec<Depen
             let frame = stored_in_frame(node);
             let mut before = jumps.iter().rev();
             let jump = before.find(|jump| matters_at(&region.nodes[**jump], live, frame.as_ref()));
-            of[at].extend(jump.map(|&on| Dependence { on, rows: 0 }));
+            of[at].extend(jump.map(|&on| Dependence { on, rows: 0, is_value: false }));
             effects.push((at, frame));
         }
     }
@@ -187,7 +196,7 @@ fn end_after_all(region: &Region, of: &mut [Vec<Dependence>]) {
     let mut is_waited_for = vec![false; of.len()];
     of.iter().flatten().for_each(|it| is_waited_for[it.on] = true);
     let left = region.needed().map(|(at, _)| at).filter(|&at| at != end && !is_waited_for[at]);
-    let left: Vec<_> = left.map(|on| Dependence { on, rows: 0 }).collect();
+    let left: Vec<_> = left.map(|on| Dependence { on, rows: 0, is_value: false }).collect();
     of[end].extend(left);
 }
 
@@ -201,7 +210,7 @@ fn heights(of: &[Vec<Dependence>]) -> Vec<usize> {
         for dependence in dependences {
             let on = dependence.on;
             let mut height = heights[at] + dependence.rows;
-            if dependence.rows == 1 {
+            if dependence.is_value {
                 let most = first[on].map_or(heights[at], |first| first.max(heights[at]));
                 if let Some(first) = first[on] {
                     height = height.max(first.min(heights[at]) + 2);
