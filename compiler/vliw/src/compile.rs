@@ -8,7 +8,8 @@ use crate::lower::{Unsupported, lower};
 use crate::number;
 use crate::options::Options;
 use crate::passes::{
-    bounds, dead, if_conversion, replication, superblocks, threading, wide_accesses, zeroing,
+    bounds, dead, if_conversion, memory_operations, replication, superblocks, threading,
+    wide_accesses, zeroing,
 };
 use crate::profile::Profile;
 use crate::region::Region;
@@ -112,6 +113,10 @@ fn schedule(
     let mut live = dead::run(&mut regions, options.dead);
     if options.wide_accesses {
         regions.iter_mut().for_each(|region| wide_accesses::run(region, &live));
+        live = dead::run(&mut regions, options.dead);
+    }
+    if options.memory_operations {
+        regions.iter_mut().for_each(|region| memory_operations::run(region, &live));
         live = dead::run(&mut regions, options.dead);
     }
     if options.replication {

@@ -22,6 +22,8 @@ pub struct Options {
     pub exits: bool,
     /// Neighbouring accesses to memory become one, of up to eight bytes, six among them.
     pub wide_accesses: bool,
+    /// What is loaded, changed and stored again is changed in memory.
+    pub memory_operations: bool,
     /// What is loaded or computed a second time is not.
     pub redundant: bool,
     /// What nobody needs is not done.
@@ -37,7 +39,7 @@ pub struct Options {
 }
 
 /// The switches of [`Options`] by their names.
-pub const PASSES: [&str; 13] = [
+pub const PASSES: [&str; 14] = [
     "bounds",
     "zeroing",
     "three-operands",
@@ -45,6 +47,7 @@ pub const PASSES: [&str; 13] = [
     "packet-register",
     "exits",
     "wide-accesses",
+    "memory-operations",
     "redundant",
     "dead",
     "code-motion",
@@ -71,6 +74,7 @@ impl Options {
             packet_register: is_on,
             exits: is_on,
             wide_accesses: is_on,
+            memory_operations: is_on,
             redundant: is_on,
             dead: is_on,
             code_motion: is_on,
@@ -101,6 +105,7 @@ impl Options {
             "packet-register" => &mut self.packet_register,
             "exits" => &mut self.exits,
             "wide-accesses" => &mut self.wide_accesses,
+            "memory-operations" => &mut self.memory_operations,
             "redundant" => &mut self.redundant,
             "dead" => &mut self.dead,
             "code-motion" => &mut self.code_motion,

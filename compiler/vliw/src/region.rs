@@ -10,7 +10,7 @@
 use crate::blocks::NEXT;
 use crate::machine::{PACKET, REGISTERS};
 use crate::memory::moves_packet;
-use crate::operation::{Operation, Target};
+use crate::operation::{Arithmetic, Operand, Operation, Target, Width};
 use freeport_ebpf::analysis::Access;
 
 /// A result, or what a register holds when control enters. Those of the registers come first.
@@ -121,6 +121,33 @@ impl Region {
         let given = self.nodes[..at].iter().rev().filter_map(|node| node.result);
         let last = given.into_iter().find(|result| self.known(*result).register == register);
         last.unwrap_or(Value(register.into())) == value
+    }
+
+    /// Makes a constant before a node, which that one will have for a reason.
+    pub fn insert_constant(&mut self, at: usize, register: u8, constant: i32) -> Value {
+        for known in &mut self.values {
+            known.node = known.node.map(|node| if node >= at { node + 1 } else { node });
+        }
+        let value = Value(self.values.len());
+        self.values.push(Known::nothing(register, Some(at)));
+        let (operation, right) = (Arithmetic::Move, Operand::Immediate(constant));
+        let width = Width::Bits64;
+        let node = Node {
+            operation: Operation::Alu { width, operation, destination: 0, left: 0, right },
+            origins: self.nodes[at].origins.clone(),
+            accesses: vec![],
+            reads: vec![],
+            fixed: vec![],
+            before: None,
+            result: Some(value),
+            is_result_fixed: false,
+            arm: None,
+            state: None,
+            is_gone: false,
+            is_needed: true,
+        };
+        self.nodes.insert(at, node);
+        value
     }
 
     /// Does behind a node the same again, for a value of another register.

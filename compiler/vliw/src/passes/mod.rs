@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod dead;
 pub mod if_conversion;
+pub mod memory_operations;
 pub mod replication;
 pub mod superblocks;
 pub mod threading;

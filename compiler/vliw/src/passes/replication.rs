@@ -50,7 +50,7 @@ fn is_cheap(region: &Region, at: usize) -> bool {
 }
 
 /// A register of the compiler's own that no value needs from a node on.
-fn free_register(region: &Region, at: usize) -> Option<u8> {
+pub fn free_register(region: &Region, at: usize) -> Option<u8> {
     let is_free = |register: &u8| {
         let mut values = region.values.iter().enumerate();
         let mut own = values.by_ref().filter(|(_, known)| known.register == *register);

@@ -31,7 +31,7 @@ fn is_size(bytes: u32) -> bool {
 }
 
 /// Whether a node between two places stands against moving an access from one to the other.
-fn is_free_between(region: &Region, moved: &Node, from: usize, to: usize) -> bool {
+pub fn is_free_between(region: &Region, moved: &Node, from: usize, to: usize) -> bool {
     let touch = Touch { operation: &moved.operation, accesses: &moved.accesses };
     region.nodes[from + 1..to].iter().filter(|node| node.is_needed).all(|node| {
         let other = Touch { operation: &node.operation, accesses: &node.accesses };
@@ -40,7 +40,7 @@ fn is_free_between(region: &Region, moved: &Node, from: usize, to: usize) -> boo
 }
 
 /// Makes `node` one that also does what `other` did: where it comes from, and what it touches.
-fn take_over(node: &mut Node, other: &Node) {
+pub fn take_over(node: &mut Node, other: &Node) {
     node.origins.extend(&other.origins);
     node.origins.sort_unstable();
     node.origins.dedup();
@@ -48,7 +48,7 @@ fn take_over(node: &mut Node, other: &Node) {
 }
 
 /// How often a value is used.
-fn uses(region: &Region, live: &HashMap<usize, Live>, value: Value) -> usize {
+pub fn uses(region: &Region, live: &HashMap<usize, Live>, value: Value) -> usize {
     let of_node = |node: &Node| {
         let passed = passed(node, live).map(|(_, value)| value);
         node.used().chain(passed).filter(|read| *read == value).count()
