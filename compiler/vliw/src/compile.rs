@@ -8,8 +8,8 @@ use crate::lower::{Unsupported, lower};
 use crate::number;
 use crate::options::Options;
 use crate::passes::{
-    bounds, dead, if_conversion, memory_operations, replication, superblocks, threading,
-    wide_accesses, zeroing,
+    bounds, coalescing, dead, if_conversion, memory_operations, replication, superblocks,
+    threading, wide_accesses, zeroing,
 };
 use crate::profile::Profile;
 use crate::region::Region;
@@ -117,6 +117,10 @@ fn schedule(
     }
     if options.memory_operations {
         regions.iter_mut().for_each(|region| memory_operations::run(region, &live));
+        live = dead::run(&mut regions, options.dead);
+    }
+    if options.coalescing {
+        regions.iter_mut().for_each(|region| coalescing::run(region, &live));
         live = dead::run(&mut regions, options.dead);
     }
     if options.replication {

@@ -24,6 +24,8 @@ pub struct Options {
     pub wide_accesses: bool,
     /// What is loaded, changed and stored again is changed in memory.
     pub memory_operations: bool,
+    /// What is only copied into a register is computed there.
+    pub coalescing: bool,
     /// What is loaded or computed a second time is not.
     pub redundant: bool,
     /// What nobody needs is not done.
@@ -39,7 +41,7 @@ pub struct Options {
 }
 
 /// The switches of [`Options`] by their names.
-pub const PASSES: [&str; 14] = [
+pub const PASSES: [&str; 15] = [
     "bounds",
     "zeroing",
     "three-operands",
@@ -48,6 +50,7 @@ pub const PASSES: [&str; 14] = [
     "exits",
     "wide-accesses",
     "memory-operations",
+    "coalescing",
     "redundant",
     "dead",
     "code-motion",
@@ -75,6 +78,7 @@ impl Options {
             exits: is_on,
             wide_accesses: is_on,
             memory_operations: is_on,
+            coalescing: is_on,
             redundant: is_on,
             dead: is_on,
             code_motion: is_on,
@@ -106,6 +110,7 @@ impl Options {
             "exits" => &mut self.exits,
             "wide-accesses" => &mut self.wide_accesses,
             "memory-operations" => &mut self.memory_operations,
+            "coalescing" => &mut self.coalescing,
             "redundant" => &mut self.redundant,
             "dead" => &mut self.dead,
             "code-motion" => &mut self.code_motion,

@@ -4,6 +4,7 @@
 //! the program; the others on regions, where each result is a value of its own.
 
 pub mod bounds;
+pub mod coalescing;
 pub mod dead;
 pub mod if_conversion;
 pub mod memory_operations;
