@@ -117,7 +117,8 @@ fi
 
 echo
 echo "8. an XDP program, unmodified, on the same trace: the firewall of the hXDP publication in the"
-echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet"
+echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then compiled"
+echo "   for a small VLIW processor and executed on a model of it, compared with the interpreter"
 target=interpreter
 if "$freeport" doctor --json | grep -q '"name":"BPF","seen":"a program was loaded"'; then
     target=both
@@ -125,6 +126,9 @@ fi
 "$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
     --on "$target" --map 'inside key 0 0 0 0 value 1 0 0 0' \
     --map 'ways key 0 0 0 0 value 3 0 0 0' --write "$out/xdp.pcap"
+"$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
+    --on interpreter,vliw --profile --map 'inside key 0 0 0 0 value 1 0 0 0' \
+    --map 'ways key 0 0 0 0 value 3 0 0 0'
 
 echo
 echo "9. bytes between two processes: Freeport's rings in shared memory beside the kernel's sockets"

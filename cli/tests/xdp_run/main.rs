@@ -7,3 +7,4 @@ mod maps;
 mod mistakes;
 mod packets;
 mod place;
+mod vliw;

@@ -2,12 +2,13 @@
 //! The small processor of `docs/vliw.md` as a target: a model of it executes images of an object's
 //! programs.
 
-use crate::{Error, Executor, Hosted};
+use crate::{Error, Executor, Hosted, Profiles};
+use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
-use freeport_ebpf::object::Object;
+use freeport_ebpf::object::{MapDefinition, Object, Program};
 use freeport_vliw::image::Image;
 use freeport_vliw::model::{Mode, Model, Statistics};
-use freeport_vliw::{Options, compile};
+use freeport_vliw::{Options, Unsupported, compile, compile_profiled};
 
 /// An object with the images of its programs.
 pub type Vliw = Hosted<Rows>;
@@ -58,6 +59,24 @@ impl Vliw {
         Self::with_images(object, object.programs.iter().map(image).collect(), environment)
     }
 
+    /// The same where it is known which ways packets take: see [`compile_profiled`].
+    ///
+    /// # Errors
+    /// What is wrong with the object.
+    pub fn load_profiled(
+        object: &Object,
+        options: &Options,
+        profiles: &Profiles,
+        environment: Environment,
+    ) -> Result<Self, Error> {
+        let programs = object.programs.iter().enumerate();
+        let images = programs.map(|(number, program)| {
+            let image = compile_with(profiles, number, program, &object.maps, options);
+            image.map_err(|unsupported| unsupported.to_string())
+        });
+        Self::with_images(object, images.collect(), environment)
+    }
+
     /// The same with given images: of each program, in the order of the object, there is one or a
     /// reason why there is none.
     ///
@@ -83,4 +102,21 @@ impl Vliw {
     pub fn statistics(&self) -> Option<&Statistics> {
         self.executor.last.as_ref()
     }
+}
+
+/// The image of a program, made for its likely ways if there are any.
+fn compile_with(
+    profiles: &Profiles,
+    number: usize,
+    program: &Program,
+    maps: &[MapDefinition],
+    options: &Options,
+) -> Result<Image, Unsupported> {
+    let Some(profile) = profiles.of(number) else { return compile(program, maps, options) };
+    let analysis = Analysis::of(program, maps).map_err(|malformed| Unsupported {
+        program: program.name.clone(),
+        slot: malformed.slot,
+        reason: malformed.reason,
+    })?;
+    compile_profiled(program, &analysis, profile, options)
 }

@@ -8,6 +8,7 @@ mod show;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use freeport_ebpf::object::{Error, Object};
+use freeport_vliw::machine::LANES;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -25,7 +26,8 @@ pub struct Arguments {
 enum What {
     /// Programs, maps and variables of an object, and what of it cannot run in the interpreter
     Show(show::Arguments),
-    /// Run a program on the packets of a capture, in the interpreter, in the kernel, or in both
+    /// Run a program on the packets of a capture: in the interpreter, in the kernel, on the model of a
+    /// small processor, or on two of them, compared
     Run(Box<run::Arguments>),
     /// Programs as rows for a small VLIW processor, how good they are, and a picture of them
     Compile(compile::Arguments),
@@ -58,4 +60,9 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
 fn parse(file: &Path, bytes: &[u8]) -> anyhow::Result<Object> {
     let object = Object::parse(bytes);
     Ok(object.map_err(|error| Error { file: Some(file.to_owned()), ..error })?)
+}
+
+/// Numbers of lanes that there may be, as the parser of the command line takes them.
+fn lanes() -> std::ops::RangeInclusive<i64> {
+    i64::from(*LANES.start())..=i64::from(*LANES.end())
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::object::{Object, Program, ProgramKind};
-use freeport_vliw::machine::{LANES, Machine};
+use freeport_vliw::machine::Machine;
 use freeport_vliw::report::{Effects, Report};
 use freeport_vliw::{Options, PASSES, Unsupported};
 use serde_json::json;
@@ -30,7 +30,7 @@ pub struct Arguments {
     program: Option<String>,
     /// How many operations a row may hold
     #[arg(long, value_name = "NUMBER", default_value_t = Machine::default().lanes,
-          value_parser = clap::value_parser!(u8).range(lanes()))]
+          value_parser = clap::value_parser!(u8).range(super::lanes()))]
     lanes: u8,
     /// Leave out this pass; may be given several times, or several with commas
     #[arg(long, value_name = "PASS", value_delimiter = ',', value_parser = pass)]
@@ -142,11 +142,6 @@ fn compile<'o>(
     let effects =
         arguments.passes.then(|| Effects::of(program, &analysis, &options)).transpose()?;
     Ok(Compiled { program, report, effects })
-}
-
-/// Numbers of lanes that there may be, as the parser of the command line takes them.
-fn lanes() -> std::ops::RangeInclusive<i64> {
-    i64::from(*LANES.start())..=i64::from(*LANES.end())
 }
 
 /// A pass by its name.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a run tells at its end, for scripts.
 
+use super::distribution::PerPacket;
 use super::report::{Report, line, verdict_name};
 use super::tally::Aborts;
+use super::targets::ImageSize;
 use freeport_ebpf::interpreter::Redirect;
 use freeport_ebpf::object::Datum;
 use freeport_xdp::{Contents, Departure, Disagreement, Dump};
@@ -29,12 +31,13 @@ impl Report<'_> {
             "refused": { "packets": refused, "first": numbers },
             "verdicts": verdicts.collect::<serde_json::Map<String, Value>>(),
             "redirects": redirects.collect::<Vec<_>>(),
-            "executed_instructions": tally.instructions().map(|instructions| json!({
-                "mean": instructions.mean,
-                "p50": instructions.median,
-                "p99": instructions.percentile_99,
-                "max": instructions.most,
-            })),
+            "executed_instructions": tally.instructions().map(figures_json),
+            "image": self.image.map(image_json),
+            "executed_on_model": tally.model().map(|model| {
+                model.map(|(name, each)| (name.replace(' ', "_"), figures_json(each)))
+                    .into_iter()
+                    .collect::<serde_json::Map<_, _>>()
+            }),
             "aborts": aborts.collect::<Vec<_>>(),
             "maps": maps.collect::<serde_json::Map<String, Value>>(),
             "error": error.map(|error| format!("{error:#}")),
@@ -72,6 +75,16 @@ impl Report<'_> {
             "first": first,
         })
     }
+}
+
+fn figures_json(each: PerPacket) -> Value {
+    let PerPacket { mean, median, percentile_99, most } = each;
+    json!({ "mean": mean, "p50": median, "p99": percentile_99, "max": most })
+}
+
+fn image_json(image: ImageSize) -> Value {
+    let ImageSize { lanes, rows, unprofiled_rows } = image;
+    json!({ "lanes": lanes, "rows": rows, "rows_without_profile": unprofiled_rows })
 }
 
 /// Bytes as bpftool's JSON has them.
@@ -126,7 +139,6 @@ fn difference_json(disagreement: &Disagreement) -> Value {
     let Disagreement::Packet { number, difference } = disagreement else {
         return json!({ "text": disagreement.to_string() });
     };
-    let [kernel, interpreter] = &difference.departures;
     let departure = |departure: &Departure| {
         json!({
             "verdict": verdict_name(departure.verdict),
@@ -134,11 +146,13 @@ fn difference_json(disagreement: &Disagreement) -> Value {
             "metadata": bytes_json(&departure.metadata),
         })
     };
-    json!({
+    let mut told = json!({
         "packet": number,
         "bytes": bytes_json(&difference.bytes),
-        "kernel": departure(kernel),
-        "interpreter": departure(interpreter),
         "text": disagreement.to_string(),
-    })
+    });
+    for (name, found) in difference.targets.iter().zip(&difference.departures) {
+        told[name] = departure(found);
+    }
+    told
 }

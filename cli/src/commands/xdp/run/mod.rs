@@ -2,10 +2,12 @@
 //! `freeport xdp run`: a program of an object, packet by packet over a capture, on the targets that
 //! there are for XDP, with the same maps.
 
+mod distribution;
 mod feed;
 mod json;
 mod options;
 mod outputs;
+mod profile;
 mod report;
 mod session;
 mod tally;
@@ -15,7 +17,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::object::{Object, Program, ProgramKind};
 use freeport_xdp::{Setting, Unsteady};
-use options::{Exception, On, Time};
+use options::{Exception, On, Place, Time};
 use outputs::Output;
 use report::Report;
 use session::Session;
@@ -27,6 +29,7 @@ use targets::Targets;
 #[command(after_help = "Example:\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap\n  \
     freeport xdp run filter.bpf.c --trace packets.pcap --on both\n  \
+    freeport xdp run filter.bpf.c --trace packets.pcap --on vliw --profile\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
     --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt \\\n      \
     --dump flows --write out.pcap --write drop=dropped.pcap\n\n\
@@ -43,9 +46,18 @@ pub struct Arguments {
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
-    /// Where to run it; `both` compares each packet and the maps, and ends at the first difference
-    #[arg(long, value_enum, default_value_t = On::Interpreter)]
+    /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), or two of
+    /// them with a comma, which compares each packet and the maps, believes the first, and ends at
+    /// the first difference; `both` is kernel,interpreter
+    #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,
+    /// With `vliw`: how many operations a row may hold [default: 4]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(super::lanes()))]
+    lanes: Option<u8>,
+    /// With `vliw`: run the capture once in the interpreter first, to see which ways through the
+    /// program are likely, and schedule for those
+    #[arg(long)]
+    profile: bool,
     /// Change a map before the first packet; may be given several times
     #[arg(long, value_name = "SETTING")]
     map: Vec<Setting>,
@@ -69,26 +81,27 @@ pub struct Arguments {
     #[arg(long, value_name = "TIMES", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     repeat: u64,
-    /// The interpreter's time: `capture`, `running` from 0, or a number of nanoseconds at which it
+    /// The time in the interpreter and on the model: `capture`, `running` from 0, or a number of nanoseconds at which it
     /// stands still
     #[arg(long, value_name = "TIME", default_value = "capture")]
     clock: Time,
-    /// Where the interpreter's random numbers begin
+    /// Where random numbers begin in the interpreter and on the model
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// End a program that executes more instructions for a packet, in the interpreter
+    /// End a program that executes more instructions for a packet, in the interpreter, or more rows
+    /// on the model
     #[arg(long, value_name = "INSTRUCTIONS", default_value_t = 1_000_000)]
     limit: u64,
-    /// With `--on both`: a map, or bytes of its values, that are not compared because they are made
+    /// With two targets: a map, or bytes of its values, that are not compared because they are made
     /// of time or chance
     #[arg(long, value_name = "MAP[:FROM..TO]")]
     except: Vec<Exception>,
-    /// With `--on both`: compare maps after so many packets, instead of as often as their size
+    /// With two targets: compare maps after so many packets, instead of as often as their size
     /// allows
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     maps_every: Option<u64>,
-    /// Print on standard error what the program prints (`bpf_printk`) in the interpreter, with the
-    /// packet's number
+    /// Print on standard error what the program prints (`bpf_printk`) in the interpreter or on
+    /// the model, with the packet's number
     #[arg(long)]
     printk: bool,
     /// Print one JSON object
@@ -102,30 +115,32 @@ pub struct Arguments {
 /// What is wrong with the object, the settings or the capture, what the kernel refuses, and a
 /// difference between two targets.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let compares = !arguments.except.is_empty() || arguments.maps_every.is_some();
-    if compares && arguments.on != On::Both {
-        bail!("--except and --maps-every are for --on both, which compares");
-    }
+    check_targets(arguments)?;
     let bytes = super::read(&arguments.object)?;
     let object = super::parse(&arguments.object, &bytes)?;
     let file = arguments.object.display();
     let program = choose(&object, arguments).with_context(|| file.to_string())?;
     check_maps(&object, arguments).with_context(|| file.to_string())?;
-    let mut targets = Targets::load(&bytes, &object, &program.name, arguments)
+    let settings = settings(arguments)?;
+    let profiles = arguments.profile.then(|| profile::take(&object, program, &settings, arguments));
+    let profiles = profiles.transpose().context("in the interpreter, for the profile")?;
+    let mut targets = Targets::load(&bytes, &object, program, profiles.as_ref(), arguments)
         .with_context(|| file.to_string())?;
-    for setting in settings(arguments)? {
-        targets.set(&setting)?;
+    for setting in &settings {
+        targets.set(setting)?;
     }
+    let image = targets.image();
     let mut session = Session::begin(arguments, program, targets)?;
     let mut ended = session.run();
     let mut maps = vec![];
     // What differs already is not compared once more.
-    if ended.is_ok() || arguments.on != On::Both {
+    if ended.is_ok() || !arguments.on.compares() {
         let finished = session.finish().map(|contents| maps = contents);
         ended = ended.and(finished);
     }
     let tally = session.tally();
-    let report = Report { object: &object, program, on: arguments.on, tally, maps: &maps };
+    let on = &arguments.on;
+    let report = Report { object: &object, program, on, tally, image, maps: &maps };
     if arguments.json {
         let text = serde_json::to_string_pretty(&report.as_json(ended.as_ref().err()));
         println!("{}", text.context("as JSON")?);
@@ -134,6 +149,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     session.warn();
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// Options that are for some targets only.
+fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { on, except, maps_every, lanes, profile, .. } = arguments;
+    if (!except.is_empty() || maps_every.is_some()) && !on.compares() {
+        bail!("--except and --maps-every are for --on both and other pairs, which are compared");
+    }
+    if (lanes.is_some() || *profile) && !on.has(Place::Vliw) {
+        bail!("--lanes and --profile are for --on vliw");
+    }
+    Ok(())
 }
 
 /// The program that is asked for, or the only one for packets that are received.
@@ -156,7 +183,7 @@ fn choose<'o>(object: &'o Object, arguments: &Arguments) -> anyhow::Result<&'o P
         (None, [program]) => *program,
         (None, _) => bail!("say which with --program; there are: {}", names(&all)),
     };
-    if arguments.on != On::Interpreter && program.kind != ProgramKind::Xdp {
+    if arguments.on.has(Place::Kernel) && program.kind != ProgramKind::Xdp {
         bail!(
             "the kernel's test facility runs no {} programs, as `{}` is; use --on interpreter",
             program.kind,

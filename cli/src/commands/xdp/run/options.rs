@@ -2,20 +2,23 @@
 //! What the options of `freeport xdp run` may say.
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use freeport_xdp::Unsteady;
 use std::str::FromStr;
 
-/// Where a program runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum On {
-    /// In user space, with no rights; says why a program is ended, and counts instructions
+/// A target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In user space, with no rights; says why a program is ended, and counts instructions.
     Interpreter,
-    /// In the kernel, by `BPF_PROG_TEST_RUN`
+    /// In the kernel, by `BPF_PROG_TEST_RUN`.
     Kernel,
-    /// In both, and compared
-    Both,
+    /// On the model of the small processor, with no rights; counts rows.
+    Vliw,
 }
+
+/// Where a program runs: on one target, or on two that are compared, the first of which is believed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct On(Vec<Place>);
 
 /// What the interpreter's clock shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,13 +35,66 @@ pub enum Time {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exception(pub Unsteady);
 
-impl On {
-    /// What messages call it.
+impl Place {
+    /// What messages and the command line call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interpreter => "interpreter",
             Self::Kernel => "kernel",
-            Self::Both => "both",
+            Self::Vliw => "vliw",
+        }
+    }
+
+    /// Where that is.
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::Interpreter => "in the interpreter",
+            Self::Kernel => "in the kernel",
+            Self::Vliw => "on the model of the processor",
+        }
+    }
+}
+
+impl On {
+    /// One or two.
+    pub fn places(&self) -> &[Place] {
+        &self.0
+    }
+
+    /// Whether it is one of them.
+    pub fn has(&self, place: Place) -> bool {
+        self.0.contains(&place)
+    }
+
+    /// Whether there are two.
+    pub fn compares(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// How it is written on the command line.
+    pub fn name(&self) -> String {
+        match self.0.as_slice() {
+            [Place::Kernel, Place::Interpreter] => "both".into(),
+            places => places.iter().map(|place| place.name()).collect::<Vec<_>>().join(","),
+        }
+    }
+}
+
+impl FromStr for On {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text == "both" {
+            return Ok(Self(vec![Place::Kernel, Place::Interpreter]));
+        }
+        let all = [Place::Interpreter, Place::Kernel, Place::Vliw];
+        let named = |name| all.into_iter().find(|place| place.name() == name);
+        match text.split(',').map(named).collect::<Option<Vec<_>>>() {
+            Some(places) if matches!(places.as_slice(), [_]) => Ok(Self(places)),
+            Some(places) if matches!(places.as_slice(), [one, other] if one != other) => {
+                Ok(Self(places))
+            }
+            _ => bail!("expected interpreter, kernel, vliw, two of them with a comma, or both"),
         }
     }
 }
@@ -88,6 +144,20 @@ mod tests {
         assert_eq!((part.map.as_str(), part.bytes), ("buckets", 16..24));
         for text in ["a:", "a:1", "a:1..", "a:..2", "a:2..2", "a:x..y", "a:-1..2"] {
             assert!(exception(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_target_is_named_or_two_that_differ() {
+        let on = |text: &str| text.parse::<On>();
+        assert_eq!(on("vliw").unwrap().places(), [Place::Vliw]);
+        let two = on("interpreter,vliw").unwrap();
+        assert_eq!(two.places(), [Place::Interpreter, Place::Vliw]);
+        assert_eq!((two.name().as_str(), two.compares()), ("interpreter,vliw", true));
+        assert_eq!(on("both").unwrap(), on("kernel,interpreter").unwrap());
+        assert_eq!(on("kernel,interpreter").unwrap().name(), "both");
+        for text in ["", "other", "vliw,", "vliw,vliw", "both,vliw", "kernel,interpreter,vliw"] {
+            assert!(on(text).is_err(), "{text}");
         }
     }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a run tells at its end, and how people read it.
 
-use super::options::On;
-use super::tally::{Aborts, Instructions, Tally};
-use super::targets::Targets;
+use super::distribution::PerPacket;
+use super::options::{On, Place};
+use super::tally::{Aborts, Tally};
+use super::targets::{ImageSize, Targets};
 use freeport_ebpf::interpreter::{Abort, Redirect, verdict};
 use freeport_ebpf::object::{Line, Object, Program};
 use freeport_xdp::{Contents, Dump};
@@ -13,13 +14,15 @@ use std::fmt;
 pub struct Report<'a> {
     pub object: &'a Object,
     pub program: &'a Program,
-    pub on: On,
+    pub on: &'a On,
     pub tally: &'a Tally,
+    /// If it ran on the model of the processor.
+    pub image: Option<ImageSize>,
     /// Maps that are asked for.
     pub maps: &'a [(String, Contents)],
 }
 
-/// Where and why the interpreter ended a program.
+/// Where and why a program was ended.
 pub fn abort(object: &Object, abort: &Abort) -> String {
     let Abort { program, slot, reason } = abort;
     let name = object.programs.get(*program).map_or("?", |program| &program.name);
@@ -41,15 +44,18 @@ pub fn verdict_name(verdict: u32) -> String {
     verdict::name(verdict).map_or_else(|| verdict.to_string(), str::to_owned)
 }
 
+/// Four numbers of what each packet took.
+fn figures(each: &PerPacket) -> String {
+    let PerPacket { mean, median, percentile_99, most } = each;
+    format!("mean {mean:.1}, p50 {median}, p99 {percentile_99}, max {most}")
+}
+
 /// For people.
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, on, tally, .. } = self;
-        let place = match on {
-            On::Interpreter => "in the interpreter",
-            On::Kernel => "in the kernel",
-            On::Both => "in the kernel and in the interpreter",
-        };
+        let places: Vec<&str> = on.places().iter().map(|place| place.place()).collect();
+        let place = places.join(" and ");
         let (packets, bytes) = (tally.packets(), tally.bytes());
         writeln!(f, "program `{}` {place}: {packets} packets, {bytes} bytes", program.name)?;
         self.write_refused(f)?;
@@ -61,13 +67,11 @@ impl fmt::Display for Report<'_> {
                 self.write_redirects(f, packets)?;
             }
         }
-        if let Some(Instructions { mean, median, percentile_99, most }) = tally.instructions() {
-            writeln!(
-                f,
-                "\nexecuted eBPF instructions per packet: mean {mean:.1}, p50 {median}, \
-                 p99 {percentile_99}, max {most}"
-            )?;
+        if let Some(instructions) = tally.instructions() {
+            let instructions = figures(&instructions);
+            writeln!(f, "\nexecuted eBPF instructions per packet: {instructions}")?;
         }
+        self.write_model(f)?;
         self.write_aborts(f)?;
         for (name, contents) in self.maps {
             if let Some(dump) = self.dump(name, contents) {
@@ -98,6 +102,26 @@ impl Report<'_> {
         )
     }
 
+    /// What the model of the processor counts.
+    fn write_model(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ImageSize { lanes, rows, unprofiled_rows }) = self.image {
+            write!(f, "\nimage for {lanes} lanes: {rows} rows")?;
+            if let Some(unprofiled) = unprofiled_rows {
+                write!(f, " with the profile, {unprofiled} without")?;
+            }
+            writeln!(f)?;
+        }
+        let Some(model) = self.tally.model() else { return Ok(()) };
+        writeln!(
+            f,
+            "executed per packet, as a model of the instruction set counts; no time and no cycles:"
+        )?;
+        for (name, each) in model {
+            writeln!(f, "  {:<13}{}", format!("{name}:"), figures(&each))?;
+        }
+        Ok(())
+    }
+
     fn write_redirects(&self, f: &mut fmt::Formatter<'_>, all: u64) -> fmt::Result {
         let known: u64 = self.tally.redirects().values().sum();
         for (redirect, packets) in self.tally.redirects() {
@@ -120,7 +144,8 @@ impl Report<'_> {
     }
 
     fn write_aborts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut title = "\nended by the interpreter\n";
+        let by = if self.on.has(Place::Interpreter) { "interpreter" } else { "model" };
+        let mut title = format!("\nended by the {by}\n");
         for Aborts { abort: ended, first, packets } in self.tally.aborts() {
             let reason = abort(self.object, ended);
             write!(f, "{title}{packets} packets, the first is {first}: {reason}")?;
@@ -128,7 +153,7 @@ impl Report<'_> {
                 write!(f, "\n    {}", line.text.trim())?;
             }
             writeln!(f)?;
-            title = "";
+            title.clear();
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What came of the packets of a run, counted.
 
+use super::distribution::{Distribution, PerPacket};
 use freeport_ebpf::interpreter::{Abort, Outcome, Redirect, verdict};
+use freeport_vliw::model::Statistics;
 use std::collections::BTreeMap;
 
 /// Numbers of refused packets that are kept; further ones are only counted.
@@ -15,13 +17,26 @@ pub struct Tally {
     verdicts: BTreeMap<u32, u64>,
     redirects: BTreeMap<Redirect, u64>,
     aborts: BTreeMap<(usize, usize), Aborts>,
-    /// How many packets took how many executed instructions.
-    instructions: BTreeMap<u64, u64>,
+    instructions: Distribution,
+    rows: Distribution,
+    operations: Distribution,
+    jumps: Distribution,
     refused: u64,
     refused_numbers: Vec<u64>,
 }
 
-/// Packets for which the interpreter ended a program at one instruction.
+/// What targets in user space tell of a packet.
+#[derive(Default)]
+pub struct Told<'t> {
+    /// Of the first of them.
+    pub outcome: Option<&'t Outcome>,
+    /// Those that the interpreter executed.
+    pub instructions: Option<u64>,
+    /// What the model of the processor did.
+    pub statistics: Option<&'t Statistics>,
+}
+
+/// Packets for which such a target ended a program at one instruction.
 pub struct Aborts {
     /// The first one's.
     pub abort: Abort,
@@ -31,23 +46,21 @@ pub struct Aborts {
     pub packets: u64,
 }
 
-/// Executed instructions per packet.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Instructions {
-    pub mean: f64,
-    pub median: u64,
-    pub percentile_99: u64,
-    pub most: u64,
-}
-
 impl Tally {
-    /// Counts a packet that was run, with the interpreter's outcome if it ran there.
-    pub fn count(&mut self, number: u64, bytes: usize, verdict: u32, outcome: Option<&Outcome>) {
+    /// Counts a packet that was run, with what is told of it.
+    pub fn count(&mut self, number: u64, bytes: usize, verdict: u32, told: &Told<'_>) {
         self.packets += 1;
         self.bytes += bytes as u64;
         *self.verdicts.entry(verdict).or_default() += 1;
-        let Some(outcome) = outcome else { return };
-        *self.instructions.entry(outcome.instructions).or_default() += 1;
+        if let Some(instructions) = told.instructions {
+            self.instructions.count(instructions);
+        }
+        if let Some(statistics) = told.statistics {
+            self.rows.count(statistics.rows);
+            self.operations.count(statistics.operations);
+            self.jumps.count(statistics.jumps);
+        }
+        let Some(outcome) = told.outcome else { return };
         if let Some(redirect) = outcome.redirect {
             *self.redirects.entry(redirect).or_default() += 1;
         }
@@ -88,7 +101,7 @@ impl Tally {
         &self.redirects
     }
 
-    /// Where the interpreter ended programs.
+    /// Where programs were ended.
     pub fn aborts(&self) -> impl Iterator<Item = &Aborts> {
         self.aborts.values()
     }
@@ -99,30 +112,17 @@ impl Tally {
     }
 
     /// What the interpreter executed, if anything ran there.
-    pub fn instructions(&self) -> Option<Instructions> {
-        let (&most, _) = self.instructions.last_key_value()?;
-        let count: u64 = self.instructions.values().sum();
-        let all = self
-            .instructions
-            .iter()
-            .map(|(&each, &packets)| u128::from(each) * u128::from(packets));
-        Some(Instructions {
-            mean: all.sum::<u128>() as f64 / count as f64,
-            median: self.percentile(count, 50),
-            percentile_99: self.percentile(count, 99),
-            most,
-        })
+    pub fn instructions(&self) -> Option<PerPacket> {
+        self.instructions.per_packet()
     }
 
-    /// The least number that is enough for that many packets of a hundred.
-    fn percentile(&self, count: u64, percent: u64) -> u64 {
-        let rank = (u128::from(count) * u128::from(percent)).div_ceil(100);
-        let mut seen = 0;
-        let found = self.instructions.iter().find(|&(_, &packets)| {
-            seen += u128::from(packets);
-            seen >= rank
-        });
-        found.map_or(0, |(&each, _)| each)
+    /// What the model of the processor did, by what it is called, if anything ran there.
+    pub fn model(&self) -> Option<[(&'static str, PerPacket); 3]> {
+        Some([
+            ("rows", self.rows.per_packet()?),
+            ("operations", self.operations.per_packet()?),
+            ("jumps taken", self.jumps.per_packet()?),
+        ])
     }
 }
 
@@ -130,28 +130,29 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn outcome(instructions: u64) -> Outcome {
-        let verdict = verdict::PASS;
-        Outcome { verdict, value: 2, aborted: None, instructions, redirect: None }
-    }
-
     #[test]
-    fn percentiles_are_of_packets() {
+    fn what_is_told_is_counted_by_itself() {
+        let statistics = |rows| Statistics { rows, operations: 2 * rows, ..Statistics::default() };
         let mut tally = Tally::default();
-        assert_eq!(tally.instructions(), None);
-        for number in 1..=200 {
-            tally.count(number, 60, 2, Some(&outcome(number)));
+        assert!(tally.instructions().is_none() && tally.model().is_none());
+        for number in 1..=3 {
+            let statistics = statistics(number);
+            let told = Told { statistics: Some(&statistics), ..Told::default() };
+            tally.count(number, 60, 2, &told);
         }
-        let expected = Instructions { mean: 100.5, median: 100, percentile_99: 198, most: 200 };
-        assert_eq!(tally.instructions(), Some(expected));
-        assert_eq!((tally.packets(), tally.bytes()), (200, 12_000));
+        assert!(tally.instructions().is_none());
+        let most = tally.model().map(|model| model.map(|(name, each)| (name, each.most)));
+        assert_eq!(most, Some([("rows", 3), ("operations", 6), ("jumps taken", 0)]));
+        assert_eq!((tally.packets(), tally.bytes()), (3, 180));
+        tally.count(4, 60, 2, &Told { instructions: Some(7), ..Told::default() });
+        assert_eq!(tally.instructions().map(|each| each.mean), Some(7.0));
     }
 
     #[test]
     fn every_verdict_has_a_place_and_others_are_added() {
         let mut tally = Tally::default();
-        tally.count(1, 60, 7, None);
-        tally.count(2, 60, 2, None);
+        tally.count(1, 60, 7, &Told::default());
+        tally.count(2, 60, 2, &Told::default());
         let verdicts = [(0, 0), (1, 0), (2, 1), (3, 0), (4, 0), (7, 1)];
         assert_eq!(tally.verdicts().into_iter().collect::<Vec<_>>(), verdicts);
         (3..40).for_each(|number| tally.refuse(number));

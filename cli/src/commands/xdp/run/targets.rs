@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a program runs: on one target, or on two that are compared.
+//! Where a program runs: on one target, or on two that are compared, the first of which is believed.
 
-use super::options::{On, Time};
+use super::options::{On, Place, Time};
 use super::report::abort;
+use super::tally::Told;
 use super::{Arguments, unsteady};
 use anyhow::{Context, bail};
 use freeport_ebpf::interpreter::{Clock, Environment, Outcome};
-use freeport_ebpf::object::{MapKind, Object};
+use freeport_ebpf::object::{MapKind, Object, Program};
+use freeport_vliw::Options;
+
 use freeport_xdp::{
-    Arrival, Comparison, Contents, Departure, Disagreement, Interpreter, Kernel, Setting, Target,
+    Arrival, Comparison, Contents, Departure, Disagreement, Interpreter, Kernel, Profiles, Setting,
+    Target, Vliw,
 };
 use std::ops::RangeInclusive;
 
@@ -18,14 +22,30 @@ const ENTRIES_PER_PACKET: u64 = 16;
 
 /// One or two targets with the object loaded.
 pub struct Targets<'o> {
-    interpreter: Option<Interpreter>,
-    kernel: Option<Kernel>,
+    all: Vec<Loaded>,
+    /// If there are two.
     comparison: Comparison,
     departure: Departure,
     time: Time,
     maps: MapWatch,
-    /// Names of the programs and their lines, for reasons of the interpreter.
+    /// Names of the programs and their lines, for reasons why one was ended.
     object: &'o Object,
+}
+
+/// A target with the object.
+enum Loaded {
+    Interpreter(Box<Interpreter>),
+    Kernel(Box<Kernel>),
+    Vliw(Box<Vliw>, Option<ImageSize>),
+}
+
+/// What the program became for the processor.
+#[derive(Clone, Copy)]
+pub struct ImageSize {
+    pub lanes: u8,
+    pub rows: usize,
+    /// If there is a profile.
+    pub unprofiled_rows: Option<usize>,
 }
 
 /// When maps are compared between packets.
@@ -40,41 +60,36 @@ struct MapWatch {
 }
 
 impl<'o> Targets<'o> {
-    /// Loads an object, of which a program is to be run.
+    /// Loads an object, of which a program is to be run; for the processor, made for the ways of
+    /// profiles if there are any.
     ///
     /// # Errors
     /// What a target says against it, or that the kernel may not be used.
     pub fn load(
         bytes: &[u8],
         object: &'o Object,
-        program: &str,
+        program: &Program,
+        profiles: Option<&Profiles>,
         arguments: &Arguments,
     ) -> anyhow::Result<Self> {
-        let on = arguments.on;
-        let environment = Environment {
-            clock: match arguments.clock {
-                Time::Set(time_ns) => Clock::Set(time_ns),
-                Time::Capture | Time::Running => Clock::running(),
-            },
-            seed: arguments.seed,
-            instructions_max: arguments.limit,
-            ..Environment::default()
+        let places = arguments.on.places();
+        let load = |place: &Place| match place {
+            Place::Kernel => load_in_kernel(bytes),
+            Place::Interpreter => {
+                load_interpreter(object, program, arguments).context(place.place())
+            }
+            Place::Vliw => load_vliw(object, program, profiles, arguments).context(place.place()),
         };
-        let in_interpreter = (on != On::Kernel).then(|| Interpreter::load(object, environment));
-        let interpreter = in_interpreter.transpose().context("in the interpreter")?;
-        if let Some(interpreter) = &interpreter {
-            interpreter.takes(program).context("in the interpreter")?;
-        }
-        let kernel = if on == On::Interpreter { None } else { Some(load_in_kernel(bytes)?) };
+        let all = places.iter().map(load).collect::<anyhow::Result<_>>()?;
         let stays = |kind| !matches!(kind, MapKind::Queue | MapKind::Stack | MapKind::RingBuffer);
         let lasting = object.maps.iter().filter(|map| stays(map.kind));
         let names = lasting.map(|map| map.name.clone()).collect();
         let every = arguments.maps_every;
         let next = every.unwrap_or(1);
+        let compared = [0, 1].map(|at| places.get(at).map_or("", |place| place.name()));
         Ok(Self {
-            interpreter,
-            kernel,
-            comparison: Comparison::new(["kernel", "interpreter"], unsteady(arguments)),
+            all,
+            comparison: Comparison::new(compared, unsteady(arguments)),
             departure: Departure::default(),
             time: arguments.clock,
             maps: MapWatch { names, every, packets: 0, next, alike: None },
@@ -82,9 +97,12 @@ impl<'o> Targets<'o> {
         })
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut dyn Target> {
-        let kernel = self.kernel.iter_mut().map(|kernel| kernel as &mut dyn Target);
-        kernel.chain(self.interpreter.iter_mut().map(|interpreter| interpreter as _))
+    /// What the program became, if it runs on the model of the processor.
+    pub fn image(&self) -> Option<ImageSize> {
+        self.all.iter().find_map(|target| match target {
+            Loaded::Vliw(_, image) => *image,
+            _ => None,
+        })
     }
 
     /// Changes a map on all of them.
@@ -93,26 +111,28 @@ impl<'o> Targets<'o> {
     /// What is wrong with the setting, or what the map says.
     pub fn set(&mut self, setting: &Setting) -> anyhow::Result<()> {
         let object = self.object;
-        for target in self.all() {
-            setting.apply(object, target)?;
+        for target in &mut self.all {
+            setting.apply(object, target.target())?;
         }
         Ok(())
     }
 
     /// Which lengths of packets the kernel takes, if it is one of them.
-    pub fn lengths(on: On) -> Option<RangeInclusive<usize>> {
-        (on != On::Interpreter).then_some(Kernel::LENGTHS)
+    pub fn lengths(on: &On) -> Option<RangeInclusive<usize>> {
+        on.has(Place::Kernel).then_some(Kernel::LENGTHS)
     }
 
     /// Whether all take a packet of that length.
     pub fn take(&self, length: usize) -> bool {
-        self.kernel.is_none() || Kernel::LENGTHS.contains(&length)
+        let is_kernel = |target: &Loaded| matches!(target, Loaded::Kernel(_));
+        !self.all.iter().any(is_kernel) || Kernel::LENGTHS.contains(&length)
     }
 
-    /// Tells the interpreter when a packet comes, if its clock shows that.
+    /// Tells those in user space when a packet comes, if their clock shows that.
     pub fn set_time(&mut self, time_ns: u64) {
-        if let (Time::Capture, Some(interpreter)) = (self.time, &mut self.interpreter) {
-            interpreter.environment_mut().clock = Clock::Set(time_ns);
+        if self.time == Time::Capture {
+            let environments = self.all.iter_mut().filter_map(Loaded::environment_mut);
+            environments.for_each(|environment| environment.clock = Clock::Set(time_ns));
         }
     }
 
@@ -121,43 +141,42 @@ impl<'o> Targets<'o> {
     /// # Errors
     /// The first difference, or what the target cannot do.
     pub fn run(&mut self, program: &str, number: u64, arrival: &Arrival<'_>) -> anyhow::Result<()> {
-        let one: &mut dyn Target = match (&mut self.kernel, &mut self.interpreter) {
-            (Some(kernel), Some(interpreter)) => {
-                let result = self.comparison.run([kernel, interpreter], program, number, arrival);
-                if let Err(error) = result {
-                    return Err(self.explained(error).into());
-                }
-                return self.compare_maps(number);
+        match self.all.as_mut_slice() {
+            [one, other] => {
+                let pair = [one.target(), other.target()];
+                let result = self.comparison.run(pair, program, number, arrival);
+                result.map_err(|error| self.explained(error))?;
+                self.compare_maps(number)
             }
-            (Some(kernel), None) => kernel,
-            (None, Some(interpreter)) => interpreter,
-            (None, None) => return Ok(()),
-        };
-        let result = one.run_into(program, arrival, &mut self.departure);
-        result.with_context(|| format!("packet {number}"))
+            all => all.iter_mut().try_for_each(|one| {
+                let result = one.target().run_into(program, arrival, &mut self.departure);
+                result.with_context(|| format!("packet {number}"))
+            }),
+        }
     }
 
-    /// A difference with the reason why the interpreter ended the program, if it did.
+    /// A difference with the reasons why targets in user space ended the program, if they did.
     fn explained(&self, mut error: Disagreement) -> Disagreement {
-        let ended = self.outcome().and_then(|outcome| outcome.aborted.as_ref());
-        if let (Disagreement::Packet { difference, .. }, Some(ended)) = (&mut error, ended) {
-            difference.notes[1] = format!("ended: {}", abort(self.object, ended));
+        if let Disagreement::Packet { difference, .. } = &mut error {
+            for (note, target) in difference.notes.iter_mut().zip(&self.all) {
+                if let Some(ended) = target.outcome().and_then(|outcome| outcome.aborted.as_ref()) {
+                    *note = format!("ended: {}", abort(self.object, ended));
+                }
+            }
         }
         error
     }
 
     /// Compares maps, if it is time for that.
     fn compare_maps(&mut self, number: u64) -> anyhow::Result<()> {
-        let (Some(kernel), Some(interpreter)) = (&mut self.kernel, &mut self.interpreter) else {
-            return Ok(());
-        };
+        let [one, other] = self.all.as_mut_slice() else { return Ok(()) };
         self.maps.packets += 1;
         if self.maps.packets < self.maps.next {
             return Ok(());
         }
         let mut entries = 0;
         for name in &self.maps.names {
-            let contents = self.comparison.map([kernel, interpreter], name);
+            let contents = self.comparison.map([one.target(), other.target()], name);
             let contents = contents.with_context(|| match self.maps.alike {
                 Some(alike) => format!("after packet {number}, the same after packet {alike}"),
                 None => format!("after packet {number}"),
@@ -174,18 +193,28 @@ impl<'o> Targets<'o> {
 
     /// What became of the last packet.
     pub fn departure(&self) -> &Departure {
-        let is_compared = self.kernel.is_some() && self.interpreter.is_some();
-        if is_compared { self.comparison.departure() } else { &self.departure }
+        if self.all.len() > 1 { self.comparison.departure() } else { &self.departure }
     }
 
-    /// What the interpreter tells of the last packet, if it ran there.
-    pub fn outcome(&self) -> Option<&Outcome> {
-        self.interpreter.as_ref().and_then(Interpreter::last)
+    /// What those in user space tell of the last packet.
+    pub fn told(&self) -> Told<'_> {
+        let mut told = Told::default();
+        for target in &self.all {
+            told.outcome = told.outcome.or(target.outcome());
+            match target {
+                Loaded::Interpreter(interpreter) => {
+                    told.instructions = interpreter.last().map(|outcome| outcome.instructions);
+                }
+                Loaded::Vliw(vliw, _) => told.statistics = vliw.statistics(),
+                Loaded::Kernel(_) => {}
+            }
+        }
+        told
     }
 
-    /// Takes what programs have printed in the interpreter.
+    /// Takes what programs have printed in the first of those in user space.
     pub fn take_trace(&mut self) -> Vec<String> {
-        self.interpreter.as_mut().map_or(vec![], Interpreter::take_trace)
+        self.all.iter_mut().find_map(Loaded::take_trace).unwrap_or_default()
     }
 
     /// Compares all maps, and gives what is in those that are asked for.
@@ -194,29 +223,113 @@ impl<'o> Targets<'o> {
     /// A map that is not the same on both, or cannot be read.
     pub fn finish(&mut self, dump: &[String]) -> anyhow::Result<Vec<(String, Contents)>> {
         let mut found = vec![];
-        if let (Some(kernel), Some(interpreter)) = (&mut self.kernel, &mut self.interpreter) {
-            for name in self.comparison.map_names([kernel, interpreter])? {
-                let contents = self.comparison.map([kernel, interpreter], &name);
+        if let [one, other] = self.all.as_mut_slice() {
+            for name in self.comparison.map_names([one.target(), other.target()])? {
+                let contents = self.comparison.map([one.target(), other.target()], &name);
                 let contents = contents.context("at the end")?;
                 found.extend(dump.contains(&name).then_some((name, contents)));
             }
             return Ok(found);
         }
-        for target in self.all() {
+        for target in &mut self.all {
             for name in dump {
-                found.push((name.clone(), target.contents(name)?));
+                found.push((name.clone(), target.target().contents(name)?));
             }
         }
         Ok(found)
     }
 }
 
-fn load_in_kernel(bytes: &[u8]) -> anyhow::Result<Kernel> {
+impl Loaded {
+    fn target(&mut self) -> &mut dyn Target {
+        match self {
+            Self::Interpreter(interpreter) => interpreter.as_mut(),
+            Self::Kernel(kernel) => kernel.as_mut(),
+            Self::Vliw(vliw, _) => vliw.as_mut(),
+        }
+    }
+
+    fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Interpreter(interpreter) => interpreter.last(),
+            Self::Vliw(vliw, _) => vliw.last(),
+            Self::Kernel(_) => None,
+        }
+    }
+
+    fn environment_mut(&mut self) -> Option<&mut Environment> {
+        match self {
+            Self::Interpreter(interpreter) => Some(interpreter.environment_mut()),
+            Self::Vliw(vliw, _) => Some(vliw.environment_mut()),
+            Self::Kernel(_) => None,
+        }
+    }
+
+    fn take_trace(&mut self) -> Option<Vec<String>> {
+        match self {
+            Self::Interpreter(interpreter) => Some(interpreter.take_trace()),
+            Self::Vliw(vliw, _) => Some(vliw.take_trace()),
+            Self::Kernel(_) => None,
+        }
+    }
+}
+
+/// The world as options have it.
+pub fn environment(arguments: &Arguments) -> Environment {
+    Environment {
+        clock: match arguments.clock {
+            Time::Set(time_ns) => Clock::Set(time_ns),
+            Time::Capture | Time::Running => Clock::running(),
+        },
+        seed: arguments.seed,
+        instructions_max: arguments.limit,
+        ..Environment::default()
+    }
+}
+
+/// On the model of the processor, with how large the image of the program is.
+fn load_vliw(
+    object: &Object,
+    program: &Program,
+    profiles: Option<&Profiles>,
+    arguments: &Arguments,
+) -> anyhow::Result<Loaded> {
+    let mut options = Options::default();
+    if let Some(lanes) = arguments.lanes {
+        options.machine.lanes = lanes;
+    }
+    let plain = Vliw::load(object, &options, environment(arguments))?;
+    plain.takes(&program.name)?;
+    let number = object.programs.iter().position(|it| it.name == program.name);
+    let rows = |vliw: &Vliw| number.and_then(|it| vliw.image(it)).map(|image| image.rows.len());
+    let plain_rows = rows(&plain);
+    let lanes = options.machine.lanes;
+    let size = |rows, unprofiled_rows| ImageSize { lanes, rows, unprofiled_rows };
+    let Some(profiles) = profiles else {
+        return Ok(Loaded::Vliw(Box::new(plain), plain_rows.map(|rows| size(rows, None))));
+    };
+    let vliw = Vliw::load_profiled(object, &options, profiles, environment(arguments))?;
+    let image = rows(&vliw).map(|rows| size(rows, plain_rows));
+    Ok(Loaded::Vliw(Box::new(vliw), image))
+}
+
+fn load_interpreter(
+    object: &Object,
+    program: &Program,
+    arguments: &Arguments,
+) -> anyhow::Result<Loaded> {
+    let interpreter = Interpreter::load(object, environment(arguments))?;
+    interpreter.takes(&program.name)?;
+    Ok(Loaded::Interpreter(Box::new(interpreter)))
+}
+
+fn load_in_kernel(bytes: &[u8]) -> anyhow::Result<Loaded> {
     if let Some(refusal) = Kernel::refusal() {
         bail!(
             "{refusal}; it takes CAP_BPF and CAP_NET_ADMIN, or root: try it with sudo, or with \
              --on interpreter, which takes no rights"
         );
     }
-    Kernel::load(bytes).context("in the kernel")
+    let kernel = Kernel::load(bytes).context(Place::Kernel.place())?;
+    Ok(Loaded::Kernel(Box::new(kernel)))
 }
