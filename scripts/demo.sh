@@ -117,8 +117,8 @@ fi
 
 echo
 echo "8. an XDP program, unmodified, on the same trace: the firewall of the hXDP publication in the"
-echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then compiled"
-echo "   for a small VLIW processor and executed on a model of it, compared with the interpreter"
+echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then"
+echo "   compiled for a small VLIW processor, and on a model of it compared with the interpreter"
 target=interpreter
 if "$freeport" doctor --json | grep -q '"name":"BPF","seen":"a program was loaded"'; then
     target=both

@@ -26,8 +26,8 @@ pub struct Arguments {
 enum What {
     /// Programs, maps and variables of an object, and what of it cannot run in the interpreter
     Show(show::Arguments),
-    /// Run a program on the packets of a capture: in the interpreter, in the kernel, on the model of a
-    /// small processor, or on two of them, compared
+    /// Run a program on the packets of a capture: in the interpreter, in the kernel, on the model
+    /// of a small processor, or on two of them, compared
     Run(Box<run::Arguments>),
     /// Programs as rows for a small VLIW processor, how good they are, and a picture of them
     Compile(compile::Arguments),

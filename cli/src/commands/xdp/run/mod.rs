@@ -52,7 +52,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,
     /// With `vliw`: how many operations a row may hold [default: 4]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(super::lanes()))]
+    #[arg(long, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u8).range(super::lanes()))]
     lanes: Option<u8>,
     /// With `vliw`: run the capture once in the interpreter first, to see which ways through the
     /// program are likely, and schedule for those
@@ -81,8 +82,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIMES", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     repeat: u64,
-    /// The time in the interpreter and on the model: `capture`, `running` from 0, or a number of nanoseconds at which it
-    /// stands still
+    /// The time in the interpreter and on the model: `capture`, `running` from 0, or a number of
+    /// nanoseconds at which it stands still
     #[arg(long, value_name = "TIME", default_value = "capture")]
     clock: Time,
     /// Where random numbers begin in the interpreter and on the model

@@ -16,7 +16,7 @@ pub enum Place {
     Vliw,
 }
 
-/// Where a program runs: on one target, or on two that are compared, the first of which is believed.
+/// Where a program runs: on one target, or on two that are compared. The first one is believed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct On(Vec<Place>);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a program runs: on one target, or on two that are compared, the first of which is believed.
+//! Where a program runs: on one target, or on two that are compared. The first one is believed.
 
 use super::options::{On, Place, Time};
 use super::report::abort;
