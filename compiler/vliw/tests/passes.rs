@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What each pass is good for: of a small program in `passes/NAME.bpf`, the rows without the pass
-//! that has this name and with it, as `passes/NAME.expect` has them. Both images do what the program
-//! does, as the checker has it.
+//! that has this name and with it, as `passes/NAME.expect` has them. Both images do what the
+//! program does, as the checker has it.
 
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::instruction::assemble;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is only copied into another register is computed there at once, if that register has nothing
-//! meanwhile that anybody needs.
+//! What is only copied into another register is computed there at once, if that register has
+//! nothing meanwhile that anybody needs.
 
 use super::dead::Live;
 use super::wide_accesses::{take_over, uses};

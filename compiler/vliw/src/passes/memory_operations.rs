@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A load, an operation and a store of the same bytes become one atomic operation, as eBPF has them:
-//! a counter takes one row and not three (the publication leaves other ways to memory to later
-//! work).
+//! A load, an operation and a store of the same bytes become one atomic operation, as eBPF has
+//! them: a counter takes one row and not three (the publication leaves other ways to memory to
+//! later work).
 
 use super::dead::Live;
 use super::replication::free_register;
