@@ -4,7 +4,7 @@
 use crate::blocks::Routine;
 use crate::image::Image;
 use crate::layout::{self, Scheduled};
-use crate::lower::{Unsupported, lower};
+use crate::lower::lower;
 use crate::number;
 use crate::options::Options;
 use crate::passes::{
@@ -14,6 +14,7 @@ use crate::passes::{
 use crate::profile::Profile;
 use crate::region::Region;
 use freeport_ebpf::analysis::Analysis;
+use freeport_ebpf::interpreter::Unsupported;
 use freeport_ebpf::object::{MapDefinition, Program};
 
 /// Compiles a program of an object with these maps.

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! XDP programs for a small processor with several lanes (hXDP's Sephirot): eBPF in, rows of
-//! [operations](operation) out.
+//! [operations](operation) out. `docs/vliw.md` says what the processor does.
+//!
+//! A program's way: `lower` makes blocks of operations, and passes change them while each register
+//! is still that of the program. `passes/superblocks` says which blocks are scheduled as one,
+//! `number` makes regions of those, where each result is a value, and the other passes work on
+//! these. `schedule` fills rows with them and chooses registers meanwhile, and `layout` puts rows
+//! in their order, which is an [`image::Image`].
+//!
+//! [`check`] knows nothing of all that, and says whether an image keeps the rules and does what its
+//! program does. [`model`] executes images, [`encode`] makes bytes of them, [`report`] and [`svg`]
+//! show them.
 
 mod blocks;
 pub mod check;
@@ -23,6 +33,6 @@ mod schedule;
 pub mod svg;
 
 pub use compile::{compile, compile_analysed, compile_profiled};
-pub use lower::Unsupported;
+pub use freeport_ebpf::interpreter::Unsupported;
 pub use options::{Options, PASSES};
 pub use profile::Profile;

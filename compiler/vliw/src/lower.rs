@@ -7,20 +7,8 @@ use crate::operation::{Arithmetic, Constant, Operand, Operation, Target, Width};
 use freeport_ebpf::analysis::{Analysis, Graph};
 use freeport_ebpf::helper_functions;
 use freeport_ebpf::instruction::{self as ebpf, Callee};
+use freeport_ebpf::interpreter::Unsupported;
 use freeport_ebpf::object::Program;
-use thiserror::Error;
-
-/// An instruction that the processor does not have.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("program `{program}`, instruction {slot}: {reason}")]
-pub struct Unsupported {
-    /// The program's name.
-    pub program: String,
-    /// The instruction's slot.
-    pub slot: usize,
-    /// Why.
-    pub reason: String,
-}
 
 /// All functions of a program.
 ///

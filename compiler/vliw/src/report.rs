@@ -4,11 +4,11 @@
 
 use crate::compile::{compile_analysed, compile_measured};
 use crate::image::{Image, Row};
-use crate::lower::Unsupported;
 use crate::machine::{LANES, Machine};
 use crate::options::{Options, PASSES};
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::instruction::decode;
+use freeport_ebpf::interpreter::Unsupported;
 use freeport_ebpf::object::Program;
 
 /// How large a schedule is.
