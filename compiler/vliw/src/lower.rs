@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From eBPF to blocks of operations, one for each instruction (publication, section 3.4: control
+//! From eBPF to blocks of operations, one for each instruction (publication, section 3.3: control
 //! flow graph construction).
 
 use crate::blocks::{Block, Instruction, Routine};

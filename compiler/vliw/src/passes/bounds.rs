@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Comparisons of packet pointers with the packet's end become [`Operation::Bound`], which asks the
-//! packet itself (publication, section 3.3, removes them and lets hardware check each access). What
+//! packet itself (publication, section 3.1, removes them and lets hardware check each access). What
 //! the program wrote for packets that are too short is kept, so that nothing changes: a check costs
 //! a lane of a row where it was, and neither the end nor the sum is computed any more.
 

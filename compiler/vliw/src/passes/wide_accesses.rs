@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Neighbouring accesses to memory become one (publication, section 3.3, has six bytes; clang,
+//! Neighbouring accesses to memory become one (publication, section 3.1, has six bytes; clang,
 //! which may not assume that a packet lies aligned, often makes single bytes).
 //!
 //! - Loads whose bytes are put together by shifts become one load.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is zero when a packet begins is not set to zero (publication, section 3.3): registers and
+//! What is zero when a packet begins is not set to zero (publication, section 3.1): registers and
 //! bytes of the stack that nothing can have written yet, on any way that control comes.
 
 use crate::blocks::{Instruction, Routine};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which nodes of a region have to wait for which (publication, section 3.4: data flow and data
+//! Which nodes of a region have to wait for which (publication, section 3.3: data flow and data
 //! dependency graphs). Values, memory and control; registers are no reason, since each result has
 //! its own value.
 

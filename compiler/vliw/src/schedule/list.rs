@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The list scheduler: fills one row after the other with what has the most behind it (publication,
-//! section 3.4, whose code motion this does as well: nodes of all blocks of a region are there from
+//! section 3.3, whose code motion this does as well: nodes of all blocks of a region are there from
 //! the beginning, and what has no effect may come before the branches that it is behind).
 
 use super::dependences::{Dependence, Dependences, rows_between};

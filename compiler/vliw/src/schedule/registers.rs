@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Registers for results, as they are placed in rows (publication, section 3.4: physical register
+//! Registers for results, as they are placed in rows (publication, section 3.3: physical register
 //! assignment).
 //!
 //! What somebody expects in the value's own register, a call or what comes after the region, goes
