@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From blocks to a region: each result becomes a value, and on the way, as options allow, copies
 //! vanish into what reads them, constants into operands, sums into offsets (publication, section
-//! 3.3: three operands), and what is there already is not computed or loaded again.
+//! 3.1: three operands), and what is there already is not computed or loaded again.
 
 mod simplify;
 
