@@ -21,6 +21,9 @@ use freeport_ebpf::object::{MapDefinition, Program};
 ///
 /// # Errors
 /// The first instruction that the processor cannot execute.
+///
+/// # Panics
+/// If the machine's lanes are none of [`LANES`](crate::machine::LANES).
 pub fn compile(
     program: &Program,
     maps: &[MapDefinition],
