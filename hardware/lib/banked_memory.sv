@@ -31,7 +31,8 @@ module banked_memory #(
   genvar lane, window, bank;
   generate
     for (lane = 0; lane < LANES; lane++) begin : g_lane
-      logic [3:0][63:0] words;
+      logic [255:0] words;
+      logic [63:0] low, high;
       logic [1:0] first, second;
       logic [2:0] byte_in_word;
       logic [ROW_BITS-1:0] row, wrapped;
@@ -52,16 +53,17 @@ module banked_memory #(
             .clk,
             .read_enable(lane_enable),
             .read_row(bank == 0 ? wrapped : row),
-            .read_data(words[bank]),
+            .read_data(words[64*bank+:64]),
             .write_enable(write_enable[bank]),
             .write_row(write_row[bank]),
             .write_data(write_data[bank])
         );
       end
+      assign low = words[64*first+:64];
+      assign high = words[64*second+:64];
       always_comb
         for (int p = 0; p < 8; p++)
-          lane_data[lane][8*p+:8] = 3'(p) >= byte_in_word ? words[first][8*p+:8]
-                                                          : words[second][8*p+:8];
+          lane_data[lane][8*p+:8] = 3'(p) >= byte_in_word ? low[8*p+:8] : high[8*p+:8];
     end
     for (window = 0; window < WINDOWS; window++) begin : g_window
       logic [ROW_BITS-1:0] row, wrapped;
