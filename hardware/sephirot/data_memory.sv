@@ -6,9 +6,7 @@
 // Each memory has a read port for each lane. Writes to a memory go, the first one first, from
 // its difference buffer, atomic operations, the service port, and arriving packets.
 
-module data_memory
-  import sephirot_pkg::*;
-#(
+module data_memory #(
     parameter int LANES = 4,
     parameter int MAP_BYTES = 8192
 ) (
@@ -81,11 +79,11 @@ module data_memory
     /* verilator lint_on UNUSEDSIGNAL */
     output logic                    emit_ready,
     output logic [255:0]            emit_data,
-    output logic [SLOTS-1:0]        stores_pending
+    output logic [sephirot_pkg::SLOTS-1:0]        stores_pending
 );
   localparam int MAP_BITS = $clog2(MAP_BYTES);
   // Words of a memory, by their number's bits: 4 slots, 8 frames, maps.
-  localparam int PACKET_WORD = SLOT_BITS + 2 - 3;
+  localparam int PACKET_WORD = sephirot_pkg::SLOT_BITS + 2 - 3;
   localparam int STACK_WORD = 12 - 3;
   localparam int MAP_WORD = MAP_BITS - 3;
   localparam int WINDOW_BITS = MAP_BITS > 12 ? MAP_BITS : 12;
@@ -101,7 +99,7 @@ module data_memory
   // The first byte behind the packet, as far as is known, and behind the frame that runs.
   logic [12:0] packet_limit, stack_limit;
   assign packet_limit = packet_complete ? {1'b0, packet_end} : packet_arrived;
-  assign stack_limit = {1'b0, frame, 9'd0} + 13'(FRAME_BYTES);
+  assign stack_limit = {1'b0, frame, 9'd0} + 13'(sephirot_pkg::FRAME_BYTES);
 
   function automatic logic [2:0] place(input logic [63:0] address, input logic [3:0] bytes);
     logic [28:0] last;
@@ -112,18 +110,18 @@ module data_memory
     place = NOWHERE;
     if (address[63:32] == 32'd0)
       case (address[31:28])
-        REGION_PACKET:
+        sephirot_pkg::REGION_PACKET:
         if (near && address[11:0] >= packet_meta) begin
           if (last[12:0] <= packet_limit) place = IN_PACKET;
-          else if (!packet_complete && last[12:0] <= 13'(PACKET_END)) place = NOT_YET;
+          else if (!packet_complete && last[12:0] <= 13'(sephirot_pkg::PACKET_END)) place = NOT_YET;
         end
-        REGION_STACK: if (near && last[12:0] <= stack_limit) place = IN_STACK;
-        REGION_CONTEXT:
+        sephirot_pkg::REGION_STACK: if (near && last[12:0] <= stack_limit) place = IN_STACK;
+        sephirot_pkg::REGION_CONTEXT:
         if (address[27:5] == 23'd0 && address[4:3] != 2'd3 && address[1:0] == 2'd0 &&
             bytes == 4'd4)
           // Where the packet ends is known when it is all there.
           place = !packet_complete && address[4:2] == 3'd1 ? NOT_YET : IN_CONTEXT;
-        REGION_MAPS: if (last <= 29'(MAP_BYTES)) place = IN_MAPS;
+        sephirot_pkg::REGION_MAPS: if (last <= 29'(MAP_BYTES)) place = IN_MAPS;
         default: ;
       endcase
   endfunction
@@ -140,18 +138,21 @@ module data_memory
   logic [LANES-1:0][7:0] load_mask, answer_mask;
   logic [LANES-1:0][31:0] load_context, answer_context;
   logic [LANES-1:0] load_two_words;
+  logic [2:0] context_word;
   logic [LANES-1:0] packet_overlaps, stack_overlaps, map_overlaps;
 
   always_comb begin
     load_wait = 1'b0;
+    context_word = 3'd0;
     for (int l = 0; l < LANES; l++) begin
       load_place[l] = place(load_address[l], load_bytes[l]);
       load_two_words[l] = 5'(load_address[l][2:0]) + 5'(load_bytes[l]) > 5'd8;
       load_mask[l] = 8'((16'd1 << load_bytes[l]) - 16'd1);
-      case (load_address[l][4:2])
-        3'd0: load_context[l] = {REGION_PACKET, 16'd0, packet_data};
-        3'd1: load_context[l] = {REGION_PACKET, 16'd0, packet_end};
-        3'd2: load_context[l] = {REGION_PACKET, 16'd0, packet_meta};
+      context_word = load_address[l][4:2];
+      case (context_word)
+        3'd0: load_context[l] = {sephirot_pkg::REGION_PACKET, 16'd0, packet_data};
+        3'd1: load_context[l] = {sephirot_pkg::REGION_PACKET, 16'd0, packet_end};
+        3'd2: load_context[l] = {sephirot_pkg::REGION_PACKET, 16'd0, packet_meta};
         3'd3: load_context[l] = packet_ifindex;
         3'd4: load_context[l] = packet_queue;
         default: load_context[l] = 32'd0;
@@ -204,7 +205,7 @@ module data_memory
       store_enable[l] = 16'((24'd1 << store_bytes[l]) - 24'd1) << store_address[l][2:0];
       store_turned[l] = 64'({store_data[l], store_data[l]} << {store_address[l][2:0], 3'd0} >> 64);
       store_miss[l] = store_valid[l] && (store_place[l] == NOWHERE ||
-                                         store_address[l][31:28] == REGION_CONTEXT);
+                                         store_address[l][31:28] == sephirot_pkg::REGION_CONTEXT);
       store_not_yet[l] = store_valid[l] && store_place[l] == NOT_YET && !store_miss[l];
       to_packet[l] = store_valid[l] && store_place[l] == IN_PACKET;
       to_stack[l] = store_valid[l] && store_place[l] == IN_STACK;
@@ -285,7 +286,7 @@ module data_memory
   always_comb begin
     stores_pending = '0;
     for (int k = 0; k < LANES; k++)
-      for (int s = 0; s < SLOTS; s++)
+      for (int s = 0; s < sephirot_pkg::SLOTS; s++)
         if (packet_pending[k] && packet_pending_word[k][PACKET_WORD-1-:2] == 2'(s))
           stores_pending[s] = 1'b1;
   end
@@ -319,9 +320,9 @@ module data_memory
   logic [26:0] words_there;
   always_comb begin
     case (service_address[31:28])
-      REGION_PACKET: words_there = 27'(PACKET_END / 8);
-      REGION_STACK: words_there = 27'(stack_limit[12:3]);
-      REGION_MAPS: words_there = 27'(MAP_BYTES / 8);
+      sephirot_pkg::REGION_PACKET: words_there = 27'(sephirot_pkg::PACKET_END / 8);
+      sephirot_pkg::REGION_STACK: words_there = 27'(stack_limit[12:3]);
+      sephirot_pkg::REGION_MAPS: words_there = 27'(MAP_BYTES / 8);
       default: words_there = 27'd0;
     endcase
     for (int w = 0; w < 4; w++) begin
@@ -333,8 +334,8 @@ module data_memory
   assign service_outside = (word_used & ~word_there) != 4'd0;
   always_comb
     case (window_region)
-      REGION_PACKET: window_free = !packet_busy;
-      REGION_STACK: window_free = !stack_busy;
+      sephirot_pkg::REGION_PACKET: window_free = !packet_busy;
+      sephirot_pkg::REGION_STACK: window_free = !stack_busy;
       default: window_free = !map_busy;
     endcase
   assign atomic_ready = window_free;
@@ -344,9 +345,9 @@ module data_memory
   assign window_go = atomic_lock ? atomic_window && window_free
                                  : service_ready && !service_outside;
   assign window_reads = window_go && !window_write;
-  assign window_to_packet = window_go && window_region == REGION_PACKET;
-  assign window_to_stack = window_go && window_region == REGION_STACK;
-  assign window_to_maps = window_go && window_region == REGION_MAPS;
+  assign window_to_packet = window_go && window_region == sephirot_pkg::REGION_PACKET;
+  assign window_to_stack = window_go && window_region == sephirot_pkg::REGION_STACK;
+  assign window_to_maps = window_go && window_region == sephirot_pkg::REGION_MAPS;
 
   // Rows of the banks that a window lies in
   logic [3:0][PACKET_WORD-3:0] packet_window_row;
@@ -376,8 +377,8 @@ module data_memory
   end
   always_comb
     case (answer_region)
-      REGION_PACKET: window_banks = packet_window;
-      REGION_STACK: window_banks = stack_window;
+      sephirot_pkg::REGION_PACKET: window_banks = packet_window;
+      sephirot_pkg::REGION_STACK: window_banks = stack_window;
       default: window_banks = map_window;
     endcase
   assign window_rdata = banks_to_window(window_banks, answer_first);

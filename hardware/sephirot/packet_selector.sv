@@ -6,9 +6,7 @@
 // one is emitted. Packets begin, end and are emitted in the order in which they came, but a
 // slot whose packet is dropped is free at once, whatever is still being emitted.
 
-module packet_selector
-  import sephirot_pkg::*;
-(
+module packet_selector (
     input  logic             clk,
     input  logic             rst,
     input  logic             emit_all,
@@ -52,7 +50,7 @@ module packet_selector
     output logic [11:0]      emit_offset,
     input  logic             emit_ready,
     input  logic [255:0]     emit_data,
-    input  logic [SLOTS-1:0] stores_pending,
+    input  logic [sephirot_pkg::SLOTS-1:0] stores_pending,
     // To the network
     output logic             tx_valid,
     input  logic             tx_ready,
@@ -74,22 +72,22 @@ module packet_selector
     output logic             idle
 );
   // Of each slot
-  logic [SLOTS-1:0] busy, complete, quiet, redirected;
-  logic [SLOTS-1:0][11:0] data, meta, limit;
-  logic [SLOTS-1:0][12:0] arrived;
-  (* ram_style = "distributed" *) logic [63:0] origin[0:SLOTS-1];
-  (* ram_style = "distributed" *) logic [63:0] target[0:SLOTS-1];
-  (* ram_style = "distributed" *) logic [34:0] outcome[0:SLOTS-1];
+  logic [sephirot_pkg::SLOTS-1:0] busy, complete, quiet, redirected;
+  logic [sephirot_pkg::SLOTS-1:0][11:0] data, meta, limit;
+  logic [sephirot_pkg::SLOTS-1:0][12:0] arrived;
+  (* ram_style = "distributed" *) logic [63:0] origin[0:sephirot_pkg::SLOTS-1];
+  (* ram_style = "distributed" *) logic [63:0] target[0:sephirot_pkg::SLOTS-1];
+  (* ram_style = "distributed" *) logic [34:0] outcome[0:sephirot_pkg::SLOTS-1];
 
   // Slots in the order in which their packets came: `came` counts packets, and then they begin and
   // are done. Those that are to be emitted are in a queue of their own.
-  logic [SLOTS-1:0][1:0] order, leaving;
+  logic [sephirot_pkg::SLOTS-1:0][1:0] order, leaving;
   logic [2:0] came, begun, done, left, sent;
 
   // A slot is left alone for two cycles when its packet is done: rows that are in decode and
   // execute may still store to it.
-  logic [SLOTS-1:0] settling, settling_more;
-  logic [SLOTS-1:0] usable;
+  logic [sephirot_pkg::SLOTS-1:0] settling, settling_more;
+  logic [sephirot_pkg::SLOTS-1:0] usable;
   assign usable = ~busy & ~settling & ~settling_more & ~stores_pending;
 
   // -------------------------------------------------------------------------------- arriving
@@ -100,14 +98,14 @@ module packet_selector
   always_comb begin
     // The one that comes after the last that was filled, if it can be had.
     free_slot = filled_slot;
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < sephirot_pkg::SLOTS; i++)
       if (usable[filled_slot - 2'(i)]) free_slot = filled_slot - 2'(i);
   end
   assign first_beat = !filling;
   assign fill_slot = filling ? filled_slot : free_slot;
-  assign fill_offset = filling ? next_offset : 12'(HEADROOM);
+  assign fill_offset = filling ? next_offset : 12'(sephirot_pkg::HEADROOM);
   assign fill_data = beat_data;
-  assign oversize = beat_valid && filling && next_offset == 12'(PACKET_END) &&
+  assign oversize = beat_valid && filling && next_offset == 12'(sephirot_pkg::PACKET_END) &&
                     beat_bytes != 6'd0;
   assign fill_valid = beat_valid && !swallowing && !oversize &&
                       (filling || usable != '0);
@@ -128,7 +126,7 @@ module packet_selector
   logic emits, done_frees, done_filling;
   assign done_slot = order[done[1:0]];
   assign emits = emit_all || packet_verdict == 32'd2 || packet_verdict == 32'd3 ||
-                 packet_verdict == XDP_REDIRECT;
+                 packet_verdict == sephirot_pkg::XDP_REDIRECT;
   assign done_frees = packet_done && !emits;
   // It ends before all of it has come: nobody needs the rest.
   assign done_filling = done_frees && filling && done_slot == filled_slot;
@@ -163,7 +161,7 @@ module packet_selector
       end else if (swallowing && beat_valid && beat_last) swallowing <= 1'b0;
     end
   always_ff @(posedge clk)
-    if (accepted) next_offset <= fill_offset + 12'(BEAT);
+    if (accepted) next_offset <= fill_offset + 12'(sephirot_pkg::BEAT);
 
   // ------------------------------------------------------------------------------- emission
 
@@ -210,7 +208,7 @@ module packet_selector
       settling_more <= '0;
       packet_slot <= 2'd0;
     end else begin
-      settling <= packet_done ? SLOTS'(1) << done_slot : '0;
+      settling <= packet_done ? sephirot_pkg::SLOTS'(1) << done_slot : '0;
       settling_more <= settling;
       if (emit_finish) busy[emit_slot] <= 1'b0;
       if (skip) busy[leaving_slot] <= 1'b0;
@@ -251,8 +249,8 @@ module packet_selector
       limit[fill_slot] <= fill_offset + 12'(beat_bytes);
     end
     if (event_packet) begin
-      data[fill_slot] <= 12'(HEADROOM);
-      meta[fill_slot] <= 12'(HEADROOM);
+      data[fill_slot] <= 12'(sephirot_pkg::HEADROOM);
+      meta[fill_slot] <= 12'(sephirot_pkg::HEADROOM);
       quiet[fill_slot] <= 1'b0;
     end
     if (cut) begin
