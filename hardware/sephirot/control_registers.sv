@@ -50,7 +50,7 @@ module control_registers #(
 
     // Helpers that the host calls.
     output logic command_valid,
-    output logic [7:0] command_helper,
+    output logic [15:0] command_helper,
     output logic [4:0][63:0] command_arguments,
     input command_done,
     input [63:0] command_result,
@@ -76,6 +76,7 @@ module control_registers #(
     input event_wait_helper,
     input event_wait_long,
     input event_jump,
+    input event_call,
     input event_rx_wait
 );
   // What bits 31 to 28 of an address name.
@@ -195,7 +196,7 @@ module control_registers #(
       end
       // What is at work keeps its arguments.
       if (writes_command && !command_valid) begin
-        if (command_number == 0) command_helper <= wdata[7:0];
+        if (command_number == 0) command_helper <= wdata[15:0];
         for (int i = 0; i < 5; i++) begin
           if (command_number == 3'(i + 1)) command_arguments[i] <= wdata;
         end
@@ -205,7 +206,7 @@ module control_registers #(
   end
 
   // Counters have 48 bits: 20 days of cycles, and what a DSP slice adds.
-  localparam int COUNTERS = 24;
+  localparam int COUNTERS = 25;
   logic [COUNTERS-1:0][47:0] counters;
   logic [COUNTERS-1:0] steps;
   always_comb begin
@@ -227,6 +228,7 @@ module control_registers #(
     steps[21] = event_jump;
     steps[22] = event_rx_wait;
     steps[23] = event_oversize;
+    steps[24] = event_call;
   end
   always_ff @(posedge clk) begin
     // What happened is added a cycle later: the adders are not behind the core's own logic.

@@ -90,10 +90,11 @@ module nic
   wire event_packet, event_done, event_oversize;
   wire [31:0] event_verdict;
   wire [2:0] event_stop;
+  wire event_call;
   wire selector_idle;
 
   packet_selector packet_selector (
-      .clk, .rst, .running, .emit_all,
+      .clk, .rst, .emit_all,
       .beat_valid, .beat_ready, .beat_data, .beat_bytes, .beat_last, .beat_ifindex, .beat_queue,
       .packet_ready, .packet_begin, .packet_done, .packet_verdict, .packet_stop,
       .packet_slot, .packet_data, .packet_end, .packet_meta, .packet_arrived, .packet_complete,
@@ -197,7 +198,7 @@ module nic
   wire [15:0] table_map;
   wire [2:0] table_word;
   wire [63:0] table_wdata, table_rdata;
-  wire [7:0] command_helper;
+  wire [15:0] command_helper;
   wire [4:0][63:0] command_arguments;
   wire command_done;
   wire [63:0] command_result;
@@ -207,7 +208,7 @@ module nic
   ) helper_unit (
       .clk, .rst,
       .call_valid, .call_helper, .call_arguments, .call_done, .call_result, .call_unknown,
-      .call_jump, .call_row,
+      .call_jump, .call_row, .packet_begin,
       .service_valid(helper_service_valid), .service_write(helper_service_write),
       .service_address(helper_service_address), .service_enable(helper_service_enable),
       .service_wdata(helper_service_wdata), .service_ready(helper_service_ready),
@@ -218,7 +219,7 @@ module nic
       .map_base_index, .map_base,
       .table_valid, .table_write, .table_map, .table_word, .table_wdata, .table_rdata,
       .command_valid, .command_helper, .command_arguments, .command_done, .command_result,
-      .time_now, .random_write, .random_wdata, .random_state
+      .time_now, .random_write, .random_wdata, .random_state, .event_call
   );
 
   control_registers #(
@@ -238,6 +239,6 @@ module nic
       .idle(selector_idle && !beat_valid && !busy), .busy,
       .event_packet, .event_done, .event_verdict, .event_stop, .event_oversize,
       .event_row, .event_wait_memory, .event_wait_helper, .event_wait_long, .event_jump,
-      .event_rx_wait(rx_valid && !rx_ready)
+      .event_call, .event_rx_wait(rx_valid && !rx_ready)
   );
 endmodule

@@ -55,7 +55,7 @@ pub const MAP_REGION: u64 = 0x4000_0000;
 pub const MAP_HANDLES: u64 = 0x5000_0000;
 
 /// Names of counters, in the order of their addresses.
-pub const COUNTERS: [&str; 24] = [
+pub const COUNTERS: [&str; 25] = [
     "cycles",
     "packets",
     "aborted",
@@ -80,6 +80,7 @@ pub const COUNTERS: [&str; 24] = [
     "jumps",
     "receive_wait_cycles",
     "oversized",
+    "calls",
 ];
 
 /// The card did not answer.

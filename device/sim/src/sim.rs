@@ -121,8 +121,7 @@ impl Sim {
         Ok(sim)
     }
 
-    /// Tells the card what time it is, and where random numbers begin: not as in the interpreter,
-    /// whose numbers need multiplications of 64 bits.
+    /// Tells the card what time it is, and where random numbers begin, which are the interpreter's.
     ///
     /// # Errors
     /// If the card does not answer.
@@ -133,8 +132,7 @@ impl Sim {
         };
         self.entry = None;
         self.nic.host_write(address::TIME, &[environment.clock.now_ns()])?;
-        // The state of a xorshift is never 0.
-        self.nic.host_write(address::RANDOM, &[environment.seed.max(1)])
+        self.nic.host_write(address::RANDOM, &[environment.seed])
     }
 
     /// Programs that begin in entries of maps from the start.
@@ -255,7 +253,9 @@ fn placed(
     refusals::check(program, &image, layout)?;
     if first + image.rows.len() > rows_max {
         let (rows, left) = (image.rows.len(), rows_max - first.min(rows_max));
-        return Err(refused(format!("it has {rows} rows, and of {rows_max} there are {left} left")));
+        return Err(refused(format!(
+            "it has {rows} rows, and of {rows_max} there are {left} left"
+        )));
     }
     // Calls name rows of the instruction memory.
     for slot in image.rows.iter_mut().flat_map(|row| row.lanes.iter_mut().flatten()) {
