@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Atomic operations on stack and maps, one at a time: read two words, compute, write. Nobody else
+// writes in between, since `busy` keeps the service port out, and the core waits. (hXDP leaves these out;
+// they are those of eBPF's instruction set.)
+
+module atomic_unit (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic         atomic_valid,
+    input  logic [2:0]   atomic_byte,      // of the address
+    input  logic         atomic_wide,
+    input  logic [7:4]   atomic_operation, // its lower bits say nothing more
+    input  logic [63:0]  atomic_operand,
+    input  logic [63:0]  atomic_expected,
+    input  logic         atomic_outside,   // there is no memory, or none for atomic operations
+    output logic         atomic_done,
+    output logic         atomic_miss,
+    output logic [63:0]  atomic_old,
+    // A window of memory
+    output logic         busy,
+    output logic         window_valid,
+    output logic         window_write,
+    output logic [31:0]  window_enable,
+    output logic [255:0] window_wdata,
+    input  logic         window_ready,
+    input  logic [127:0] window_rdata
+);
+  typedef enum logic [1:0] {
+    READ,
+    TURN,
+    WRITE
+  } state_t;
+  state_t state;
+
+  logic there;
+  logic [63:0] mixed, turned, old, computed, result;
+  assign there = atomic_valid && !atomic_outside;
+  assign busy = there;
+  assign window_valid = there && state != TURN;
+  assign window_write = state == WRITE;
+  assign atomic_miss = atomic_valid && atomic_outside;
+  assign atomic_done = atomic_miss || (there && state == WRITE && window_ready);
+
+  always_ff @(posedge clk)
+    if (rst) state <= READ;
+    else
+      case (state)
+        READ: if (there && window_ready) state <= TURN;
+        TURN: state <= WRITE;
+        default: if (window_ready) state <= READ;
+      endcase
+
+  // Byte p of either word is that whose address is p mod 8; turned, the first one comes first.
+  always_comb begin
+    for (int p = 0; p < 8; p++)
+      mixed[8*p+:8] = 3'(p) >= atomic_byte ? window_rdata[8*p+:8] : window_rdata[64+8*p+:8];
+    turned = 64'({mixed, mixed} >> {atomic_byte, 3'd0});
+  end
+  always_ff @(posedge clk)
+    if (state == TURN) old <= atomic_wide ? turned : {32'd0, turned[31:0]};
+  assign atomic_old = atomic_outside ? 64'd0 : old;
+
+  logic equal;
+  assign equal = old[31:0] == atomic_expected[31:0] &&
+                 (!atomic_wide || old[63:32] == atomic_expected[63:32]);
+  always_comb begin
+    computed = old + atomic_operand;
+    case (atomic_operation[7:4])
+      4'h4: computed = old | atomic_operand;
+      4'h5: computed = old & atomic_operand;
+      4'ha: computed = old ^ atomic_operand;
+      4'he: computed = atomic_operand;
+      4'hf: computed = equal ? atomic_operand : old;
+      default: ;
+    endcase
+    result = 64'(({computed, computed} << {atomic_byte, 3'd0}) >> 64);
+    window_wdata = {4{result}};
+    window_enable = {16'd0, 16'(atomic_wide ? 16'h00ff : 16'h000f) << atomic_byte};
+  end
+endmodule

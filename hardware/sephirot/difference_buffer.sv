@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Stores on their way to one banked memory: they are bytes that differ, with an enable for each, so
+// that nobody reads, changes and writes words of memory. (hXDP, section 4.1.2, the difference buffer.)
+//
+// Stores of a row are written in the cycle in which they come, so the row after the next
+// reads them without waiting. Only where two of them need different rows of one bank, the later one
+// stays here; the next stores are taken in the cycle in which the last of these goes. A lane's
+// store is never overtaken by a store of a later lane to the same bank.
+//
+// A store is a word, 16 enables (bytes of that word, and of the next one) and data that are turned
+// already: byte p goes to byte p of either word.
+
+module difference_buffer #(
+    parameter int LANES = 4,
+    parameter int WORD_BITS = 11
+) (
+    input  logic                            clk,
+    input  logic                            rst,
+    // What comes: written or kept if `take`, which must be 0 while `in_wait`.
+    input  logic [LANES-1:0]                in_valid,
+    input  logic [LANES-1:0][WORD_BITS-1:0] in_word,
+    input  logic [LANES-1:0][15:0]          in_enable,
+    input  logic [LANES-1:0][63:0]          in_data,
+    input  logic                            take,
+    output logic                            in_wait,
+    // Stores that wait are forgotten: all, or those whose word begins with `forget_frame`.
+    input  logic                            forget_all,
+    input  logic                            forget_some,
+    input  logic [2:0]                      forget_frame,
+    // What waits, and what loads overlap it.
+    output logic [LANES-1:0]                pending_valid,
+    output logic [LANES-1:0][WORD_BITS-1:0] pending_word,
+    input  logic [LANES-1:0][WORD_BITS-1:0] load_word,
+    input  logic [LANES-1:0]                load_two_words,
+    output logic [LANES-1:0]                load_overlaps,
+    // To memory: it always writes.
+    output logic                            write_busy,
+    output logic [3:0][7:0]                 write_enable,
+    output logic [3:0][WORD_BITS-3:0]       write_row,
+    output logic [3:0][63:0]                write_data
+);
+  localparam int ROW_BITS = WORD_BITS - 2;
+
+  logic [LANES-1:0][15:0] pending_enable;
+  logic [LANES-1:0][63:0] pending_data;
+
+  // Those that wait go first; if there are none, those that come.
+  logic waiting, all_go;
+  logic [LANES-1:0] valid, goes, stays;
+  logic [LANES-1:0][WORD_BITS-1:0] word;
+  logic [LANES-1:0][15:0] enable;
+  logic [LANES-1:0][63:0] data;
+  assign waiting = |pending_valid;
+  assign valid = waiting ? pending_valid : in_valid;
+  assign word = waiting ? pending_word : in_word;
+  assign enable = waiting ? pending_enable : in_enable;
+  assign data = waiting ? pending_data : in_data;
+
+  // What each store touches. Bank 0 holds the second word of two in the next row.
+  logic [LANES-1:0][3:0] low, high;
+  logic [LANES-1:0][ROW_BITS-1:0] row, row0;
+  always_comb
+    for (int k = 0; k < LANES; k++) begin
+      row[k] = word[k][WORD_BITS-1:2];
+      row0[k] = row[k] + ROW_BITS'(word[k][1:0] == 2'd3);
+      for (int b = 0; b < 4; b++) begin
+        low[k][b] = word[k][1:0] == 2'(b) && enable[k][7:0] != 8'd0;
+        high[k][b] = word[k][1:0] == 2'(b + 3) && enable[k][15:8] != 8'd0;
+      end
+    end
+
+  // A store goes unless an earlier one needs another row of one of its banks, or stays and
+  // shares a bank with it.
+  logic [3:0] shared;
+  always_comb begin
+    goes = '0;
+    shared = 4'd0;
+    for (int k = 0; k < LANES; k++) begin
+      goes[k] = valid[k];
+      for (int j = 0; j < k; j++)
+        if (valid[j]) begin
+          shared = (low[j] | high[j]) & (low[k] | high[k]);
+          if (shared != 4'd0 && !goes[j]) goes[k] = 1'b0;
+          if (shared[3:1] != 3'd0 && row[j] != row[k]) goes[k] = 1'b0;
+          if (shared[0] && (low[j][0] ? row[j] : row0[j]) != (low[k][0] ? row[k] : row0[k]))
+            goes[k] = 1'b0;
+        end
+    end
+  end
+  assign stays = valid & ~goes;
+  assign all_go = stays == '0;
+  assign in_wait = waiting && !all_go && in_valid != '0;
+  assign write_busy = waiting || in_valid != '0;
+
+  always_comb begin
+    write_enable = '0;
+    write_row = '0;
+    write_data = '0;
+    for (int b = 0; b < 4; b++)
+      for (int k = 0; k < LANES; k++)
+        if (goes[k] && (waiting || take)) begin
+          if (low[k][b]) write_row[b] = row[k];
+          if (high[k][b]) write_row[b] = b == 0 ? row0[k] : row[k];
+          for (int p = 0; p < 8; p++)
+            if ((low[k][b] && enable[k][p]) || (high[k][b] && enable[k][8+p])) begin
+              write_enable[b][p] = 1'b1;
+              write_data[b][8*p+:8] = data[k][8*p+:8];
+            end
+        end
+  end
+
+  logic [LANES-1:0] next_valid, forgotten;
+  logic [LANES-1:0][WORD_BITS-1:0] next_word;
+  logic keep;
+  assign keep = waiting && !all_go;
+  assign next_word = keep ? pending_word : in_word;
+  always_comb begin
+    next_valid = stays;
+    if (!keep) next_valid = take ? (waiting ? in_valid : stays) : '0;
+    for (int k = 0; k < LANES; k++)
+      forgotten[k] = forget_all || (forget_some && next_word[k][WORD_BITS-1-:3] == forget_frame);
+  end
+  always_ff @(posedge clk)
+    if (rst) pending_valid <= '0;
+    else pending_valid <= next_valid & ~forgotten;
+  always_ff @(posedge clk)
+    if (!keep) begin
+      pending_word <= in_word;
+      pending_enable <= in_enable;
+      pending_data <= in_data;
+    end
+
+  // Words that a load and a store that waits have in common: the first ones are the same, or the
+  // first of one is the second of the other.
+  always_comb begin
+    load_overlaps = '0;
+    for (int l = 0; l < LANES; l++)
+      for (int k = 0; k < LANES; k++)
+        if (pending_valid[k]) begin
+          if (load_word[l] == pending_word[k]) load_overlaps[l] = 1'b1;
+          if (pending_enable[k][15:8] != 8'd0 && load_word[l] == pending_word[k] + 1'b1)
+            load_overlaps[l] = 1'b1;
+          if (load_two_words[l] && load_word[l] + 1'b1 == pending_word[k])
+            load_overlaps[l] = 1'b1;
+        end
+  end
+
+`ifdef VERILATOR
+  always_ff @(posedge clk) if (!rst && take && in_wait) $error("stores taken without room");
+`endif
+endmodule
