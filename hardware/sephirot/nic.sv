@@ -144,7 +144,7 @@ module nic
       .clk, .rst, .running, .entry, .rows, .watchdog,
       .row_write, .row_address, .row_lane, .row_data,
       .packet_ready, .packet_begin, .packet_done, .packet_verdict, .packet_stop, .packet_slot,
-      .packet_data, .packet_end, .packet_arrived, .packet_complete, .store_slot,
+      .packet_data, .packet_end, .packet_meta, .packet_arrived, .packet_complete, .store_slot,
       .load_valid, .load_address, .load_bytes, .load_hold, .load_wait, .load_data, .load_miss,
       .store_valid, .store_address, .store_bytes, .store_data, .store_wait, .store_miss,
       .atomic_valid, .atomic_address, .atomic_wide, .atomic_operation, .atomic_operand,
