@@ -8,9 +8,8 @@ use freeport_vliw::image::Image;
 use freeport_vliw::operation::{Argument, Constant, Operation};
 
 /// Helpers of the card, by the kernel's numbers.
-pub const HELPERS: [u32; 22] = [
-    1, 2, 3, 5, 7, 8, 12, 23, 28, 42, 44, 51, 54, 65, 93, 94, 125, 160, 188, 189, 190, 208,
-];
+pub const HELPERS: [u32; 22] =
+    [1, 2, 3, 5, 7, 8, 12, 23, 28, 42, 44, 51, 54, 65, 93, 94, 125, 160, 188, 189, 190, 208];
 
 /// Looks at all operations of a program.
 ///
