@@ -243,7 +243,7 @@ static uint64_t some_rows(int rows, int chance, bool holds) {
     Row next = random_row(n < rows ? chance : 0, &loads, true);
     bool stored = false;
     for (int tries = 0;; tries++) {
-      if (tries > 60) fail("rows wait", loads[0].address, 0, 1);
+      if (tries > 600) fail("rows wait", loads[0].address, 0, 1);
       uint8_t expect_miss = 0, loading = 0, storing = 0;
       bool not_yet = false, store_not_yet = false;
       for (int l = 0; l < LANES; l++) {
