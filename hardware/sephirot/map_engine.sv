@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Looks for, sets and removes entries of maps (hXDP, OSDI 2020, section 4.1.4: the helpers' direct
+// link to the maps, and 4.1.5). Arrays are reached by one multiplication. Hashes have buckets with
+// lists of entries; the key is read, hashed and compared in the same number of cycles up to 32 bytes.
+// A longest-prefix map is a hash that is asked once for each length of prefix that there is, the
+// longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as if
+// its key had been deleted, and the update begins anew.
+
+module map_engine (
+    input  logic clk,
+    input  logic rst,
+    // Held, with what belongs to it, until `done`.
+    input  logic start,
+    input  logic do_update,
+    input  logic do_delete,
+    // The key is a number, not in memory.
+    input  logic has_index,
+    input  logic [31:0] index,
+    input  logic [63:0] key_address,
+    input  logic [63:0] value_address,
+    input  logic [63:0] flags,
+    input  logic [11:0] packet_meta,
+    input  logic [11:0] packet_end,
+    input  logic packet_complete,
+    output logic done,
+    // Of a lookup: there is an entry, its value is here, and for programs this row begins one.
+    output logic found,
+    output logic [31:0] value_at,
+    output logic [15:0] value_row,
+    // Of an update or deletion, or a lookup whose key cannot be read: 0 or a negative error.
+    output logic [63:0] error,
+
+    input  logic [7:0] row_kind,
+    input  logic [15:0] row_key_bytes,
+    input  logic [31:0] row_value_bytes,
+    input  logic [31:0] row_entries,
+    input  logic [31:0] row_base,
+    input  logic [31:0] row_stride,
+    input  logic [31:0] row_mask,
+    input  logic [31:0] row_heads,
+    input  logic [31:0] row_links,
+    input  logic [31:0] row_used,
+    input  logic [31:0] row_free,
+    input  logic [31:0] row_hand,
+    input  logic [128:0] row_lengths,
+    output logic commit_valid,
+    output logic [31:0] commit_used,
+    output logic [31:0] commit_free,
+    output logic [31:0] commit_hand,
+    output logic [128:0] commit_lengths,
+
+    output logic copy_start,
+    output logic [31:0] copy_target,
+    input  logic copy_done,
+    input  logic copy_miss,
+
+    output logic request_valid,
+    output logic request_write,
+    output logic [31:0] request_address,
+    output logic [4:0] request_bytes,
+    output logic [191:0] request_data,
+    input  logic request_ready,
+    input  logic request_miss,
+    input  logic [191:0] chunk,
+    input  logic [255:0] window
+);
+  localparam logic [63:0] ENOENT = -64'd2;
+  localparam logic [63:0] E2BIG = -64'd7;
+  localparam logic [63:0] EFAULT = -64'd14;
+  localparam logic [63:0] EEXIST = -64'd17;
+  localparam logic [63:0] EINVAL = -64'd22;
+  localparam logic [63:0] ENOSPC = -64'd28;
+  localparam logic [63:0] NOEXIST = 64'd1;
+  localparam logic [63:0] EXIST = 64'd2;
+
+  localparam logic [4:0] BEGIN = 5'd0;      // reads the key's first bytes
+  localparam logic [4:0] INDEX = 5'd1;      // array: they are there, and multiplied
+  localparam logic [4:0] ELEMENT = 5'd2;    // array: the address is there
+  localparam logic [4:0] PRESENCE = 5'd3;   // sparse: whether it is there
+  localparam logic [4:0] SET = 5'd4;        // sparse: says so
+  localparam logic [4:0] KEY1 = 5'd5;       // the key's next bytes
+  localparam logic [4:0] KEY2 = 5'd6;
+  localparam logic [4:0] KEY3 = 5'd7;
+  localparam logic [4:0] PREFIX = 5'd8;     // longest prefix: which length
+  localparam logic [4:0] HASH = 5'd9;
+  localparam logic [4:0] HEAD = 5'd10;      // reads the head of the bucket
+  localparam logic [4:0] LINKED = 5'd11;    // it is there, or the link behind an entry
+  localparam logic [4:0] ENTRY = 5'd12;     // reads an entry
+  localparam logic [4:0] COMPARE = 5'd13;
+  localparam logic [4:0] COMPARE2 = 5'd14;  // bytes 32 to 63
+  localparam logic [4:0] LINK = 5'd15;      // reads the link behind it
+  localparam logic [4:0] ALLOCATE = 5'd16;  // a free entry
+  localparam logic [4:0] PLACE = 5'd17;     // its link is there, and its number multiplied
+  localparam logic [4:0] VALUE = 5'd18;     // copies the value
+  localparam logic [4:0] KEY = 5'd19;       // writes the key
+  localparam logic [4:0] TAIL = 5'd20;      // links the entry to those of its bucket
+  localparam logic [4:0] FRONT = 5'd21;     // and the bucket to it
+  localparam logic [4:0] NEXT = 5'd22;      // removal: reads what is behind it
+  localparam logic [4:0] UNLINK = 5'd23;    // what is in front skips it
+  localparam logic [4:0] RELEASE = 5'd24;   // it goes to the free ones
+  localparam logic [4:0] VICTIM = 5'd25;    // LRU: where is the entry that gives way
+  localparam logic [4:0] OUST = 5'd27;
+  localparam logic [4:0] OUST1 = 5'd28;     // reads its key, as BEGIN does
+  localparam logic [4:0] SELECT = 5'd26;    // longest prefix: shorter ones
+
+  localparam logic [3:0] MAPS = sephirot_pkg::REGION_MAPS;
+
+  logic [4:0] state;
+  // An entry is being removed for another one.
+  logic evicting;
+
+  logic is_array, is_sparse, is_prefix, by_index;
+  assign is_sparse = row_kind == sephirot_pkg::MAP_SPARSE || row_kind == sephirot_pkg::MAP_PROGRAMS;
+  assign is_array = row_kind == sephirot_pkg::MAP_ARRAY;
+  assign is_prefix = row_kind == sephirot_pkg::MAP_LPM;
+  assign by_index = is_array || is_sparse;
+
+  logic updates, deletes;
+  assign updates = do_update && !evicting;
+  assign deletes = do_delete || evicting;
+
+  logic [6:0] key_bytes, key_room;
+  assign key_bytes = row_key_bytes[6:0];
+  assign key_room = {4'(row_key_bytes[6:3] + 4'(row_key_bytes[2:0] != 3'd0)), 3'd0};
+
+  // Whether key and value may be read.
+  logic key_waits, key_fault, value_waits, value_fault;
+  packet_bounds key_bounds (
+      .address(key_address), .bytes({16'd0, row_key_bytes}), .packet_meta, .packet_end,
+      .packet_complete, .must_wait(key_waits), .fault(key_fault));
+  packet_bounds value_bounds (
+      .address(value_address), .bytes(row_value_bytes), .packet_meta, .packet_end,
+      .packet_complete, .must_wait(value_waits), .fault(value_fault));
+  logic waits, fault;
+  assign waits = (!has_index && key_waits) || (do_update && value_waits);
+  assign fault = (!has_index && key_fault) || (do_update && value_fault);
+
+  // The key as it was given, without what is behind it.
+  logic [511:0] key, kept, wanted, compared;
+  always_comb for (int i = 0; i < 64; i++) compared[8 * i +: 8] = {8{7'(i) < key_bytes}};
+
+  // The length in question of a longest-prefix map; its bits are all that count.
+  logic [7:0] length, longest, limit;
+  logic [127:0] length_mask;
+  logic has_length;
+  assign limit = state == PREFIX ? key[7:0] : length - 8'd1;
+  prefix_select select (
+      .lengths(row_lengths), .limit(limit), .found(has_length), .longest(longest),
+      .length(length), .mask(length_mask));
+  logic [31:0] given_length;
+  logic bad_length;
+  assign given_length = key[31:0];
+  assign bad_length = given_length > {22'd0, row_key_bytes[6:0] - 7'd4, 3'd0};
+  assign kept = is_prefix ? compared & {352'd0, length_mask, {32{1'b1}}} : compared;
+  assign wanted = is_prefix ? {key[511:32], 24'd0, length} & kept : key & kept;
+
+  logic [31:0] hashed;
+  logic [25:0] hash;
+  key_hash hasher (.key(wanted), .hash(hashed));
+  logic [27:0] head_at;
+  assign head_at = row_heads[27:0] + {hash & row_mask[25:0], 2'd0};
+
+  // One multiplication: which entry, times its bytes. Its registers are those of a DSP.
+  logic [19:0] factor;
+  logic [27:0] product;
+  logic [27:0] entry_at;
+  always_ff @(posedge clk) product <= 28'(factor) * 28'(row_stride[23:0]);
+  assign entry_at = row_base[27:0] + product;
+
+  // Numbers of entries are one more than their place.
+  logic [31:0] current, linked, head, next_free, at_index;
+  logic [27:0] previous_at;
+  // A free entry that was used before; the head of its bucket was read last.
+  logic from_free, at_head;
+  logic [27:0] current_link_at;
+  logic link_is_upper;
+  assign linked = link_is_upper ? window[63:32] : window[31:0];
+  assign current_link_at = row_links[27:0] + {current[25:0] - 26'd1, 2'd0};
+
+  always_comb begin
+    case (state)
+      BEGIN: factor = index[19:0];
+      INDEX: factor = chunk[19:0];
+      ELEMENT: factor = at_index[19:0];
+      LINKED: factor = linked[19:0] - 20'd1;
+      VICTIM: factor = row_hand[19:0];
+      default: factor = current[19:0] - 20'd1;
+    endcase
+  end
+
+  logic [255:0] difference;
+  logic same, same2;
+  assign difference = (window ^ wanted[255:0]) & kept[255:0];
+  assign same = difference == '0;
+  assign same2 = ((window ^ wanted[511:256]) & kept[511:256]) == '0;
+
+  // An update or removal has found its entry, or that there is none.
+  logic hit, absent;
+  assign hit = (state == COMPARE && same && key_bytes <= 7'd32) || (state == COMPARE2 && same2);
+  assign absent = state == LINKED && linked == 32'd0 && !(is_prefix && !updates && !deletes);
+
+  logic sparse_bad_flags, flags_bad;
+  assign flags_bad = flags > EXIST;
+  assign sparse_bad_flags = flags_bad || (row_kind == sephirot_pkg::MAP_PROGRAMS && flags != 64'd0);
+  logic beyond, has_room, is_there;
+  assign beyond = at_index >= row_entries;
+  assign has_room = row_free != 32'd0 || row_used < row_entries;
+  assign is_there = window[0];
+
+  // Where the entry is, as far as it is known; bytes of its key that are written.
+  logic [27:0] at;
+  logic [31:0] key_from;
+  logic [6:0] key_left, key_step, written;
+  logic new_entry, is_set;
+  logic [511:0] masked_key;
+  assign key_from = evicting ? {MAPS, at} : key_address[31:0];
+  assign masked_key = key & compared;
+  assign key_left = key_room - written;
+  assign key_step = key_left < 7'd24 ? key_left : 7'd24;
+
+  always_comb begin
+    request_valid = 1'b0;
+    request_write = 1'b0;
+    request_address = key_address[31:0];
+    request_bytes = 5'd24;
+    request_data = 192'd0;
+    case (state)
+      BEGIN: begin
+        request_valid = start && !waits && !fault && !has_index;
+        // What is needed of the first window; arrays have nothing behind it.
+        request_bytes = key_bytes < 7'd24 ? key_bytes[4:0] : 5'd24;
+      end
+      KEY1: begin
+        request_valid = 1'b1;
+        request_address = key_from + 32'd24;
+        request_bytes = key_bytes < 7'd24 ? 5'd0
+            : key_bytes < 7'd48 ? 5'(key_bytes - 7'd24) : 5'd24;
+      end
+      KEY2: begin
+        request_valid = key_bytes > 7'd48;
+        request_address = key_from + 32'd48;
+        request_bytes = 5'(key_bytes - 7'd48);
+      end
+      OUST1: begin
+        request_valid = 1'b1;
+        request_address = key_from;
+      end
+      ELEMENT: begin
+        request_valid = is_sparse && !beyond;
+        request_address = {MAPS, entry_at};
+        request_bytes = 5'd8;
+      end
+      SET: begin
+        request_valid = 1'b1;
+        request_write = 1'b1;
+        request_address = {MAPS, at};
+        request_bytes = 5'd8;
+        request_data = {191'd0, is_set};
+      end
+      HEAD: begin
+        request_valid = 1'b1;
+        request_address = {MAPS, head_at[27:3], 3'd0};
+        request_bytes = 5'd8;
+      end
+      ENTRY: begin
+        request_valid = 1'b1;
+        request_address = {MAPS, entry_at};
+      end
+      COMPARE: begin
+        request_valid = same && key_bytes > 7'd32;
+        request_address = {MAPS, entry_at + 28'd32};
+      end
+      LINK, NEXT: begin
+        request_valid = 1'b1;
+        request_address = {MAPS, current_link_at[27:3], 3'd0};
+        request_bytes = 5'd8;
+      end
+      ALLOCATE: begin
+        request_valid = from_free;
+        request_address = {MAPS, current_link_at[27:3], 3'd0};
+        request_bytes = 5'd8;
+      end
+      KEY: begin
+        request_valid = 1'b1;
+        request_write = 1'b1;
+        request_address = {MAPS, at + {21'd0, written}};
+        request_bytes = key_step[4:0];
+        request_data = 192'(masked_key >> {written, 3'd0});
+      end
+      TAIL: begin
+        request_valid = 1'b1;
+        request_write = 1'b1;
+        request_address = {MAPS, current_link_at};
+        request_bytes = 5'd4;
+        request_data = {160'd0, head};
+      end
+      FRONT: begin
+        request_valid = 1'b1;
+        request_write = 1'b1;
+        request_address = {MAPS, head_at};
+        request_bytes = 5'd4;
+        request_data = {160'd0, current};
+      end
+      UNLINK: begin
+        request_valid = 1'b1;
+        request_write = 1'b1;
+        request_address = {MAPS, previous_at};
+        request_bytes = 5'd4;
+        request_data = {160'd0, linked};
+      end
+      RELEASE: begin
+        request_valid = 1'b1;
+        request_write = 1'b1;
+        request_address = {MAPS, current_link_at};
+        request_bytes = 5'd4;
+        request_data = {160'd0, row_free};
+      end
+      default: ;
+    endcase
+  end
+
+  assign copy_start = state == VALUE;
+  assign copy_target = {MAPS, at + (is_array ? 28'd0
+      : is_sparse ? 28'd8 : {21'd0, key_room})};
+
+  // New entries count from when they are linked; removed ones from when they are free.
+  assign commit_valid = request_ready && (state == FRONT || state == RELEASE);
+  assign commit_used = state == FRONT && !from_free ? current : row_used;
+  assign commit_free = state == RELEASE ? current : from_free ? next_free : row_free;
+  assign commit_hand = !evicting ? row_hand
+      : row_hand + 32'd1 == row_entries ? 32'd0 : row_hand + 32'd1;
+  assign commit_lengths = row_lengths
+      | (state == FRONT && is_prefix ? 129'd1 << length : 129'd0);
+
+  assign value_at = is_array ? {MAPS, entry_at}
+      : {MAPS, entry_at + (is_sparse ? 28'd8 : {21'd0, key_room})};
+  assign value_row = window[79:64];
+
+  always_comb begin
+    done = 1'b0;
+    found = 1'b0;
+    error = 64'd0;
+    case (state)
+      BEGIN: begin
+        if (start && !waits && fault) begin
+          done = 1'b1;
+          error = EFAULT;
+        end else if (request_valid && request_ready && request_miss) begin
+          done = 1'b1;
+          error = EFAULT;
+        end
+      end
+      KEY1: if (request_ready && request_miss && key_bytes > 7'd24) begin
+        done = 1'b1;
+        error = EFAULT;
+      end
+      KEY2: if (request_valid && request_ready && request_miss) begin
+        done = 1'b1;
+        error = EFAULT;
+      end
+      ELEMENT: begin
+        found = !beyond;
+        if (do_delete) error = row_kind == sephirot_pkg::MAP_SPARSE || is_array ? EINVAL : E2BIG;
+        else if (do_update) begin
+          error = (is_array ? flags_bad : sparse_bad_flags) ? EINVAL : beyond ? E2BIG : EEXIST;
+        end
+        if (is_array) done = !do_update || flags_bad || beyond || flags == NOEXIST;
+        else done = beyond || (do_update && (sparse_bad_flags || flags == NOEXIST));
+      end
+      PRESENCE: begin
+        found = is_there;
+        error = ENOENT;
+        done = do_delete ? !is_there && row_kind == sephirot_pkg::MAP_PROGRAMS : !do_update;
+        if (!do_delete) error = 64'd0;
+      end
+      SET: done = request_ready;
+      PREFIX: begin
+        done = bad_length || (!updates && !deletes && !has_length);
+        error = (updates || deletes) && bad_length ? EINVAL : 64'd0;
+      end
+      SELECT: done = !has_length || length == 8'd0;
+      LINKED: if (absent && !evicting) begin
+        done = !updates || flags_bad || flags == EXIST || (!has_room && row_kind != sephirot_pkg::MAP_LRU_HASH);
+        error = deletes ? ENOENT : !updates ? 64'd0 : flags_bad ? EINVAL
+            : flags == EXIST ? ENOENT : is_prefix ? ENOSPC : E2BIG;
+      end
+      COMPARE, COMPARE2: if (hit && !deletes) begin
+        found = 1'b1;
+        done = !updates || flags_bad || flags == NOEXIST;
+        error = !updates ? 64'd0 : flags_bad ? EINVAL : EEXIST;
+      end
+      VALUE: begin
+        // Entries of maps with keys are linked yet, or have their key written again.
+        done = copy_done && (copy_miss || (!new_entry && !is_prefix && !is_sparse));
+        error = copy_miss ? EFAULT : 64'd0;
+      end
+      KEY: done = request_ready && key_left == key_step && !new_entry;
+      FRONT: done = request_ready;
+      RELEASE: done = request_ready && !evicting;
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    case (state)
+      BEGIN: begin
+        at_index <= index;
+        written <= 7'd0;
+        new_entry <= 1'b0;
+        if (start && !waits && !fault && (has_index || request_ready)) begin
+          // A key that is a number is padded as any other.
+          key <= {480'd0, index};
+          state <= has_index ? (by_index ? ELEMENT : HASH) : by_index ? INDEX : KEY1;
+        end
+      end
+      INDEX: begin
+        at_index <= chunk[31:0];
+        state <= ELEMENT;
+      end
+      ELEMENT: begin
+        at <= entry_at;
+        is_set <= !do_delete;
+        if (is_array) state <= VALUE;
+        else if (request_ready) state <= PRESENCE;
+      end
+      PRESENCE: state <= do_delete ? SET : VALUE;
+      KEY1: begin
+        key[191:0] <= chunk;
+        if (request_ready) state <= KEY2;
+      end
+      KEY2: begin
+        key[383:192] <= chunk;
+        if (!request_valid) state <= is_prefix ? PREFIX : HASH;
+        else if (request_ready) state <= KEY3;
+      end
+      KEY3: begin
+        key[511:384] <= chunk[127:0];
+        state <= HASH;
+      end
+      PREFIX: begin
+        length <= updates || deletes ? given_length[7:0] : longest;
+        state <= HASH;
+      end
+      SELECT: begin
+        length <= longest;
+        state <= HASH;
+      end
+      HASH: begin
+        hash <= hashed[25:0];
+        state <= HEAD;
+      end
+      HEAD: begin
+        previous_at <= head_at;
+        link_is_upper <= head_at[2];
+        at_head <= 1'b1;
+        if (request_ready) state <= LINKED;
+      end
+      LINKED: begin
+        if (at_head) head <= linked;
+        current <= linked;
+        if (linked != 32'd0) state <= ENTRY;
+        else if (!updates) state <= SELECT;
+        else if (!has_room) state <= VICTIM;
+        else begin
+          current <= row_free != 32'd0 ? row_free : row_used + 32'd1;
+          from_free <= row_free != 32'd0;
+          state <= ALLOCATE;
+        end
+      end
+      ENTRY: if (request_ready) state <= COMPARE;
+      COMPARE: begin
+        at <= entry_at;
+        if (hit) state <= deletes ? NEXT : VALUE;
+        else if (same && key_bytes > 7'd32) begin
+          if (request_ready) state <= COMPARE2;
+        end else state <= LINK;
+      end
+      COMPARE2: state <= !hit ? LINK : deletes ? NEXT : VALUE;
+      LINK: begin
+        previous_at <= current_link_at;
+        link_is_upper <= current_link_at[2];
+        at_head <= 1'b0;
+        if (request_ready) state <= LINKED;
+      end
+      ALLOCATE: begin
+        link_is_upper <= current_link_at[2];
+        new_entry <= 1'b1;
+        if (request_ready || !from_free) state <= PLACE;
+      end
+      PLACE: begin
+        next_free <= linked;
+        at <= entry_at;
+        state <= VALUE;
+      end
+      VALUE: if (copy_done) begin
+        // No device or processor has number 0: it empties the place. Rows of programs begin there.
+        is_set <= row_kind == sephirot_pkg::MAP_PROGRAMS || chunk[31:0] != 32'd0;
+        state <= is_sparse ? SET : KEY;
+      end
+      KEY: if (request_ready) begin
+        written <= written + key_step;
+        if (key_left == key_step) state <= TAIL;
+      end
+      TAIL: if (request_ready) state <= FRONT;
+      NEXT: begin
+        link_is_upper <= current_link_at[2];
+        if (request_ready) state <= UNLINK;
+      end
+      UNLINK: if (request_ready) state <= RELEASE;
+      RELEASE: if (request_ready) begin
+        evicting <= 1'b0;
+        state <= BEGIN;
+      end
+      VICTIM: begin
+        evicting <= 1'b1;
+        state <= OUST;
+      end
+      OUST: begin
+        at <= entry_at;
+        state <= OUST1;
+      end
+      OUST1: if (request_ready) state <= KEY1;
+      default: state <= BEGIN;
+    endcase
+    if (rst || !start || done) begin
+      state <= BEGIN;
+      evicting <= 1'b0;
+    end
+  end
+  /* verilator lint_off UNUSEDSIGNAL */
+  // Entries lie less than 16 MiB apart, and addresses of map memory have 28 bits.
+  wire unused = ^{row_base[31:28], row_heads[31:28], row_links[31:28],
+      row_stride[31:24], row_mask[31:26], hashed[31:26]};
+  /* verilator lint_on UNUSEDSIGNAL */
+endmodule

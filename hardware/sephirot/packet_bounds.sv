@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Whether bytes that a helper is to read or write lie between metadata and end of the packet in
+// work, if they are of the packet at all (hXDP, OSDI 2020, section 3.1: bounds are the hardware's to
+// check). Other regions are the memory's to check.
+
+module packet_bounds (
+    input  logic [63:0] address,
+    input  logic [31:0] bytes,
+    input  logic [11:0] packet_meta,
+    input  logic [11:0] packet_end,
+    input  logic packet_complete,
+    // The packet's end is not known yet.
+    output logic must_wait,
+    // There is no such memory.
+    output logic fault
+);
+  logic is_packet, is_memory;
+  logic [32:0] behind;
+  assign is_memory = address[63:32] == 32'd0
+      && (address[31:28] == sephirot_pkg::REGION_PACKET || address[31:28] == sephirot_pkg::REGION_STACK
+          || address[31:28] == sephirot_pkg::REGION_MAPS);
+  assign is_packet = address[31:28] == sephirot_pkg::REGION_PACKET;
+  assign behind = {5'd0, address[27:0]} + {1'b0, bytes};
+  assign must_wait = is_memory && is_packet && !packet_complete;
+  assign fault = !is_memory || (is_packet
+      && (address[27:0] < {16'd0, packet_meta} || behind > {21'd0, packet_end}));
+endmodule
