@@ -117,7 +117,7 @@ module packet_selector (
   // A packet that is too long and has not begun is forgotten. If it has begun, it goes on as if it
   // ended where there is no more room, but it is not emitted.
   logic forgotten, cut;
-  assign forgotten = oversize && begun != came && !(packet_begin && begun + 3'd1 == came);
+  assign forgotten = oversize && begun != came;
   assign cut = oversize && !forgotten;
 
   // ------------------------------------------------------------------------------- in work
@@ -131,7 +131,8 @@ module packet_selector (
   // It ends before all of it has come: nobody needs the rest.
   assign done_filling = done_frees && filling && done_slot == filled_slot;
 
-  assign packet_ready = begun != came && !forgotten;
+  // One that is being forgotten does not begin; whether another one does is not asked for that.
+  assign packet_ready = begun != came && !(oversize && begun + 3'd1 == came);
   assign packet_data = data[packet_slot];
   assign packet_end = limit[packet_slot];
   assign packet_meta = meta[packet_slot];

@@ -3,6 +3,8 @@
 // is, kinds of maps, and why programs are stopped. docs/sephirot.md says the same in words.
 
 package sephirot_pkg;
+  // No module needs all of it.
+  /* verilator lint_off UNUSEDPARAM */
   // Addresses are 64 bits, of which the upper 32 are zero; bits 31 to 28 say what is there.
   localparam logic [3:0] REGION_PACKET = 4'h1;
   localparam logic [3:0] REGION_STACK = 4'h2;
@@ -51,4 +53,5 @@ package sephirot_pkg;
 
   localparam logic [31:0] XDP_ABORTED = 32'd0;
   localparam logic [31:0] XDP_REDIRECT = 32'd4;
+  /* verilator lint_on UNUSEDPARAM */
 endpackage

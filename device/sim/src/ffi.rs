@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The verilated card behind `shim.cpp`: the only calls into C++, and all that is unsafe.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// When a packet was where, in cycles since the card was made.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stamp {
+    /// Its first beat was taken.
+    pub arrived: u64,
+    /// Its last beat was taken.
+    pub complete: u64,
+    /// Its program's first row was fetched.
+    pub began: u64,
+    /// Its verdict was there.
+    pub done: u64,
+}
+
+/// What was on the wires with a packet that left.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tags {
+    /// The verdict.
+    pub verdict: u32,
+    /// Why its program was stopped, 0 if it was not.
+    pub stop: u32,
+    /// Bytes of metadata in front.
+    pub metadata: u32,
+    /// The map that it is redirected with, or `0xffff_ffff`.
+    pub map: u32,
+    /// The key of that map, or a device.
+    pub key: u32,
+    /// The device by which it came.
+    pub ifindex: u32,
+    /// Bytes in all.
+    pub length: u32,
+    /// The cycle of its first beat.
+    pub first: u64,
+    /// The cycle of its last beat.
+    pub last: u64,
+}
+
+unsafe extern "C" {
+    fn nic_create() -> *mut c_void;
+    fn nic_destroy(card: *mut c_void);
+    fn nic_reset(card: *mut c_void);
+    fn nic_cycles(card: *mut c_void) -> u64;
+    fn nic_step(card: *mut c_void, count: u64);
+    fn nic_host_write(
+        card: *mut c_void,
+        address: u32,
+        words: *const u64,
+        count: u64,
+        cycles_max: u64,
+    ) -> u64;
+    fn nic_host_read(
+        card: *mut c_void,
+        address: u32,
+        words: *mut u64,
+        count: u64,
+        cycles_max: u64,
+    ) -> u64;
+    fn nic_send(card: *mut c_void, bytes: *const u8, length: u64, ifindex: u32, queue: u32);
+    fn nic_run_until_left(card: *mut c_void, count: u64, cycles_max: u64) -> u64;
+    fn nic_run_until_done(card: *mut c_void, count: u64, cycles_max: u64) -> u64;
+    fn nic_peek(card: *mut c_void, tags: *mut Tags) -> c_int;
+    fn nic_take(card: *mut c_void, bytes: *mut u8);
+    fn nic_stamps(card: *mut c_void, to: *mut Stamp, count: u64) -> u64;
+    fn nic_forget(card: *mut c_void);
+    fn nic_pauses(card: *mut c_void, seed: u64, rx: u32, tx: u32);
+    fn nic_open_waveform(card: *mut c_void, path: *const c_char) -> c_int;
+}
+
+/// A verilated card.
+pub struct Card(NonNull<c_void>);
+
+// SAFETY: a card has no thread of its own and nothing that belongs to one; who owns it calls it.
+unsafe impl Send for Card {}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        // SAFETY: `nic_create` made it, and nobody has it behind us.
+        unsafe { nic_destroy(self.0.as_ptr()) }
+    }
+}
+
+impl Card {
+    /// A card after its reset.
+    pub fn new() -> Self {
+        // SAFETY: it takes nothing. It gives what `new` gives, which is never null.
+        let card = unsafe { nic_create() };
+        Self(NonNull::new(card).unwrap_or_else(|| std::process::abort()))
+    }
+
+    pub fn reset(&mut self) {
+        // SAFETY: the card lives as long as `self`, as in all calls below.
+        unsafe { nic_reset(self.0.as_ptr()) }
+    }
+
+    pub fn cycles(&self) -> u64 {
+        // SAFETY: see `reset`; it changes nothing.
+        unsafe { nic_cycles(self.0.as_ptr()) }
+    }
+
+    pub fn step(&mut self, count: u64) {
+        // SAFETY: see `reset`.
+        unsafe { nic_step(self.0.as_ptr(), count) }
+    }
+
+    /// Writes words behind each other; how many the card took.
+    pub fn host_write(&mut self, address: u32, words: &[u64], cycles_max: u64) -> usize {
+        let (start, count) = (words.as_ptr(), words.len() as u64);
+        // SAFETY: see `reset`. It reads `count` words from `start`, as many as there are.
+        let done = unsafe { nic_host_write(self.0.as_ptr(), address, start, count, cycles_max) };
+        done as usize
+    }
+
+    /// Reads words behind each other; how many the card gave.
+    pub fn host_read(&mut self, address: u32, words: &mut [u64], cycles_max: u64) -> usize {
+        let (start, count) = (words.as_mut_ptr(), words.len() as u64);
+        // SAFETY: see `reset`. It writes `count` words from `start`, as many as there are.
+        let done = unsafe { nic_host_read(self.0.as_ptr(), address, start, count, cycles_max) };
+        done as usize
+    }
+
+    /// Puts a packet behind those that wait to be sent to the card.
+    pub fn send(&mut self, bytes: &[u8], ifindex: u32, queue: u32) {
+        let (start, length) = (bytes.as_ptr(), bytes.len() as u64);
+        // SAFETY: see `reset`. It copies `length` bytes from `start`, as many as there are.
+        unsafe { nic_send(self.0.as_ptr(), start, length, ifindex, queue) }
+    }
+
+    /// Steps until so many packets lie there that have left; how many do.
+    pub fn run_until_left(&mut self, count: u64, cycles_max: u64) -> u64 {
+        // SAFETY: see `reset`.
+        unsafe { nic_run_until_left(self.0.as_ptr(), count, cycles_max) }
+    }
+
+    /// Steps until so many packets are done; how many are.
+    pub fn run_until_done(&mut self, count: u64, cycles_max: u64) -> u64 {
+        // SAFETY: see `reset`.
+        unsafe { nic_run_until_done(self.0.as_ptr(), count, cycles_max) }
+    }
+
+    /// Takes the first packet that has left: its bytes take the place of those of `bytes`.
+    pub fn take(&mut self, bytes: &mut Vec<u8>) -> Option<Tags> {
+        let mut tags = Tags::default();
+        // SAFETY: see `reset`. `tags` has the fields that C++ writes, in their order.
+        if unsafe { nic_peek(self.0.as_ptr(), &mut tags) } == 0 {
+            return None;
+        }
+        bytes.clear();
+        bytes.resize(tags.length as usize, 0);
+        // SAFETY: see `reset`. It writes the bytes of the packet that `nic_peek` told the length
+        // of, and `bytes` has as many.
+        unsafe { nic_take(self.0.as_ptr(), bytes.as_mut_ptr()) }
+        Some(tags)
+    }
+
+    /// Stamps of the first packets since the last reset or `forget`.
+    pub fn stamps(&self, count: usize) -> Vec<Stamp> {
+        let mut stamps = vec![Stamp::default(); count];
+        // SAFETY: see `reset`. It writes at most `count` stamps, and there are as many.
+        let found = unsafe { nic_stamps(self.0.as_ptr(), stamps.as_mut_ptr(), count as u64) };
+        stamps.truncate(found as usize);
+        stamps
+    }
+
+    pub fn forget(&mut self) {
+        // SAFETY: see `reset`.
+        unsafe { nic_forget(self.0.as_ptr()) }
+    }
+
+    /// How many cycles of 256 both buses pause.
+    pub fn set_pauses(&mut self, seed: u64, rx: u32, tx: u32) {
+        // SAFETY: see `reset`.
+        unsafe { nic_pauses(self.0.as_ptr(), seed, rx, tx) }
+    }
+
+    /// Begins to write a waveform; whether this build can.
+    pub fn open_waveform(&mut self, path: &Path) -> bool {
+        let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
+        // SAFETY: see `reset`. The path ends with a zero, and is copied.
+        unsafe { nic_open_waveform(self.0.as_ptr(), path.as_ptr()) != 0 }
+    }
+}

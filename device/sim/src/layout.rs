@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where an object's maps lie in map memory, and what the card's table of maps says of them.
+
+use freeport_ebpf::object::{MapDefinition, MapKind};
+
+/// Bytes at the beginning of map memory that are the host's: keys and values of commands.
+pub const STAGING_BYTES: u64 = 1024;
+/// Maps that the table has room for.
+pub const MAPS_MAX: usize = 32;
+/// What begins in map memory does so at a multiple of this: a window is read at once.
+const ALIGNMENT: u64 = 32;
+/// Longest keys that the card compares.
+const KEY_BYTES_MAX: u64 = 64;
+/// Most entries: the card multiplies their numbers.
+const ENTRIES_MAX: u64 = 1 << 20;
+/// Longest values of maps whose values come with a command.
+const VALUE_BYTES_MAX: u64 = 512;
+
+/// Kinds of maps as the card has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Values by number, all of which are there.
+    Array = 1,
+    /// Values by keys.
+    Hash = 2,
+    /// The same, where old ones give way.
+    LruHash = 3,
+    /// Values by the longest prefix.
+    Prefixes = 4,
+    /// Values by number, some of which are there.
+    Sparse = 5,
+    /// The same with rows in which programs begin.
+    Programs = 6,
+}
+
+/// A map's place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// How it works.
+    pub kind: Kind,
+    /// Bytes of keys.
+    pub key_bytes: u64,
+    /// Bytes of values.
+    pub value_bytes: u64,
+    /// Entries at most.
+    pub entries: u64,
+    /// Where entries begin.
+    pub entries_at: u64,
+    /// Bytes from one entry to the next.
+    pub stride: u64,
+    /// Buckets, a power of two; 0 for kinds that have none.
+    pub buckets: u64,
+    /// Where heads of buckets begin.
+    pub heads_at: u64,
+    /// Where links of entries begin.
+    pub links_at: u64,
+}
+
+impl Placed {
+    /// What the table says: the words that can be written.
+    pub fn words(&self) -> [u64; 7] {
+        let kind = self.kind as u64 | self.key_bytes << 8 | self.value_bytes << 24;
+        let mask = self.buckets.saturating_sub(1);
+        let (at, stride) = (self.entries_at, self.stride);
+        [kind, self.entries, at, stride, mask, self.heads_at, self.links_at]
+    }
+
+    /// Where an entry begins.
+    pub fn entry_at(&self, entry: u64) -> u64 {
+        self.entries_at + entry * self.stride
+    }
+
+    /// Where the value of an entry is, from the entry's beginning.
+    pub fn value_offset(&self) -> u64 {
+        match self.kind {
+            Kind::Array => 0,
+            Kind::Hash | Kind::LruHash | Kind::Prefixes => self.key_bytes.next_multiple_of(8),
+            Kind::Sparse | Kind::Programs => 8,
+        }
+    }
+
+    /// Where a link is, in bytes of map memory.
+    pub fn link_at(&self, entry: u64) -> u64 {
+        self.links_at + 4 * entry
+    }
+}
+
+/// Places of all maps of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Of each map, in the object's order, its place, or why it has none.
+    pub maps: Vec<Result<Placed, String>>,
+    /// Bytes that are used.
+    pub bytes: u64,
+}
+
+impl Layout {
+    /// Places maps behind each other, those first that come first. What has no room, or is of a
+    /// kind that the card does not have, has no place.
+    pub fn new(maps: &[MapDefinition], map_bytes: u64) -> Self {
+        let mut layout = Self { maps: vec![], bytes: STAGING_BYTES };
+        for (number, map) in maps.iter().enumerate() {
+            let placed = layout.place(number, map, map_bytes);
+            layout.maps.push(placed.map_err(|reason| format!("map `{}`: {reason}", map.name)));
+        }
+        layout
+    }
+
+    fn place(
+        &mut self,
+        number: usize,
+        map: &MapDefinition,
+        map_bytes: u64,
+    ) -> Result<Placed, String> {
+        let kind = kind_of(map.kind)?;
+        if number >= MAPS_MAX {
+            return Err(format!("the card's table has room for {MAPS_MAX} maps"));
+        }
+        let (key_bytes, entries) = (u64::from(map.key_size), u64::from(map.max_entries));
+        let value_bytes = u64::from(map.value_size);
+        if entries == 0 || entries > ENTRIES_MAX {
+            return Err(format!("it has {entries} entries, of 1 to {ENTRIES_MAX}"));
+        }
+        if key_bytes > KEY_BYTES_MAX || (kind != Kind::Array && value_bytes > VALUE_BYTES_MAX) {
+            return Err(format!(
+                "its key has {key_bytes} bytes and its value {value_bytes}, of at most \
+                 {KEY_BYTES_MAX} and {VALUE_BYTES_MAX}"
+            ));
+        }
+        let mut placed = Placed {
+            kind,
+            key_bytes,
+            value_bytes,
+            entries,
+            entries_at: 0,
+            stride: 0,
+            buckets: 0,
+            heads_at: 0,
+            links_at: 0,
+        };
+        placed.stride = placed.value_offset() + value_bytes.next_multiple_of(8);
+        let mut end = self.bytes;
+        let mut take = |bytes: u64| {
+            let start = end.next_multiple_of(ALIGNMENT);
+            end = start + bytes;
+            start
+        };
+        placed.entries_at = take(entries * placed.stride);
+        if matches!(kind, Kind::Hash | Kind::LruHash | Kind::Prefixes) {
+            placed.buckets = entries.next_power_of_two();
+            placed.heads_at = take(4 * placed.buckets);
+            placed.links_at = take(4 * entries);
+        }
+        if end > map_bytes {
+            return Err(format!(
+                "it takes {} bytes, and of {map_bytes} bytes of map memory {} are left",
+                end - self.bytes,
+                map_bytes - self.bytes
+            ));
+        }
+        self.bytes = end;
+        Ok(placed)
+    }
+}
+
+/// The kind that the card has for one of the kernel's.
+fn kind_of(kind: MapKind) -> Result<Kind, String> {
+    use MapKind::*;
+    Ok(match kind {
+        Array | PerCpuArray => Kind::Array,
+        Hash | PerCpuHash | DevmapHash => Kind::Hash,
+        LruHash | LruPerCpuHash => Kind::LruHash,
+        LpmTrie => Kind::Prefixes,
+        Devmap | Cpumap | Xskmap => Kind::Sparse,
+        ProgramArray => Kind::Programs,
+        _ => return Err(format!("the card has no maps of kind {kind}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapDefinition {
+        let name = kind.to_string();
+        MapDefinition { name, kind, key_size, value_size, max_entries, ..Default::default() }
+    }
+
+    #[test]
+    fn maps_lie_behind_each_other() {
+        let maps = [
+            map(MapKind::Array, 4, 12, 5),
+            map(MapKind::LruHash, 6, 20, 5),
+            map(MapKind::Devmap, 4, 4, 3),
+        ];
+        let layout = Layout::new(&maps, 1 << 16);
+        let placed: Vec<_> = layout.maps.iter().map(|map| map.as_ref().expect("room")).collect();
+        assert_eq!(placed[0].words(), [1 | 4 << 8 | 12 << 24, 5, 1024, 16, 0, 0, 0]);
+        // Five times 16 end at 1104.
+        assert_eq!(placed[1].words(), [3 | 6 << 8 | 20 << 24, 5, 1120, 32, 7, 1280, 1312]);
+        assert_eq!(placed[2].words(), [5 | 4 << 8 | 4 << 24, 3, 1344, 16, 0, 0, 0]);
+        assert_eq!(layout.bytes, 1392);
+        assert_eq!((placed[1].value_offset(), placed[1].entry_at(2)), (8, 1184));
+    }
+
+    #[test]
+    fn what_has_no_place_is_said_and_leaves_room() {
+        let maps = [
+            map(MapKind::Queue, 0, 8, 5),
+            map(MapKind::Hash, 8, 8, 4000),
+            map(MapKind::Array, 4, 8, 1),
+        ];
+        let layout = Layout::new(&maps, 1 << 16);
+        let reasons: Vec<_> = layout.maps.iter().map(|map| map.as_ref().err()).collect();
+        assert_eq!(
+            reasons[0].map(String::as_str),
+            Some("map `queue`: the card has no maps of kind queue")
+        );
+        let room = "map `hash`: it takes 96384 bytes, and of 65536 bytes of map memory 64512 are \
+                    left";
+        assert_eq!(reasons[1].map(String::as_str), Some(room));
+        assert_eq!(layout.bytes, 1032);
+    }
+}

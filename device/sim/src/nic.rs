@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The simulated card as a host and a network see it.
+
+use crate::ffi::{Card, Stamp, Tags};
+use freeport_xdp::Arrival;
+use std::path::Path;
+use thiserror::Error;
+
+/// Cycles in which an access of the host is answered, or the card hangs.
+const ACCESS_CYCLES: u64 = 100_000;
+/// Cycles in which a command is done: the longest walks through a full map.
+const COMMAND_POLLS: u64 = 1_000_000;
+
+/// Addresses of the host's bus, see `docs/sephirot.md`.
+pub mod address {
+    /// Lanes, rows and bytes of map memory.
+    pub const IDENTITY: u32 = 0;
+    /// Whether packets are taken, and all emitted.
+    pub const CONTROL: u32 = 0x08;
+    /// Where the program begins, and how many rows there are.
+    pub const ENTRY: u32 = 0x10;
+    /// Cycles after which a program is stopped.
+    pub const WATCHDOG: u32 = 0x18;
+    /// Nanoseconds.
+    pub const TIME: u32 = 0x20;
+    /// State of the random numbers.
+    pub const RANDOM: u32 = 0x28;
+    /// Whether the card has no packet.
+    pub const IDLE: u32 = 0x30;
+    /// The first counter.
+    pub const COUNTERS: u32 = 0x100;
+    /// Instruction memory.
+    pub const ROWS: u32 = 0x1000_0000;
+    /// Table of maps.
+    pub const TABLE: u32 = 0x2000_0000;
+    /// Commands.
+    pub const COMMANDS: u32 = 0x3000_0000;
+    /// Map memory.
+    pub const MAPS: u32 = 0x4000_0000;
+}
+
+/// Bits of `control`.
+pub mod control {
+    /// Take packets.
+    pub const RUN: u64 = 1;
+    /// Emit packets whatever their verdict.
+    pub const EMIT_ALL: u64 = 2;
+    /// Let the time go on.
+    pub const CLOCK: u64 = 4;
+}
+
+/// What map memory is called in addresses of programs and helpers.
+pub const MAP_REGION: u64 = 0x4000_0000;
+/// What maps are called in them.
+pub const MAP_HANDLES: u64 = 0x5000_0000;
+
+/// Names of counters, in the order of their addresses.
+pub const COUNTERS: [&str; 25] = [
+    "cycles",
+    "packets",
+    "aborted",
+    "dropped",
+    "passed",
+    "sent_back",
+    "redirected",
+    "other_verdicts",
+    "stopped_memory",
+    "stopped_watchdog",
+    "stopped_row",
+    "stopped_instruction",
+    "stopped_helper",
+    "stopped_depth",
+    "",
+    "",
+    "busy_cycles",
+    "rows",
+    "memory_wait_cycles",
+    "helper_wait_cycles",
+    "long_wait_cycles",
+    "jumps",
+    "receive_wait_cycles",
+    "oversized",
+    "calls",
+];
+
+/// The card did not answer.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("the card does not answer: {what}")]
+pub struct Stuck {
+    /// What was asked of it.
+    pub what: String,
+}
+
+/// What the card says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Operations of a row.
+    pub lanes: u8,
+    /// Rows of the instruction memory.
+    pub rows: usize,
+    /// Bytes of map memory.
+    pub map_bytes: u64,
+}
+
+/// A simulated card. Its clock only goes on in calls that say so, and in accesses of the host.
+pub struct Nic {
+    card: Card,
+}
+
+impl Default for Nic {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Nic {
+    /// A card after its reset, with zeros in its memories.
+    pub fn new() -> Self {
+        Self { card: Card::new() }
+    }
+
+    /// Resets it. Memories keep what they hold; packets are lost.
+    pub fn reset(&mut self) {
+        self.card.reset();
+    }
+
+    /// Cycles since it was made.
+    pub fn cycles(&self) -> u64 {
+        self.card.cycles()
+    }
+
+    /// Lets cycles pass, in which packets come that were sent.
+    pub fn step(&mut self, cycles: u64) {
+        self.card.step(cycles);
+    }
+
+    /// Writes words to addresses that follow each other.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn host_write(&mut self, address: u32, words: &[u64]) -> Result<(), Stuck> {
+        let done = self.card.host_write(address, words, ACCESS_CYCLES);
+        self.answered("a write to", address, done, words.len())
+    }
+
+    /// Reads words from addresses that follow each other.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn host_read(&mut self, address: u32, words: &mut [u64]) -> Result<(), Stuck> {
+        let done = self.card.host_read(address, words, ACCESS_CYCLES);
+        self.answered("a read of", address, done, words.len())
+    }
+
+    fn answered(&self, what: &str, address: u32, done: usize, all: usize) -> Result<(), Stuck> {
+        let at = u64::from(address) + 8 * done as u64;
+        if done == all { Ok(()) } else { Err(Stuck { what: format!("{what} {at:#010x}") }) }
+    }
+
+    /// One word.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn read(&mut self, address: u32) -> Result<u64, Stuck> {
+        let mut words = [0];
+        self.host_read(address, &mut words)?;
+        Ok(words[0])
+    }
+
+    /// What the card says of itself.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn identity(&mut self) -> Result<Identity, Stuck> {
+        let word = self.read(address::IDENTITY)?;
+        Ok(Identity {
+            lanes: word as u8,
+            rows: usize::from((word >> 16) as u16) * 16,
+            map_bytes: word >> 32,
+        })
+    }
+
+    /// Puts encoded rows into the instruction memory, from its start.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn load_rows(&mut self, bytes: &[u8]) -> Result<(), Stuck> {
+        self.host_write(address::ROWS, &words_of(bytes))
+    }
+
+    /// Bytes of map memory, from a multiple of 8.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn read_memory(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, Stuck> {
+        let mut words = vec![0; length.div_ceil(8)];
+        self.host_read(memory_address(offset), &mut words)?;
+        let mut bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    /// Writes bytes to map memory from a multiple of 8 on; those between their end and the next
+    /// multiple of 8 stay.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn write_memory(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Stuck> {
+        let mut words = words_of(bytes);
+        let rest = bytes.len() % 8;
+        if let (Some(last), true) = (words.last_mut(), rest != 0) {
+            let at = offset + (bytes.len() - rest) as u64;
+            *last |= self.read(memory_address(at))? & (u64::MAX << (8 * rest));
+        }
+        self.host_write(memory_address(offset), &words)
+    }
+
+    /// Has the card call a helper, and gives what it returns.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn command(&mut self, helper: u64, arguments: &[u64]) -> Result<u64, Stuck> {
+        let mut words = vec![helper];
+        words.extend(arguments);
+        words.resize(6, 0);
+        words.push(1);
+        self.host_write(address::COMMANDS, &words)?;
+        for _ in 0..COMMAND_POLLS {
+            let mut state = [0; 2];
+            self.host_read(address::COMMANDS + 0x30, &mut state)?;
+            if state[0] == 0 {
+                return Ok(state[1]);
+            }
+        }
+        Err(Stuck { what: format!("a call of helper {helper}") })
+    }
+
+    /// Lets a packet come, behind those that were sent before.
+    pub fn send(&mut self, arrival: &Arrival<'_>) {
+        self.card.send(arrival.bytes, arrival.ingress_ifindex, arrival.rx_queue_index);
+    }
+
+    /// Lets cycles pass until a packet has left, and puts its bytes, metadata in front, in place of
+    /// others.
+    pub fn receive(&mut self, cycles_max: u64, bytes: &mut Vec<u8>) -> Option<Tags> {
+        self.card.run_until_left(1, cycles_max);
+        self.card.take(bytes)
+    }
+
+    /// Lets cycles pass until so many packets are done since the last [`forget`](Self::forget); how
+    /// many are.
+    pub fn run_until_done(&mut self, packets: u64, cycles_max: u64) -> u64 {
+        self.card.run_until_done(packets, cycles_max)
+    }
+
+    /// When the first packets were where that have come since the last [`forget`](Self::forget).
+    /// What has not happened yet is 0.
+    pub fn stamps(&self, packets: usize) -> Vec<Stamp> {
+        self.card.stamps(packets)
+    }
+
+    /// Forgets stamps.
+    pub fn forget(&mut self) {
+        self.card.forget();
+    }
+
+    /// Lets the buses pause by chance: so many cycles of 256.
+    pub fn set_pauses(&mut self, seed: u64, receive: u8, transmit: u8) {
+        self.card.set_pauses(seed, receive.into(), transmit.into());
+    }
+
+    /// A counter by its name, one of [`COUNTERS`].
+    ///
+    /// # Errors
+    /// If the card does not answer, or has no such counter.
+    pub fn counter(&mut self, name: &str) -> Result<u64, Stuck> {
+        let found = COUNTERS.iter().position(|counter| *counter == name && !name.is_empty());
+        let number = found.ok_or_else(|| Stuck { what: format!("no counter {name}") })?;
+        self.read(address::COUNTERS + 8 * number as u32)
+    }
+
+    /// All counters with their names.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn counters(&mut self) -> Result<Vec<(&'static str, u64)>, Stuck> {
+        let mut values = [0; COUNTERS.len()];
+        self.host_read(address::COUNTERS, &mut values)?;
+        let named = COUNTERS.into_iter().zip(values);
+        Ok(named.filter(|(name, _)| !name.is_empty()).collect())
+    }
+
+    /// Writes all signals from now on to a file, in the format VCD. Says whether it does: only with
+    /// the feature `waves`.
+    pub fn open_waveform(&mut self, path: &Path) -> bool {
+        self.card.open_waveform(path)
+    }
+}
+
+/// The host's address of a byte of map memory.
+fn memory_address(offset: u64) -> u32 {
+    address::MAPS + offset as u32
+}
+
+/// Words of eight bytes, the last one filled with zeros.
+fn words_of(bytes: &[u8]) -> Vec<u64> {
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
+}

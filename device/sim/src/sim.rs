@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An object on the simulated card.
+
+mod maps;
+mod refusals;
+
+use crate::nic::control;
+use crate::{Layout, Nic, Stamp, Stuck, Tags, address};
+use freeport_ebpf::interpreter::{Clock, Environment};
+use freeport_ebpf::object::{MapDefinition, Object, Program, SlotTarget};
+use freeport_vliw::encode::encode;
+use freeport_vliw::image::Image;
+use freeport_vliw::operation::Operation;
+use freeport_vliw::{Options, compile};
+use freeport_xdp::{Arrival, Contents, Departure, Error, Target};
+use std::ops::RangeInclusive;
+
+/// Lengths of packets that the card takes; the kernel takes the same.
+const LENGTHS: RangeInclusive<usize> = 14..=3520;
+/// Cycles after which a program is stopped, if nothing else is said.
+const WATCHDOG_CYCLES: u64 = 1_000_000;
+/// Cycles that a packet has beside its program: to come and to leave.
+const TRANSFER_CYCLES: u64 = 20_000;
+
+/// An object's programs and maps on a simulated card.
+pub struct Sim {
+    nic: Nic,
+    programs: Vec<Loaded>,
+    maps: Vec<MapDefinition>,
+    layout: Layout,
+    /// Rows in the instruction memory.
+    rows: usize,
+    /// What `entry` and `control` of the card were set to last.
+    entry: Option<(usize, u64)>,
+    clock: u64,
+    last: Option<Tags>,
+    bytes: Vec<u8>,
+}
+
+/// A program, and where its rows begin or why it has none.
+struct Loaded {
+    name: String,
+    row: Result<usize, String>,
+}
+
+impl From<Stuck> for Failure {
+    fn from(stuck: Stuck) -> Self {
+        Self(stuck.to_string())
+    }
+}
+
+/// What the card failed to do, in words.
+struct Failure(String);
+
+impl Failure {
+    fn of(self, what: &str) -> Error {
+        Error::Refused { what: what.to_owned(), reason: self.0 }
+    }
+}
+
+impl Sim {
+    /// Compiles all programs of an object that the card can execute, and loads them with its maps.
+    ///
+    /// # Errors
+    /// An object that does not fit the card, or a card that does not answer.
+    pub fn load(
+        object: &Object,
+        options: &Options,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let images = object.programs.iter().map(|program| {
+            let image = compile(program, &object.maps, options);
+            image.map_err(|unsupported| unsupported.to_string())
+        });
+        Self::with_images(object, images.collect(), environment)
+    }
+
+    /// The same with given images: of each program, in the order of the object, there is one or a
+    /// reason why there is none.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn with_images(
+        object: &Object,
+        images: Vec<Result<Image, String>>,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let failed = |stuck: Stuck| Error::Load(stuck.to_string());
+        let mut nic = Nic::new();
+        let identity = nic.identity().map_err(failed)?;
+        let layout = Layout::new(&object.maps, identity.map_bytes);
+        let (mut programs, mut rows) = (vec![], vec![]);
+        let bytes_per_row = 8 * usize::from(identity.lanes);
+        for (program, image) in object.programs.iter().zip(images) {
+            let first = rows.len() / bytes_per_row;
+            let encoded = image.and_then(|image| {
+                placed(program, image, first, identity.lanes, identity.rows, &layout)
+            });
+            let row = encoded.map(|bytes| {
+                rows.extend(bytes);
+                first
+            });
+            programs.push(Loaded { name: program.name.clone(), row });
+        }
+        nic.load_rows(&rows).map_err(failed)?;
+        let mut sim = Self {
+            nic,
+            programs,
+            maps: object.maps.clone(),
+            layout,
+            rows: rows.len() / bytes_per_row,
+            entry: None,
+            clock: 0,
+            last: None,
+            bytes: vec![],
+        };
+        sim.nic.host_write(address::WATCHDOG, &[WATCHDOG_CYCLES]).map_err(failed)?;
+        sim.set_environment(environment).map_err(failed)?;
+        sim.fill_maps().map_err(|failure| Error::Load(failure.0))?;
+        sim.set_slots()?;
+        Ok(sim)
+    }
+
+    /// Tells the card what time it is, and where random numbers begin, which are the interpreter's.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn set_environment(&mut self, environment: &Environment) -> Result<(), Stuck> {
+        self.clock = match environment.clock {
+            Clock::Running(_) => control::CLOCK,
+            Clock::Set(_) => 0,
+        };
+        self.entry = None;
+        self.nic.host_write(address::TIME, &[environment.clock.now_ns()])?;
+        self.nic.host_write(address::RANDOM, &[environment.seed])
+    }
+
+    /// Programs that begin in entries of maps from the start.
+    fn set_slots(&mut self) -> Result<(), Error> {
+        for number in 0..self.maps.len() {
+            let map = self.maps[number].clone();
+            for (key, target) in map.slots {
+                let SlotTarget::Program(program) = target else { continue };
+                let name = self.programs.get(program).map(|program| program.name.clone());
+                let is_here = self.programs.get(program).is_some_and(|it| it.row.is_ok());
+                // Who calls what is not here finds nothing, and goes on.
+                if let (Some(name), true) = (name, is_here && self.layout.maps[number].is_ok()) {
+                    self.put_program(&map.name, &key.to_ne_bytes(), &name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The card.
+    pub fn nic_mut(&mut self) -> &mut Nic {
+        &mut self.nic
+    }
+
+    /// Where maps lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What came with the last packet: where it was redirected to, why its program was stopped.
+    pub fn last(&self) -> Option<&Tags> {
+        self.last.as_ref()
+    }
+
+    /// Whether a program can run here.
+    ///
+    /// # Errors
+    /// No such program, or why it cannot.
+    pub fn takes(&self, program: &str) -> Result<(), Error> {
+        self.row_of(program).map(|_| ())
+    }
+
+    /// Lets packets come as fast as the card takes them, and says when each was where. Those that
+    /// leave are lost.
+    ///
+    /// # Errors
+    /// No such program, a packet that the card does not take, or a card that does not answer.
+    pub fn run_stream(
+        &mut self,
+        program: &str,
+        arrivals: &[Arrival<'_>],
+    ) -> Result<Vec<Stamp>, Error> {
+        let row = self.row_of(program)?;
+        arrivals.iter().try_for_each(|arrival| check_length(program, arrival))?;
+        self.start(row, 0).map_err(|stuck| Failure::from(stuck).of(program))?;
+        self.nic.forget();
+        arrivals.iter().for_each(|arrival| self.nic.send(arrival));
+        let count = arrivals.len() as u64;
+        let cycles_max = count * (WATCHDOG_CYCLES + TRANSFER_CYCLES);
+        let done = self.nic.run_until_done(count, cycles_max);
+        let stamps = self.nic.stamps(arrivals.len());
+        self.nic.forget();
+        self.drain().map_err(|stuck| Failure::from(stuck).of(program))?;
+        if done == count {
+            return Ok(stamps);
+        }
+        let reason = format!("packet {done} is not done within {cycles_max} cycles");
+        Err(Error::Refused { what: program.into(), reason })
+    }
+
+    /// Lets all packets leave, and forgets them.
+    fn drain(&mut self) -> Result<(), Stuck> {
+        for _ in 0..TRANSFER_CYCLES {
+            let is_idle = self.nic.read(address::IDLE)? & 1 != 0;
+            while self.nic.receive(0, &mut self.bytes).is_some() {}
+            if is_idle {
+                return Ok(());
+            }
+        }
+        Err(Stuck { what: "packets do not leave".into() })
+    }
+
+    /// Lets programs begin in a row, with these bits of `control`.
+    fn start(&mut self, row: usize, bits: u64) -> Result<(), Stuck> {
+        let wanted = Some((row, bits));
+        if self.entry == wanted {
+            return Ok(());
+        }
+        let entry = row as u64 | (self.rows as u64) << 16;
+        self.nic.host_write(address::ENTRY, &[entry])?;
+        let bits = control::RUN | self.clock | bits;
+        self.nic.host_write(address::CONTROL, &[bits])?;
+        self.entry = wanted;
+        Ok(())
+    }
+
+    fn row_of(&self, name: &str) -> Result<usize, Error> {
+        let found = self.programs.iter().find(|program| program.name == name);
+        let program = found.ok_or_else(|| Error::NoProgram(name.into()))?;
+        program.row.clone().map_err(Error::Unsupported)
+    }
+}
+
+/// The bytes of a program's rows, if the card can execute them from this row on.
+fn placed(
+    program: &Program,
+    mut image: Image,
+    first: usize,
+    lanes: u8,
+    rows_max: usize,
+    layout: &Layout,
+) -> Result<Vec<u8>, String> {
+    let refused = |reason: String| format!("program `{}`: {reason}", program.name);
+    if image.machine.lanes != lanes {
+        let compiled = image.machine.lanes;
+        return Err(refused(format!("it is compiled for {compiled} lanes, and there are {lanes}")));
+    }
+    refusals::check(program, &image, layout)?;
+    if first + image.rows.len() > rows_max {
+        let (rows, left) = (image.rows.len(), rows_max - first.min(rows_max));
+        return Err(refused(format!(
+            "it has {rows} rows, and of {rows_max} there are {left} left"
+        )));
+    }
+    // Calls name rows of the instruction memory.
+    for slot in image.rows.iter_mut().flat_map(|row| row.lanes.iter_mut().flatten()) {
+        if let Operation::CallFunction(row) = &mut slot.operation {
+            *row += first;
+        }
+    }
+    encode(&image).map_err(|error| refused(error.to_string()))
+}
+
+fn check_length(program: &str, arrival: &Arrival<'_>) -> Result<(), Error> {
+    let length = arrival.bytes.len();
+    if LENGTHS.contains(&length) {
+        return Ok(());
+    }
+    let (least, most) = (LENGTHS.start(), LENGTHS.end());
+    let reason = format!("packets have {least} to {most} bytes, and this one {length}");
+    Err(Error::Refused { what: program.into(), reason })
+}
+
+impl Target for Sim {
+    fn run_into(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        departure: &mut Departure,
+    ) -> Result<(), Error> {
+        let row = self.row_of(program)?;
+        check_length(program, arrival)?;
+        self.last = None;
+        self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
+        self.nic.send(arrival);
+        let cycles_max = WATCHDOG_CYCLES + TRANSFER_CYCLES;
+        let tags = self.nic.receive(cycles_max, &mut self.bytes).ok_or_else(|| {
+            let reason = format!("the packet does not leave within {cycles_max} cycles");
+            Error::Refused { what: program.into(), reason }
+        })?;
+        self.nic.forget();
+        self.last = Some(tags);
+        let metadata = (tags.metadata as usize).min(self.bytes.len());
+        departure.verdict = tags.verdict;
+        departure.metadata.clear();
+        departure.metadata.extend(&self.bytes[..metadata]);
+        departure.bytes.clear();
+        departure.bytes.extend(&self.bytes[metadata..]);
+        Ok(())
+    }
+
+    fn update_with(
+        &mut self,
+        map: &str,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+    ) -> Result<(), Error> {
+        self.update_map(map, key, value, flags).map_err(|it| it.of(&format!("updating {map}")))
+    }
+
+    fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error> {
+        self.delete_in_map(map, key).map_err(|it| it.of(&format!("deleting in {map}")))
+    }
+
+    fn push(&mut self, map: &str, _: &[u8]) -> Result<(), Error> {
+        let reason = self.place_of(map)?.err();
+        let reason = reason.unwrap_or_else(|| "it is no queue".into());
+        Err(Failure(reason).of(&format!("pushing to {map}")))
+    }
+
+    fn put_inside(&mut self, outer: &str, _: &[u8], _: &str) -> Result<(), Error> {
+        let reason = self.place_of(outer)?.err();
+        let reason = reason.unwrap_or_else(|| "its values are not maps".into());
+        Err(Failure(reason).of(&format!("putting a map into {outer}")))
+    }
+
+    fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error> {
+        let row = self.row_of(program)?;
+        let put = self.put_row(map, key, row);
+        put.map_err(|it| it.of(&format!("putting a program into {map}")))
+    }
+
+    fn maps(&self) -> Vec<String> {
+        self.maps.iter().map(|map| map.name.clone()).collect()
+    }
+
+    fn contents(&mut self, map: &str) -> Result<Contents, Error> {
+        self.contents_of(map).map_err(|it| it.of(&format!("reading {map}")))
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Maps on the card as the host reaches them: what has to be found or linked is done by the card's
+//! own helpers, with keys and values in the host's bytes of map memory; what has a fixed place is
+//! written there.
+
+use super::{Failure, Sim};
+use crate::layout::{Kind, Placed};
+use crate::nic::{MAP_HANDLES, MAP_REGION};
+use crate::{Stuck, address};
+use freeport_ebpf::maps::{ErrorNumber, flags};
+use freeport_ebpf::object::{MapDefinition, MapKind};
+use freeport_xdp::{Contents, Error};
+use std::collections::BTreeMap;
+
+/// Helpers by the kernel's numbers.
+const UPDATE: u64 = 2;
+const DELETE: u64 = 3;
+/// Where commands find keys and values, in bytes of map memory.
+const KEY_AT: u64 = 0;
+const VALUE_AT: u64 = 512;
+/// Longest queue of a processor in a cpumap.
+const QUEUE_MAX: u32 = 16_384;
+/// What a `bpf_spin_lock` takes of a value.
+const LOCK_BYTES: usize = 4;
+
+impl From<ErrorNumber> for Failure {
+    fn from(number: ErrorNumber) -> Self {
+        Self(number.to_string())
+    }
+}
+
+impl Sim {
+    /// The table of maps and what maps hold from the start.
+    pub(super) fn fill_maps(&mut self) -> Result<(), Failure> {
+        for number in 0..self.maps.len() {
+            let Ok(placed) = self.layout.maps[number].clone() else { continue };
+            self.nic.host_write(table_address(number, 0), &placed.words())?;
+            if let Some(initial) = self.maps[number].initial.clone() {
+                self.nic.write_memory(placed.entries_at, &initial)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a map lies, or why it does not.
+    pub(super) fn place_of(&self, name: &str) -> Result<Result<Placed, String>, Error> {
+        let number = self.maps.iter().position(|map| map.name == name);
+        let number = number.ok_or_else(|| Error::NoMap(name.into()))?;
+        Ok(self.layout.maps[number].clone())
+    }
+
+    fn map(&self, name: &str) -> Result<(usize, MapDefinition, Placed), Failure> {
+        let number = self.maps.iter().position(|map| map.name == name);
+        let number = number.ok_or_else(|| Failure(Error::NoMap(name.into()).to_string()))?;
+        let placed = self.layout.maps[number].clone().map_err(Failure)?;
+        Ok((number, self.maps[number].clone(), placed))
+    }
+
+    pub(super) fn update_map(
+        &mut self,
+        name: &str,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+    ) -> Result<(), Failure> {
+        let (number, map, placed) = self.map(name)?;
+        let is_of_size =
+            key.len() == map.key_size as usize && value.len() == map.value_size as usize;
+        if !is_of_size || (flags & flags::LOCK != 0 && map.lock_at.is_none()) {
+            return Err(ErrorNumber::EINVAL.into());
+        }
+        let mut value = value.to_vec();
+        if let Some(at) = map.lock_at {
+            // A lock is nobody's to write.
+            value.iter_mut().skip(at as usize).take(LOCK_BYTES).for_each(|byte| *byte = 0);
+        }
+        let flags = flags & !flags::LOCK;
+        match placed.kind {
+            Kind::Array => {
+                let entry = checked_entry(key, flags, &placed)?;
+                if flags == flags::NOEXIST {
+                    return Err(ErrorNumber::EEXIST.into());
+                }
+                Ok(self.nic.write_memory(placed.entry_at(entry), &value)?)
+            }
+            Kind::Programs => Err(ErrorNumber::EINVAL.into()),
+            Kind::Sparse => self.update_sparse(map.kind, key, &value, flags, &placed),
+            Kind::Hash | Kind::LruHash | Kind::Prefixes => {
+                let is_device = map.kind == MapKind::DevmapHash;
+                if is_device && value.iter().take(4).all(|byte| *byte == 0) {
+                    return Err(ErrorNumber::EINVAL.into());
+                }
+                self.stage(KEY_AT, key)?;
+                self.stage(VALUE_AT, &value)?;
+                let [key, value] = [KEY_AT, VALUE_AT].map(|at| MAP_REGION + at);
+                let arguments = [MAP_HANDLES + number as u64, key, value, flags];
+                succeeded(self.nic.command(UPDATE, &arguments)?)
+            }
+        }
+    }
+
+    fn update_sparse(
+        &mut self,
+        kind: MapKind,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        placed: &Placed,
+    ) -> Result<(), Failure> {
+        let entry = checked_entry(key, flags, placed)?;
+        let first = first_word(value);
+        let is_numbered = matches!(kind, MapKind::Devmap | MapKind::Cpumap);
+        let is_there = self.nic.read_memory(placed.entry_at(entry), 8)? != [0; 8];
+        match flags {
+            flags::NOEXIST if is_numbered || is_there => return Err(ErrorNumber::EEXIST.into()),
+            flags::EXIST if !is_numbered && !is_there => return Err(ErrorNumber::ENOENT.into()),
+            _ => {}
+        }
+        if kind == MapKind::Cpumap && first > QUEUE_MAX {
+            return Err(ErrorNumber::EOVERFLOW.into());
+        }
+        let is_set = !is_numbered || first != 0;
+        self.put(entry, value, is_set, placed)
+    }
+
+    /// Sets an entry of a sparse map, or takes it away.
+    fn put(
+        &mut self,
+        entry: u64,
+        value: &[u8],
+        is_set: bool,
+        placed: &Placed,
+    ) -> Result<(), Failure> {
+        let mut bytes = u64::from(is_set).to_le_bytes().to_vec();
+        bytes.extend(value);
+        bytes.resize(placed.stride as usize, 0);
+        Ok(self.nic.write_memory(placed.entry_at(entry), &bytes)?)
+    }
+
+    pub(super) fn put_row(&mut self, name: &str, key: &[u8], row: usize) -> Result<(), Failure> {
+        let (_, _, placed) = self.map(name)?;
+        if placed.kind != Kind::Programs || key.len() != 4 {
+            return Err(ErrorNumber::EINVAL.into());
+        }
+        let entry = checked_entry(key, flags::ANY, &placed)?;
+        self.put(entry, &(row as u32).to_le_bytes(), true, &placed)
+    }
+
+    pub(super) fn delete_in_map(&mut self, name: &str, key: &[u8]) -> Result<(), Failure> {
+        let (number, map, placed) = self.map(name)?;
+        if key.len() != map.key_size as usize || placed.kind == Kind::Array {
+            return Err(ErrorNumber::EINVAL.into());
+        }
+        if matches!(placed.kind, Kind::Sparse | Kind::Programs) {
+            let beyond = match placed.kind {
+                Kind::Programs => ErrorNumber::E2BIG,
+                _ => ErrorNumber::EINVAL,
+            };
+            let entry = checked_entry(key, flags::ANY, &placed).map_err(|_| beyond)?;
+            let is_there = self.nic.read_memory(placed.entry_at(entry), 8)? != [0; 8];
+            if placed.kind == Kind::Programs && !is_there {
+                return Err(ErrorNumber::ENOENT.into());
+            }
+            return self.put(entry, &[], false, &placed);
+        }
+        self.stage(KEY_AT, key)?;
+        let arguments = [MAP_HANDLES + number as u64, MAP_REGION + KEY_AT];
+        succeeded(self.nic.command(DELETE, &arguments)?)
+    }
+
+    /// Puts a key or a value where commands find it.
+    fn stage(&mut self, at: u64, bytes: &[u8]) -> Result<(), Stuck> {
+        let mut bytes = bytes.to_vec();
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        self.nic.write_memory(at, &bytes)
+    }
+
+    pub(super) fn contents_of(&mut self, name: &str) -> Result<Contents, Failure> {
+        let (number, map, placed) = self.map(name)?;
+        if matches!(map.kind, MapKind::ProgramArray | MapKind::Xskmap) {
+            return Ok(Contents::Opaque);
+        }
+        let used = match placed.kind {
+            Kind::Array | Kind::Sparse | Kind::Programs => (0..placed.entries).collect(),
+            Kind::Hash | Kind::LruHash | Kind::Prefixes => self.used_entries(number, &placed)?,
+        };
+        let stride = placed.stride as usize;
+        let value_at = placed.value_offset() as usize;
+        let (key_bytes, value_bytes) = (placed.key_bytes as usize, placed.value_bytes as usize);
+        let all = used.last().map_or(0, |last| last + 1);
+        let memory = self.nic.read_memory(placed.entries_at, all as usize * stride)?;
+        let mut entries = BTreeMap::new();
+        for number in used {
+            let entry = &memory[number as usize * stride..][..stride];
+            let key = match placed.kind {
+                Kind::Array => (number as u32).to_ne_bytes().to_vec(),
+                Kind::Sparse | Kind::Programs if entry[..8] == [0; 8] => continue,
+                Kind::Sparse | Kind::Programs => (number as u32).to_ne_bytes().to_vec(),
+                _ => entry[..key_bytes].to_vec(),
+            };
+            entries.insert(key, entry[value_at..][..value_bytes].to_vec());
+        }
+        Ok(Contents::Entries(entries))
+    }
+
+    /// Entries of a hash that hold something: those that ever did, without those that are free
+    /// again, which are linked.
+    fn used_entries(&mut self, number: usize, placed: &Placed) -> Result<Vec<u64>, Failure> {
+        let word = self.nic.read(table_address(number, 7))?;
+        let ever = (word & 0xffff_ffff).min(placed.entries);
+        let mut is_used = vec![true; ever as usize];
+        let links = self.nic.read_memory(placed.links_at, 4 * ever as usize)?;
+        let mut next = word >> 32;
+        while let Some(free) = next.checked_sub(1) {
+            match is_used.get_mut(free as usize) {
+                Some(is_used) if *is_used => *is_used = false,
+                _ => return Err(Failure("the list of free entries is broken".into())),
+            }
+            next = first_word(&links[4 * free as usize..]).into();
+        }
+        Ok((0..ever).filter(|&entry| is_used[entry as usize]).collect())
+    }
+}
+
+/// The address of a word of a map in the table.
+fn table_address(map: usize, word: u32) -> u32 {
+    address::TABLE + 64 * map as u32 + 8 * word
+}
+
+/// The first four bytes as a number; fewer are 0.
+fn first_word(bytes: &[u8]) -> u32 {
+    bytes.first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+/// The entry that a key means, with flags that mean something.
+fn checked_entry(key: &[u8], flags: u64, placed: &Placed) -> Result<u64, ErrorNumber> {
+    if flags > flags::EXIST {
+        return Err(ErrorNumber::EINVAL);
+    }
+    let entry = u64::from(first_word(key));
+    if entry < placed.entries { Ok(entry) } else { Err(ErrorNumber::E2BIG) }
+}
+
+/// What a helper returned.
+fn succeeded(result: u64) -> Result<(), Failure> {
+    match result as i64 {
+        0 => Ok(()),
+        number => Err(ErrorNumber(-number as i32).into()),
+    }
+}

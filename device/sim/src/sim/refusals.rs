@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the card cannot execute, found before it has to.
+
+use crate::Layout;
+use freeport_ebpf::helper_functions::name;
+use freeport_ebpf::object::Program;
+use freeport_vliw::image::Image;
+use freeport_vliw::operation::{Argument, Constant, Operation};
+
+/// Helpers of the card, by the kernel's numbers.
+pub const HELPERS: [u32; 22] =
+    [1, 2, 3, 5, 7, 8, 12, 23, 28, 42, 44, 51, 54, 65, 93, 94, 125, 160, 188, 189, 190, 208];
+
+/// Looks at all operations of a program.
+///
+/// # Errors
+/// All that the card cannot execute, a line each.
+pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), String> {
+    let mut lines: Vec<String> = vec![];
+    for slot in image.rows.iter().flat_map(|row| row.lanes.iter().flatten()) {
+        if let Err(reason) = check_operation(&slot.operation, layout) {
+            let at = slot.origins.first().copied().unwrap_or_default();
+            lines.push(format!("program `{}`, instruction {at}: {reason}", program.name));
+        }
+    }
+    // Copies of an instruction are one.
+    lines.sort();
+    lines.dedup();
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
+}
+
+fn check_operation(operation: &Operation, layout: &Layout) -> Result<(), String> {
+    let map = match *operation {
+        Operation::Call { helper, .. } if !HELPERS.contains(&helper) => {
+            let name = name(helper).unwrap_or("unknown");
+            return Err(format!("the card has no helper {helper} ({name})"));
+        }
+        Operation::Call { arguments: [Argument::Map(map), ..], .. } => usize::from(map),
+        Operation::Constant { constant: Constant::Function(_), .. } => {
+            return Err("the card's helpers call no functions".into());
+        }
+        Operation::Constant { constant: Constant::Map(map), .. }
+        | Operation::Constant { constant: Constant::MapValue { map, .. }, .. } => map as usize,
+        _ => return Ok(()),
+    };
+    match layout.maps.get(map) {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(reason)) => Err(reason.clone()),
+        None => Err(format!("there is no map {map}")),
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Finds Verilator and what it is given. The build script and the tests share it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest that takes the hardware's sources.
+const OLDEST: (u32, u32) = (5, 30);
+
+/// A Verilator that can be run.
+pub struct Verilator {
+    program: PathBuf,
+    /// What it has to be told in `VERILATOR_ROOT`, where it lies elsewhere than it was made for.
+    root: Option<PathBuf>,
+}
+
+impl Verilator {
+    /// The one that `VERILATOR` names, else one on the path that is new enough, else that of
+    /// `scripts/install.sh`.
+    pub fn find() -> Result<Self, String> {
+        if let Some(program) = std::env::var_os("VERILATOR") {
+            return Ok(Self { program: program.into(), root: None });
+        }
+        let on_path = Self { program: "verilator".into(), root: None };
+        if on_path.version().is_some_and(|version| version >= OLDEST) {
+            return Ok(on_path);
+        }
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        let installed = home.join(".cache/freeport/hdl/lib");
+        let versions = files(&installed, |name| name.starts_with("python3")).unwrap_or_default();
+        for python in versions {
+            let root = python.join("site-packages/verilator");
+            let program = root.join("bin/verilator");
+            if program.exists() {
+                return Ok(Self { program, root: Some(root) });
+            }
+        }
+        let (major, minor) = OLDEST;
+        Err(format!(
+            "the hardware is simulated by Verilator {major}.{minor:03} or later, which is neither \
+             in VERILATOR, nor on the path, nor in {}: run `make tools`",
+            installed.display()
+        ))
+    }
+
+    /// A call of it.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(root) = &self.root {
+            command.env("VERILATOR_ROOT", root);
+        }
+        command
+    }
+
+    /// Where its own headers and sources are.
+    #[allow(dead_code)]
+    pub fn root(&self) -> Result<PathBuf, String> {
+        if let Some(root) = &self.root {
+            return Ok(root.clone());
+        }
+        let output = self.command().args(["--getenv", "VERILATOR_ROOT"]).output();
+        let output = output.map_err(|error| format!("{}: {error}", self.program.display()))?;
+        Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+    }
+
+    fn version(&self) -> Option<(u32, u32)> {
+        let output = self.command().arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (major, minor) = text.split_whitespace().nth(1)?.split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
+}
+
+/// All modules of the processor, its constants first.
+pub fn sources(hardware: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut sources = vec![];
+    for folder in ["sephirot", "lib"] {
+        sources.extend(files(&hardware.join(folder), |name| name.ends_with(".sv"))?);
+    }
+    sources.sort_by_key(|source| !source.to_string_lossy().ends_with("_pkg.sv"));
+    Ok(sources)
+}
+
+/// Where modules are looked for.
+pub fn include_flags(hardware: &Path) -> Vec<String> {
+    ["sephirot", "lib"].map(|folder| format!("-I{}", hardware.join(folder).display())).into()
+}
+
+/// Runs a command, which has nothing to say if all is well.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("{command:?} failed:\n{}", String::from_utf8_lossy(&said)))
+}
+
+/// Files of a folder with such names, in order.
+pub fn files(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut found = vec![];
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_str().is_some_and(&is_wanted) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
