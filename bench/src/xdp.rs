@@ -61,6 +61,14 @@ const FRAME_BYTES: usize = 64;
 const WARM_UP: usize = 100;
 /// Packets that come one by one.
 const ALONE: usize = 20;
+/// Counters of the card that say what cycles are spent on, and how they are called.
+const SPENT: [(&str, &str); 5] = [
+    ("rows", "rows"),
+    ("jumps", "jumps taken"),
+    ("helper_wait_cycles", "waits for helpers"),
+    ("memory_wait_cycles", "for memory"),
+    ("long_wait_cycles", "for long arithmetic"),
+];
 const COMMON: &str = include_str!("../../programs/xdp/packet.bpf.h");
 const MINIMAL: &str = include_str!("../../programs/xdp/minimal.bpf.c");
 const FIREWALL: &str = include_str!("../../programs/xdp/stateful_firewall.bpf.c");
@@ -74,6 +82,8 @@ struct Figures {
     gaps: Vec<u64>,
     /// From a packet's first beat to its verdict, where packets come one by one; in order.
     latencies: Vec<u64>,
+    /// What a packet had of each of [`SPENT`], the mean.
+    spent: Vec<f64>,
 }
 
 /// Measures what the command line asks for.
@@ -151,13 +161,23 @@ fn count(case: Case, packets: usize) -> Result<Figures> {
         let stamps = sim.run_stream(program, &[arrival])?;
         latencies.extend(stamps.iter().map(|stamp| stamp.done - stamp.arrived));
     }
+    let before = spent(&mut sim)?;
     let stamps = sim.run_stream(program, &vec![arrival; WARM_UP + packets])?;
+    let after = spent(&mut sim)?;
+    let per_packet = |(after, before)| (after - before) as f64 / stamps.len() as f64;
+    let spent = after.into_iter().zip(before).map(per_packet).collect();
     let done: Vec<u64> = stamps[WARM_UP - 1..].iter().map(|stamp| stamp.done).collect();
     let mut gaps: Vec<u64> = done.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let cycles = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
     gaps.sort_unstable();
     latencies.sort_unstable();
-    Ok(Figures { case, cycles, gaps, latencies })
+    Ok(Figures { case, cycles, gaps, latencies, spent })
+}
+
+/// Counters of the card.
+fn spent(sim: &mut Sim) -> Result<Vec<u64>> {
+    let all = SPENT.iter().map(|(counter, _)| sim.nic_mut().counter(counter));
+    Ok(all.collect::<Result<_, _>>()?)
 }
 
 /// A UDP packet over IPv4 from inside, in a frame of 64 bytes without its check sequence.
@@ -213,6 +233,9 @@ fn table(all: &[Figures]) -> String {
             CLOCK_MHZ / it.cycles,
             latency as f64 / CLOCK_MHZ * 1e3,
         );
+        let of = |((_, name), value): (&(_, &str), &f64)| format!("{name} {value:.1}");
+        let spent: Vec<String> = SPENT.iter().zip(&it.spent).map(of).collect();
+        text += &format!("  per packet: {}\n", spent.join(", "));
     }
     text
 }
