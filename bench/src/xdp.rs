@@ -13,7 +13,7 @@ use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
 use freeport_sim::Sim;
 use freeport_vliw::Options;
-use freeport_xdp::{Arrival, Target};
+use freeport_xdp::{Arrival, Interpreter, Profiles, Target};
 use std::path::PathBuf;
 
 /// Measures XDP programs on the simulated hardware of the small processor
@@ -28,6 +28,10 @@ pub struct Arguments {
     /// Packets of each case that are counted
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     packets: u32,
+    /// Schedule programs for the ways that these packets take through them, as the interpreter sees
+    /// them first
+    #[arg(long)]
+    profile: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -99,7 +103,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     let mut all = vec![];
     for case in CASES.into_iter().filter(chosen) {
         progress(case.name());
-        all.push(count(case, arguments.packets as usize).context(case.name())?);
+        all.push(count(case, arguments.packets as usize, arguments.profile).context(case.name())?);
     }
     let lines: Vec<Line> = all.iter().flat_map(Figures::lines).collect();
     if let Some(out) = &arguments.out {
@@ -139,21 +143,28 @@ impl Case {
 }
 
 /// Counts the cycles of a case, after the first packet has shown that the program does its work.
-fn count(case: Case, packets: usize) -> Result<Figures> {
+fn count(case: Case, packets: usize, has_profile: bool) -> Result<Figures> {
     let (source, program, verdict) = case.program();
     let folder = tempfile::tempdir().context("no folder for the compiler")?;
     let path = folder.path().join("program.bpf.c");
     std::fs::write(folder.path().join("packet.bpf.h"), COMMON)?;
     std::fs::write(&path, source)?;
     let object = Object::parse(&freeport_xdp::compile(&path)?)?;
-    let mut sim = Sim::load(&object, &Options::default(), &Environment::default())?;
-    if case == Case::Firewall {
-        for (way, device) in [(0_u32, 2_u32), (1, 1)] {
-            sim.update("ways", &way.to_ne_bytes(), &device.to_ne_bytes())?;
-        }
-    }
     let frame = frame();
     let arrival = Arrival { bytes: &frame, ingress_ifindex: 1, rx_queue_index: 0 };
+    let environment = Environment::default();
+    let mut sim = if has_profile {
+        let mut profiles = Profiles::new(&object);
+        let mut interpreter = Interpreter::load(&object, environment.clone())?;
+        set_up(case, &mut interpreter)?;
+        for _ in 0..WARM_UP {
+            interpreter.run_observed(program, &arrival, &mut profiles)?;
+        }
+        Sim::load_profiled(&object, &profiles, &environment)?
+    } else {
+        Sim::load(&object, &Options::default(), &environment)?
+    };
+    set_up(case, &mut sim)?;
     let departure = sim.run(program, &arrival)?;
     ensure!(departure.verdict == verdict, "the verdict is {}", departure.verdict);
     let mut latencies = vec![];
@@ -172,6 +183,16 @@ fn count(case: Case, packets: usize) -> Result<Figures> {
     gaps.sort_unstable();
     latencies.sort_unstable();
     Ok(Figures { case, cycles, gaps, latencies, spent })
+}
+
+/// Entries that maps need.
+fn set_up(case: Case, target: &mut dyn Target) -> Result<()> {
+    if case == Case::Firewall {
+        for (way, device) in [(0_u32, 2_u32), (1, 1)] {
+            target.update("ways", &way.to_ne_bytes(), &device.to_ne_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 /// Counters of the card.

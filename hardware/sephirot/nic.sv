@@ -82,7 +82,7 @@ module nic #(
   wire [1:0] emit_slot;
   wire [11:0] emit_offset;
   wire [255:0] emit_data;
-  wire [sephirot_pkg::SLOTS-1:0] stores_pending;
+  wire [3:0] stores_pending;
 
   // What is counted.
   wire event_packet, event_done, event_oversize;
