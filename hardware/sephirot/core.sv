@@ -284,8 +284,8 @@ module core #(
   wire x_ready = x_valid && !x_is_unknown;
 
   // What stops the program, and lanes behind it. A store that misses is known when it is tried.
-  logic stores_done, called;
-  logic [LANES-1:0] store_missed, stops_before, behind_stop, stops, behind, wrong, slow, pending;
+  logic called;
+  logic [LANES-1:0] stored, store_missed, stores, left_over, store_stops, stops_before, behind_stop, stops, behind, wrong, slow, pending;
   logic [LANES-1:0] working, first_map_value;
   logic store_accepted, call_now, call_ends, slow_last;
 
@@ -301,10 +301,15 @@ module core #(
   assign wrong = x_done & x_is_load & ~x_is_speculative & load_miss;
   assign stops_before = wrong | (x_done & (x_is_invalid | slow_missed));
   assign behind_stop = after(stops_before);
-  wire [LANES-1:0] stores = x_done & x_is_store & ~behind_stop;
-  assign store_valid = stores & {LANES{x_ready && !stores_done}};
-  assign store_accepted = stores_done || stores == '0 || !store_wait;
-  assign stops = stops_before | (stores_done ? store_missed : store_valid & store_miss);
+  // A store behind an atomic operation waits for it; so each lane knows that those before it went
+  // well.
+  assign stores = x_done & x_is_store & ~stored & ~behind_stop;
+  assign store_valid = stores & {LANES{x_ready}}
+      & ~after(x_done & x_is_atomic & ~slow_done & ~slow_missed);
+  assign store_stops = store_missed | (store_valid & store_miss);
+  assign left_over = stores & ~after(store_stops);
+  assign store_accepted = left_over == '0 || ((left_over & ~store_valid) == '0 && !store_wait);
+  assign stops = stops_before | store_stops;
   assign behind = after(stops);
 
   // What is done a lane at a time: multiplication, division, atomic operations, the values of maps
@@ -313,7 +318,8 @@ module core #(
   assign slow = x_is_long | x_is_atomic | (x_is_map_value & ~first_map_value);
   assign pending = slow & x_done & ~slow_done & ~slow_missed & ~behind;
   assign working = lowest(pending);
-  wire works = x_ready && store_accepted && pending != '0;
+  wire works = x_ready && pending != '0
+      && ((left_over & ~working & ~after(working)) == '0 || !store_wait);
   logic [63:0] work_left, work_right;
   logic [3:0] work_code;
   logic work_wide, work_signed, work_writes;
@@ -487,14 +493,15 @@ module core #(
 
     // What a row has done of what takes several cycles.
     if (x_finish || packet_done || !x_valid) begin
-      stores_done <= 1'b0;
+      stored <= '0;
+      store_missed <= '0;
       called <= 1'b0;
       slow_done <= '0;
       slow_missed <= '0;
     end else begin
       if (store_valid != '0 && !store_wait) begin
-        stores_done <= 1'b1;
-        store_missed <= store_valid & store_miss;
+        stored <= stored | store_valid;
+        store_missed <= store_missed | (store_valid & store_miss);
       end
       if (work_ends) begin
         if (atomic_ends && atomic_miss) slow_missed <= slow_missed | working;
