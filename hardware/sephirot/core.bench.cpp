@@ -181,12 +181,17 @@ static bool compare(const Program &program, const std::string &name, u64 seed) {
     machine->staggered = speed;
     machine->load(program);
     machine->prepare = [seed](Memory &memory) { fill(memory, seed); };
+    u64 before = machine->events[0];
     bool ended = machine->run(2);
     Outcome got = ended ? machine->outcomes[1] : Outcome{};
     bool good = ended && got.verdict == want.verdict && got.stop == want.stop;
     bool equal = same(machine->memory, expected);
     int at = 0;
     while (at < 511 && machine->memory.maps[at] == expected.maps[at]) at++;
+    for (int i = 0; i < 8; i++) machine->cycle();
+    int rows = machine->events[0] - before;
+    check(rows == 2 * want.rows, name + ": counts " + std::to_string(rows) + " rows, not "
+        + std::to_string(2 * want.rows));
     check(good && equal, name + ", seed " + std::to_string(seed) + ", speed "
         + std::to_string(speed) + (ended ? "" : ": no end") + ": verdict "
         + std::to_string(got.verdict) + " stop " + std::to_string(got.stop) + ", not "

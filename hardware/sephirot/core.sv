@@ -147,7 +147,7 @@ module core #(
   logic [LANES-1:0][7:0] d_helper;
   logic [LANES-1:0][15:0] d_offset, d_target;
   logic [LANES-1:0][31:0] d_immediate, d_verdict;
-  logic [LANES-1:0] d_is_risk, d_takes, d_unknown, d_to_exit, d_to_next, d_late, d_done, d_last;
+  logic [LANES-1:0] d_is_risk, d_takes, d_unknown, d_may_exit, d_to_next, d_late, d_done, d_last;
   logic d_taken, d_is_unknown;
 
   // ---------------------------------------------------------------- execute
@@ -175,10 +175,10 @@ module core #(
         .helper(d_helper[l]), .offset(d_offset[l]),
         .immediate(d_immediate[l]), .is_risk(d_is_risk[l]), .address(load_address[l]),
         .bytes(load_bytes[l]), .takes(d_takes[l]), .unknown(d_unknown[l]),
-        .to_exit(d_to_exit[l]), .to_next(d_to_next[l]), .target(d_target[l]),
+        .exits(d_may_exit[l]), .to_next(d_to_next[l]), .target(d_target[l]),
         .verdict(d_verdict[l]), .late(d_late[l]),
-        .packet_data(packet_data), .packet_end(packet_end), .packet_arrived(packet_arrived),
-        .packet_complete(packet_complete), .take(d_go), .x_valid(x_valid), .x_done(x_done[l]),
+        .in_function(frame != 3'd0), .packet_data(packet_data), .packet_end(packet_end),
+        .packet_arrived(packet_arrived), .packet_complete(packet_complete), .take(d_go), .x_valid(x_valid), .x_done(x_done[l]),
         .x_writes(x_writes[l]), .x_destination(x_destination[l]), .x_result(x_result[l]),
         .x_is_load(x_is_load[l]), .x_is_speculative(x_is_speculative[l]),
         .x_is_store(x_is_store[l]), .x_is_atomic(x_is_atomic[l]), .x_is_long(x_is_long[l]),
@@ -263,7 +263,7 @@ module core #(
       end
     end
   end
-  wire d_exits = |(d_last & d_to_exit);
+  wire d_exits = |(d_last & d_may_exit);
   wire d_skips = |(d_last & d_to_next);
   wire d_knows = !d_is_unknown && !d_conflict && !(d_taken && d_exits);
   // A jump that fetch has obeyed is done.
@@ -369,8 +369,8 @@ module core #(
   assign slow_last = atomic_ends && !atomic_miss && !work_writes && working == pending;
   wire slow_over = pending == '0 || slow_last;
 
-  // Helpers: last of all that the row does. Those that move the packet, or write what the next
-  // row may load, hold that row back a cycle longer.
+  // Helpers: last of all that the row does. Those that move the packet hold the next row back a
+  // cycle longer, those that may write memory only a row that loads.
   wire [LANES-1:0] x_calls = lowest(x_is_call & x_done & ~behind);
   wire calls = x_calls != '0;
   assign call_valid = x_ready && calls && !called && store_accepted && pending == '0;
@@ -379,7 +379,8 @@ module core #(
   always_comb begin
     case (call_helper)
       8'd1, 8'd5, 8'd7, 8'd8, 8'd12, 8'd23, 8'd28, 8'd51: call_is_quick = 1'b1;
-      default: call_is_quick = 1'b0;
+      8'd44, 8'd54, 8'd65: call_is_quick = 1'b0;
+      default: call_is_quick = !d_valid || (d_is_load & d_limit) == '0;
     endcase
   end
   assign call_ends = !calls || called
@@ -552,7 +553,15 @@ module core #(
   );
 
   // ---------------------------------------------------------------- counters
-  assign event_row = x_finish;
+  // Rows of which the end is found before execute are done, too; they are counted when there is
+  // nothing else to be counted.
+  logic [2:0] uncounted;
+  wire [2:0] rows_done = {2'd0, x_finish}
+      + (x_ends || !packet_done ? 3'd0
+         : d_ends ? 3'd1 : f_ends_now ? {2'd0, d_valid} + {2'd0, !f_beyond} : 3'd0);
+  assign event_row = rows_done != 3'd0 || uncounted != 3'd0;
+  always_ff @(posedge clk)
+    uncounted <= rst ? 3'd0 : uncounted + rows_done - {2'd0, event_row};
   assign event_wait_memory = (d_valid && x_free && d_waits)
       || (x_valid && (x_is_unknown || (|store_valid && store_wait)));
   assign event_wait_helper = call_valid && !x_finish;

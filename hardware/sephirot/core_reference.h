@@ -73,6 +73,7 @@ inline u64 atomic(int operation, u64 old, u64 operand, u64 expected) {
 struct Outcome {
   u32 verdict = 0;
   int stop = 0;
+  int rows = 0;
 };
 
 // What helpers give: 1 to 100 mix their arguments; 12 goes to row `arguments[1]`; 44 moves the start
@@ -171,7 +172,8 @@ inline bool is_valid(int op, u64 s, bool last) {
 }
 
 // The interpreter: a row reads all before it writes; lanes in order.
-inline Outcome interpret(const Program &program, Memory &memory, int limit = 10000) {
+inline Outcome interpret_rows(const Program &program, Memory &memory, int &rows) {
+  int limit = 10000;
   u64 r[16] = {}, kept[8][5];
   auto zero = [&] {
     memset(r, 0, sizeof r);
@@ -185,6 +187,7 @@ inline Outcome interpret(const Program &program, Memory &memory, int limit = 100
     if (at >= program.size()) return {0, 3};
     r[10] = 0x20000000 + 512 * (memory.frame + 1);
     r[11] = 0x10000000 + memory.data;
+    rows++;
     const Row &slots = program[at];
     std::vector<std::pair<int, u64>> writes;
     struct Store { u64 address; int bytes; u64 value; int lane; };
@@ -311,3 +314,9 @@ inline Outcome interpret(const Program &program, Memory &memory, int limit = 100
   return {0, 2};
 }
 
+inline Outcome interpret(const Program &program, Memory &memory) {
+  int rows = 0;
+  Outcome outcome = interpret_rows(program, memory, rows);
+  outcome.rows = rows;
+  return outcome;
+}
