@@ -223,7 +223,7 @@ int main() {
   arithmetic();
   conditions();
   directed();
-  for (u64 seed = 1; seed <= 400; seed++) random_program(seed);
+  for (u64 seed = 1; seed <= 6000; seed++) random_program(seed);
   timing();
   printf("%d passed, %d failed\n", passed, failed);
   return failed != 0;

@@ -198,7 +198,7 @@ module core #(
 
   // Registers, calls' arguments and frames.
   logic clear_registers, restore;
-  logic [63:0] result_register, frame_end;
+  logic [63:0] result_register;
   logic [4:0][63:0] argument_registers, d_arguments;
   logic [3:0][63:0] kept, restored;
   logic [7:0] d_call_helper;
@@ -209,13 +209,13 @@ module core #(
       .clk(clk), .clear(clear_registers), .frame(frame), .packet_data(packet_data),
       .left(d_left), .right(d_right), .left_value(left_value), .right_value(right_value),
       .result(result_register), .arguments(argument_registers), .kept(kept),
-      .frame_end(frame_end), .write(x_written & {LANES{x_finish}}),
+      .write(x_written & {LANES{x_finish}}),
       .destination(x_destination), .value(x_result), .restore(restore), .restored(restored)
   );
   call_arguments #(.LANES(LANES)) given (
       .is_call(d_is_call & d_limit), .is_named(d_is_named), .helpers(d_helper),
       .offsets(d_offset), .immediates(d_immediate), .registers(argument_registers),
-      .frame_end(frame_end), .writes(x_written), .destination(x_destination), .result(x_result),
+      .frame(frame), .writes(x_written), .destination(x_destination), .result(x_result),
       .helper(d_call_helper), .arguments(d_arguments)
   );
 

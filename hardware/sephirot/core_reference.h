@@ -56,7 +56,8 @@ struct Memory {
   }
 };
 inline bool same(const Memory &a, const Memory &b) {
-  return !memcmp(a.packet, b.packet, 4096) && !memcmp(a.maps, b.maps, 512);
+  return !memcmp(a.packet, b.packet, 4096) && !memcmp(a.maps, b.maps, 512)
+      && !memcmp(a.stack, b.stack, 4096);
 }
 
 inline u64 atomic(int operation, u64 old, u64 operand, u64 expected) {

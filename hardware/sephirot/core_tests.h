@@ -169,7 +169,7 @@ static void directed() {
 // Rows of anything that may stand together; jumps lead forwards.
 static void random_program(u64 seed) {
   random_bits.seed(seed);
-  Program program = {maps(), row({slot(0xbf, 14, 11), slot(0x79, 2, 11, 0), slot(0x79, 3, 11, 8),
+  Program program = {row({slot(0x08, 15, 2), slot(0xe7, 13, 10, 0, u32(-128))}), row({slot(0xbf, 14, 11), slot(0x79, 2, 11, 0), slot(0x79, 3, 11, 8),
                                   slot(0x69, 4, 11, 3)})};
   int count = 5 + below(25);
   bool stored = false;
@@ -201,13 +201,13 @@ static void random_program(u64 seed) {
           static const int opcodes[] = {0x61, 0x69, 0x71, 0x79, 0x81, 0x89, 0x91, 0x01, 0x21, 0xb9,
                                         0x51};
           if (loads && fits(0, 1 << dst))
-            found = slot(opcodes[below(11)], dst, below(2) ? 14 : 15, below(92));
+            found = slot(opcodes[below(11)], dst, 13 + below(3), below(92));
           break;
         }
         case 5: {
           static const int opcodes[] = {0x63, 0x6b, 0x73, 0x7b, 0x03};
           if (!loads && ++touched < 4 && fits(1 << src, 0))
-            found = slot(opcodes[below(5)], below(2) ? 14 : 15, src, touched * 8 + 64 * below(1)),
+            found = slot(opcodes[below(5)], 13 + below(3), src, touched * 8),
             stores = true;
           break;
         }
@@ -234,7 +234,9 @@ static void random_program(u64 seed) {
           break;
         }
         default:
-          if (below(3) == 0) {
+          if (below(4) == 0 && lane == LANES - 1 && below(2)) {
+            found = slot(0x85, 0, 1, 0, 2 + count + 4);
+          } else if (below(3) == 0) {
             found = goes(below(std::min(left, 3)));
           } else if (!called && fits(0, 1)) {
             // All of its arguments are named: what other lanes have just written is not forwarded.
@@ -251,6 +253,11 @@ static void random_program(u64 seed) {
   program.push_back(row({keeps(6, 432), keeps(7, 440), keeps(8, 448), keeps(9, 456)}));
   program.push_back(row({keeps(0, 464), keeps(1, 472), slot(0xb7, 0, 0, 0, 3)}));
   program.push_back(row({slot(0x95)}));
+  // A function: its arguments, what it changes, and its own frame.
+  program.push_back(row({slot(0xe7, 13, 10, 0, u32(-128)), slot(0x0f, 6, 1), slot(0x0f, 7, 2)}));
+  program.push_back(row({slot(0x79, 0, 13, 16), slot(0x15, 6, 0, 1, 3), slot(0xb7, 9, 0, 0, 1)}));
+  program.push_back(row({slot(0x7b, 13, 6, 16), slot(0x0f, 0, 7)}));
+  program.push_back(row({slot(0x0f, 0, 6), slot(0xe7, 13, 10, 0, u32(-640)), slot(0x95)}));
   compare(program, "random", seed);
 }
 
@@ -279,6 +286,9 @@ static void timing() {
         "jump in execute");
   timed({row({slot(0x85, 0, 0, 0, 1)}), row({slot(0x15, 0, 0, 0, 0), leave(1)}), row({leave(2)})},
         6, "call");
+  timed({row({slot(0x85, 0, 0, 0, 51)}), row({slot(0x95)})}, 3, "redirect");
+  timed({row({slot(0x85, 0, 0, 0, 2)}), row({leave(3)})}, 3, "update and exit");
+  timed({row({slot(0x7a, 10, 0, -8, 1), leave(3)})}, 3, "store and exit");
   timed({row({slot(0x05, 0, 0, -1)})}, 60, "watchdog", 50);
   check(machine->outcomes[5].stop == 2 && machine->outcomes[5].verdict == 0, "watchdog's reason");
 }
