@@ -11,7 +11,7 @@ module call_arguments #(
     input  logic [LANES-1:0][15:0] offsets,
     input  logic [LANES-1:0][31:0] immediates,
     input  logic [4:0][63:0]       registers,
-    input  logic [63:0]            frame_end,
+    input  logic [2:0]             frame,
     // What the row before writes in each lane; only the lane that calls has it forwarded.
     input  logic [LANES-1:0]       writes,
     input  logic [LANES-1:0][3:0]  destination,
@@ -25,24 +25,32 @@ module call_arguments #(
   logic [31:0] immediate;
   logic [4:0][63:0] current;
 
+  logic [4:0] forwarded;
+
+  // At most one lane calls: what the lanes give is put together by or.
   always_comb begin
     helper = 8'd0;
     named = 1'b0;
     offset = 16'd0;
     immediate = 32'd0;
-    current = registers;
-    for (int lane = LANES - 1; lane >= 0; lane--) begin
+    forwarded = '0;
+    current = '0;
+    for (int lane = 0; lane < LANES; lane++) begin
       if (is_call[lane]) begin
-        helper = helpers[lane];
-        named = is_named[lane];
-        offset = offsets[lane];
-        immediate = immediates[lane];
-        current = registers;
+        helper = helper | helpers[lane];
+        named = named || is_named[lane];
+        offset = offset | offsets[lane];
+        immediate = immediate | immediates[lane];
         for (int argument = 0; argument < 5; argument++) begin
-          if (writes[lane] && destination[lane] == 4'(argument + 1))
-            current[argument] = result[lane];
+          if (writes[lane] && destination[lane] == 4'(argument + 1)) begin
+            forwarded[argument] = 1'b1;
+            current[argument] = current[argument] | result[lane];
+          end
         end
       end
+    end
+    for (int argument = 0; argument < 5; argument++) begin
+      if (!forwarded[argument]) current[argument] = registers[argument];
     end
 
     arguments = current;
@@ -51,10 +59,10 @@ module call_arguments #(
       else if (offset != 16'd0)
         arguments[0] = {32'd0, sephirot_pkg::REGION_MAP_HANDLE, 12'd0, offset - 16'd2};
       for (int argument = 1; argument < 5; argument++) begin
-        // 0x80 + k is the address 4 (k + 1) bytes below the frame's end.
+        // 0x80 + k is the address 4 (k + 1) bytes below the frame's end: frames have 512.
         if (immediate[argument*8 - 1])
-          arguments[argument] =
-              frame_end - {55'd0, immediate[(argument - 1)*8 +: 7], 2'b00} - 64'd4;
+          arguments[argument] = {32'd0, sephirot_pkg::REGION_STACK, 16'd0, frame,
+                                 ~immediate[(argument - 1)*8 +: 7], 2'b00};
         else if (immediate[argument*8 - 2])
           arguments[argument] = {58'd0, immediate[(argument - 1)*8 +: 6]};
       end

@@ -20,8 +20,7 @@ module register_file #(
     output logic [63:0]            result,
     output logic [4:0][63:0]       arguments,
     output logic [3:0][63:0]       kept,
-    output logic [63:0]            frame_end,
-
+  
     input  logic [LANES-1:0]       write,
     input  logic [LANES-1:0][3:0]  destination,
     input  logic [LANES-1:0][63:0] value,
@@ -33,11 +32,9 @@ module register_file #(
   logic [15:0][63:0] next;
   logic [15:0][63:0] visible;
 
-  assign frame_end = {32'd0, sephirot_pkg::REGION_STACK, 15'd0, {1'b0, frame} + 4'd1, 9'd0};
-
   always_comb begin
     visible = registers;
-    visible[10] = frame_end;
+    visible[10] = {32'd0, sephirot_pkg::REGION_STACK, 15'd0, {1'b0, frame} + 4'd1, 9'd0};
     visible[11] = {32'd0, sephirot_pkg::REGION_PACKET, 16'd0, packet_data};
     result = registers[0];
     arguments = registers[5:1];
@@ -48,19 +45,32 @@ module register_file #(
     end
   end
 
+  // No two lanes of a row write the same register, so what they give is put together by or.
+  logic [15:0] written;
   always_comb begin
-    next = registers;
-    if (restore) next[9:6] = restored;
+    written = '0;
+    next = '0;
     for (int lane = 0; lane < LANES; lane++) begin
-      if (write[lane]) next[destination[lane]] = value[lane];
+      for (int number = 0; number < 16; number++) begin
+        if (write[lane] && destination[lane] == 4'(number)) begin
+          written[number] = 1'b1;
+          next[number] = next[number] | value[lane];
+        end
+      end
     end
-    if (clear) begin
-      next = '0;
-      next[1] = {32'd0, sephirot_pkg::REGION_CONTEXT, 28'd0};
+    if (restore) begin
+      written[9:6] = '1;
+      next[9:6] = next[9:6] | restored;
     end
-    next[10] = 64'd0;
-    next[11] = 64'd0;
+    // These are never written.
+    written[11:10] = '0;
   end
 
-  always_ff @(posedge clk) registers <= next;
+  always_ff @(posedge clk) begin
+    for (int number = 0; number < 16; number++) begin
+      if (clear)
+        registers[number] <= number == 1 ? {32'd0, sephirot_pkg::REGION_CONTEXT, 28'd0} : 64'd0;
+      else if (written[number]) registers[number] <= next[number];
+    end
+  end
 endmodule
