@@ -520,7 +520,8 @@ module map_engine (
         state <= OUST1;
       end
       OUST1: if (request_ready) state <= KEY1;
-      default: state <= BEGIN;
+      // SET and FRONT are the last ones: `done` ends them.
+      default: ;
     endcase
     if (rst || !start || done) begin
       state <= BEGIN;
