@@ -147,7 +147,7 @@ module core #(
   logic [LANES-1:0][7:0] d_helper;
   logic [LANES-1:0][15:0] d_offset, d_target;
   logic [LANES-1:0][31:0] d_immediate, d_verdict;
-  logic [LANES-1:0] d_is_risk, d_takes, d_unknown, d_to_exit, d_to_next, d_late, d_done, d_last;
+  logic [LANES-1:0] d_is_risk, d_takes, d_unknown, d_may_exit, d_to_next, d_late, d_done, d_last;
   logic d_taken, d_is_unknown;
 
   // ---------------------------------------------------------------- execute
@@ -175,10 +175,10 @@ module core #(
         .helper(d_helper[l]), .offset(d_offset[l]),
         .immediate(d_immediate[l]), .is_risk(d_is_risk[l]), .address(load_address[l]),
         .bytes(load_bytes[l]), .takes(d_takes[l]), .unknown(d_unknown[l]),
-        .to_exit(d_to_exit[l]), .to_next(d_to_next[l]), .target(d_target[l]),
+        .exits(d_may_exit[l]), .to_next(d_to_next[l]), .target(d_target[l]),
         .verdict(d_verdict[l]), .late(d_late[l]),
-        .packet_data(packet_data), .packet_end(packet_end), .packet_arrived(packet_arrived),
-        .packet_complete(packet_complete), .take(d_go), .x_valid(x_valid), .x_done(x_done[l]),
+        .in_function(frame != 3'd0), .packet_data(packet_data), .packet_end(packet_end),
+        .packet_arrived(packet_arrived), .packet_complete(packet_complete), .take(d_go), .x_valid(x_valid), .x_done(x_done[l]),
         .x_writes(x_writes[l]), .x_destination(x_destination[l]), .x_result(x_result[l]),
         .x_is_load(x_is_load[l]), .x_is_speculative(x_is_speculative[l]),
         .x_is_store(x_is_store[l]), .x_is_atomic(x_is_atomic[l]), .x_is_long(x_is_long[l]),
@@ -263,7 +263,7 @@ module core #(
       end
     end
   end
-  wire d_exits = |(d_last & d_to_exit);
+  wire d_exits = |(d_last & d_may_exit);
   wire d_skips = |(d_last & d_to_next);
   wire d_knows = !d_is_unknown && !d_conflict && !(d_taken && d_exits);
   // A jump that fetch has obeyed is done.
@@ -284,8 +284,8 @@ module core #(
   wire x_ready = x_valid && !x_is_unknown;
 
   // What stops the program, and lanes behind it. A store that misses is known when it is tried.
-  logic stores_done, called;
-  logic [LANES-1:0] store_missed, stops_before, behind_stop, stops, behind, wrong, slow, pending;
+  logic called;
+  logic [LANES-1:0] stored, store_missed, stores, left_over, store_stops, stops_before, behind_stop, stops, behind, wrong, slow, pending;
   logic [LANES-1:0] working, first_map_value;
   logic store_accepted, call_now, call_ends, slow_last;
 
@@ -301,10 +301,15 @@ module core #(
   assign wrong = x_done & x_is_load & ~x_is_speculative & load_miss;
   assign stops_before = wrong | (x_done & (x_is_invalid | slow_missed));
   assign behind_stop = after(stops_before);
-  wire [LANES-1:0] stores = x_done & x_is_store & ~behind_stop;
-  assign store_valid = stores & {LANES{x_ready && !stores_done}};
-  assign store_accepted = stores_done || stores == '0 || !store_wait;
-  assign stops = stops_before | (stores_done ? store_missed : store_valid & store_miss);
+  // A store behind an atomic operation waits for it; so each lane knows that those before it went
+  // well.
+  assign stores = x_done & x_is_store & ~stored & ~behind_stop;
+  assign store_valid = stores & {LANES{x_ready}}
+      & ~after(x_done & x_is_atomic & ~slow_done & ~slow_missed);
+  assign store_stops = store_missed | (store_valid & store_miss);
+  assign left_over = stores & ~after(store_stops);
+  assign store_accepted = left_over == '0 || ((left_over & ~store_valid) == '0 && !store_wait);
+  assign stops = stops_before | store_stops;
   assign behind = after(stops);
 
   // What is done a lane at a time: multiplication, division, atomic operations, the values of maps
@@ -313,7 +318,8 @@ module core #(
   assign slow = x_is_long | x_is_atomic | (x_is_map_value & ~first_map_value);
   assign pending = slow & x_done & ~slow_done & ~slow_missed & ~behind;
   assign working = lowest(pending);
-  wire works = x_ready && store_accepted && pending != '0;
+  wire works = x_ready && pending != '0
+      && ((left_over & ~working & ~after(working)) == '0 || !store_wait);
   logic [63:0] work_left, work_right;
   logic [3:0] work_code;
   logic work_wide, work_signed, work_writes;
@@ -363,8 +369,8 @@ module core #(
   assign slow_last = atomic_ends && !atomic_miss && !work_writes && working == pending;
   wire slow_over = pending == '0 || slow_last;
 
-  // Helpers: last of all that the row does. Those that move the packet, or write what the next
-  // row may load, hold that row back a cycle longer.
+  // Helpers: last of all that the row does. Those that move the packet hold the next row back a
+  // cycle longer, those that may write memory only a row that loads.
   wire [LANES-1:0] x_calls = lowest(x_is_call & x_done & ~behind);
   wire calls = x_calls != '0;
   assign call_valid = x_ready && calls && !called && store_accepted && pending == '0;
@@ -373,7 +379,8 @@ module core #(
   always_comb begin
     case (call_helper)
       8'd1, 8'd5, 8'd7, 8'd8, 8'd12, 8'd23, 8'd28, 8'd51: call_is_quick = 1'b1;
-      default: call_is_quick = 1'b0;
+      8'd44, 8'd54, 8'd65: call_is_quick = 1'b0;
+      default: call_is_quick = !d_valid || (d_is_load & d_limit) == '0;
     endcase
   end
   assign call_ends = !calls || called
@@ -487,14 +494,15 @@ module core #(
 
     // What a row has done of what takes several cycles.
     if (x_finish || packet_done || !x_valid) begin
-      stores_done <= 1'b0;
+      stored <= '0;
+      store_missed <= '0;
       called <= 1'b0;
       slow_done <= '0;
       slow_missed <= '0;
     end else begin
       if (store_valid != '0 && !store_wait) begin
-        stores_done <= 1'b1;
-        store_missed <= store_valid & store_miss;
+        stored <= stored | store_valid;
+        store_missed <= store_missed | (store_valid & store_miss);
       end
       if (work_ends) begin
         if (atomic_ends && atomic_miss) slow_missed <= slow_missed | working;
@@ -545,7 +553,15 @@ module core #(
   );
 
   // ---------------------------------------------------------------- counters
-  assign event_row = x_finish;
+  // Rows of which the end is found before execute are done, too; they are counted when there is
+  // nothing else to be counted.
+  logic [2:0] uncounted;
+  wire [2:0] rows_done = {2'd0, x_finish}
+      + (x_ends || !packet_done ? 3'd0
+         : d_ends ? 3'd1 : f_ends_now ? {2'd0, d_valid} + {2'd0, !f_beyond} : 3'd0);
+  assign event_row = rows_done != 3'd0 || uncounted != 3'd0;
+  always_ff @(posedge clk)
+    uncounted <= rst ? 3'd0 : uncounted + rows_done - {2'd0, event_row};
   assign event_wait_memory = (d_valid && x_free && d_waits)
       || (x_valid && (x_is_unknown || (|store_valid && store_wait)));
   assign event_wait_helper = call_valid && !x_finish;

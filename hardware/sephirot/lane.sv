@@ -29,13 +29,16 @@ module lane (
     // Control as decode knows it: leaves for sure, or may and decode does not know.
     output logic        takes,
     output logic        unknown,
-    output logic        to_exit,
+    // An exit of the program, with a verdict or register 0.
+    output logic        exits,
     output logic        to_next,
     output logic [15:0] target,
     output logic [31:0] verdict,
     // An address that what is loaded now would be part of: a cycle later.
     output logic        late,
 
+    // A function that was called runs: exits with register 0 return.
+    input  logic        in_function,
     input  logic [11:0] packet_data,
     input  logic [11:0] packet_end,
     input  logic [12:0] packet_arrived,
@@ -88,6 +91,8 @@ module lane (
   logic [1:0] variant, swap_size;
   logic [3:0] destination, code;
   logic [63:0] constant;
+  logic [31:0] named_verdict;
+  logic to_exit;
 
   lane_decode decode (
       .slot(slot), .has_second(has_second), .second(second), .row(row),
@@ -98,7 +103,7 @@ module lane (
       .is_load(is_load), .is_signed(is_signed), .is_speculative(is_speculative),
       .is_store(is_store), .is_atomic(is_atomic), .bytes(bytes), .offset(offset),
       .is_jump(is_jump), .is_bound(is_bound), .is_goto(is_goto), .to_exit(to_exit),
-      .verdict(verdict), .target(target), .to_next(to_next), .is_return(is_return),
+      .verdict(named_verdict), .target(target), .to_next(to_next), .is_return(is_return),
       .is_function(is_function), .is_call(is_call), .is_named(is_named), .helper(helper),
       .is_invalid(is_invalid)
   );
@@ -122,8 +127,10 @@ module lane (
       .packet_data(packet_data), .packet_end(packet_end), .packet_arrived(packet_arrived),
       .packet_complete(packet_complete), .holds(holds), .undecided(undecided)
   );
-  assign takes = holds || is_goto;
-  assign unknown = is_return || is_function || undecided
+  assign takes = holds || is_goto || is_return;
+  assign exits = to_exit || is_return;
+  assign verdict = is_return ? operand_left[31:0] : named_verdict;
+  assign unknown = (is_return && in_function) || is_function || undecided
       || ((is_jump || is_bound) && (forward_left || forward_right));
 
   // Execute.
@@ -147,7 +154,7 @@ module lane (
       x_to_exit <= to_exit;
       x_to_next <= to_next;
       x_target <= target;
-      x_verdict <= verdict;
+      x_verdict <= named_verdict;
       x_is_jump <= is_jump;
       x_is_bound <= is_bound;
       x_is_goto <= is_goto;
