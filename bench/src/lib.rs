@@ -18,6 +18,7 @@ pub mod plot;
 pub mod ports;
 pub mod report;
 pub mod sockets;
+pub mod xdp;
 
 use anyhow::Result;
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ enum Bench {
     Fabric(fabric::Arguments),
     /// Unmodified programs, with and without accelerated sockets
     Sockets(sockets::Arguments),
+    /// XDP programs on the small processor, in cycles of its simulated hardware
+    Xdp(xdp::Arguments),
     #[command(hide = true)]
     Peer(sockets::peer::Arguments),
 }
@@ -80,6 +83,7 @@ pub fn run(
         Bench::Ports(arguments) => ports::run(arguments),
         Bench::Fabric(arguments) => fabric::run(arguments, progress),
         Bench::Sockets(arguments) => sockets::run(arguments, progress),
+        Bench::Xdp(arguments) => xdp::run(arguments, progress),
         Bench::Peer(arguments) => sockets::peer::run(arguments).map(|()| Output::default()),
     }
 }

@@ -4,9 +4,7 @@
 // docs/sephirot.md says what each signal means. Beside wires there is one thing here: who has the
 // service port of the data memory, helpers or the host.
 
-module nic
-  import sephirot_pkg::*;
-#(
+module nic #(
     parameter int LANES = 4,
     parameter int ROWS = 1024,
     parameter int MAP_BYTES = 65536,
@@ -84,7 +82,7 @@ module nic
   wire [1:0] emit_slot;
   wire [11:0] emit_offset;
   wire [255:0] emit_data;
-  wire [SLOTS-1:0] stores_pending;
+  wire [sephirot_pkg::SLOTS-1:0] stores_pending;
 
   // What is counted.
   wire event_packet, event_done, event_oversize;
@@ -170,7 +168,7 @@ module nic
   wire [255:0] service_rdata;
   wire service_valid = host_serves || helper_service_valid;
   wire service_write = host_serves ? map_write : helper_service_write;
-  wire [31:0] service_address = host_serves ? {REGION_MAPS, map_address} : helper_service_address;
+  wire [31:0] service_address = host_serves ? {sephirot_pkg::REGION_MAPS, map_address} : helper_service_address;
   wire [31:0] service_enable = host_serves ? 32'hff : helper_service_enable;
   wire [255:0] service_wdata = host_serves ? {192'd0, map_wdata} : helper_service_wdata;
   assign helper_service_ready = service_ready && !host_serves;

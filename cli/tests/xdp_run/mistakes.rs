@@ -20,7 +20,7 @@ fn errors_name_what_is_wrong() {
         (["--map", "ways key 9 0 0 0 value 2 0 0 0"], "updating ways: E2BIG"),
         (["--except", "flows"], "--except and --maps-every are for --on both"),
         (["--maps-every", "5"], "--except and --maps-every are for --on both"),
-        (["--lanes", "2"], "--lanes and --profile are for --on vliw"),
+        (["--lanes", "2"], "--lanes is for --on vliw"),
         (["--dump", "flow"], "program.o: there is no map `flow`; there are: "),
         (["--map-file", "/nonexistent/maps"], "/nonexistent/maps: No such file"),
         (["--write", "/nonexistent/out.pcap"], "/nonexistent/out.pcap: No such file"),

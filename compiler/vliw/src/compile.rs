@@ -102,6 +102,7 @@ fn schedule(
     }
     if options.exits {
         threading::run(&mut routine, analysis);
+        threading::end(&mut routine);
     }
     routine.remove_unreachable();
     if options.if_conversion {

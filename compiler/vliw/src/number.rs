@@ -363,17 +363,17 @@ impl Numbering<'_> {
 
     /// Jumps to where the program does nothing but end, end it.
     fn end_at_once(&self, node: &mut Node) {
-        let register_0 = self.region.known(self.read(0, false)).constant;
+        let known = |register| self.region.known(self.read(register, false)).constant;
         match node.operation {
             Operation::Exit if self.routine.is_program => {
-                if let Some(verdict) = register_0 {
+                if let Some(verdict) = known(0) {
                     node.operation = Operation::Goto(Target::Exit(verdict as u32));
                     node.fixed.clear();
                 }
             }
             _ => {
                 if let Some(block) = node.successor() {
-                    if let Some(verdict) = threading::verdict(self.routine, block, register_0) {
+                    if let Some(verdict) = threading::verdict(self.routine, block, known) {
                         if let Some(target) = node.operation.target_mut() {
                             *target = Target::Exit(verdict);
                         }

@@ -12,11 +12,9 @@ use freeport_vliw::encode::encode;
 use freeport_vliw::image::Image;
 use freeport_vliw::operation::Operation;
 use freeport_vliw::{Options, compile};
-use freeport_xdp::{Arrival, Contents, Departure, Error, Target};
+use freeport_xdp::{Arrival, Contents, Departure, Error, Profiles, Target};
 use std::ops::RangeInclusive;
 
-/// Lengths of packets that the card takes; the kernel takes the same.
-const LENGTHS: RangeInclusive<usize> = 14..=3520;
 /// Cycles after which a program is stopped, if nothing else is said.
 const WATCHDOG_CYCLES: u64 = 1_000_000;
 /// Cycles that a packet has beside its program: to come and to leave.
@@ -34,6 +32,7 @@ pub struct Sim {
     entry: Option<(usize, u64)>,
     clock: u64,
     last: Option<Tags>,
+    cycles: Option<u64>,
     bytes: Vec<u8>,
 }
 
@@ -59,6 +58,9 @@ impl Failure {
 }
 
 impl Sim {
+    /// Lengths of packets that the card takes; the kernel takes the same.
+    pub const LENGTHS: RangeInclusive<usize> = 14..=3520;
+
     /// Compiles all programs of an object that the card can execute, and loads them with its maps.
     ///
     /// # Errors
@@ -70,6 +72,24 @@ impl Sim {
     ) -> Result<Self, Error> {
         let images = object.programs.iter().map(|program| {
             let image = compile(program, &object.maps, options);
+            image.map_err(|unsupported| unsupported.to_string())
+        });
+        Self::with_images(object, images.collect(), environment)
+    }
+
+    /// The same where it is known which ways packets take: see
+    /// [`compile_profiled`](freeport_vliw::compile_profiled).
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_profiled(
+        object: &Object,
+        profiles: &Profiles,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let programs = object.programs.iter().enumerate();
+        let images = programs.map(|(number, program)| {
+            let image = profiles.compile(number, program, &object.maps, &Options::default());
             image.map_err(|unsupported| unsupported.to_string())
         });
         Self::with_images(object, images.collect(), environment)
@@ -112,6 +132,7 @@ impl Sim {
             entry: None,
             clock: 0,
             last: None,
+            cycles: None,
             bytes: vec![],
         };
         sim.nic.host_write(address::WATCHDOG, &[WATCHDOG_CYCLES]).map_err(failed)?;
@@ -165,6 +186,11 @@ impl Sim {
     /// What came with the last packet: where it was redirected to, why its program was stopped.
     pub fn last(&self) -> Option<&Tags> {
         self.last.as_ref()
+    }
+
+    /// Cycles from the first beat of the last packet to its verdict.
+    pub fn cycles_of_last(&self) -> Option<u64> {
+        self.cycles
     }
 
     /// Whether a program can run here.
@@ -308,10 +334,10 @@ fn placed(
 
 fn check_length(program: &str, arrival: &Arrival<'_>) -> Result<(), Error> {
     let length = arrival.bytes.len();
-    if LENGTHS.contains(&length) {
+    if Sim::LENGTHS.contains(&length) {
         return Ok(());
     }
-    let (least, most) = (LENGTHS.start(), LENGTHS.end());
+    let (least, most) = (Sim::LENGTHS.start(), Sim::LENGTHS.end());
     let reason = format!("packets have {least} to {most} bytes, and this one {length}");
     Err(Error::Refused { what: program.into(), reason })
 }
@@ -329,6 +355,8 @@ impl Target for Sim {
         self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
         self.nic.send(arrival);
         let received = self.receive(program, departure);
+        let stamp = self.nic.stamps(1).first().copied();
+        self.cycles = stamp.filter(|_| received.is_ok()).map(|stamp| stamp.done - stamp.arrived);
         self.nic.forget();
         received
     }

@@ -26,7 +26,7 @@ impl Verilator {
             return Ok(on_path);
         }
         let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-        let installed = home.join(".cache/freeport/hdl/lib");
+        let installed = home.join(".cache/freeport/hardware-tools/lib");
         let versions = files(&installed, |name| name.starts_with("python3")).unwrap_or_default();
         for python in versions {
             let root = python.join("site-packages/verilator");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which ways packets take through the programs of an object, as the interpreter sees it.
 
+use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::interpreter::{Observer, Point};
-use freeport_ebpf::object::Object;
-use freeport_vliw::Profile;
+use freeport_ebpf::object::{MapDefinition, Object, Program};
+use freeport_vliw::image::Image;
+use freeport_vliw::{Options, Profile, Unsupported, compile, compile_profiled};
 
 /// A profile of each program of an object, among them those that others call in their place.
 pub struct Profiles {
@@ -21,6 +23,27 @@ impl Profiles {
     /// nobody went, none is likely.
     pub fn of(&self, program: usize) -> Option<&Profile> {
         self.programs.get(program).filter(|profile| profile.count(0) > 0)
+    }
+
+    /// The image of a program, by its number in the object, made for its likely ways if there are
+    /// any.
+    ///
+    /// # Errors
+    /// What the processor cannot execute.
+    pub fn compile(
+        &self,
+        number: usize,
+        program: &Program,
+        maps: &[MapDefinition],
+        options: &Options,
+    ) -> Result<Image, Unsupported> {
+        let Some(profile) = self.of(number) else { return compile(program, maps, options) };
+        let analysis = Analysis::of(program, maps).map_err(|malformed| Unsupported {
+            program: program.name.clone(),
+            slot: malformed.slot,
+            reason: malformed.reason,
+        })?;
+        compile_profiled(program, &analysis, profile, options)
     }
 }
 

@@ -3,12 +3,11 @@
 //! programs.
 
 use crate::{Error, Executor, Hosted, Profiles};
-use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
-use freeport_ebpf::object::{MapDefinition, Object, Program};
+use freeport_ebpf::object::Object;
 use freeport_vliw::image::Image;
 use freeport_vliw::model::{Mode, Model, Statistics};
-use freeport_vliw::{Options, Unsupported, compile, compile_profiled};
+use freeport_vliw::{Options, compile};
 
 /// An object with the images of its programs.
 pub type Vliw = Hosted<Rows>;
@@ -59,7 +58,8 @@ impl Vliw {
         Self::with_images(object, object.programs.iter().map(image).collect(), environment)
     }
 
-    /// The same where it is known which ways packets take: see [`compile_profiled`].
+    /// The same where it is known which ways packets take: see
+    /// [`Profiles::compile`].
     ///
     /// # Errors
     /// What is wrong with the object.
@@ -71,7 +71,7 @@ impl Vliw {
     ) -> Result<Self, Error> {
         let programs = object.programs.iter().enumerate();
         let images = programs.map(|(number, program)| {
-            let image = compile_with(profiles, number, program, &object.maps, options);
+            let image = profiles.compile(number, program, &object.maps, options);
             image.map_err(|unsupported| unsupported.to_string())
         });
         Self::with_images(object, images.collect(), environment)
@@ -102,21 +102,4 @@ impl Vliw {
     pub fn statistics(&self) -> Option<&Statistics> {
         self.executor.last.as_ref()
     }
-}
-
-/// The image of a program, made for its likely ways if there are any.
-fn compile_with(
-    profiles: &Profiles,
-    number: usize,
-    program: &Program,
-    maps: &[MapDefinition],
-    options: &Options,
-) -> Result<Image, Unsupported> {
-    let Some(profile) = profiles.of(number) else { return compile(program, maps, options) };
-    let analysis = Analysis::of(program, maps).map_err(|malformed| Unsupported {
-        program: program.name.clone(),
-        slot: malformed.slot,
-        reason: malformed.reason,
-    })?;
-    compile_profiled(program, &analysis, profile, options)
 }

@@ -73,7 +73,9 @@ fn what_is_known_of_programs_is_so_when_they_run() {
             assert_eq!(failure, None, "{}: {:02x?}", scenario.name, packet.bytes);
             traffic.observe(&departure);
         }
-        assert!(witness.accesses > packets, "{}: {}", scenario.name, witness.accesses);
+        // A program that only drops touches nothing.
+        let is_minimal = scenario.source == "minimal";
+        assert!(is_minimal || witness.accesses > packets, "{}", scenario.name);
     }
 }
 

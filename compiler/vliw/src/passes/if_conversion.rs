@@ -99,7 +99,7 @@ fn convert(
 fn ends_at_once(routine: &Routine, block: usize) -> bool {
     let instructions = &routine.blocks[block].instructions;
     let ends = |it: &Instruction| it.operation == Operation::Exit;
-    threading::verdict(routine, block, Some(0)).is_some() || instructions.iter().all(ends)
+    threading::verdict(routine, block, |_| Some(0)).is_some() || instructions.iter().all(ends)
 }
 
 /// Where control goes at the end of an arm.

@@ -2,12 +2,37 @@
 //! Jumps to blocks that only jump on lead where those do, and what ends there ends at once where
 //! the verdict is known.
 
-use crate::blocks::{Block, NEXT, Routine};
+use crate::blocks::{Block, Instruction, NEXT, Routine};
+use crate::machine::REGISTERS;
 use crate::operation::{Arithmetic, Operand, Operation, Target};
 use freeport_ebpf::analysis::Analysis;
 
 /// Blocks that are followed at most, so that an endless loop ends.
 const FOLLOWED_MAX: usize = 16;
+
+/// Moves before an exit that are done once for each way that leads there.
+const MOVES_MAX: usize = 2;
+
+/// Has blocks end the program for themselves where all that comes next is that it ends: what it
+/// returns may be known there, and is computed where it is returned.
+pub fn end(routine: &mut Routine) {
+    if !routine.is_program {
+        return;
+    }
+    for block in 0..routine.blocks.len() {
+        let last = routine.blocks[block].instructions.last().map(|it| it.operation);
+        if let Some(Operation::Goto(Target::Row(next))) = last
+            && is_ending(&routine.blocks[next])
+        {
+            let ending = routine.blocks[next].instructions.clone();
+            let instructions = &mut routine.blocks[block].instructions;
+            instructions.pop();
+            instructions.extend(ending);
+            remove_moves(instructions);
+        }
+    }
+    routine.remove_unreachable();
+}
 
 /// Lets jumps skip blocks that only jump on, and makes those plain that are always or never taken.
 pub fn run(routine: &mut Routine, analysis: &Analysis) {
@@ -61,34 +86,71 @@ fn end_of_chain(routine: &Routine, mut block: usize) -> usize {
     block
 }
 
-/// The verdict that a program ends with when control comes to a block with this in register 0, if
-/// nothing else happens there.
-pub fn verdict(routine: &Routine, mut block: usize, mut register_0: Option<u64>) -> Option<u32> {
+/// The verdict that a program ends with when control comes to a block with these constants in
+/// registers, if nothing else happens there.
+pub fn verdict(
+    routine: &Routine,
+    mut block: usize,
+    known: impl Fn(u8) -> Option<u64>,
+) -> Option<u32> {
     if !routine.is_program {
         return None;
     }
+    // Of 64 bits the verdict is the lower half, which is the same for both widths.
+    let mut registers: [Option<u32>; REGISTERS as usize] =
+        std::array::from_fn(|register| known(register as u8).map(|value| value as u32));
     for _ in 0..FOLLOWED_MAX {
         let mut next = None;
         for instruction in &routine.blocks[block].instructions {
             match instruction.operation {
-                Operation::Alu {
-                    operation: Arithmetic::Move,
-                    destination,
-                    right: Operand::Immediate(value),
-                    ..
-                } => {
-                    // Of 64 bits the verdict is the lower half, which is the same for both widths.
-                    if destination == 0 {
-                        register_0 = Some(u64::from(value as u32));
-                    }
+                Operation::Alu { operation: Arithmetic::Move, destination, right, .. } => {
+                    registers[usize::from(destination)] = match right {
+                        Operand::Immediate(value) => Some(value as u32),
+                        Operand::Register(register) => registers[usize::from(register)],
+                    };
                 }
                 Operation::Goto(Target::Row(block)) => next = Some(block),
                 Operation::Goto(Target::Exit(verdict)) => return Some(verdict),
-                Operation::Exit => return register_0.map(|value| value as u32),
+                Operation::Exit => return registers[0],
                 _ => return None,
             }
         }
         block = next?;
     }
     None
+}
+
+/// Removes the moves before an exit if they only bring register 0 back to itself. Its upper half does
+/// not count.
+fn remove_moves(instructions: &mut Vec<Instruction>) {
+    let mut source = 0;
+    for at in (0..instructions.len() - 1).rev() {
+        match instructions[at].operation {
+            Operation::Alu { operation: Arithmetic::Move, destination, right, .. } => {
+                if destination == source {
+                    let Operand::Register(register) = right else { return };
+                    source = register;
+                }
+            }
+            _ => return,
+        }
+        if source == 0 {
+            instructions.drain(at..instructions.len() - 1);
+        }
+    }
+}
+
+/// Whether a block only moves values and ends the program.
+fn is_ending(block: &Block) -> bool {
+    let is_move = |it: &Instruction| {
+        matches!(it.operation, Operation::Alu { operation: Arithmetic::Move, .. })
+    };
+    match block.instructions.split_last() {
+        Some((last, moves)) => {
+            last.operation == Operation::Exit
+                && moves.len() <= MOVES_MAX
+                && moves.iter().all(is_move)
+        }
+        None => false,
+    }
 }

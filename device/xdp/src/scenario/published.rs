@@ -54,6 +54,18 @@ pub fn scenarios() -> Vec<Scenario> {
             )
         },
         Scenario {
+            set_up: ways,
+            ..plain(
+                "stateful_firewall",
+                "firewall",
+                &[Kind::Tcp, Kind::Udp, Kind::Other],
+                &[DROP, REDIRECT],
+            )
+        },
+        Scenario { name: "drop", ..plain("minimal", "drop", IP, &[DROP]) },
+        Scenario { name: "transmit", ..plain("minimal", "transmit", IP, &[TX]) },
+        Scenario { name: "redirect", ..plain("minimal", "redirect", IP, &[REDIRECT]) },
+        Scenario {
             set_up: balancer,
             unsteady: &[("flows", 8..16), ("rates", 0..16)],
             ..plain("load_balancer", "balancer", BALANCED, &[DROP, PASS, TX])
@@ -124,6 +136,10 @@ fn one_device(target: &mut dyn Target) -> Result<(), Error> {
 
 fn firewall(target: &mut dyn Target) -> Result<(), Error> {
     target.update("inside", &FIRST, &2u32.to_ne_bytes())?;
+    ways(target)
+}
+
+fn ways(target: &mut dyn Target) -> Result<(), Error> {
     for (place, device) in [(0u32, 1u32), (1, 2)] {
         target.update("ways", &place.to_ne_bytes(), &device.to_ne_bytes())?;
     }

@@ -32,6 +32,7 @@ impl Report<'_> {
             "verdicts": verdicts.collect::<serde_json::Map<String, Value>>(),
             "redirects": redirects.collect::<Vec<_>>(),
             "executed_instructions": tally.instructions().map(figures_json),
+            "simulated_cycles": tally.cycles().map(figures_json),
             "image": self.image.map(image_json),
             "executed_on_model": tally.model().map(|model| {
                 model.map(|(name, each)| (name.replace(' ', "_"), figures_json(each)))

@@ -46,16 +46,16 @@ pub struct Arguments {
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
-    /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), or two of
-    /// them with a comma, which compares each packet and the maps, believes the first, and ends at
-    /// the first difference; `both` is kernel,interpreter
+    /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), `sim` (its
+    /// simulated hardware), or two of them with a comma, which compares each packet and the maps,
+    /// believes the first, and ends at the first difference; `both` is kernel,interpreter
     #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,
     /// With `vliw`: how many operations a row may hold [default: 4]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u8).range(super::lanes()))]
     lanes: Option<u8>,
-    /// With `vliw`: run the capture once in the interpreter first, to see which ways through the
+    /// With `vliw` and `sim`: run the capture once in the interpreter first, to see which ways through the
     /// program are likely, and schedule for those
     #[arg(long)]
     profile: bool,
@@ -158,8 +158,11 @@ fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
     if (!except.is_empty() || maps_every.is_some()) && !on.compares() {
         bail!("--except and --maps-every are for --on both and other pairs, which are compared");
     }
-    if (lanes.is_some() || *profile) && !on.has(Place::Vliw) {
-        bail!("--lanes and --profile are for --on vliw");
+    if lanes.is_some() && (!on.has(Place::Vliw) || on.has(Place::Sim)) {
+        bail!("--lanes is for --on vliw; the hardware has those it was built with");
+    }
+    if *profile && !on.has(Place::Vliw) && !on.has(Place::Sim) {
+        bail!("--profile is for --on vliw and --on sim");
     }
     Ok(())
 }

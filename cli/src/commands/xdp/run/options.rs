@@ -14,6 +14,8 @@ pub enum Place {
     Kernel,
     /// On the model of the small processor, with no rights; counts rows.
     Vliw,
+    /// On the simulated card, which is the small processor's hardware; counts cycles.
+    Sim,
 }
 
 /// Where a program runs: on one target, or on two that are compared. The first one is believed.
@@ -42,6 +44,7 @@ impl Place {
             Self::Interpreter => "interpreter",
             Self::Kernel => "kernel",
             Self::Vliw => "vliw",
+            Self::Sim => "sim",
         }
     }
 
@@ -51,6 +54,7 @@ impl Place {
             Self::Interpreter => "in the interpreter",
             Self::Kernel => "in the kernel",
             Self::Vliw => "on the model of the processor",
+            Self::Sim => "on the simulated card",
         }
     }
 }
@@ -87,14 +91,16 @@ impl FromStr for On {
         if text == "both" {
             return Ok(Self(vec![Place::Kernel, Place::Interpreter]));
         }
-        let all = [Place::Interpreter, Place::Kernel, Place::Vliw];
+        let all = [Place::Interpreter, Place::Kernel, Place::Vliw, Place::Sim];
         let named = |name| all.into_iter().find(|place| place.name() == name);
         match text.split(',').map(named).collect::<Option<Vec<_>>>() {
             Some(places) if matches!(places.as_slice(), [_]) => Ok(Self(places)),
             Some(places) if matches!(places.as_slice(), [one, other] if one != other) => {
                 Ok(Self(places))
             }
-            _ => bail!("expected interpreter, kernel, vliw, two of them with a comma, or both"),
+            _ => {
+                bail!("expected interpreter, kernel, vliw, sim, two of them with a comma, or both")
+            }
         }
     }
 }

@@ -72,6 +72,14 @@ impl fmt::Display for Report<'_> {
             writeln!(f, "\nexecuted eBPF instructions per packet: {instructions}")?;
         }
         self.write_model(f)?;
+        if let Some(cycles) = self.tally.cycles() {
+            writeln!(
+                f,
+                "\nsimulated cycles per packet that comes alone, from its first beat to its \
+                 verdict:\n  {}",
+                figures(&cycles)
+            )?;
+        }
         self.write_aborts(f)?;
         for (name, contents) in self.maps {
             if let Some(dump) = self.dump(name, contents) {
@@ -84,10 +92,8 @@ impl fmt::Display for Report<'_> {
 
 impl Report<'_> {
     fn write_refused(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ((count, numbers), Some(lengths)) = (self.tally.refused(), Targets::lengths(self.on))
-        else {
-            return Ok(());
-        };
+        let (count, numbers) = self.tally.refused();
+        let Some((who, lengths)) = Targets::lengths(self.on) else { return Ok(()) };
         if count == 0 {
             return Ok(());
         }
@@ -95,7 +101,7 @@ impl Report<'_> {
         let more = if count > numbers.len() as u64 { ", ..." } else { "" };
         writeln!(
             f,
-            "{count} packets were not run, since the kernel takes {} to {} bytes: {}{more}",
+            "{count} packets were not run, since the {who} takes {} to {} bytes: {}{more}",
             lengths.start(),
             lengths.end(),
             listed.join(", ")

@@ -21,6 +21,7 @@ pub struct Tally {
     rows: Distribution,
     operations: Distribution,
     jumps: Distribution,
+    cycles: Distribution,
     refused: u64,
     refused_numbers: Vec<u64>,
 }
@@ -34,6 +35,8 @@ pub struct Told<'t> {
     pub instructions: Option<u64>,
     /// What the model of the processor did.
     pub statistics: Option<&'t Statistics>,
+    /// What the simulated card needed, from its first beat to its verdict.
+    pub cycles: Option<u64>,
 }
 
 /// Packets for which such a target ended a program at one instruction.
@@ -54,6 +57,9 @@ impl Tally {
         *self.verdicts.entry(verdict).or_default() += 1;
         if let Some(instructions) = told.instructions {
             self.instructions.count(instructions);
+        }
+        if let Some(cycles) = told.cycles {
+            self.cycles.count(cycles);
         }
         if let Some(statistics) = told.statistics {
             self.rows.count(statistics.rows);
@@ -114,6 +120,11 @@ impl Tally {
     /// What the interpreter executed, if anything ran there.
     pub fn instructions(&self) -> Option<PerPacket> {
         self.instructions.per_packet()
+    }
+
+    /// Cycles that the simulated card needed, if anything ran there.
+    pub fn cycles(&self) -> Option<PerPacket> {
+        self.cycles.per_packet()
     }
 
     /// What the model of the processor did, by what it is called, if anything ran there.

@@ -8,8 +8,8 @@ use super::{Arguments, unsteady};
 use anyhow::{Context, bail};
 use freeport_ebpf::interpreter::{Clock, Environment, Outcome};
 use freeport_ebpf::object::{MapKind, Object, Program};
+use freeport_sim::Sim;
 use freeport_vliw::Options;
-
 use freeport_xdp::{
     Arrival, Comparison, Contents, Departure, Disagreement, Interpreter, Kernel, Profiles, Setting,
     Target, Vliw,
@@ -37,6 +37,7 @@ enum Loaded {
     Interpreter(Box<Interpreter>),
     Kernel(Box<Kernel>),
     Vliw(Box<Vliw>, Option<ImageSize>),
+    Sim(Box<Sim>),
 }
 
 /// What the program became for the processor.
@@ -79,6 +80,7 @@ impl<'o> Targets<'o> {
                 load_interpreter(object, program, arguments).context(place.place())
             }
             Place::Vliw => load_vliw(object, program, profiles, arguments).context(place.place()),
+            Place::Sim => load_sim(object, program, profiles, arguments).context(place.place()),
         };
         let all = places.iter().map(load).collect::<anyhow::Result<_>>()?;
         let stays = |kind| !matches!(kind, MapKind::Queue | MapKind::Stack | MapKind::RingBuffer);
@@ -117,15 +119,21 @@ impl<'o> Targets<'o> {
         Ok(())
     }
 
-    /// Which lengths of packets the kernel takes, if it is one of them.
-    pub fn lengths(on: &On) -> Option<RangeInclusive<usize>> {
-        on.has(Place::Kernel).then_some(Kernel::LENGTHS)
+    /// Which lengths of packets one of them takes only, and which one that is.
+    pub fn lengths(on: &On) -> Option<(&'static str, RangeInclusive<usize>)> {
+        if on.has(Place::Kernel) {
+            return Some(("kernel", Kernel::LENGTHS));
+        }
+        on.has(Place::Sim).then_some(("card", Sim::LENGTHS))
     }
 
     /// Whether all take a packet of that length.
     pub fn take(&self, length: usize) -> bool {
-        let is_kernel = |target: &Loaded| matches!(target, Loaded::Kernel(_));
-        !self.all.iter().any(is_kernel) || Kernel::LENGTHS.contains(&length)
+        self.all.iter().all(|target| match target {
+            Loaded::Kernel(_) => Kernel::LENGTHS.contains(&length),
+            Loaded::Sim(_) => Sim::LENGTHS.contains(&length),
+            Loaded::Interpreter(_) | Loaded::Vliw(..) => true,
+        })
     }
 
     /// Tells those in user space when a packet comes, if their clock shows that.
@@ -206,6 +214,7 @@ impl<'o> Targets<'o> {
                     told.instructions = interpreter.last().map(|outcome| outcome.instructions);
                 }
                 Loaded::Vliw(vliw, _) => told.statistics = vliw.statistics(),
+                Loaded::Sim(sim) => told.cycles = sim.cycles_of_last(),
                 Loaded::Kernel(_) => {}
             }
         }
@@ -246,6 +255,7 @@ impl Loaded {
             Self::Interpreter(interpreter) => interpreter.as_mut(),
             Self::Kernel(kernel) => kernel.as_mut(),
             Self::Vliw(vliw, _) => vliw.as_mut(),
+            Self::Sim(sim) => sim.as_mut(),
         }
     }
 
@@ -253,7 +263,7 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => interpreter.last(),
             Self::Vliw(vliw, _) => vliw.last(),
-            Self::Kernel(_) => None,
+            Self::Kernel(_) | Self::Sim(_) => None,
         }
     }
 
@@ -261,7 +271,7 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => Some(interpreter.environment_mut()),
             Self::Vliw(vliw, _) => Some(vliw.environment_mut()),
-            Self::Kernel(_) => None,
+            Self::Kernel(_) | Self::Sim(_) => None,
         }
     }
 
@@ -269,7 +279,7 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => Some(interpreter.take_trace()),
             Self::Vliw(vliw, _) => Some(vliw.take_trace()),
-            Self::Kernel(_) => None,
+            Self::Kernel(_) | Self::Sim(_) => None,
         }
     }
 }
@@ -311,6 +321,21 @@ fn load_vliw(
     let vliw = Vliw::load_profiled(object, &options, profiles, environment(arguments))?;
     let image = rows(&vliw).map(|rows| size(rows, plain_rows));
     Ok(Loaded::Vliw(Box::new(vliw), image))
+}
+
+/// On the simulated card, which has as many lanes as it was built with.
+fn load_sim(
+    object: &Object,
+    program: &Program,
+    profiles: Option<&Profiles>,
+    arguments: &Arguments,
+) -> anyhow::Result<Loaded> {
+    let sim = match profiles {
+        Some(profiles) => Sim::load_profiled(object, profiles, &environment(arguments))?,
+        None => Sim::load(object, &Options::default(), &environment(arguments))?,
+    };
+    sim.takes(&program.name)?;
+    Ok(Loaded::Sim(Box::new(sim)))
 }
 
 fn load_interpreter(
