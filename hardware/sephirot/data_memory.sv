@@ -298,9 +298,10 @@ module data_memory #(
   logic [31:0] atomic_enable;
   logic [255:0] atomic_wdata;
   assign atomic_place = place(atomic_address, atomic_wide ? 4'd8 : 4'd4);
-  assign atomic_outside = atomic_place != IN_STACK && atomic_place != IN_MAPS;
+  assign atomic_outside = atomic_place == NOWHERE || atomic_place == IN_CONTEXT;
 
-  // One of the two has the window of stack and maps; the one of the packet is the service port's.
+  // One of the two has the window. Compilers make atomic operations of what programs load, change
+  // and store again in packets, too.
   logic window_to_packet, window_to_stack, window_to_maps, window_write, window_free;
   logic [WINDOW_BITS-1:3] window_word;
   logic [31:0] window_enable, turned_enable;
@@ -338,11 +339,11 @@ module data_memory #(
       sephirot_pkg::REGION_STACK: window_free = !stack_busy;
       default: window_free = !map_busy;
     endcase
-  assign atomic_ready = window_free;
+  assign atomic_ready = window_free && atomic_place != NOT_YET;
   assign service_ready = service_valid && !atomic_lock && (service_outside || window_free);
   assign service_miss = service_ready && service_outside;
   logic window_go, window_reads;
-  assign window_go = atomic_lock ? atomic_window && window_free
+  assign window_go = atomic_lock ? atomic_window && atomic_ready
                                  : service_ready && !service_outside;
   assign window_reads = window_go && !window_write;
   assign window_to_packet = window_go && window_region == sephirot_pkg::REGION_PACKET;

@@ -229,6 +229,46 @@ impl Sim {
         Err(Error::Refused { what: program.into(), reason })
     }
 
+    /// Lets packets come as fast as the card takes them, and says what became of each: all of them
+    /// leave.
+    ///
+    /// # Errors
+    /// As with [`run_stream`](Self::run_stream).
+    pub fn run_together(
+        &mut self,
+        program: &str,
+        arrivals: &[Arrival<'_>],
+    ) -> Result<Vec<Departure>, Error> {
+        let row = self.row_of(program)?;
+        arrivals.iter().try_for_each(|arrival| check_length(program, arrival))?;
+        self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
+        arrivals.iter().for_each(|arrival| self.nic.send(arrival));
+        let departures = arrivals.iter().map(|_| {
+            let mut departure = Departure::default();
+            self.receive(program, &mut departure).map(|()| departure)
+        });
+        let departures = departures.collect();
+        self.nic.forget();
+        departures
+    }
+
+    /// Takes the next packet that leaves.
+    fn receive(&mut self, program: &str, departure: &mut Departure) -> Result<(), Error> {
+        let cycles_max = WATCHDOG_CYCLES + TRANSFER_CYCLES;
+        let tags = self.nic.receive(cycles_max, &mut self.bytes).ok_or_else(|| {
+            let reason = format!("the packet does not leave within {cycles_max} cycles");
+            Error::Refused { what: program.into(), reason }
+        })?;
+        self.last = Some(tags);
+        let metadata = (tags.metadata as usize).min(self.bytes.len());
+        departure.verdict = tags.verdict;
+        departure.metadata.clear();
+        departure.metadata.extend(&self.bytes[..metadata]);
+        departure.bytes.clear();
+        departure.bytes.extend(&self.bytes[metadata..]);
+        Ok(())
+    }
+
     /// Lets all packets leave, and forgets them.
     fn drain(&mut self) -> Result<(), Stuck> {
         for _ in 0..TRANSFER_CYCLES {
@@ -314,21 +354,11 @@ impl Target for Sim {
         self.last = None;
         self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
         self.nic.send(arrival);
-        let cycles_max = WATCHDOG_CYCLES + TRANSFER_CYCLES;
-        let tags = self.nic.receive(cycles_max, &mut self.bytes).ok_or_else(|| {
-            let reason = format!("the packet does not leave within {cycles_max} cycles");
-            Error::Refused { what: program.into(), reason }
-        })?;
-        self.cycles = self.nic.stamps(1).first().map(|stamp| stamp.done - stamp.arrived);
+        let received = self.receive(program, departure);
+        let stamp = self.nic.stamps(1).first().copied();
+        self.cycles = stamp.filter(|_| received.is_ok()).map(|stamp| stamp.done - stamp.arrived);
         self.nic.forget();
-        self.last = Some(tags);
-        let metadata = (tags.metadata as usize).min(self.bytes.len());
-        departure.verdict = tags.verdict;
-        departure.metadata.clear();
-        departure.metadata.extend(&self.bytes[..metadata]);
-        departure.bytes.clear();
-        departure.bytes.extend(&self.bytes[metadata..]);
-        Ok(())
+        received
     }
 
     fn update_with(

@@ -10,12 +10,37 @@ use freeport_ebpf::object::Object;
 use freeport_sim::Sim;
 use freeport_vliw::Options;
 use freeport_xdp::scenario::{Scenario, compare};
-use freeport_xdp::{Interpreter, compile};
+use freeport_xdp::traffic::Traffic;
+use freeport_xdp::{Arrival, Interpreter, Target, compile};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Scenarios whose programs or maps the card does not have, and what it says of them.
-const REFUSED: [(&str, &str); 0] = [];
+const REFUSED: [(&str, &str); 8] = [
+    ("counters", "program `account`, instruction 49: the card's helpers call no functions"),
+    (
+        "sampler",
+        "program `watch`, instruction 168: the card has no helper 130 (bpf_ringbuf_output)",
+    ),
+    (
+        "tenants",
+        "program `isolate`, instruction 25: map `targets`: the card has no maps of kind hash_of_maps",
+    ),
+    (
+        "spread",
+        "program `spread`, instruction 94: the card sends no packet to all devices of a map",
+    ),
+    ("checksum", "program `verify`, instruction 100: the card's helpers call no functions"),
+    (
+        "fib_forward",
+        "program `forward`, instruction 113: the card has no helper 69 (bpf_fib_lookup)",
+    ),
+    (
+        "request_filter",
+        "program `filter`, instruction 251: the card has no helper 182 (bpf_strncmp)",
+    ),
+    ("port_pool", "program `pool`, instruction 119: the card has no helper 89 (bpf_map_peek_elem)"),
+];
 
 fn is_long() -> bool {
     std::env::var_os("FREEPORT_LONG").is_some()
@@ -66,4 +91,59 @@ fn every_program_fares_alike_on_the_card_and_in_the_interpreter() {
             refused.iter().map(|(name, reason)| (*name, reason.as_str())).collect();
         assert_eq!(refused, REFUSED, "{refused:#?}");
     }
+}
+
+/// Several packets are in the card at once: one comes, one is in work, another one leaves.
+#[test]
+fn packets_behind_each_other_fare_as_alone() {
+    let count = if is_long() { 3_000 } else { 60 };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
+    let mut failures = vec![];
+    for scenario in Scenario::all() {
+        if REFUSED.iter().any(|(name, _)| *name == scenario.name) {
+            continue;
+        }
+        let object = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
+        let object = Object::parse(&object.expect("clang-19 is there")).expect("it makes such");
+        for pauses in [0, 128] {
+            let mut interpreter = Interpreter::load(&object, environment()).expect("it can run");
+            let mut sim = Sim::load(&object, &Options::default(), &environment()).expect("it fits");
+            sim.nic_mut().set_pauses(seed(), pauses, pauses);
+            (scenario.set_up)(&mut interpreter).expect("it can be set up");
+            (scenario.set_up)(&mut sim).expect("it can be set up");
+            let mut traffic = Traffic::new(seed() + 1, scenario.kinds);
+            let mut packets = vec![];
+            let mut expected = vec![];
+            for _ in 0..count {
+                let packet = traffic.next_packet();
+                let arrival = packet.arrival();
+                let departure = interpreter.run(scenario.program, &arrival).expect("it runs");
+                traffic.observe(&departure);
+                let (device, queue) = (arrival.ingress_ifindex, arrival.rx_queue_index);
+                packets.push((arrival.bytes.to_vec(), device, queue));
+                expected.push(departure);
+            }
+            let arrivals = packets.iter().map(|(bytes, ingress_ifindex, rx_queue_index)| {
+                let (ingress_ifindex, rx_queue_index) = (*ingress_ifindex, *rx_queue_index);
+                Arrival { bytes, ingress_ifindex, rx_queue_index }
+            });
+            let arrivals: Vec<_> = arrivals.collect();
+            let found = match sim.run_together(scenario.program, &arrivals) {
+                Ok(found) => found,
+                Err(error) => {
+                    failures.push(format!("{}, pauses {pauses}: {error}", scenario.name));
+                    continue;
+                }
+            };
+            let differing = found.iter().zip(&expected).position(|(one, other)| one != other);
+            if let Some(at) = differing {
+                let (found, expected) = (&found[at], &expected[at]);
+                failures.push(format!(
+                    "{}, pauses {pauses}, packet {at}: {found:?} and not {expected:?}",
+                    scenario.name
+                ));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
 }

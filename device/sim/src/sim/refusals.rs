@@ -11,6 +11,10 @@ use freeport_vliw::operation::{Argument, Constant, Operation};
 pub const HELPERS: [u32; 22] =
     [1, 2, 3, 5, 7, 8, 12, 23, 28, 42, 44, 51, 54, 65, 93, 94, 125, 160, 188, 189, 190, 208];
 
+/// The helper with a flag that the card does not have.
+const REDIRECT_MAP: u32 = 51;
+const BROADCAST: u8 = 8;
+
 /// Looks at all operations of a program.
 ///
 /// # Errors
@@ -31,6 +35,12 @@ pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), St
 
 fn check_operation(operation: &Operation, layout: &Layout) -> Result<(), String> {
     let map = match *operation {
+        Operation::Call {
+            helper: REDIRECT_MAP,
+            arguments: [_, _, Argument::Number(flags), ..],
+        } if flags & BROADCAST != 0 => {
+            return Err("the card sends no packet to all devices of a map".into());
+        }
         Operation::Call { helper, .. } if !HELPERS.contains(&helper) => {
             let name = name(helper).unwrap_or("unknown");
             return Err(format!("the card has no helper {helper} ({name})"));
