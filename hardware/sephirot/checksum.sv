@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // bpf_csum_diff: the difference that a change of bytes makes to an Internet checksum (RFC 1071, RFC
-// 1624). The publication counts calls of this helper to show what parallel hardware gains (hXDP, OSDI
-// 2020, sections 4.1.4 and 5.2.2). 24 bytes a cycle are added.
+// 1624). The publication counts calls of this helper to show what parallel hardware gains (hXDP,
+// OSDI 2020, sections 4.1 and 5.2). 24 bytes a cycle are added.
 
 module checksum (
     input  logic clk,
