@@ -28,10 +28,10 @@ pub struct Arguments {
     /// Packets of each case that are counted
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     packets: u32,
-    /// Schedule programs for the ways that these packets take through them, as the interpreter sees
-    /// them first
+    /// Do not schedule programs for the ways that these packets take through them, as the
+    /// interpreter sees them first
     #[arg(long)]
-    profile: bool,
+    without_profile: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -103,7 +103,10 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     let mut all = vec![];
     for case in CASES.into_iter().filter(chosen) {
         progress(case.name());
-        all.push(count(case, arguments.packets as usize, arguments.profile).context(case.name())?);
+        all.push(
+            count(case, arguments.packets as usize, !arguments.without_profile)
+                .context(case.name())?,
+        );
     }
     let lines: Vec<Line> = all.iter().flat_map(Figures::lines).collect();
     if let Some(out) = &arguments.out {
@@ -188,7 +191,7 @@ fn count(case: Case, packets: usize, has_profile: bool) -> Result<Figures> {
 /// Entries that maps need.
 fn set_up(case: Case, target: &mut dyn Target) -> Result<()> {
     if case == Case::Firewall {
-        for (way, device) in [(0_u32, 2_u32), (1, 1)] {
+        for (way, device) in [(1_u32, 2_u32), (2, 1)] {
             target.update("ways", &way.to_ne_bytes(), &device.to_ne_bytes())?;
         }
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// bpf_xdp_adjust_head, bpf_xdp_adjust_meta, bpf_xdp_adjust_tail: new bounds of the packet in work, as
-// far as the kernel lets them move. The selector's scratch memory (hXDP, OSDI 2020, section 4.1.1) has
-// the bytes in front. Metadata move with the head, and bytes behind the old end become zeros.
+// bpf_xdp_adjust_head, bpf_xdp_adjust_meta, bpf_xdp_adjust_tail: new bounds of the packet in work,
+// as far as the kernel lets them move. The selector's scratch memory (hXDP, OSDI 2020, section
+// 4.1) has the bytes in front. Metadata move with the head, and bytes behind the old end become
+// zeros.
 
 module adjust (
     input  logic clk,
@@ -37,6 +38,7 @@ module adjust (
   localparam logic signed [33:0] METADATA_MAX = 34'sd252;
   localparam logic [63:0] EINVAL = -64'd22;
   localparam logic [63:0] EACCES = -64'd13;
+  localparam logic [11:0] MOST = 12'(sephirot_pkg::PACKET_END);
 
   logic signed [33:0] data, last, meta, length, wide;
   assign data = signed'({22'd0, packet_data});
@@ -48,7 +50,7 @@ module adjust (
   // A packet that came longer than it could grow may have its length again.
   logic [11:0] limit, first_limit, limit_now;
   logic limit_known;
-  assign first_limit = packet_end > 12'(sephirot_pkg::PACKET_END) ? packet_end : 12'(sephirot_pkg::PACKET_END);
+  assign first_limit = packet_end > MOST ? packet_end : MOST;
   assign limit_now = limit_known ? limit : first_limit;
   always_ff @(posedge clk) begin
     if (rst || packet_begin) limit_known <= 1'b0;

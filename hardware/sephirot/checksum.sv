@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // bpf_csum_diff: the difference that a change of bytes makes to an Internet checksum (RFC 1071, RFC
-// 1624). The publication counts calls of this helper to show what parallel hardware gains (hXDP, OSDI
-// 2020, sections 4.1.4 and 5.2.2). 24 bytes a cycle are added.
+// 1624). The publication counts calls of this helper to show what parallel hardware gains (hXDP,
+// OSDI 2020, sections 4.1 and 5.2). 24 bytes a cycle are added.
 
 module checksum (
     input  logic clk,
@@ -24,8 +24,10 @@ module checksum (
 );
   localparam logic [63:0] EINVAL = -64'd22;
   localparam logic [63:0] EFAULT = -64'd14;
-  localparam logic [2:0] CHECK = 3'd0, READ = 3'd1, LAST = 3'd2, ADD = 3'd3, NEXT = 3'd4;
-  localparam logic [2:0] FOLD = 3'd5, FINISH = 3'd6;
+  // Reads what goes, then what comes; waits until the last bytes are added; sums of 32 bits; their
+  // difference; its halves.
+  localparam logic [2:0] READ = 3'd0, LAST = 3'd1, ADD = 3'd2, SUMS = 3'd3, DIFFERENCE = 3'd4;
+  localparam logic [2:0] FINISH = 3'd5;
 
   logic [31:0] from_bytes, to_bytes, seed;
   assign from_bytes = arguments[1][31:0];
@@ -50,22 +52,24 @@ module checksum (
   endfunction
 
   logic [2:0] state;
-  // The first pass is over what goes, the second over what comes.
-  logic second;
+  // What comes is being read.
+  logic second, comes;
   logic [31:0] offset, left, count;
-  logic pending, loaded;
+  logic pending, pending_comes, loaded, loaded_comes;
   logic [4:0] pending_bytes;
   logic [5:0][31:0] words;
-  logic [47:0] sum;
+  logic [47:0] from_sum, to_sum;
   logic [31:0] gone, whole;
 
-  assign left = (second ? to_bytes : from_bytes) - offset;
+  assign comes = second || !has_from;
+  assign left = (comes ? to_bytes : from_bytes) - offset;
   assign count = left < 32'd24 ? left : 32'd24;
-  assign request_valid = start && state == READ;
-  assign request_address = (second ? arguments[2][31:0] : arguments[0][31:0]) + offset;
+  assign request_valid = start && state == READ && !waits && !odd && !faulty && left != 32'd0;
+  assign request_address = (comes ? arguments[2][31:0] : arguments[0][31:0]) + offset;
   assign request_bytes = count[4:0];
 
-  logic odd, faulty, miss;
+  logic odd, faulty, waits, miss;
+  assign waits = (has_from && from_waits) || (has_to && to_waits);
   assign odd = from_bytes[1:0] != 2'd0 || to_bytes[1:0] != 2'd0;
   assign faulty = (has_from && from_fault) || (has_to && to_fault);
   assign miss = request_valid && request_ready && request_miss;
@@ -84,12 +88,9 @@ module checksum (
   always_comb begin
     done = 1'b0;
     result = {48'd0, twice[15:0]};
-    if (start && state == CHECK && !(from_waits && has_from) && !(to_waits && has_to)) begin
-      if (odd || faulty || !(has_from || has_to)) done = 1'b1;
-      result = odd ? EINVAL : faulty ? EFAULT : {32'd0, seed};
-    end else if (start && miss) begin
-      done = 1'b1;
-      result = EFAULT;
+    if (start && state == READ && !waits) begin
+      if (odd || faulty || !(has_from || has_to) || miss) done = 1'b1;
+      result = odd ? EINVAL : faulty || miss ? EFAULT : {32'd0, seed};
     end else if (start && state == FINISH) begin
       done = 1'b1;
     end
@@ -97,49 +98,49 @@ module checksum (
 
   always_ff @(posedge clk) begin
     pending <= request_valid && request_ready;
-    if (request_valid && request_ready) pending_bytes <= request_bytes;
+    pending_bytes <= request_bytes;
+    pending_comes <= comes;
     loaded <= pending;
+    loaded_comes <= pending_comes;
     for (int i = 0; i < 6; i++) begin
       words[i] <= 32'(i) * 32'd4 < {27'd0, pending_bytes} ? chunk[32 * i +: 32] : 32'd0;
     end
-    if (loaded && state != CHECK) sum <= sum + sum_of_words;
+    if (loaded && !loaded_comes) from_sum <= from_sum + sum_of_words;
+    if (loaded && loaded_comes) to_sum <= to_sum + sum_of_words;
+
+    case (state)
+      READ: if (request_valid && request_ready) begin
+        offset <= left == count ? 32'd0 : offset + count;
+        if (left == count) begin
+          second <= 1'b1;
+          if (comes || !has_to) state <= LAST;
+        end
+      end
+      LAST: state <= ADD;
+      ADD: state <= SUMS;
+      SUMS: begin
+        gone <= ~add(from_sum[31:0], {16'd0, from_sum[47:32]});
+        whole <= add(to_sum[31:0], {16'd0, to_sum[47:32]});
+        state <= DIFFERENCE;
+      end
+      DIFFERENCE: begin
+        if (has_from) whole <= has_to ? add(whole, gone) : gone;
+        state <= FINISH;
+      end
+      default: ;
+    endcase
 
     if (rst || done || !start) begin
-      state <= CHECK;
+      state <= READ;
+      second <= 1'b0;
+      offset <= 32'd0;
       pending <= 1'b0;
       loaded <= 1'b0;
-    end else begin
-      case (state)
-        CHECK: if (!(from_waits && has_from) && !(to_waits && has_to)) begin
-          second <= !has_from;
-          offset <= 32'd0;
-          // Without bytes that come, the seed goes with those that leave.
-          sum <= {16'd0, !has_from ? seed : has_to ? 32'd0 : ~seed};
-          state <= READ;
-        end
-        READ: if (request_ready) begin
-          offset <= offset + count;
-          if (left == count) state <= LAST;
-        end
-        LAST: state <= ADD;
-        ADD: state <= NEXT;
-        NEXT: begin
-          if (second) whole <= add(sum[31:0], {16'd0, sum[47:32]});
-          else gone <= ~add(sum[31:0], {16'd0, sum[47:32]});
-          state <= FOLD;
-        end
-        FOLD: if (!second && has_to) begin
-          second <= 1'b1;
-          offset <= 32'd0;
-          sum <= {16'd0, seed};
-          state <= READ;
-        end else begin
-          if (has_from && has_to) whole <= add(whole, gone);
-          else if (has_from) whole <= gone;
-          state <= FINISH;
-        end
-        default: state <= FINISH;
-      endcase
+    end
+    // Without bytes that come, the seed goes with those that leave.
+    if (state == READ && !loaded && !pending && !second && offset == 32'd0) begin
+      from_sum <= {16'd0, has_to ? 32'd0 : ~seed};
+      to_sum <= {16'd0, seed};
     end
   end
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The helpers, in hardware (hXDP, OSDI 2020, section 4.1.4). The core calls one at a time over the
+// The helpers, in hardware (hXDP, OSDI 2020, section 4.1). The core calls one at a time over the
 // helper bus, with registers 1 to 5, and waits for register 0; a host's commands are calls between
 // two of the core's. Helpers have the kernel's numbers, results and errors.
 
@@ -67,6 +67,8 @@ module helper_unit #(
   localparam logic [63:0] EFAULT = -64'd14;
   localparam logic [63:0] EINVAL = -64'd22;
   localparam logic [63:0] EOPNOTSUPP = -64'd95;
+  localparam logic [31:0] ABORTED = sephirot_pkg::XDP_ABORTED;
+  localparam logic [31:0] REDIRECT = sephirot_pkg::XDP_REDIRECT;
   localparam logic [5:0] TAIL_CALLS_MAX = 6'd33;
   localparam logic [63:0] REDIRECT_FLAGS = 64'h1b;
   localparam logic [31:0] COPY_MAX = 32'hffff;
@@ -118,19 +120,21 @@ module helper_unit #(
   map_table #(.MAPS(MAPS)) maps (.*, .row_map(handle[15:0]));
 
   // Which maps a helper takes. What only a host may change is not there for programs.
-  logic is_map, is_engine, fits, by_number;
-  assign is_map = handle[63:16] == {32'd0, sephirot_pkg::REGION_MAP_HANDLE, 12'd0} && row_kind != sephirot_pkg::MAP_NONE;
+  logic is_map, is_sparse, is_engine, fits, by_number;
+  assign is_sparse = row_kind == sephirot_pkg::MAP_SPARSE;
+  assign is_map = handle[63:16] == {32'd0, sephirot_pkg::REGION_MAP_HANDLE, 12'd0}
+      && row_kind != sephirot_pkg::MAP_NONE;
   assign by_number = is_tail_call || is_by_map;
   always_comb begin
     fits = 1'b0;
     if (is_lookup) fits = is_command || row_kind != sephirot_pkg::MAP_PROGRAMS;
     if (is_update || is_delete) begin
-      fits = is_command || (row_kind != sephirot_pkg::MAP_PROGRAMS && row_kind != sephirot_pkg::MAP_SPARSE);
+      fits = is_command || (row_kind != sephirot_pkg::MAP_PROGRAMS && !is_sparse);
     end
     if (is_tail_call) fits = row_kind == sephirot_pkg::MAP_PROGRAMS;
     // To all devices of a map: nothing here sends a packet more than once.
     if (is_by_map) begin
-      fits = (row_kind == sephirot_pkg::MAP_SPARSE || (row_kind == sephirot_pkg::MAP_HASH && row_key_bytes == 16'd4))
+      fits = (is_sparse || (row_kind == sephirot_pkg::MAP_HASH && row_key_bytes == 16'd4))
           && !arguments[2][3];
     end
     is_engine = is_map && fits;
@@ -276,8 +280,8 @@ module helper_unit #(
       end
       if (is_by_map) begin
         redirect_valid = valid && engine_done;
-        result = bad_flags ? {32'd0, sephirot_pkg::XDP_ABORTED}
-            : engine_found ? {32'd0, sephirot_pkg::XDP_REDIRECT} : {62'd0, arguments[2][1:0]};
+        result = bad_flags ? {32'd0, ABORTED}
+            : engine_found ? {32'd0, REDIRECT} : {62'd0, arguments[2][1:0]};
         // Without an entry, no earlier call's target is left: no device has number 0.
         if (!engine_found) {redirect_map, redirect_key} = {32'hffff_ffff, 32'd0};
       end
@@ -292,7 +296,7 @@ module helper_unit #(
       result = bytes_too_many ? EFAULT : bytes_beyond ? EINVAL
           : bytes_fault || copy_miss ? EFAULT : 64'd0;
     end else if (is_device) begin
-      result = {32'd0, arguments[1] == 64'd0 ? sephirot_pkg::XDP_REDIRECT : sephirot_pkg::XDP_ABORTED};
+      result = {32'd0, arguments[1] == 64'd0 ? REDIRECT : ABORTED};
       redirect_valid = valid && arguments[1] == 64'd0;
       redirect_map = 32'hffff_ffff;
       redirect_key = arguments[0][31:0];

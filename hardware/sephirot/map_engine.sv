@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Looks for, sets and removes entries of maps (hXDP, OSDI 2020, section 4.1.4: the helpers' direct
-// link to the maps, and 4.1.5). Arrays are reached by one multiplication. Hashes have buckets with
-// lists of entries; the key is read, hashed and compared in the same number of cycles up to 32 bytes.
-// A longest-prefix map is a hash that is asked once for each length of prefix that there is, the
-// longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as if
-// its key had been deleted, and the update begins anew.
+// Looks for, sets and removes entries of maps (hXDP, OSDI 2020, section 4.1: the helpers' direct
+// link to the maps). Arrays are reached by one multiplication. Hashes have buckets with
+// lists of entries; the key is read, hashed and compared in the same number of cycles up to 32
+// bytes. A longest-prefix map is a hash that is asked once for each length of prefix that there is,
+// the longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as
+// if its key had been deleted, and the update begins anew.
 
 module map_engine (
     input  logic clk,
@@ -82,7 +82,7 @@ module map_engine (
   localparam logic [4:0] KEY2 = 5'd6;
   localparam logic [4:0] KEY3 = 5'd7;
   localparam logic [4:0] PREFIX = 5'd8;     // longest prefix: which length
-  localparam logic [4:0] HASH = 5'd9;
+  localparam logic [4:0] MASK = 5'd9;       // and which bits count for it
   localparam logic [4:0] HEAD = 5'd10;      // reads the head of the bucket
   localparam logic [4:0] LINKED = 5'd11;    // it is there, or the link behind an entry
   localparam logic [4:0] ENTRY = 5'd12;     // reads an entry
@@ -109,9 +109,10 @@ module map_engine (
   // An entry is being removed for another one.
   logic evicting;
 
-  logic is_array, is_sparse, is_prefix, by_index;
+  logic is_array, is_lru, is_sparse, is_prefix, by_index;
   assign is_sparse = row_kind == sephirot_pkg::MAP_SPARSE || row_kind == sephirot_pkg::MAP_PROGRAMS;
   assign is_array = row_kind == sephirot_pkg::MAP_ARRAY;
+  assign is_lru = row_kind == sephirot_pkg::MAP_LRU_HASH;
   assign is_prefix = row_kind == sephirot_pkg::MAP_LPM;
   assign by_index = is_array || is_sparse;
 
@@ -141,7 +142,7 @@ module map_engine (
 
   // The length in question of a longest-prefix map; its bits are all that count.
   logic [7:0] length, longest, limit;
-  logic [127:0] length_mask;
+  logic [127:0] length_mask, prefix_mask;
   logic has_length;
   assign limit = state == PREFIX ? key[7:0] : length - 8'd1;
   prefix_select select (
@@ -151,14 +152,17 @@ module map_engine (
   logic bad_length;
   assign given_length = key[31:0];
   assign bad_length = given_length > {22'd0, row_key_bytes[6:0] - 7'd4, 3'd0};
-  assign kept = is_prefix ? compared & {352'd0, length_mask, {32{1'b1}}} : compared;
+  assign kept = is_prefix ? compared & {352'd0, prefix_mask, {32{1'b1}}} : compared;
   assign wanted = is_prefix ? {key[511:32], 24'd0, length} & kept : key & kept;
 
   logic [31:0] hashed;
   logic [25:0] hash;
   key_hash hasher (.key(wanted), .hash(hashed));
+  // It is used as it is computed, and kept for when the bucket gets another head.
+  logic [25:0] bucket;
+  assign bucket = state == HEAD ? hashed[25:0] : hash;
   logic [27:0] head_at;
-  assign head_at = row_heads[27:0] + {hash & row_mask[25:0], 2'd0};
+  assign head_at = row_heads[27:0] + {bucket & row_mask[25:0], 2'd0};
 
   // One multiplication: which entry, times its bytes. Its registers are those of a DSP.
   logic [19:0] factor;
@@ -380,7 +384,7 @@ module map_engine (
       end
       SELECT: done = !has_length || length == 8'd0;
       LINKED: if (absent && !evicting) begin
-        done = !updates || flags_bad || flags == EXIST || (!has_room && row_kind != sephirot_pkg::MAP_LRU_HASH);
+        done = !updates || flags_bad || flags == EXIST || (!has_room && !is_lru);
         error = deletes ? ENOENT : !updates ? 64'd0 : flags_bad ? EINVAL
             : flags == EXIST ? ENOENT : is_prefix ? ENOSPC : E2BIG;
       end
@@ -410,7 +414,7 @@ module map_engine (
         if (start && !waits && !fault && (has_index || request_ready)) begin
           // A key that is a number is padded as any other.
           key <= {480'd0, index};
-          state <= has_index ? (by_index ? ELEMENT : HASH) : by_index ? INDEX : KEY1;
+          state <= has_index ? (by_index ? ELEMENT : HEAD) : by_index ? INDEX : KEY1;
         end
       end
       INDEX: begin
@@ -430,26 +434,27 @@ module map_engine (
       end
       KEY2: begin
         key[383:192] <= chunk;
-        if (!request_valid) state <= is_prefix ? PREFIX : HASH;
+        if (!request_valid) state <= is_prefix ? PREFIX : HEAD;
         else if (request_ready) state <= KEY3;
       end
       KEY3: begin
         key[511:384] <= chunk[127:0];
-        state <= HASH;
+        state <= HEAD;
       end
       PREFIX: begin
         length <= updates || deletes ? given_length[7:0] : longest;
-        state <= HASH;
+        state <= MASK;
       end
       SELECT: begin
         length <= longest;
-        state <= HASH;
+        state <= MASK;
       end
-      HASH: begin
-        hash <= hashed[25:0];
+      MASK: begin
+        prefix_mask <= length_mask;
         state <= HEAD;
       end
       HEAD: begin
+        hash <= hashed[25:0];
         previous_at <= head_at;
         link_is_upper <= head_at[2];
         at_head <= 1'b1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The table of maps: what the publication calls the configurator of the maps subsystem (hXDP, OSDI
-// 2020, section 4.1.5). All maps share one memory; a row says where a map lies in it and what its
+// 2020, section 4.1). All maps share one memory; a row says where a map lies in it and what its
 // entries look like. The host writes rows when a program is loaded, `map_engine` reads the row of
-// the map it works on, and the core asks where entries begin (constants that are addresses of values).
+// the map it works on, and the core asks where entries begin (constants that are addresses of
+// values).
 
 module map_table #(
     parameter int MAPS = 32
@@ -115,7 +116,8 @@ module map_table #(
 
   assign map_base = base[core_row];
 
-  assign row_kind = known(row_map) && is_there[engine_row] ? shape[engine_row][7:0] : sephirot_pkg::MAP_NONE;
+  assign row_kind = known(row_map) && is_there[engine_row] ? shape[engine_row][7:0]
+      : sephirot_pkg::MAP_NONE;
   assign row_key_bytes = shape[engine_row][23:8];
   assign row_value_bytes = shape[engine_row][55:24];
   assign row_entries = entries[engine_row];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Moves bytes from any address to any other, 24 in two cycles, or writes zeros: values of maps,
-// metadata in front of a packet whose start moves, bytes behind its end (helpers of hXDP, OSDI 2020,
-// sections 2.1 and 4.1.4).
+// metadata in front of a packet whose start moves, bytes behind its end (helpers of hXDP, OSDI
+// 2020, section 4.1).
 
 module memory_copy (
     input  logic clk,

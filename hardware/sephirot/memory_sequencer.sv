@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Makes the service port of `data_memory`, whose windows of 32 bytes begin at multiples of 8, reach up
-// to 24 bytes at any address: the direct link of the helpers to the maps (hXDP, OSDI 2020, section 4.1).
+// Makes the service port of `data_memory`, whose windows of 32 bytes begin at multiples of 8, reach
+// up to 24 bytes at any address: the direct link of the helpers to the maps (hXDP, OSDI 2020,
+// section 4.1).
 
 module memory_sequencer (
     input  logic clk,
@@ -38,9 +39,10 @@ module memory_sequencer (
   assign service_enable = wanted << request_address[2:0];
   assign service_wdata = {64'd0, request_data} << {request_address[2:0], 3'd0};
   assign request_ready = service_ready;
-  // Whoever reads or writes the packet knows its bounds (`packet_bounds`). A window may begin before
-  // them, which is no miss of what is wanted.
-  assign request_miss = service_miss && request_address[31:28] != sephirot_pkg::REGION_PACKET;
+  // Whoever reads or writes the packet knows its bounds (`packet_bounds`). A window may begin
+  // before them, which is no miss of what is wanted.
+  assign request_miss = service_miss
+      && request_address[31:28] != sephirot_pkg::REGION_PACKET;
 
   always_ff @(posedge clk) if (request_valid && service_ready && !request_write) begin
     shift <= request_address[2:0];

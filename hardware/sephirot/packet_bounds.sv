@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Whether bytes that a helper is to read or write lie between metadata and end of the packet in
-// work, if they are of the packet at all (hXDP, OSDI 2020, section 3.1: bounds are the hardware's to
-// check). Other regions are the memory's to check.
+// work, if they are of the packet at all (hXDP, OSDI 2020, section 3.1: bounds are the hardware's
+// to check). Other regions are the memory's to check.
 
 module packet_bounds (
     input  logic [63:0] address,
@@ -17,7 +17,7 @@ module packet_bounds (
   logic is_packet, is_memory;
   logic [32:0] behind;
   assign is_memory = address[63:32] == 32'd0
-      && (address[31:28] == sephirot_pkg::REGION_PACKET || address[31:28] == sephirot_pkg::REGION_STACK
+      && (is_packet || address[31:28] == sephirot_pkg::REGION_STACK
           || address[31:28] == sephirot_pkg::REGION_MAPS);
   assign is_packet = address[31:28] == sephirot_pkg::REGION_PACKET;
   assign behind = {5'd0, address[27:0]} + {1'b0, bytes};

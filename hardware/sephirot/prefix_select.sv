@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Of the lengths of prefixes that a map has, the longest that is not longer than a limit: where a
-// longest-prefix map is looked into next (helpers of hXDP, OSDI 2020, section 4.1.4). Also which bits
-// of a key count for a length.
+// longest-prefix map is looked into next (helpers of hXDP, OSDI 2020, section 4.1). Also which
+// bits of a key count for a length.
 
 module prefix_select (
     input  logic [128:0] lengths,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// bpf_get_prandom_u32: 32 random bits, by SplitMix64 (Steele, Lea and Flood 2014), as the interpreter
-// has them: so a run can be compared with one there (a helper of hXDP, OSDI 2020, section 4.1.4). The
-// next number is made while nobody asks: 64 by 64 bits are three products of 32 by 32.
+// bpf_get_prandom_u32: 32 random bits, by SplitMix64 (Steele, Lea and Flood 2014), as the
+// interpreter has them: so a run can be compared with one there (a helper of hXDP, OSDI 2020,
+// section 4.1). The next number is made while nobody asks: 64 by 64 bits are three products of 32
+// by 32.
 
 module random (
     input  logic clk,

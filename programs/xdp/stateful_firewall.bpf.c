@@ -20,10 +20,10 @@ struct {
 	__type(value, __u64);
 } flows SEC(".maps");
 
-/* Where packets from inside leave, and those from outside. */
+/* Where packets leave, by the number of the device that they come by. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 2);
+	__uint(max_entries, 16);
 	__type(key, __u32);
 	__type(value, __u32);
 } ways SEC(".maps");
@@ -48,7 +48,6 @@ SEC("xdp") int firewall(struct xdp_md *context)
 	struct ethhdr *link = (void *)(long)context->data;
 	struct iphdr *network = (void *)(link + 1);
 	struct ports *ports = (void *)(network + 1);
-	int is_inside = context->ingress_ifindex == inside;
 	__u64 first = 0;
 	struct flow flow;
 
@@ -64,9 +63,10 @@ SEC("xdp") int firewall(struct xdp_md *context)
 	if (flow.low > flow.high)
 		swap(&flow);
 	if (!bpf_map_lookup_elem(&flows, &flow) &&
-	    (!is_inside || bpf_map_update_elem(&flows, &flow, &first, BPF_ANY)))
+	    (context->ingress_ifindex != inside ||
+	     bpf_map_update_elem(&flows, &flow, &first, BPF_ANY)))
 		return XDP_DROP;
-	return bpf_redirect_map(&ways, !is_inside, XDP_ABORTED);
+	return bpf_redirect_map(&ways, context->ingress_ifindex, XDP_ABORTED);
 }
 
 LICENSE;

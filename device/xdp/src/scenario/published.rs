@@ -54,7 +54,7 @@ pub fn scenarios() -> Vec<Scenario> {
             )
         },
         Scenario {
-            set_up: ways,
+            set_up: |target| ways(target, &[(1, 2), (2, 1)]),
             ..plain(
                 "stateful_firewall",
                 "firewall",
@@ -136,11 +136,11 @@ fn one_device(target: &mut dyn Target) -> Result<(), Error> {
 
 fn firewall(target: &mut dyn Target) -> Result<(), Error> {
     target.update("inside", &FIRST, &2u32.to_ne_bytes())?;
-    ways(target)
+    ways(target, &[(0, 1), (1, 2)])
 }
 
-fn ways(target: &mut dyn Target) -> Result<(), Error> {
-    for (place, device) in [(0u32, 1u32), (1, 2)] {
+fn ways(target: &mut dyn Target, ways: &[(u32, u32)]) -> Result<(), Error> {
+    for (place, device) in ways {
         target.update("ways", &place.to_ne_bytes(), &device.to_ne_bytes())?;
     }
     Ok(())
