@@ -113,10 +113,16 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         let text: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
         folder::save(out, "xdp.json", text?.join("\n") + "\n")?;
     }
-    let notes =
-        ["cycles of the simulated hardware, one core of four lanes; rates are those cycles at \
-        156.25 MHz, the publication's clock, and no measurement"
-            .to_owned()];
+    let profile = match arguments.without_profile {
+        true => "as they are, without a profile",
+        false => "scheduled for the ways of these packets",
+    };
+    let notes = [
+        "cycles of the simulated hardware, one core of four lanes; rates are those cycles at \
+         156.25 MHz, the publication's clock, and no measurement"
+            .to_owned(),
+        format!("programs are {profile}"),
+    ];
     tables_or_lines([table(&all)].into_iter(), lines.into_iter(), &notes, &machine, arguments.json)
 }
 
