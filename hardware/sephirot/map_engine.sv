@@ -21,6 +21,7 @@ module map_engine (
     input  logic [63:0] flags,
     input  logic [11:0] packet_meta,
     input  logic [11:0] packet_end,
+    input  logic [12:0] packet_arrived,
     input  logic packet_complete,
     output logic done,
     // Of a lookup: there is an entry, its value is here, and for programs this row begins one.
@@ -128,10 +129,10 @@ module map_engine (
   logic key_waits, key_fault, value_waits, value_fault;
   packet_bounds key_bounds (
       .address(key_address), .bytes({16'd0, row_key_bytes}), .packet_meta, .packet_end,
-      .packet_complete, .must_wait(key_waits), .fault(key_fault));
+      .packet_arrived, .packet_complete, .must_wait(key_waits), .fault(key_fault));
   packet_bounds value_bounds (
       .address(value_address), .bytes(row_value_bytes), .packet_meta, .packet_end,
-      .packet_complete, .must_wait(value_waits), .fault(value_fault));
+      .packet_arrived, .packet_complete, .must_wait(value_waits), .fault(value_fault));
   logic waits, fault;
   assign waits = (!has_index && key_waits) || (do_update && value_waits);
   assign fault = (!has_index && key_fault) || (do_update && value_fault);
