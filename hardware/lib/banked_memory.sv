@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Memory with a port for each lane that reads 8 bytes from any byte on, and ports that read windows of
+// Memory with a port for each lane that reads 8 bytes from any byte on, and one that reads windows of
 // 32 bytes from any multiple of 8 on. (hXDP, section 4.1: the data bus serves all lanes at once.)
 //
 // Words of 64 bits lie in four banks, word w in bank w mod 4. Any 8 bytes are in two neighbouring
@@ -11,24 +11,23 @@
 // answer is in order of banks. Who muxes several memories turns them once, behind the mux.
 
 module banked_memory #(
-    parameter int ROW_BITS = 9,
+    parameter int ROWS = 512,
     parameter int LANES = 4,
-    parameter int WINDOWS = 1,
-    parameter bit DISTRIBUTED = 1'b0
+    parameter int ROW_BITS = $clog2(ROWS)
 ) (
     input  logic                             clk,
     // Answers stay while it is 0.
     input  logic                             lane_enable,
     input  logic [LANES-1:0][ROW_BITS+4:0]   lane_address,
     output logic [LANES-1:0][63:0]           lane_data,
-    input  logic [WINDOWS-1:0]               window_enable,
-    input  logic [WINDOWS-1:0][ROW_BITS+1:0] window_word,
-    output logic [WINDOWS-1:0][255:0]        window_data,
+    input  logic                             window_enable,
+    input  logic [ROW_BITS+1:0]              window_word,
+    output logic [255:0]                     window_data,
     input  logic [3:0][7:0]                  write_enable,
     input  logic [3:0][ROW_BITS-1:0]         write_row,
     input  logic [3:0][63:0]                 write_data
 );
-  genvar lane, window, bank;
+  genvar lane, bank;
   generate
     for (lane = 0; lane < LANES; lane++) begin : g_lane
       logic [255:0] words;
@@ -47,8 +46,7 @@ module banked_memory #(
       assign second = first + 2'd1;
       for (bank = 0; bank < 4; bank++) begin : g_bank
         memory_bank #(
-            .ROW_BITS(ROW_BITS),
-            .DISTRIBUTED(DISTRIBUTED)
+            .ROWS(ROWS)
         ) copy (
             .clk,
             .read_enable(lane_enable),
@@ -65,24 +63,18 @@ module banked_memory #(
         for (int p = 0; p < 8; p++)
           lane_data[lane][8*p+:8] = 3'(p) >= byte_in_word ? low[8*p+:8] : high[8*p+:8];
     end
-    for (window = 0; window < WINDOWS; window++) begin : g_window
-      logic [ROW_BITS-1:0] row, wrapped;
-      assign row = window_word[window][ROW_BITS+1:2];
-      assign wrapped = row + 1'b1;
-      for (bank = 0; bank < 4; bank++) begin : g_bank
-        memory_bank #(
-            .ROW_BITS(ROW_BITS),
-            .DISTRIBUTED(DISTRIBUTED)
-        ) copy (
-            .clk,
-            .read_enable(window_enable[window]),
-            .read_row(int'(window_word[window][1:0]) > bank ? wrapped : row),
-            .read_data(window_data[window][64*bank+:64]),
-            .write_enable(write_enable[bank]),
-            .write_row(write_row[bank]),
-            .write_data(write_data[bank])
-        );
-      end
+    for (bank = 0; bank < 4; bank++) begin : g_window
+      memory_bank #(
+          .ROWS(ROWS)
+      ) copy (
+          .clk,
+          .read_enable(window_enable),
+          .read_row(window_word[ROW_BITS+1:2] + ROW_BITS'(int'(window_word[1:0]) > bank)),
+          .read_data(window_data[64*bank+:64]),
+          .write_enable(write_enable[bank]),
+          .write_row(write_row[bank]),
+          .write_data(write_data[bank])
+      );
     end
   endgenerate
 endmodule

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // A memory of 64-bit words with one write port, with an enable for each byte, and one clocked read
-// port: a simple dual-port block RAM, or LUT RAM where it is too small to fill one. A read in the
-// cycle of a write to the same word gives the old word. (hXDP, section 4.1: memories of the core.)
+// port: a simple dual-port block RAM. A read in the cycle of a write to the same word gives the old
+// word. (hXDP, section 4.1: memories of the core.)
 
 module memory_bank #(
-    parameter int ROW_BITS = 9,
-    parameter bit DISTRIBUTED = 1'b0
+    parameter int ROWS = 512,
+    parameter int ROW_BITS = $clog2(ROWS)
 ) (
     input  logic                clk,
     input  logic                read_enable,
@@ -15,21 +15,10 @@ module memory_bank #(
     input  logic [ROW_BITS-1:0] write_row,
     input  logic [63:0]         write_data
 );
-  generate
-    if (DISTRIBUTED) begin : g_lut
-      (* ram_style = "distributed" *) logic [63:0] memory[0:2**ROW_BITS-1];
-      always_ff @(posedge clk) begin
-        for (int i = 0; i < 8; i++)
-          if (write_enable[i]) memory[write_row][8*i+:8] <= write_data[8*i+:8];
-        if (read_enable) read_data <= memory[read_row];
-      end
-    end else begin : g_block
-      (* ram_style = "block" *) logic [63:0] memory[0:2**ROW_BITS-1];
-      always_ff @(posedge clk) begin
-        for (int i = 0; i < 8; i++)
-          if (write_enable[i]) memory[write_row][8*i+:8] <= write_data[8*i+:8];
-        if (read_enable) read_data <= memory[read_row];
-      end
-    end
-  endgenerate
+  (* ram_style = "block" *) logic [63:0] memory[0:ROWS-1];
+  always_ff @(posedge clk) begin
+    for (int i = 0; i < 8; i++)
+      if (write_enable[i]) memory[write_row][8*i+:8] <= write_data[8*i+:8];
+    if (read_enable) read_data <= memory[read_row];
+  end
 endmodule

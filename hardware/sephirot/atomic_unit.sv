@@ -54,7 +54,9 @@ module atomic_unit (
   always_comb begin
     for (int p = 0; p < 8; p++)
       mixed[8*p+:8] = 3'(p) >= atomic_byte ? window_rdata[8*p+:8] : window_rdata[64+8*p+:8];
-    turned = 64'({mixed, mixed} >> {atomic_byte, 3'd0});
+    turned = atomic_byte[0] ? {mixed[7:0], mixed[63:8]} : mixed;
+    if (atomic_byte[1]) turned = {turned[15:0], turned[63:16]};
+    if (atomic_byte[2]) turned = {turned[31:0], turned[63:32]};
   end
   always_ff @(posedge clk)
     if (state == TURN) old <= atomic_wide ? turned : {32'd0, turned[31:0]};
@@ -73,7 +75,9 @@ module atomic_unit (
       4'hf: computed = equal ? atomic_operand : old;
       default: ;
     endcase
-    result = 64'(({computed, computed} << {atomic_byte, 3'd0}) >> 64);
+    result = atomic_byte[0] ? {computed[55:0], computed[63:56]} : computed;
+    if (atomic_byte[1]) result = {result[47:0], result[63:48]};
+    if (atomic_byte[2]) result = {result[31:0], result[63:32]};
     window_wdata = {4{result}};
     window_enable = {16'd0, 16'(atomic_wide ? 16'h00ff : 16'h000f) << atomic_byte};
   end

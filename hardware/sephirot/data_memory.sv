@@ -82,11 +82,16 @@ module data_memory #(
     output logic [sephirot_pkg::SLOTS-1:0]        stores_pending
 );
   localparam int MAP_BITS = $clog2(MAP_BYTES);
-  // Words of a memory, by their number's bits: 4 slots, 8 frames, maps.
-  localparam int PACKET_WORD = sephirot_pkg::SLOT_BITS + 2 - 3;
-  localparam int STACK_WORD = 12 - 3;
-  localparam int MAP_WORD = MAP_BITS - 3;
-  localparam int WINDOW_BITS = MAP_BITS > 12 ? MAP_BITS : 12;
+  // Maps and stack are one memory, the stack behind the maps: a block RAM is deep enough for both.
+  localparam int MAP_ROWS = MAP_BYTES / 32;
+  localparam int STACK_ROWS = sephirot_pkg::FRAMES * sephirot_pkg::FRAME_BYTES / 32;
+  localparam int ROW_BITS = MAP_BITS - 5 + 1;
+  localparam int PACKET_ROWS = sephirot_pkg::SLOTS * 2 ** sephirot_pkg::SLOT_BITS / 32;
+  localparam int PACKET_ROW_BITS = $clog2(PACKET_ROWS);
+  // A word's number in either memory, below a bit that says that it is a packet's
+  localparam int ANY_ROW_BITS = ROW_BITS > PACKET_ROW_BITS ? ROW_BITS : PACKET_ROW_BITS;
+  localparam int WORD_BITS = ANY_ROW_BITS + 3;
+  localparam int MEMORY_BITS = MAP_BITS > 12 ? MAP_BITS : 12;  // of an offset
 
   // What an address is.
   localparam logic [2:0] NOWHERE = 3'd0;
@@ -128,7 +133,29 @@ module data_memory #(
 
   function automatic logic [255:0] banks_to_window(input logic [255:0] banks,
                                                    input logic [1:0] first);
-    banks_to_window = 256'({banks, banks} >> {first, 6'd0});
+    banks_to_window = first[0] ? {banks[63:0], banks[255:64]} : banks;
+    if (first[1]) banks_to_window = {banks_to_window[127:0], banks_to_window[255:128]};
+  endfunction
+
+  // Bytes of a word turned up or down, in steps, each of which is a small multiplexer
+  function automatic logic [63:0] turn_down(input logic [63:0] word, input logic [2:0] bytes);
+    turn_down = bytes[0] ? {word[7:0], word[63:8]} : word;
+    if (bytes[1]) turn_down = {turn_down[15:0], turn_down[63:16]};
+    if (bytes[2]) turn_down = {turn_down[31:0], turn_down[63:32]};
+  endfunction
+  function automatic logic [63:0] turn_up(input logic [63:0] word, input logic [2:0] bytes);
+    turn_up = turn_down(word, 3'd0 - bytes);
+  endfunction
+
+  // Where a word is: of the region, its offset and, in a packet, its slot
+  function automatic logic [WORD_BITS-1:0] word_of(input logic [3:0] region,
+                                                   input logic [MEMORY_BITS-1:3] offset,
+                                                   input logic [1:0] slot);
+    if (region == sephirot_pkg::REGION_PACKET)
+      word_of = {1'b1, (ANY_ROW_BITS + 2)'({slot, offset[11:3]})};
+    else if (region == sephirot_pkg::REGION_STACK)
+      word_of = WORD_BITS'({1'b1, (MAP_BITS - 3)'(offset[11:3])});
+    else word_of = WORD_BITS'(offset[MAP_BITS-1:3]);
   endfunction
 
   // ---------------------------------------------------------------------------------- loads
@@ -139,7 +166,7 @@ module data_memory #(
   logic [LANES-1:0][31:0] load_context, answer_context;
   logic [LANES-1:0] load_two_words;
   logic [2:0] context_word;
-  logic [LANES-1:0] packet_overlaps, stack_overlaps, map_overlaps;
+  logic [LANES-1:0] load_overlaps;
 
   always_comb begin
     load_wait = 1'b0;
@@ -160,9 +187,7 @@ module data_memory #(
       if (load_valid[l])
         case (load_place[l])
           NOT_YET: load_wait = 1'b1;
-          IN_PACKET: if (packet_overlaps[l]) load_wait = 1'b1;
-          IN_STACK: if (stack_overlaps[l]) load_wait = 1'b1;
-          IN_MAPS: if (map_overlaps[l]) load_wait = 1'b1;
+          IN_PACKET, IN_STACK, IN_MAPS: if (load_overlaps[l]) load_wait = 1'b1;
           default: ;
         endcase
     end
@@ -175,19 +200,22 @@ module data_memory #(
       for (int l = 0; l < LANES; l++) answer_byte[l] <= load_address[l][2:0];
     end
 
-  logic [LANES-1:0][63:0] packet_words, stack_words, map_words, answer_words;
+  logic [LANES-1:0][63:0] packet_words, other_words, answer_words;
+  logic [LANES-1:0][7:0] lane_written;
   always_comb
     for (int l = 0; l < LANES; l++) begin
       case (answer_place[l])
         IN_PACKET: answer_words[l] = packet_words[l];
-        IN_STACK: answer_words[l] = stack_words[l];
-        IN_MAPS: answer_words[l] = map_words[l];
+        IN_STACK, IN_MAPS: answer_words[l] = other_words[l];
         // Turned like the others, although it is never at an odd place.
         IN_CONTEXT: answer_words[l] = {2{answer_context[l]}};
         default: answer_words[l] = 64'd0;
       endcase
       load_miss[l] = answer_place[l] == NOWHERE;
-      answer_words[l] = 64'({answer_words[l], answer_words[l]} >> {answer_byte[l], 3'd0});
+      if (answer_place[l] == IN_STACK)
+        for (int p = 0; p < 8; p++)
+          if (!lane_written[l][p]) answer_words[l][8*p+:8] = 8'd0;
+      answer_words[l] = turn_down(answer_words[l], answer_byte[l]);
       for (int i = 0; i < 8; i++)
         load_data[l][8*i+:8] = answer_mask[l][i] ? answer_words[l][8*i+:8] : 8'd0;
     end
@@ -197,103 +225,70 @@ module data_memory #(
   logic [LANES-1:0][2:0] store_place;
   logic [LANES-1:0][15:0] store_enable;
   logic [LANES-1:0][63:0] store_turned;
-  logic [LANES-1:0] store_not_yet, to_packet, to_stack, to_maps;
-  logic packet_wait, stack_wait, map_wait, take;
+  logic [LANES-1:0] store_not_yet, stored;
+  logic stores_wait, take;
   always_comb
     for (int l = 0; l < LANES; l++) begin
       store_place[l] = place(store_address[l], store_bytes[l]);
-      store_enable[l] = 16'((24'd1 << store_bytes[l]) - 24'd1) << store_address[l][2:0];
-      store_turned[l] = 64'({store_data[l], store_data[l]} << {store_address[l][2:0], 3'd0} >> 64);
+      store_enable[l] = 16'((16'd1 << store_bytes[l]) - 16'd1) << store_address[l][2:0];
+      store_turned[l] = turn_up(store_data[l], store_address[l][2:0]);
       store_miss[l] = store_valid[l] && (store_place[l] == NOWHERE ||
                                          store_address[l][31:28] == sephirot_pkg::REGION_CONTEXT);
       store_not_yet[l] = store_valid[l] && store_place[l] == NOT_YET && !store_miss[l];
-      to_packet[l] = store_valid[l] && store_place[l] == IN_PACKET;
-      to_stack[l] = store_valid[l] && store_place[l] == IN_STACK;
-      to_maps[l] = store_valid[l] && store_place[l] == IN_MAPS;
+      stored[l] = store_valid[l] && !store_miss[l];
     end
   // Bytes that have not come yet would be lost when they come.
-  assign store_wait = packet_wait || stack_wait || map_wait || store_not_yet != '0;
+  assign store_wait = stores_wait || store_not_yet != '0;
   assign take = !store_wait;
 
-  logic [LANES-1:0][PACKET_WORD-1:0] packet_store_word, packet_load_word, packet_pending_word;
-  logic [LANES-1:0][STACK_WORD-1:0] stack_store_word, stack_load_word;
-  logic [LANES-1:0][MAP_WORD-1:0] map_store_word, map_load_word;
-  logic [LANES-1:0][13:0] packet_lane_address;
-  logic [LANES-1:0][11:0] stack_lane_address;
-  logic [LANES-1:0][MAP_BITS-1:0] map_lane_address;
+  logic [LANES-1:0][WORD_BITS-1:0] store_word, load_word, pending_word;
+  logic [LANES-1:0][ROW_BITS+4:0] other_address;
+  logic [LANES-1:0][PACKET_ROW_BITS+4:0] packet_address;
+  logic [LANES-1:0][11:0] stack_address;
+  logic [LANES-1:0] pending_valid, forget_in, forget_pending;
+  // Whether a word is in a frame that is cleared
+  function automatic logic cleared(input logic [WORD_BITS-1:0] word);
+    cleared = !word[WORD_BITS-1] && word[MAP_BITS-3] &&
+              (stack_clear || (frame_clear && word[8:6] == frame));
+  endfunction
   always_comb
     for (int l = 0; l < LANES; l++) begin
-      packet_lane_address[l] = {packet_slot, load_address[l][11:0]};
-      stack_lane_address[l] = load_address[l][11:0];
-      map_lane_address[l] = load_address[l][MAP_BITS-1:0];
-      packet_load_word[l] = packet_lane_address[l][13:3];
-      stack_load_word[l] = stack_lane_address[l][11:3];
-      map_load_word[l] = map_lane_address[l][MAP_BITS-1:3];
-      packet_store_word[l] = {store_slot, store_address[l][11:3]};
-      stack_store_word[l] = store_address[l][11:3];
-      map_store_word[l] = store_address[l][MAP_BITS-1:3];
+      store_word[l] = word_of(store_address[l][31:28], store_address[l][MEMORY_BITS-1:3],
+                              store_slot);
+      load_word[l] = word_of(load_address[l][31:28], load_address[l][MEMORY_BITS-1:3],
+                             packet_slot);
+      packet_address[l] = {packet_slot, load_address[l][11:0]};
+      other_address[l] = {load_word[l][ROW_BITS+1:0], load_address[l][2:0]};
+      stack_address[l] = load_address[l][11:0];
+      forget_in[l] = cleared(store_word[l]);
+      forget_pending[l] = cleared(pending_word[l]);
     end
 
-  logic [LANES-1:0] packet_pending;
-  logic packet_busy, stack_busy, map_busy;
-  logic [3:0][7:0] packet_stores, stack_stores, map_stores;
-  logic [3:0][PACKET_WORD-3:0] packet_store_row;
-  logic [3:0][STACK_WORD-3:0] stack_store_row;
-  logic [3:0][MAP_WORD-3:0] map_store_row;
-  logic [3:0][63:0] packet_store_data, stack_store_data, map_store_data;
-
+  logic stores_busy;
+  logic [3:0][7:0] stores_enable;
+  logic [3:0][WORD_BITS-3:0] stores_row;
+  logic [3:0][63:0] stores_data;
   difference_buffer #(
       .LANES(LANES),
-      .WORD_BITS(PACKET_WORD)
-  ) packet_differences (
-      .clk, .rst, .take, .load_two_words,
-      .in_valid(to_packet), .in_word(packet_store_word),
-      .in_enable(store_enable), .in_data(store_turned), .in_wait(packet_wait),
-      .forget_all(1'b0), .forget_some(1'b0), .forget_frame(3'd0),
-      .pending_valid(packet_pending), .pending_word(packet_pending_word),
-      .load_word(packet_load_word), .load_overlaps(packet_overlaps),
-      .write_busy(packet_busy), .write_enable(packet_stores),
-      .write_row(packet_store_row), .write_data(packet_store_data)
+      .WORD_BITS(WORD_BITS)
+  ) differences (
+      .clk, .rst, .take, .load_two_words, .load_word, .load_overlaps,
+      .in_valid(stored), .in_word(store_word), .in_enable(store_enable), .in_data(store_turned),
+      .in_wait(stores_wait), .forget_in, .forget_pending, .pending_valid, .pending_word,
+      .write_busy(stores_busy), .write_enable(stores_enable), .write_row(stores_row),
+      .write_data(stores_data)
   );
-  /* verilator lint_off PINCONNECTEMPTY */  // nobody asks which stores wait, but for slots
-  difference_buffer #(
-      .LANES(LANES),
-      .WORD_BITS(STACK_WORD)
-  ) stack_differences (
-      .clk, .rst, .take, .load_two_words,
-      .in_valid(to_stack), .in_word(stack_store_word),
-      .in_enable(store_enable), .in_data(store_turned), .in_wait(stack_wait),
-      .forget_all(stack_clear), .forget_some(frame_clear), .forget_frame(frame),
-      .pending_valid(), .pending_word(),
-      .load_word(stack_load_word), .load_overlaps(stack_overlaps),
-      .write_busy(stack_busy), .write_enable(stack_stores),
-      .write_row(stack_store_row), .write_data(stack_store_data)
-  );
-  difference_buffer #(
-      .LANES(LANES),
-      .WORD_BITS(MAP_WORD)
-  ) map_differences (
-      .clk, .rst, .take, .load_two_words,
-      .in_valid(to_maps), .in_word(map_store_word),
-      .in_enable(store_enable), .in_data(store_turned), .in_wait(map_wait),
-      .forget_all(1'b0), .forget_some(1'b0), .forget_frame(3'd0),
-      .pending_valid(), .pending_word(),
-      .load_word(map_load_word), .load_overlaps(map_overlaps),
-      .write_busy(map_busy), .write_enable(map_stores),
-      .write_row(map_store_row), .write_data(map_store_data)
-  );
-  /* verilator lint_on PINCONNECTEMPTY */
   always_comb begin
     stores_pending = '0;
     for (int k = 0; k < LANES; k++)
       for (int s = 0; s < sephirot_pkg::SLOTS; s++)
-        if (packet_pending[k] && packet_pending_word[k][PACKET_WORD-1-:2] == 2'(s))
+        if (pending_valid[k] && pending_word[k][WORD_BITS-1] && pending_word[k][10:9] == 2'(s))
           stores_pending[s] = 1'b1;
   end
 
   // ------------------------------------------- windows: atomic operations and the service port
 
-  logic atomic_outside, atomic_lock, atomic_window, atomic_write, atomic_ready;
+  logic atomic_outside, atomic_lock, atomic_window, atomic_write;
   logic [2:0] atomic_place;
   logic [31:0] atomic_enable;
   logic [255:0] atomic_wdata;
@@ -301,20 +296,28 @@ module data_memory #(
   assign atomic_outside = atomic_place == NOWHERE || atomic_place == IN_CONTEXT;
 
   // One of the two has the window. Compilers make atomic operations of what programs load, change
-  // and store again in packets, too.
-  logic window_to_packet, window_to_stack, window_to_maps, window_write, window_free;
-  logic [WINDOW_BITS-1:3] window_word;
+  // and store again in packets, too; bytes of them that have not come are waited for.
+  logic atomic_ready;
+  assign atomic_ready = !stores_busy && atomic_place != NOT_YET;
+  logic window_to_packet, window_to_stack, window_write, window_go, window_reads;
+  logic [MEMORY_BITS-1:3] window_offset;
+  logic [WORD_BITS-1:0] window_word;
   logic [31:0] window_enable, turned_enable;
   logic [255:0] window_wdata, turned_wdata;
   logic [3:0] window_region;
   assign window_region = atomic_lock ? atomic_address[31:28] : service_address[31:28];
-  assign window_word = atomic_lock ? atomic_address[WINDOW_BITS-1:3]
-                                   : service_address[WINDOW_BITS-1:3];
+  assign window_offset = atomic_lock ? atomic_address[MEMORY_BITS-1:3]
+                                     : service_address[MEMORY_BITS-1:3];
+  assign window_word = word_of(window_region, window_offset, packet_slot);
   assign window_write = atomic_lock ? atomic_write : service_write;
   assign window_enable = atomic_lock ? atomic_enable : service_enable;
   assign window_wdata = atomic_lock ? atomic_wdata : service_wdata;
-  assign turned_enable = 32'(({window_enable, window_enable} << {window_word[4:3], 3'd0}) >> 32);
-  assign turned_wdata = 256'(({window_wdata, window_wdata} << {window_word[4:3], 6'd0}) >> 256);
+  // The other way round from banks to a window: three turns less one are one.
+  assign turned_wdata = banks_to_window(window_wdata, 2'd0 - window_word[1:0]);
+  always_comb begin
+    turned_enable = window_word[0] ? {window_enable[23:0], window_enable[31:24]} : window_enable;
+    if (window_word[1]) turned_enable = {turned_enable[15:0], turned_enable[31:16]};
+  end
 
   // Which words of the service port's window have memory.
   logic [3:0] word_used, word_there;
@@ -333,55 +336,33 @@ module data_memory #(
   end
   logic service_outside;
   assign service_outside = (word_used & ~word_there) != 4'd0;
-  always_comb
-    case (window_region)
-      sephirot_pkg::REGION_PACKET: window_free = !packet_busy;
-      sephirot_pkg::REGION_STACK: window_free = !stack_busy;
-      default: window_free = !map_busy;
-    endcase
-  assign atomic_ready = window_free && atomic_place != NOT_YET;
-  assign service_ready = service_valid && !atomic_lock && (service_outside || window_free);
+  assign service_ready = service_valid && !atomic_lock && (service_outside || !stores_busy);
   assign service_miss = service_ready && service_outside;
-  logic window_go, window_reads;
   assign window_go = atomic_lock ? atomic_window && atomic_ready
                                  : service_ready && !service_outside;
   assign window_reads = window_go && !window_write;
-  assign window_to_packet = window_go && window_region == sephirot_pkg::REGION_PACKET;
-  assign window_to_stack = window_go && window_region == sephirot_pkg::REGION_STACK;
-  assign window_to_maps = window_go && window_region == sephirot_pkg::REGION_MAPS;
-
-  // Rows of the banks that a window lies in
-  logic [3:0][PACKET_WORD-3:0] packet_window_row;
-  logic [3:0][STACK_WORD-3:0] stack_window_row;
-  logic [3:0][MAP_WORD-3:0] map_window_row;
-  logic [3:0] next_row;
-  always_comb
-    for (int b = 0; b < 4; b++) begin
-      next_row[b] = int'(window_word[4:3]) > b;
-      packet_window_row[b] = {packet_slot, window_word[11:5]} + (PACKET_WORD - 2)'(next_row[b]);
-      stack_window_row[b] = window_word[11:5] + (STACK_WORD - 2)'(next_row[b]);
-      map_window_row[b] = window_word[MAP_BITS-1:5] + (MAP_WORD - 2)'(next_row[b]);
-    end
+  assign window_to_packet = window_word[WORD_BITS-1];
+  assign window_to_stack = window_region == sephirot_pkg::REGION_STACK;
 
   // The answer stays until the next one.
-  logic [255:0] packet_window, stack_window, map_window, window_banks, window_rdata, kept;
+  logic [255:0] packet_window, other_window, window_banks, window_rdata, kept;
+  logic [3:0] window_written;
   logic [1:0] answer_first;
-  logic [3:0] answer_region;
-  logic fresh;
+  logic fresh, answer_packet, answer_stack;
   always_ff @(posedge clk) begin
     fresh <= window_reads && !atomic_lock;
     if (window_reads) begin
-      answer_first <= window_word[4:3];
-      answer_region <= window_region;
+      answer_first <= window_word[1:0];
+      answer_packet <= window_to_packet;
+      answer_stack <= window_to_stack;
     end
     if (fresh) kept <= window_rdata;
   end
-  always_comb
-    case (answer_region)
-      sephirot_pkg::REGION_PACKET: window_banks = packet_window;
-      sephirot_pkg::REGION_STACK: window_banks = stack_window;
-      default: window_banks = map_window;
-    endcase
+  always_comb begin
+    window_banks = answer_packet ? packet_window : other_window;
+    for (int b = 0; b < 4; b++)
+      if (answer_stack && !window_written[b]) window_banks[64*b+:64] = 64'd0;
+  end
   assign window_rdata = banks_to_window(window_banks, answer_first);
   assign service_rdata = fresh ? window_rdata : kept;
 
@@ -396,70 +377,79 @@ module data_memory #(
 
   // -------------------------------------------------------------------------------- memories
 
+  // What stores or the window write, to any of the memories
+  logic [3:0][7:0] write_enable, packet_enable, other_enable;
+  logic [3:0][WORD_BITS-3:0] write_row;
+  logic [3:0][63:0] write_data, packet_in;
+  logic [3:0] to_packet, to_stack, write_again;
+  logic [3:0][6:0] stack_row;
+  logic [3:0][ROW_BITS-1:0] other_row;
+  logic [3:0][PACKET_ROW_BITS-1:0] packet_row;
+  always_comb begin
+    for (int b = 0; b < 4; b++) begin
+      write_enable[b] = stores_enable[b];
+      write_row[b] = stores_row[b];
+      write_data[b] = stores_data[b];
+      if (!stores_busy) begin
+        write_enable[b] = window_go && window_write ? turned_enable[8*b+:8] : 8'd0;
+        write_row[b] = window_word[WORD_BITS-1:2] +
+                       (WORD_BITS - 2)'(int'(window_word[1:0]) > b);
+        // Bytes that are not written are zero: they may be the rest of a word of the stack.
+        for (int p = 0; p < 8; p++)
+          write_data[b][8*p+:8] = turned_enable[8*b+p] ? turned_wdata[64*b+8*p+:8] : 8'd0;
+      end
+      to_packet[b] = write_enable[b] != 8'd0 && write_row[b][WORD_BITS-3];
+      to_stack[b] = write_enable[b] != 8'd0 && !write_row[b][WORD_BITS-3] &&
+                    write_row[b][ROW_BITS-1];
+      stack_row[b] = write_row[b][6:0];
+      other_row[b] = write_row[b][ROW_BITS-1:0];
+      other_enable[b] = write_row[b][WORD_BITS-3] ? 8'd0 : write_enable[b];
+      if (to_stack[b] && !write_again[b]) other_enable[b] = 8'hff;
+      // Arriving beats come last.
+      packet_enable[b] = to_packet[b] ? write_enable[b] : 8'd0;
+      packet_row[b] = write_row[b][PACKET_ROW_BITS-1:0];
+      packet_in[b] = write_data[b];
+      if (fill_ready) begin
+        packet_enable[b] = {8{fill_valid}};
+        packet_row[b] = {fill_slot, fill_offset[11:5]};
+        packet_in[b] = fill_data[64*b+:64];
+      end
+    end
+  end
+  assign fill_ready = to_packet == 4'd0;
+
   // Emission and the service port share a port that reads windows of packets.
   logic packet_read;
-  logic [PACKET_WORD-1:0] packet_read_word;
   logic [1:0] emit_first;
-  assign packet_read = window_to_packet && !window_write;
+  assign packet_read = window_reads && window_to_packet;
   assign emit_ready = !packet_read;
-  assign packet_read_word = packet_read ? {packet_slot, window_word[11:3]}
-                                        : {emit_slot, emit_offset[11:3]};
   always_ff @(posedge clk) if (emit_valid && emit_ready) emit_first <= emit_offset[4:3];
   assign emit_data = banks_to_window(packet_window, emit_first);
 
-  logic packet_written, stack_written, map_written;
-  assign packet_written = window_to_packet && window_write;
-  assign stack_written = window_to_stack && window_write;
-  assign map_written = window_to_maps && window_write;
-  assign fill_ready = !packet_busy && !packet_written;
-
-  logic [3:0][7:0] packet_enable, stack_enable, map_enable;
-  logic [3:0][PACKET_WORD-3:0] packet_row;
-  logic [3:0][63:0] packet_in;
-  always_comb begin
-    packet_enable = packet_stores;
-    packet_row = packet_store_row;
-    packet_in = packet_store_data;
-    if (packet_written) begin
-      packet_enable = turned_enable;
-      packet_row = packet_window_row;
-      packet_in = turned_wdata;
-    end else if (!packet_busy) begin
-      packet_enable = {32{fill_valid}};
-      packet_row = {4{fill_slot, fill_offset[11:5]}};
-      packet_in = fill_data;
-    end
-    stack_enable = stack_written ? turned_enable : stack_stores;
-    map_enable = map_written ? turned_enable : map_stores;
-  end
-
   banked_memory #(
-      .ROW_BITS(PACKET_WORD - 2), .LANES(LANES)
+      .ROWS(PACKET_ROWS), .LANES(LANES)
   ) packets (
-      .clk, .lane_enable(!load_hold),
-      .lane_address(packet_lane_address), .lane_data(packet_words),
-      .window_enable(packet_read || emit_valid), .window_word(packet_read_word),
-      .window_data(packet_window),
+      .clk, .lane_enable(!load_hold), .lane_address(packet_address), .lane_data(packet_words),
+      .window_enable(packet_read || emit_valid), .window_data(packet_window),
+      .window_word(packet_read ? window_word[PACKET_ROW_BITS+1:0]
+                               : {emit_slot, emit_offset[11:3]}),
       .write_enable(packet_enable), .write_row(packet_row), .write_data(packet_in)
   );
-  stack_memory #(
+  banked_memory #(
+      .ROWS(MAP_ROWS + STACK_ROWS), .LANES(LANES)
+  ) stack_and_maps (
+      .clk, .lane_enable(!load_hold), .lane_address(other_address), .lane_data(other_words),
+      .window_enable(window_reads && !window_to_packet), .window_data(other_window),
+      .window_word(window_word[ROW_BITS+1:0]),
+      .write_enable(other_enable), .write_row(other_row), .write_data
+  );
+  stack_words #(
       .LANES(LANES)
   ) stack (
       .clk, .clear_all(stack_clear), .clear_frame(frame_clear), .frame,
-      .lane_enable(!load_hold), .lane_address(stack_lane_address), .lane_data(stack_words),
-      .window_enable(window_to_stack && !window_write), .window_word(window_word[11:3]),
-      .window_data(stack_window), .write_enable(stack_enable),
-      .write_row(stack_written ? stack_window_row : stack_store_row),
-      .write_data(stack_written ? turned_wdata : stack_store_data)
-  );
-  banked_memory #(
-      .ROW_BITS(MAP_WORD - 2), .LANES(LANES)
-  ) maps (
-      .clk, .lane_enable(!load_hold),
-      .lane_address(map_lane_address), .lane_data(map_words),
-      .window_enable(window_to_maps && !window_write), .window_word(window_word[MAP_BITS-1:3]),
-      .window_data(map_window), .write_enable(map_enable),
-      .write_row(map_written ? map_window_row : map_store_row),
-      .write_data(map_written ? turned_wdata : map_store_data)
+      .write(to_stack), .write_row(stack_row), .write_again,
+      .lane_enable(!load_hold), .lane_address(stack_address), .lane_written,
+      .window_enable(window_reads && !window_to_packet), .window_word(window_word[8:0]),
+      .window_written
   );
 endmodule

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Stores on their way to one banked memory: they are bytes that differ, with an enable for each, so
+// Stores on their way to banked memories: they are bytes that differ, with an enable for each, so
 // that nobody reads, changes and writes words of memory. (hXDP, section 4.1.2, the difference buffer.)
 //
 // Stores of a row are written in the cycle in which they come, so the row after the next
 // reads them without waiting. Only where two of them need different rows of one bank, the later one
-// stays here; the next stores are taken in the cycle in which the last of these goes. A lane's
+// stays here. A word's number says which memory it is in, too; what is here for one bank of one of them
+// keeps that bank of the others. The next stores are taken in the cycle in which the last of these goes. A lane's
 // store is never overtaken by a store of a later lane to the same bank.
 //
 // A store is a word, 16 enables (bytes of that word, and of the next one) and data that are turned
@@ -23,10 +24,9 @@ module difference_buffer #(
     input  logic [LANES-1:0][63:0]          in_data,
     input  logic                            take,
     output logic                            in_wait,
-    // Stores that wait are forgotten: all, or those whose word begins with `forget_frame`.
-    input  logic                            forget_all,
-    input  logic                            forget_some,
-    input  logic [2:0]                      forget_frame,
+    // Stores that have to be forgotten, of those that come and of those that wait
+    input  logic [LANES-1:0]                forget_in,
+    input  logic [LANES-1:0]                forget_pending,
     // What waits, and what loads overlap it.
     output logic [LANES-1:0]                pending_valid,
     output logic [LANES-1:0][WORD_BITS-1:0] pending_word,
@@ -109,20 +109,15 @@ module difference_buffer #(
         end
   end
 
-  logic [LANES-1:0] next_valid, forgotten;
-  logic [LANES-1:0][WORD_BITS-1:0] next_word;
+  logic [LANES-1:0] next_valid;
   logic keep;
   assign keep = waiting && !all_go;
-  assign next_word = keep ? pending_word : in_word;
-  always_comb begin
-    next_valid = stays;
-    if (!keep) next_valid = take ? (waiting ? in_valid : stays) : '0;
-    for (int k = 0; k < LANES; k++)
-      forgotten[k] = forget_all || (forget_some && next_word[k][WORD_BITS-1-:3] == forget_frame);
-  end
+  always_comb
+    if (waiting && (keep || !take)) next_valid = stays & ~forget_pending;
+    else next_valid = take ? (waiting ? in_valid : stays) & ~forget_in : '0;
   always_ff @(posedge clk)
     if (rst) pending_valid <= '0;
-    else pending_valid <= next_valid & ~forgotten;
+    else pending_valid <= next_valid;
   always_ff @(posedge clk)
     if (!keep) begin
       pending_word <= in_word;
