@@ -11,6 +11,7 @@ module checksum (
     input  logic [4:0][63:0] arguments,
     input  logic [11:0] packet_meta,
     input  logic [11:0] packet_end,
+    input  logic [12:0] packet_arrived,
     input  logic packet_complete,
     output logic done,
     output logic [63:0] result,
@@ -39,10 +40,12 @@ module checksum (
 
   logic from_waits, from_fault, to_waits, to_fault;
   packet_bounds from_bounds (
-      .address(arguments[0]), .bytes(from_bytes), .packet_meta, .packet_end, .packet_complete,
+      .address(arguments[0]), .bytes(from_bytes), .packet_meta, .packet_end, .packet_arrived,
+      .packet_complete,
       .must_wait(from_waits), .fault(from_fault));
   packet_bounds to_bounds (
-      .address(arguments[2]), .bytes(to_bytes), .packet_meta, .packet_end, .packet_complete,
+      .address(arguments[2]), .bytes(to_bytes), .packet_meta, .packet_end, .packet_arrived,
+      .packet_complete,
       .must_wait(to_waits), .fault(to_fault));
 
   function automatic logic [31:0] add(input logic [31:0] a, input logic [31:0] b);

@@ -518,6 +518,13 @@ static void test_latency() {
   CHECK(bench->call(1, {HANDLE + 4, STACK}).unknown, "programs cannot be looked up");
 }
 
+// Begins a call of the core's that somebody else ends.
+static void give_call(u32 helper, std::vector<u64> arguments) {
+  arguments.resize(5);
+  for (int i = 0; i < 10; i++) bench->top.call_arguments[i] = arguments[i / 2] >> i % 2 * 32;
+  bench->top.call_valid = 1, bench->top.call_helper = helper;
+}
+
 static void test_rest() {
   if (bench->always_ready) {
     u32 cycles = bench->call(28, {STACK, 20, STACK + 32, 20, 0}).cycles;
@@ -558,6 +565,18 @@ static void test_rest() {
   bench->top.table_map = 5, bench->top.table_word = 2;
   bench->settle();
   CHECK(bench->top.map_base == bench->top.table_rdata, "where entries begin");
+  // A key that has come is read before the packet's end is known; one that has not is waited for.
+  bench->top.packet_complete = 0, bench->top.packet_arrived = 320, bench->end = 0;
+  CHECK(bench->call(1, {HANDLE + 5, PACKET + 300}).result == 0, "all of the key is there");
+  CHECK(bench->call(1, {HANDLE + 5, PACKET + 255}).result == E_FAULT, "in front of the packet");
+  give_call(1, {HANDLE + 5, PACKET + 301});
+  for (u32 i = 0; i < 20; i++) {
+    bench->settle();
+    CHECK(!bench->top.call_done && !bench->top.service_valid, "a byte has not come");
+    bench->tick();
+  }
+  bench->top.packet_complete = 1, bench->end = 320;
+  CHECK(bench->call(1, {HANDLE + 5, PACKET + 301}).result == E_FAULT, "it never does");
   // What needs the packet's end waits for it.
   bench->top.packet_complete = 0, bench->top.call_valid = 1, bench->top.call_helper = 65;
   for (u32 i = 0; i < 20; i++) {

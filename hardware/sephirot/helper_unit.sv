@@ -165,7 +165,7 @@ module helper_unit #(
       .clk, .rst, .start(engine_start), .do_update(is_update), .do_delete(is_delete),
       .has_index(by_number), .index(is_tail_call ? arguments[2][31:0] : arguments[1][31:0]),
       .key_address(arguments[1]), .value_address(arguments[2]), .flags(arguments[3]),
-      .packet_meta, .packet_end, .packet_complete,
+      .packet_meta, .packet_end, .packet_arrived, .packet_complete,
       .done(engine_done), .found(engine_found), .value_at(engine_value),
       .value_row(engine_row), .error(engine_error),
       .row_kind, .row_key_bytes, .row_value_bytes, .row_entries, .row_base, .row_stride,
@@ -182,7 +182,8 @@ module helper_unit #(
   logic [4:0] csum_bytes;
   checksum csum (
       .clk, .rst, .start(valid && is_csum), .arguments, .packet_meta, .packet_end,
-      .packet_complete, .done(csum_done), .result(csum_result), .request_valid(csum_request),
+      .packet_arrived, .packet_complete, .done(csum_done), .result(csum_result),
+      .request_valid(csum_request),
       .request_address(csum_address), .request_bytes(csum_bytes), .request_ready,
       .request_miss, .chunk);
 
@@ -209,8 +210,8 @@ module helper_unit #(
   assign bytes_too_many = offset > COPY_MAX || bytes > COPY_MAX;
   assign bytes_beyond = {1'b0, offset} + {1'b0, bytes} > {1'b0, length};
   packet_bounds buffer_bounds (
-      .address(arguments[2]), .bytes(bytes), .packet_meta, .packet_end, .packet_complete,
-      .must_wait(bytes_wait), .fault(bytes_fault));
+      .address(arguments[2]), .bytes(bytes), .packet_meta, .packet_end,
+      .packet_arrived, .packet_complete, .must_wait(bytes_wait), .fault(bytes_fault));
   assign bytes_copies = valid && is_bytes && packet_complete && !bytes_too_many && !bytes_beyond
       && !bytes_fault;
 
@@ -330,8 +331,8 @@ module helper_unit #(
   assign event_call = call_done;
 
   /* verilator lint_off UNUSEDSIGNAL */
-  // Bytes of the packet are read once all of them have come.
-  wire unused = ^{packet_arrived, bytes_wait};
+  // These helpers wait for all of the packet in any case.
+  wire unused = bytes_wait;
   /* verilator lint_on UNUSEDSIGNAL */
 
 `ifdef VERILATOR

@@ -21,6 +21,7 @@ module map_engine (
     input  logic [63:0] flags,
     input  logic [11:0] packet_meta,
     input  logic [11:0] packet_end,
+    input  logic [12:0] packet_arrived,
     input  logic packet_complete,
     output logic done,
     // Of a lookup: there is an entry, its value is here, and for programs this row begins one.
@@ -128,15 +129,15 @@ module map_engine (
   logic key_waits, key_fault, value_waits, value_fault;
   packet_bounds key_bounds (
       .address(key_address), .bytes({16'd0, row_key_bytes}), .packet_meta, .packet_end,
-      .packet_complete, .must_wait(key_waits), .fault(key_fault));
+      .packet_arrived, .packet_complete, .must_wait(key_waits), .fault(key_fault));
   packet_bounds value_bounds (
       .address(value_address), .bytes(row_value_bytes), .packet_meta, .packet_end,
-      .packet_complete, .must_wait(value_waits), .fault(value_fault));
+      .packet_arrived, .packet_complete, .must_wait(value_waits), .fault(value_fault));
   logic waits, fault;
   assign waits = (!has_index && key_waits) || (do_update && value_waits);
   assign fault = (!has_index && key_fault) || (do_update && value_fault);
 
-  // The key as it was given, without what is behind it.
+  // The key as it was given; what is behind it is zero.
   logic [511:0] key, kept, wanted, compared;
   always_comb for (int i = 0; i < 64; i++) compared[8 * i +: 8] = {8{7'(i) < key_bytes}};
 
@@ -153,7 +154,7 @@ module map_engine (
   assign given_length = key[31:0];
   assign bad_length = given_length > {22'd0, row_key_bytes[6:0] - 7'd4, 3'd0};
   assign kept = is_prefix ? compared & {352'd0, prefix_mask, {32{1'b1}}} : compared;
-  assign wanted = is_prefix ? {key[511:32], 24'd0, length} & kept : key & kept;
+  assign wanted = is_prefix ? {352'd0, key[159:32] & prefix_mask, 24'd0, length} : key;
 
   logic [31:0] hashed;
   logic [25:0] hash;
@@ -216,9 +217,10 @@ module map_engine (
   logic [31:0] key_from;
   logic [6:0] key_left, key_step, written;
   logic new_entry, is_set;
-  logic [511:0] masked_key;
+  logic [191:0] key_part;
   assign key_from = evicting ? {MAPS, at} : key_address[31:0];
-  assign masked_key = key & compared;
+  assign key_part = written == 7'd0 ? key[191:0] : written == 7'd24 ? key[383:192]
+      : {64'd0, key[511:384]};
   assign key_left = key_room - written;
   assign key_step = key_left < 7'd24 ? key_left : 7'd24;
 
@@ -289,7 +291,7 @@ module map_engine (
         request_write = 1'b1;
         request_address = {MAPS, at + {21'd0, written}};
         request_bytes = key_step[4:0];
-        request_data = 192'(masked_key >> {written, 3'd0});
+        request_data = key_part;
       end
       TAIL: begin
         request_valid = 1'b1;
@@ -429,16 +431,16 @@ module map_engine (
       end
       PRESENCE: state <= do_delete ? SET : VALUE;
       KEY1: begin
-        key[191:0] <= chunk;
+        key[191:0] <= chunk & compared[191:0];
         if (request_ready) state <= KEY2;
       end
       KEY2: begin
-        key[383:192] <= chunk;
+        key[511:192] <= {128'd0, chunk & compared[383:192]};
         if (!request_valid) state <= is_prefix ? PREFIX : HEAD;
         else if (request_ready) state <= KEY3;
       end
       KEY3: begin
-        key[511:384] <= chunk[127:0];
+        key[511:384] <= chunk[127:0] & compared[511:384];
         state <= HEAD;
       end
       PREFIX: begin

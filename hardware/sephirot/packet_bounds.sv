@@ -8,8 +8,9 @@ module packet_bounds (
     input  logic [31:0] bytes,
     input  logic [11:0] packet_meta,
     input  logic [11:0] packet_end,
+    input  logic [12:0] packet_arrived,
     input  logic packet_complete,
-    // The packet's end is not known yet.
+    // The bytes have not come yet, if they ever do.
     output logic must_wait,
     // There is no such memory.
     output logic fault
@@ -21,7 +22,8 @@ module packet_bounds (
           || address[31:28] == sephirot_pkg::REGION_MAPS);
   assign is_packet = address[31:28] == sephirot_pkg::REGION_PACKET;
   assign behind = {5'd0, address[27:0]} + {1'b0, bytes};
-  assign must_wait = is_memory && is_packet && !packet_complete;
+  assign must_wait = is_memory && is_packet && !packet_complete
+      && behind > {20'd0, packet_arrived};
   assign fault = !is_memory || (is_packet
-      && (address[27:0] < {16'd0, packet_meta} || behind > {21'd0, packet_end}));
+      && (address[27:0] < {16'd0, packet_meta} || (packet_complete && behind > {21'd0, packet_end})));
 endmodule
