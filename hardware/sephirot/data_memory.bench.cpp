@@ -201,7 +201,9 @@ static void some_atomics() {
   uint64_t address = random_address(bytes), operand = rng(), expected = rng(), old = 0, now;
   uint8_t kind = kinds[below(10)], *memory = nullptr;
   Place place = where(address, bytes, &memory);
-  bool good = place == MEMORY && address >> 28 != 1;
+  // What has not come is waited for, and nothing comes meanwhile.
+  if (place == NOT_YET) return;
+  bool good = place == MEMORY;
   if (good) memcpy(&old, memory, bytes);
   if (below(2)) expected = wide ? old : old | rng() << 32;
   uint64_t mask = wide ? ~0ull : 0xffffffff;

@@ -294,9 +294,11 @@ module data_memory #(
   logic [255:0] atomic_wdata;
   assign atomic_place = place(atomic_address, atomic_wide ? 4'd8 : 4'd4);
   assign atomic_outside = atomic_place == NOWHERE || atomic_place == IN_CONTEXT;
-  // Compilers make atomic operations of what programs load, change and store again in packets, too.
-  wire atomic_ready = !stores_busy && atomic_place != NOT_YET;
 
+  // One of the two has the window. Compilers make atomic operations of what programs load, change
+  // and store again in packets, too; bytes of them that have not come are waited for.
+  logic atomic_ready;
+  assign atomic_ready = !stores_busy && atomic_place != NOT_YET;
   logic window_to_packet, window_to_stack, window_write, window_go, window_reads;
   logic [MEMORY_BITS-1:3] window_offset;
   logic [WORD_BITS-1:0] window_word;

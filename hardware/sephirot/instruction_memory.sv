@@ -31,7 +31,7 @@ module instruction_memory #(
 
   /* verilator lint_off PINCONNECTEMPTY */
   lane_decode decode (
-      .slot(row_data), .has_second(row_lane < 3'(LANES - 1)), .second(32'd0), .row(16'd0),
+      .slot(row_data), .has_second(row_lane != 3'(LANES - 1)), .second(32'd0), .row(16'd0),
       .reads_left(), .reads_right(), .left(), .right(), .immediate(), .writes(), .destination(),
       .code(), .is_wide(), .variant(), .is_long(), .swap_size(), .swap_reverse(), .is_map_value(),
       .is_load(load), .is_signed(), .is_speculative(speculative), .is_store(store),
