@@ -72,6 +72,7 @@ impl Verilator {
 }
 
 /// All modules of the processor, its constants first.
+#[allow(dead_code)]
 pub fn sources(hardware: &Path) -> Result<Vec<PathBuf>, String> {
     let mut sources = vec![];
     for folder in ["sephirot", "lib"] {
