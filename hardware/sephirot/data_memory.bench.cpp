@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Tries data_memory with random loads, stores, atomic operations and windows against arrays of bytes.
+// Tries data_memory with random loads, stores, atomic operations and windows against plain arrays.
 // top: data_memory
 // parameters: -GLANES=4 -GMAP_BYTES=8192
 #include <cstdint>
