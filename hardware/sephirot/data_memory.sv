@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What loads, stores, atomic operations and helpers reach: packet, stack, context and maps, by the
-// upper bits of an address. (hXDP, sections 4.1.2 and 4.1.3: the data bus, the stack, `struct
+// What loads, stores, atomic operations and helpers reach: packet, stack, context and maps, by
+// the upper bits of an address. (hXDP, sections 4.1.2 and 4.1.3: the data bus, the stack, `struct
 // xdp_md`, maps and the difference buffer; docs/sephirot.md has the rules of what misses.)
 //
-// Each memory has a read port for each lane. Writes to a memory go, the first one first, from
-// its difference buffer, atomic operations, the service port, and arriving packets.
+// Each memory has a read port for each lane. Writes to a memory go, the first one first, from its
+// difference buffer, atomic operations, the service port, and arriving packets.
 
 module data_memory #(
     parameter int LANES = 4,
@@ -235,8 +235,14 @@ module data_memory #(
       store_miss[l] = store_valid[l] && (store_place[l] == NOWHERE ||
                                          store_address[l][31:28] == sephirot_pkg::REGION_CONTEXT);
       store_not_yet[l] = store_valid[l] && store_place[l] == NOT_YET && !store_miss[l];
-      stored[l] = store_valid[l] && !store_miss[l];
     end
+  // The program ends with the first store that misses: those in later lanes are not done.
+  always_comb begin
+    stored = store_valid & ~store_miss;
+    for (int l = 1; l < LANES; l++)
+      for (int earlier = 0; earlier < l; earlier++)
+        if (store_miss[earlier]) stored[l] = 1'b0;
+  end
   // Bytes that have not come yet would be lost when they come.
   assign store_wait = stores_wait || store_not_yet != '0;
   assign take = !store_wait;
