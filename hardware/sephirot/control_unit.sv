@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Branches of a row by the priority of their lanes: the first one that is taken decides, and annuls
-// what stands in the lanes behind it (hXDP, OSDI 2020, section 4.2). Decode and execute have one each.
+// what stands in the lanes behind it (hXDP, OSDI 2020, section 4.2). Fetch, decode and
+// execute have one each.
 
 module control_unit #(
     parameter int LANES = 4

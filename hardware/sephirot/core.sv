@@ -178,7 +178,8 @@ module core #(
         .exits(d_may_exit[l]), .to_next(d_to_next[l]), .target(d_target[l]),
         .verdict(d_verdict[l]), .late(d_late[l]),
         .in_function(frame != 3'd0), .packet_data(packet_data), .packet_end(packet_end),
-        .packet_arrived(packet_arrived), .packet_complete(packet_complete), .take(d_go), .x_valid(x_valid), .x_done(x_done[l]),
+        .packet_arrived(packet_arrived), .packet_complete(packet_complete), .take(d_go),
+        .x_valid(x_valid), .x_done(x_done[l]),
         .x_writes(x_writes[l]), .x_destination(x_destination[l]), .x_result(x_result[l]),
         .x_is_load(x_is_load[l]), .x_is_speculative(x_is_speculative[l]),
         .x_is_store(x_is_store[l]), .x_is_atomic(x_is_atomic[l]), .x_is_long(x_is_long[l]),
@@ -285,7 +286,8 @@ module core #(
 
   // What stops the program, and lanes behind it. A store that misses is known when it is tried.
   logic called;
-  logic [LANES-1:0] stored, store_missed, stores, left_over, store_stops, stops_before, behind_stop, stops, behind, wrong, slow, pending;
+  logic [LANES-1:0] stored, store_missed, stores, left_over, store_stops, stops_before;
+  logic [LANES-1:0] behind_stop, stops, behind, wrong, slow, pending;
   logic [LANES-1:0] working, first_map_value;
   logic store_accepted, call_now, call_ends, slow_last;
 
@@ -297,7 +299,8 @@ module core #(
     lowest = set & ~after(set);
   endfunction
 
-  wire too_deep = x_ready && x_taken && |(x_last & x_is_function) && frame == 3'(sephirot_pkg::FRAMES - 1);
+  wire too_deep = x_ready && x_taken && |(x_last & x_is_function)
+      && frame == 3'(sephirot_pkg::FRAMES - 1);
   assign wrong = x_done & x_is_load & ~x_is_speculative & load_miss;
   assign stops_before = wrong | (x_done & (x_is_invalid | slow_missed));
   assign behind_stop = after(stops_before);
@@ -395,7 +398,8 @@ module core #(
   always_comb begin
     x_reason = sephirot_pkg::STOP_DEPTH;
     for (int lane = LANES - 1; lane >= 0; lane--) begin
-      if (stops[lane]) x_reason = x_is_invalid[lane] ? sephirot_pkg::STOP_INSTRUCTION : sephirot_pkg::STOP_MEMORY;
+      if (stops[lane])
+        x_reason = x_is_invalid[lane] ? sephirot_pkg::STOP_INSTRUCTION : sephirot_pkg::STOP_MEMORY;
       if (no_helper && x_calls[lane]) x_reason = sephirot_pkg::STOP_HELPER;
     end
   end

@@ -77,8 +77,8 @@ struct Outcome {
   int rows = 0;
 };
 
-// What helpers give: 1 to 100 mix their arguments; 12 goes to row `arguments[1]`; 44 moves the start
-// of the packet; 2 writes map memory. The others are not there.
+// What helpers give: 1 to 100 mix their arguments; 12 goes to row `arguments[1]`; 44 moves the
+// start of the packet; 2 writes map memory. The others are not there.
 struct Helped {
   u64 result = 0;
   bool unknown = false, jump = false;

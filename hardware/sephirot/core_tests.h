@@ -103,7 +103,18 @@ static void directed() {
            row({slot(0x71, 7, 5, 0), slot(0x51, 8, 11, 2)}), row({keeps(6, 8), keeps(7, 16)}),
            row({keeps(8, 24), leave(2)})}, "forwarding", 1);
   compare({maps(), row({slot(0x7b, 15, 11, 0)}), row({}), row({slot(0x79, 2, 15, 0)}),
-           row({slot(0x79, 3, 2, 4)}), row({keeps(3, 8), leave(1)})}, "load of a loaded address", 1);
+           row({slot(0x79, 3, 2, 4)}), row({keeps(3, 8), leave(1)})}, "a loaded address", 1);
+  // Behind jumps that fetch or decode obeys, all lanes have all that was written.
+  for (int obeyed = 0; obeyed < 2; obeyed++) {
+    u64 jump = obeyed ? goes(1) : slot(0x15, 9, 0, 1, 0);
+    compare({maps(), row({sets(1, 4)}), row({}), row({slot(0x3f, 6, 6),
+             sets(2, 77), sets(1, 5), jump}),
+             row({leave(2)}), row({keeps(2, 8), slot(0x85, 0, 0, 0, 28)}), row({keeps(0, 16),
+             leave(1)})}, "all lanes behind a jump", obeyed);
+    compare({maps(), row({sets(2, 77)}), row({}), row({slot(0x3f, 6, 6), keeps(2, 8), jump}),
+             row({leave(2)}), row({slot(0x79, 3, 15, 8)}), row({keeps(3, 16), leave(1)})},
+            "a load behind a jump", obeyed);
+  }
   // Stops, and what earlier lanes have done.
   u64 store = slot(0x7a, 15, 0, 0, 1), other = slot(0x7a, 15, 0, 8, 1);
   compare({maps(), row({store, slot(0x79, 2, 0, 0), other}), row({leave(2)})}, "load stops", 1);
@@ -139,8 +150,8 @@ static void directed() {
   // Another program.
   compare({maps(), row({sets(2, 4), sets(7, 1), slot(0x7a, 10, 0, -8, 5)}),
            row({slot(0x85, 0, 0, 0, 12), other, leave(1)}), row({leave(1)}),
-           row({slot(0x08, 15, 2), slot(0x79, 3, 10, -8)}), row({keeps(2, 0), keeps(7, 16), keeps(1, 24),
-           keeps(10, 32)}), row({keeps(3, 40), leave(6)})}, "tail call", 1);
+           row({slot(0x08, 15, 2), slot(0x79, 3, 10, -8)}), row({keeps(2, 0), keeps(7, 16),
+           keeps(1, 24), keeps(10, 32)}), row({keeps(3, 40), leave(6)})}, "tail call", 1);
   // Functions: 6 to 10 are kept, frames are zero, results come back.
   compare({maps(), row({sets(6, 60), sets(1, 1), slot(0x7a, 10, 0, -8, 5)}),
            row({sets(7, 70), slot(0x85, 0, 1, 0, 6)}), row({keeps(6, 0), keeps(7, 8), keeps(0, 16),
@@ -169,7 +180,8 @@ static void directed() {
 // Rows of anything that may stand together; jumps lead forwards.
 static void random_program(u64 seed) {
   random_bits.seed(seed);
-  Program program = {row({slot(0x08, 15, 2), slot(0xe7, 13, 10, 0, u32(-128))}), row({slot(0xbf, 14, 11), slot(0x79, 2, 11, 0), slot(0x79, 3, 11, 8),
+  Program program = {row({slot(0x08, 15, 2), slot(0xe7, 13, 10, 0, u32(-128))}),
+                     row({slot(0xbf, 14, 11), slot(0x79, 2, 11, 0), slot(0x79, 3, 11, 8),
                                   slot(0x69, 4, 11, 3)})};
   int count = 5 + below(25);
   bool stored = false;

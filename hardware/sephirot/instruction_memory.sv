@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Rows of the program: a memory of 68 bits for each lane, read a row at once (hXDP, OSDI 2020,
-// section 4.1.3). Beside each slot are four bits about it that are found when it is written, so that
-// fetch knows at once where control goes.
+// section 4.1.3). Beside each slot are four bits about it that are found when it is written, so
+// that fetch knows at once where control goes.
 
 module instruction_memory #(
     parameter int LANES = 4,
@@ -31,7 +31,7 @@ module instruction_memory #(
 
   /* verilator lint_off PINCONNECTEMPTY */
   lane_decode decode (
-      .slot(row_data), .has_second(row_lane != 3'(LANES - 1)), .second(32'd0), .row(16'd0),
+      .slot(row_data), .has_second(32'(row_lane) + 1 < LANES), .second(32'd0), .row(16'd0),
       .reads_left(), .reads_right(), .left(), .right(), .immediate(), .writes(), .destination(),
       .code(), .is_wide(), .variant(), .is_long(), .swap_size(), .swap_reverse(), .is_map_value(),
       .is_load(load), .is_signed(), .is_speculative(speculative), .is_store(store),
