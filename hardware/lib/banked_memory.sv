@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Memory with a port for each lane that reads 8 bytes from any byte on, and one that reads windows of
-// 32 bytes from any multiple of 8 on. (hXDP, section 4.1: the data bus serves all lanes at once.)
+// Memory with a port for each lane that reads 8 bytes from any byte on, and one that reads
+// windows of 32 bytes from any multiple of 8 on. (hXDP, section 4.1: the data bus serves all
+// lanes at once.)
 //
 // Words of 64 bits lie in four banks, word w in bank w mod 4. Any 8 bytes are in two neighbouring
-// banks, any window in all four, so a port reads each bank once. Each port has its own copy of the
-// banks. Writes go to all copies; each bank has its own row and enables, so stores to
+// banks, any window in all four, so a port reads each bank once. Each port has its own copy of
+// the banks. Writes go to all copies; each bank has its own row and enables, so stores to
 // different places are written together if they are in different banks.
 //
 // A lane's answer is not turned yet: its byte p is the one whose address is p mod 8. A window's

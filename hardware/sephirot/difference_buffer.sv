@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Stores on their way to banked memories: they are bytes that differ, with an enable for each, so
-// that nobody reads, changes and writes words of memory. (hXDP, section 4.1.2, the difference buffer.)
+// that nobody reads, changes and writes words of memory. (hXDP, section 4.1.2, the difference
+// buffer.)
 //
-// Stores of a row are written in the cycle in which they come, so the row after the next
-// reads them without waiting. Only where two of them need different rows of one bank, the later one
-// stays here. A word's number says which memory it is in, too; what is here for one bank of one of them
-// keeps that bank of the others. The next stores are taken in the cycle in which the last of these goes. A lane's
-// store is never overtaken by a store of a later lane to the same bank.
+// Stores of a row are written in the cycle in which they come, so the row after the next reads
+// them without waiting. Only where two of them need different rows of one bank, the later one
+// stays here. A word's number says which memory it is in, too; what is here for one bank of one
+// of them keeps that bank of the others. The next stores are taken in the cycle in which the last
+// of these goes. A lane's store is never overtaken by a store of a later lane to the same bank.
 //
-// A store is a word, 16 enables (bytes of that word, and of the next one) and data that are turned
-// already: byte p goes to byte p of either word.
+// A store is a word, 16 enables (bytes of that word, and of the next one) and data that are
+// turned already: byte p goes to byte p of either word.
 
 module difference_buffer #(
     parameter int LANES = 4,

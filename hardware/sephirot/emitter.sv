@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Sends packets out of packet memory, from any byte on, as beats of 32 bytes. (hXDP, section 4.1.2: the
-// selector emits what is merged of packet, scratch memory and difference buffer. Here all three
-// are one memory by then.)
+// Sends packets out of packet memory, from any byte on, as beats of 32 bytes. (hXDP, section
+// 4.1.2: the selector emits what is merged of packet, scratch memory and difference buffer. Here
+// all three are one memory by then.)
 //
-// It reads a window a cycle, while there is room in a queue behind it, so that it never has to keep
-// an answer of the memory. A packet that begins at an odd byte takes a window more than beats.
+// It reads a window a cycle, while there is room in a queue behind it, so that it never has to
+// keep an answer of the memory. A packet that begins at an odd byte takes a window more than
+// beats.
 
 module emitter #(
     parameter int INFO_BITS = 139,

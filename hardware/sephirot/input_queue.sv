@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Beats of arriving packets in the order in which they come, until a slot of packet memory is free.
-// (hXDP, section 4.1.1, the programmable input queue; its policy is first come, first served.)
+// Beats of arriving packets in the order in which they come, until a slot of packet memory is
+// free. (hXDP, section 4.1.1, the programmable input queue; its policy is first come, first
+// served.)
 
 module input_queue #(
     parameter int DEPTH = 64

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Which packet is in work, where it begins and ends, and what becomes of it. (hXDP, section 4.1.2,
-// the active packet selector; section 4.2, early start: a program begins with the first beat.)
+// Which packet is in work, where it begins and ends, and what becomes of it. (hXDP, section
+// 4.1.2, the active packet selector; section 4.2, early start: a program begins with the first
+// beat.)
 //
-// There are four slots of packet memory, so that packets can arrive while one is in work and another
-// one is emitted. Packets begin, end and are emitted in the order in which they came, but a
-// slot whose packet is dropped is free at once, whatever is still being emitted.
+// There are four slots of packet memory, so that packets can arrive while one is in work and
+// another one is emitted. Packets begin, end and are emitted in the order in which they came, but
+// a slot whose packet is dropped is free at once, whatever is still being emitted.
 
 module packet_selector (
     input  logic             clk,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Which words of the stack were written since its frame was cleared: the others are zero. So all
-// frames, or one, are cleared from one cycle to the next. (hXDP, section 4.2: the state of a program
-// resets itself.) The words themselves are in a banked memory, of which this is a part for its stack: the
-// same rows, four banks, and the same cycles.
+// frames, or one, are cleared from one cycle to the next. (hXDP, section 4.2: the state of a
+// program resets itself.) The words themselves are in a banked memory, of which this is a part
+// for its stack: the same rows, four banks, and the same cycles.
 //
 // Lookups of the cycle of a clear see nothing written, writes of that cycle are lost.
 
