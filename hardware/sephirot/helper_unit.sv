@@ -183,9 +183,8 @@ module helper_unit #(
   checksum csum (
       .clk, .rst, .start(valid && is_csum), .arguments, .packet_meta, .packet_end,
       .packet_arrived, .packet_complete, .done(csum_done), .result(csum_result),
-      .request_valid(csum_request),
-      .request_address(csum_address), .request_bytes(csum_bytes), .request_ready,
-      .request_miss, .chunk);
+      .request_valid(csum_request), .request_address(csum_address),
+      .request_bytes(csum_bytes), .request_ready, .request_miss, .chunk);
 
   logic adjust_start, adjust_done, adjust_copies, adjust_fill, adjust_backward;
   logic [63:0] adjust_result;

@@ -24,6 +24,6 @@ module packet_bounds (
   assign behind = {5'd0, address[27:0]} + {1'b0, bytes};
   assign must_wait = is_memory && is_packet && !packet_complete
       && behind > {20'd0, packet_arrived};
-  assign fault = !is_memory || (is_packet
-      && (address[27:0] < {16'd0, packet_meta} || (packet_complete && behind > {21'd0, packet_end})));
+  assign fault = !is_memory || (is_packet && (address[27:0] < {16'd0, packet_meta}
+      || (packet_complete && behind > {21'd0, packet_end})));
 endmodule
