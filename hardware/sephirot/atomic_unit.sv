@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Atomic operations on stack and maps, one at a time: read two words, compute, write. Nobody else
+// Atomic operations in memory, one at a time: read two words, compute, write. Nobody else
 // writes in between, since `busy` keeps the service port out, and the core waits. (hXDP leaves
 // these out; they are those of eBPF's instruction set.)
 

