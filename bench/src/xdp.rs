@@ -26,7 +26,8 @@ pub struct Arguments {
     #[arg(long = "case", value_enum, value_name = "CASE")]
     cases: Vec<Case>,
     /// Packets of each case that are counted
-    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    #[arg(long, default_value_t = 2_000,
+          value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     packets: u32,
     /// Do not schedule programs for the ways that these packets take through them, as the
     /// interpreter sees them first
@@ -54,8 +55,8 @@ enum Case {
 }
 
 const CASES: [Case; 4] = [Case::Drop, Case::Tx, Case::Redirect, Case::Firewall];
-/// What the publication's card needs, in cycles of 156.25 MHz (hXDP, section 5.2 and sheet 5.4): for
-/// the firewall its version that was optimised by hand.
+/// What the publication's card needs, in cycles of 156.25 MHz (hXDP, section 5.2): for the firewall
+/// its version that was optimised by hand.
 const PUBLISHED: [f64; 4] = [3.0, 6.9, 10.4, 22.0];
 /// The clock that cycles are stated at, in MHz: the publication's.
 const CLOCK_MHZ: f64 = 156.25;

@@ -168,7 +168,8 @@ module nic #(
   wire [255:0] service_rdata;
   wire service_valid = host_serves || helper_service_valid;
   wire service_write = host_serves ? map_write : helper_service_write;
-  wire [31:0] service_address = host_serves ? {sephirot_pkg::REGION_MAPS, map_address} : helper_service_address;
+  wire [31:0] service_address =
+      host_serves ? {sephirot_pkg::REGION_MAPS, map_address} : helper_service_address;
   wire [31:0] service_enable = host_serves ? 32'hff : helper_service_enable;
   wire [255:0] service_wdata = host_serves ? {192'd0, map_wdata} : helper_service_wdata;
   assign helper_service_ready = service_ready && !host_serves;

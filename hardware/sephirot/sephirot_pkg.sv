@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What all modules of the small processor agree on: where memory is in its address space, how big it
-// is, kinds of maps, and why programs are stopped. docs/sephirot.md says the same in words.
+// What all modules of the small processor agree on: where memory is in its address space, how big
+// it is, kinds of maps, and why programs are stopped. docs/sephirot.md says the same in words.
 
 package sephirot_pkg;
   // No module needs all of it.
@@ -46,7 +46,7 @@ package sephirot_pkg;
   localparam logic [2:0] STOP_NONE = 3'd0;
   localparam logic [2:0] STOP_MEMORY = 3'd1;       // an access outside of all memory
   localparam logic [2:0] STOP_WATCHDOG = 3'd2;     // too many cycles
-  localparam logic [2:0] STOP_ROW = 3'd3;          // a row outside of the instruction memory's program
+  localparam logic [2:0] STOP_ROW = 3'd3;          // a row outside of the program
   localparam logic [2:0] STOP_INSTRUCTION = 3'd4;  // an operation that means nothing
   localparam logic [2:0] STOP_HELPER = 3'd5;       // a helper that is not there
   localparam logic [2:0] STOP_DEPTH = 3'd6;        // more calls of functions than frames

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // What the firewall of hXDP's publication does, and no more: the 5-tuple of TCP and UDP over IPv4
-// without options, a key that both directions have in common, an entry made by the first packet from
-// inside, and no way in without one. `simple_firewall` beside it also knows tags of VLANs and
+// without options, a key that both directions have in common, an entry made by the first packet
+// from inside, and no way in without one. `simple_firewall` beside it also knows tags of VLANs and
 // options, counts what flows carry, and is told which device is inside.
 
 #include "packet.bpf.h"

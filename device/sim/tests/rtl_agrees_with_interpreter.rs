@@ -24,7 +24,8 @@ const REFUSED: [(&str, &str); 8] = [
     ),
     (
         "tenants",
-        "program `isolate`, instruction 25: map `targets`: the card has no maps of kind hash_of_maps",
+        "program `isolate`, instruction 25: map `targets`: the card has no maps of kind \
+         hash_of_maps",
     ),
     (
         "spread",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The host at work while packets flow: another program takes over between two packets, and maps are
-//! read and changed an entry at a time.
+//! The host at work while packets flow: another program takes over between two packets, and maps
+//! are read and changed an entry at a time.
 
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;

@@ -120,8 +120,8 @@ pub fn verdict(
     None
 }
 
-/// Removes the moves before an exit if they only bring register 0 back to itself. Its upper half does
-/// not count.
+/// Removes the moves before an exit if they only bring register 0 back to itself. Its upper half
+/// does not count.
 fn remove_moves(instructions: &mut Vec<Instruction>) {
     let mut source = 0;
     for at in (0..instructions.len() - 1).rev() {

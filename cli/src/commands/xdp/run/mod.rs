@@ -46,8 +46,8 @@ pub struct Arguments {
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
-    /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), `sim` (its
-    /// simulated hardware), or two of them with a comma, which compares each packet and the maps,
+    /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), `sim`
+    /// (its simulated hardware), or two of them with a comma, which compares each packet and the maps,
     /// believes the first, and ends at the first difference; `both` is kernel,interpreter
     #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,
@@ -55,8 +55,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u8).range(super::lanes()))]
     lanes: Option<u8>,
-    /// With `vliw` and `sim`: run the capture once in the interpreter first, to see which ways through the
-    /// program are likely, and schedule for those
+    /// With `vliw` and `sim`: run the capture once in the interpreter first, to see which ways
+    /// through the program are likely, and schedule for those
     #[arg(long)]
     profile: bool,
     /// Change a map before the first packet; may be given several times
