@@ -11,7 +11,7 @@ use crate::{Output, folder};
 use anyhow::{Context, Result, ensure};
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_sim::Sim;
+use freeport_sim::{SPENT, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Interpreter, Profiles, Target};
 use std::path::PathBuf;
@@ -66,14 +66,6 @@ const FRAME_BYTES: usize = 64;
 const WARM_UP: usize = 100;
 /// Packets that come one by one.
 const ALONE: usize = 20;
-/// Counters of the card that say what cycles are spent on, and how they are called.
-const SPENT: [(&str, &str); 5] = [
-    ("rows", "rows"),
-    ("jumps", "jumps taken"),
-    ("helper_wait_cycles", "waits for helpers"),
-    ("memory_wait_cycles", "for memory"),
-    ("long_wait_cycles", "for long arithmetic"),
-];
 const COMMON: &str = include_str!("../../programs/xdp/packet.bpf.h");
 const MINIMAL: &str = include_str!("../../programs/xdp/minimal.bpf.c");
 const FIREWALL: &str = include_str!("../../programs/xdp/stateful_firewall.bpf.c");
@@ -182,9 +174,9 @@ fn count(case: Case, packets: usize, has_profile: bool) -> Result<Figures> {
         let stamps = sim.run_stream(program, &[arrival])?;
         latencies.extend(stamps.iter().map(|stamp| stamp.done - stamp.arrived));
     }
-    let before = spent(&mut sim)?;
+    let before = sim.nic_mut().spent()?;
     let stamps = sim.run_stream(program, &vec![arrival; WARM_UP + packets])?;
-    let after = spent(&mut sim)?;
+    let after = sim.nic_mut().spent()?;
     let per_packet = |(after, before)| (after - before) as f64 / stamps.len() as f64;
     let spent = after.into_iter().zip(before).map(per_packet).collect();
     let done: Vec<u64> = stamps[WARM_UP - 1..].iter().map(|stamp| stamp.done).collect();
@@ -203,12 +195,6 @@ fn set_up(case: Case, target: &mut dyn Target) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Counters of the card.
-fn spent(sim: &mut Sim) -> Result<Vec<u64>> {
-    let all = SPENT.iter().map(|(counter, _)| sim.nic_mut().counter(counter));
-    Ok(all.collect::<Result<_, _>>()?)
 }
 
 /// A UDP packet over IPv4 from inside, in a frame of 64 bytes without its check sequence.

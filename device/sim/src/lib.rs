@@ -12,5 +12,5 @@ mod sim;
 
 pub use ffi::{Stamp, Tags};
 pub use layout::{Kind, Layout, MAPS_MAX, Placed, STAGING_BYTES};
-pub use nic::{COUNTERS, Identity, MAP_HANDLES, MAP_REGION, Nic, Stuck, address, control};
+pub use nic::{COUNTERS, Identity, MAP_HANDLES, MAP_REGION, Nic, SPENT, Stuck, address, control};
 pub use sim::Sim;

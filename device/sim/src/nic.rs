@@ -83,6 +83,15 @@ pub const COUNTERS: [&str; 25] = [
     "calls",
 ];
 
+/// Counters that say what cycles are spent on, and how they are called.
+pub const SPENT: [(&str, &str); 5] = [
+    ("rows", "rows"),
+    ("jumps", "jumps taken"),
+    ("helper_wait_cycles", "waits for helpers"),
+    ("memory_wait_cycles", "for memory"),
+    ("long_wait_cycles", "for long arithmetic"),
+];
+
 /// The card did not answer.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("the card does not answer: {what}")]
@@ -277,6 +286,14 @@ impl Nic {
         let found = COUNTERS.iter().position(|counter| *counter == name && !name.is_empty());
         let number = found.ok_or_else(|| Stuck { what: format!("no counter {name}") })?;
         self.read(address::COUNTERS + 8 * number as u32)
+    }
+
+    /// Those of [`SPENT`], in its order.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn spent(&mut self) -> Result<Vec<u64>, Stuck> {
+        SPENT.iter().map(|(counter, _)| self.counter(counter)).collect()
     }
 
     /// All counters with their names.

@@ -178,6 +178,11 @@ impl Sim {
         &mut self.nic
     }
 
+    /// Rows of the instruction memory that the object's programs take.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Where maps lie.
     pub fn layout(&self) -> &Layout {
         &self.layout

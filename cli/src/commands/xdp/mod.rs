@@ -2,6 +2,7 @@
 //! `freeport xdp`: XDP objects as clang makes them.
 
 mod compile;
+mod estimate;
 mod run;
 mod show;
 
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 #[command(after_help = "Example:\n  freeport xdp show filter.bpf.o\n  \
     freeport xdp show filter.bpf.o --program filter --disassemble\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap\n  \
-    freeport xdp compile filter.bpf.o --rows")]
+    freeport xdp compile filter.bpf.o --rows\n  \
+    freeport xdp estimate filter.bpf.o --trace packets.pcap")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -31,6 +33,9 @@ enum What {
     Run(Box<run::Arguments>),
     /// Programs as rows for a small VLIW processor, how good they are, and a picture of them
     Compile(compile::Arguments),
+    /// What a program costs on the small processor's hardware: cycles of the simulated card, and
+    /// what limits it
+    Estimate(estimate::Arguments),
 }
 
 /// Does it.
@@ -45,6 +50,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Show(arguments) => show::run(arguments),
         What::Run(arguments) => run::run(arguments),
         What::Compile(arguments) => compile::run(arguments),
+        What::Estimate(arguments) => estimate::run(arguments),
     }
 }
 

@@ -78,7 +78,8 @@ impl Report<'_> {
     }
 }
 
-fn figures_json(each: PerPacket) -> Value {
+/// Four numbers of what each packet took.
+pub fn figures_json(each: PerPacket) -> Value {
     let PerPacket { mean, median, percentile_99, most } = each;
     json!({ "mean": mean, "p50": median, "p99": percentile_99, "max": most })
 }

@@ -2,13 +2,13 @@
 //! `freeport xdp run`: a program of an object, packet by packet over a capture, on the targets that
 //! there are for XDP, with the same maps.
 
-mod distribution;
-mod feed;
-mod json;
+pub(super) mod distribution;
+pub(super) mod feed;
+pub(super) mod json;
 mod options;
 mod outputs;
-mod profile;
-mod report;
+pub(super) mod profile;
+pub(super) mod report;
 mod session;
 mod tally;
 mod targets;
@@ -120,11 +120,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let bytes = super::read(&arguments.object)?;
     let object = super::parse(&arguments.object, &bytes)?;
     let file = arguments.object.display();
-    let program = choose(&object, arguments).with_context(|| file.to_string())?;
+    let program = choose(&object, arguments.program.as_deref());
+    let program = program.with_context(|| file.to_string())?;
+    check_kind(program, &arguments.on).with_context(|| file.to_string())?;
     check_maps(&object, arguments).with_context(|| file.to_string())?;
-    let settings = settings(arguments)?;
-    let profiles = arguments.profile.then(|| profile::take(&object, program, &settings, arguments));
-    let profiles = profiles.transpose().context("in the interpreter, for the profile")?;
+    let settings = settings(&arguments.map_file, &arguments.map)?;
+    let source = profile::Source {
+        trace: &arguments.trace,
+        ingress_ifindex: arguments.ifindex,
+        rx_queue_index: arguments.rx_queue,
+        environment: targets::environment(arguments),
+        follows_capture: arguments.clock == Time::Capture,
+    };
+    let profiles = arguments.profile.then(|| profile::take(&object, program, &settings, source));
+    let profiles = profiles.transpose()?;
     let mut targets = Targets::load(&bytes, &object, program, profiles.as_ref(), arguments)
         .with_context(|| file.to_string())?;
     for setting in &settings {
@@ -168,7 +177,10 @@ fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// The program that is asked for, or the only one for packets that are received.
-fn choose<'o>(object: &'o Object, arguments: &Arguments) -> anyhow::Result<&'o Program> {
+///
+/// # Errors
+/// No such program, or several.
+pub(super) fn choose<'o>(object: &'o Object, name: Option<&str>) -> anyhow::Result<&'o Program> {
     let is_xdp = |program: &&Program| !matches!(program.kind, ProgramKind::Other(_));
     let all: Vec<&Program> = object.programs.iter().filter(is_xdp).collect();
     let names = |programs: &[&Program]| {
@@ -179,22 +191,26 @@ fn choose<'o>(object: &'o Object, arguments: &Arguments) -> anyhow::Result<&'o P
     }
     let received: Vec<&Program> =
         all.iter().copied().filter(|program| program.kind == ProgramKind::Xdp).collect();
-    let program = match (&arguments.program, received.as_slice()) {
-        (Some(name), _) => match all.iter().find(|program| program.name == *name) {
+    Ok(match (name, received.as_slice()) {
+        (Some(name), _) => match all.iter().find(|program| program.name == name) {
             Some(program) => *program,
             None => bail!("there is no XDP program `{name}`; there are: {}", names(&all)),
         },
         (None, [program]) => *program,
         (None, _) => bail!("say which with --program; there are: {}", names(&all)),
-    };
-    if arguments.on.has(Place::Kernel) && program.kind != ProgramKind::Xdp {
+    })
+}
+
+/// The kernel's test facility is not for all kinds of programs.
+fn check_kind(program: &Program, on: &On) -> anyhow::Result<()> {
+    if on.has(Place::Kernel) && program.kind != ProgramKind::Xdp {
         bail!(
             "the kernel's test facility runs no {} programs, as `{}` is; use --on interpreter",
             program.kind,
             program.name
         );
     }
-    Ok(program)
+    Ok(())
 }
 
 /// Names of maps that are needed at the end are checked at the beginning.
@@ -210,12 +226,15 @@ fn check_maps(object: &Object, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Those of the files, then those of the command line.
-fn settings(arguments: &Arguments) -> anyhow::Result<Vec<Setting>> {
+///
+/// # Errors
+/// A file that cannot be read, and a line of it that is no setting.
+pub(super) fn settings(files: &[PathBuf], more: &[Setting]) -> anyhow::Result<Vec<Setting>> {
     let mut settings = vec![];
-    for file in &arguments.map_file {
+    for file in files {
         settings.extend(settings_of(file)?);
     }
-    settings.extend(arguments.map.iter().cloned());
+    settings.extend(more.iter().cloned());
     Ok(settings)
 }
 

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which ways the packets of a capture take through a program: a run in the interpreter beforehand.
 
-use super::Arguments;
 use super::feed::Feed;
-use super::options::Time;
-use super::targets::environment;
 use anyhow::Context;
-use freeport_ebpf::interpreter::Clock;
+use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::{Object, Program};
 use freeport_xdp::{Arrival, Interpreter, Profiles, Setting};
+use std::path::Path;
+
+/// The packets of a profile, and the world that they come to.
+pub struct Source<'a> {
+    /// The capture.
+    pub trace: &'a Path,
+    /// The device by which packets come.
+    pub ingress_ifindex: u32,
+    /// The queue of that device.
+    pub rx_queue_index: u32,
+    pub environment: Environment,
+    /// Whether the clock shows the times of the packets, instead of the environment's.
+    pub follows_capture: bool,
+}
 
 /// Runs the capture once, with maps of its own that are set alike.
 ///
@@ -18,22 +29,31 @@ pub fn take(
     object: &Object,
     program: &Program,
     settings: &[Setting],
-    arguments: &Arguments,
+    source: Source<'_>,
 ) -> anyhow::Result<Profiles> {
-    let mut interpreter = Interpreter::load(object, environment(arguments))?;
+    collect(object, program, settings, source).context("in the interpreter, for the profile")
+}
+
+fn collect(
+    object: &Object,
+    program: &Program,
+    settings: &[Setting],
+    source: Source<'_>,
+) -> anyhow::Result<Profiles> {
+    let Source { trace, ingress_ifindex, rx_queue_index, environment, follows_capture } = source;
+    let mut interpreter = Interpreter::load(object, environment)?;
     for setting in settings {
         setting.apply(object, &mut interpreter)?;
     }
     let mut profiles = Profiles::new(object);
-    let Arguments { ifindex, rx_queue, .. } = *arguments;
-    let file = arguments.trace.display();
-    let mut feed = Feed::open(&arguments.trace, false)?;
+    let file = trace.display();
+    let mut feed = Feed::open(trace, false)?;
     while feed.advance().with_context(|| file.to_string())? {
-        if arguments.clock == Time::Capture {
+        if follows_capture {
             interpreter.environment_mut().clock = Clock::Set(feed.time_ns());
         }
         let bytes = feed.bytes();
-        let arrival = Arrival { bytes, ingress_ifindex: ifindex, rx_queue_index: rx_queue };
+        let arrival = Arrival { bytes, ingress_ifindex, rx_queue_index };
         let run = interpreter.run_observed(&program.name, &arrival, &mut profiles);
         run.with_context(|| format!("{file}: packet {}", feed.number()))?;
     }

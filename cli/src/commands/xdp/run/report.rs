@@ -45,7 +45,7 @@ pub fn verdict_name(verdict: u32) -> String {
 }
 
 /// Four numbers of what each packet took.
-fn figures(each: &PerPacket) -> String {
+pub fn figures(each: &PerPacket) -> String {
     let PerPacket { mean, median, percentile_99, most } = each;
     format!("mean {mean:.1}, p50 {median}, p99 {percentile_99}, max {most}")
 }

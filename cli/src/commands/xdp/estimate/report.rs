@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an estimate tells, for people and for scripts.
+
+use super::super::run::json::figures_json;
+use super::super::run::report::figures;
+use super::{BEAT_BYTES, Estimate};
+use freeport_sim::SPENT;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// Counters of the card for verdicts.
+pub const VERDICTS: [&str; 6] =
+    ["aborted", "dropped", "passed", "sent_back", "redirected", "other_verdicts"];
+/// Of a hundred cycles, those with a beat from which on the bus counts as what limits.
+const BUSY_PERCENT: f64 = 95.0;
+
+impl Estimate<'_> {
+    /// Million packets in a second at the assumed clock.
+    fn mpps(&self) -> f64 {
+        self.clock_mhz / self.cycles.mean
+    }
+
+    fn ns(&self, cycles: u64) -> f64 {
+        cycles as f64 / self.clock_mhz * 1e3
+    }
+
+    /// Of a hundred cycles, how many have a beat of an arriving packet.
+    fn busy_percent(&self) -> f64 {
+        100.0 * self.beats / self.cycles.mean
+    }
+
+    /// The bus by which packets come, or else the processor.
+    fn is_bound_by_bus(&self) -> bool {
+        self.busy_percent() >= BUSY_PERCENT
+    }
+
+    /// For scripts.
+    pub fn as_json(&self) -> Value {
+        let spent = SPENT.iter().zip(&self.spent).map(|((name, _), mean)| (*name, *mean));
+        let limit = if self.is_bound_by_bus() { "bus" } else { "processor" };
+        json!({
+            "kind": "simulated",
+            "program": self.program,
+            "profile": self.has_profile,
+            "packets": self.packets,
+            "refused": self.refused,
+            "verdicts": self.verdicts.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
+            "cycles": figures_json(self.cycles),
+            "assumed_clock_mhz": self.clock_mhz,
+            "mpps_at_clock": self.mpps(),
+            "latency": {
+                "p50_cycles": self.latency.median,
+                "p99_cycles": self.latency.percentile_99,
+                "p50_ns": self.ns(self.latency.median),
+                "p99_ns": self.ns(self.latency.percentile_99),
+            },
+            "bus": {
+                "beat_bytes": BEAT_BYTES,
+                "beats_per_packet": self.beats,
+                "mpps_at_clock": self.clock_mhz / self.beats,
+                "busy_percent": self.busy_percent(),
+                "packets_of_more_beats_than_p50_cycles": self.long_packets,
+            },
+            "limit": limit,
+            "spent_per_packet": spent.collect::<std::collections::BTreeMap<_, _>>(),
+            "rows": self.rows,
+            "rows_of_card": self.card.rows,
+            "map_bytes": self.map_bytes,
+            "map_bytes_of_card": self.card.map_bytes,
+        })
+    }
+}
+
+/// For people.
+impl fmt::Display for Estimate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, packets, clock_mhz, card, .. } = self;
+        let profile = match self.has_profile {
+            true => "scheduled for the ways of these packets",
+            false => "without a profile",
+        };
+        writeln!(f, "program `{program}` on the simulated card, {profile}: {packets} packets")?;
+        if self.refused > 0 {
+            let lengths = freeport_sim::Sim::LENGTHS;
+            let (least, most) = (lengths.start(), lengths.end());
+            writeln!(
+                f,
+                "{} packets are left out, since the card takes {least} to {most} bytes",
+                self.refused
+            )?;
+        }
+        let named = |(name, packets): &(&str, u64)| format!("{} {packets}", name.replace('_', " "));
+        let verdicts: Vec<String> = self.verdicts.iter().map(named).collect();
+        writeln!(f, "verdicts: {}", verdicts.join(", "))?;
+        writeln!(f, "\ncycles from one verdict to the next, packets without a gap:")?;
+        writeln!(f, "  {}", figures(&self.cycles))?;
+        writeln!(f, "  {:.2} Mpps: cycles at an assumed clock of {clock_mhz} MHz", self.mpps())?;
+        writeln!(f, "latency under that load, from a packet's first beat to its verdict:")?;
+        let (median, most) = (self.latency.median, self.latency.percentile_99);
+        let (median_ns, most_ns) = (self.ns(median), self.ns(most));
+        writeln!(f, "  p50 {median} cycles ({median_ns:.0} ns), p99 {most} ({most_ns:.0} ns)")?;
+        writeln!(
+            f,
+            "what limits it: {}",
+            match self.is_bound_by_bus() {
+                true => "the bus",
+                false => "the processor",
+            }
+        )?;
+        let (beats, bound) = (self.beats, clock_mhz / self.beats);
+        let busy = self.busy_percent().min(100.0);
+        writeln!(
+            f,
+            "  {beats:.1} beats of {BEAT_BYTES} bytes per packet, {bound:.2} Mpps at most"
+        )?;
+        writeln!(f, "  the bus has a beat in {busy:.0} % of the cycles")?;
+        if self.long_packets > 0 && !self.is_bound_by_bus() {
+            let (long, median) = (self.long_packets, self.cycles.median);
+            writeln!(
+                f,
+                "  {long} packets have more than {median} beats: those may wait for the bus"
+            )?;
+        }
+        let of = |((_, name), mean): (&(_, &str), &f64)| format!("{name} {mean:.1}");
+        let spent: Vec<String> = SPENT.iter().zip(&self.spent).map(of).collect();
+        writeln!(f, "where the processor's cycles go, per packet:\n  {}", spent.join(", "))?;
+        writeln!(f, "the object takes:")?;
+        writeln!(f, "  {} of {} rows of instruction memory", self.rows, card.rows)?;
+        writeln!(f, "  {} of {} bytes of map memory", self.map_bytes, card.map_bytes)
+    }
+}

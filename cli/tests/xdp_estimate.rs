@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport xdp estimate`: cycles of the simulated card for the packets of a capture.
+
+use freeport_nic::port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn at(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+fn sample() -> PathBuf {
+    at("examples/traces/sample.pcap")
+}
+
+fn estimate(program: &str, trace: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+    command.args(["xdp", "estimate"]).arg(at("programs/xdp").join(program));
+    command.arg("--trace").arg(trace).args(more).output().unwrap()
+}
+
+fn told(program: &str, trace: &Path, more: &[&str]) -> String {
+    let output = estimate(program, trace, more);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn told_as_json(program: &str, trace: &Path, more: &[&str]) -> Value {
+    serde_json::from_str(&told(program, trace, &[more, &["--json"]].concat())).unwrap()
+}
+
+fn complaint(program: &str, trace: &Path, more: &[&str]) -> String {
+    let output = estimate(program, trace, more);
+    assert!(!output.status.success(), "{more:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Packets of a capture.
+fn packets(file: &Path) -> Vec<Vec<u8>> {
+    let mut receiver = PcapReceiver::open(file).unwrap();
+    let mut packets = vec![];
+    while !receiver.is_ended() {
+        let batch = receiver.receive(100).unwrap();
+        packets.extend((0..batch.len()).map(|at| batch.bytes(at).to_vec()));
+    }
+    packets
+}
+
+/// A capture of these packets.
+fn capture(file: &Path, packets: &[Vec<u8>]) {
+    let mut arena = Arena::default();
+    packets.iter().for_each(|bytes| arena.push(bytes, bytes.len(), 0).unwrap());
+    let mut writer = PcapTransmitter::create(file).unwrap();
+    writer.transmit(arena.frames()).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn cycles_are_at_least_those_of_the_beats() {
+    let all = packets(&sample());
+    let beats: usize = all.iter().map(|bytes| bytes.len().div_ceil(32)).sum();
+    let beats = beats as f64 / all.len() as f64;
+    for more in [&[][..], &["--without-profile"]] {
+        let told = told_as_json("xdp1.bpf.c", &sample(), more);
+        assert_eq!((&told["kind"], &told["refused"]), (&json!("simulated"), &json!(0)));
+        assert_eq!(told["packets"], json!(all.len()));
+        assert_eq!(told["verdicts"], json!({ "dropped": all.len() }));
+        assert_eq!(told["profile"], json!(more.is_empty()));
+        let number = |pointer: &str| told.pointer(pointer).unwrap().as_f64().unwrap();
+        assert!((number("/bus/beats_per_packet") - beats).abs() < 1e-9, "{told}");
+        let cycles = number("/cycles/mean");
+        assert!(cycles >= beats, "{told}");
+        assert!((number("/mpps_at_clock") - 156.25 / cycles).abs() < 1e-9, "{told}");
+        assert!(number("/spent_per_packet/rows") > 1.0, "{told}");
+        let latency = number("/latency/p50_cycles");
+        assert!(latency > 0.0 && number("/latency/p99_cycles") >= latency, "{told}");
+        for (part, whole) in [("/rows", "/rows_of_card"), ("/map_bytes", "/map_bytes_of_card")] {
+            assert!((1.0..=number(whole)).contains(&number(part)), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_clock_changes_times_and_not_cycles() {
+    let slow = told_as_json("xdp1.bpf.c", &sample(), &[]);
+    let fast = told_as_json("xdp1.bpf.c", &sample(), &["--clock-mhz", "312.5"]);
+    assert_eq!(fast["cycles"], slow["cycles"]);
+    let ns = |told: &Value| told["latency"]["p50_ns"].as_f64().unwrap();
+    assert!((ns(&slow) - 2.0 * ns(&fast)).abs() < 1e-6, "{slow} {fast}");
+    let text = told("xdp1.bpf.c", &sample(), &["--clock-mhz", "312.5"]);
+    assert!(text.contains(" Mpps: cycles at an assumed clock of 312.5 MHz\n"), "{text}");
+    let error = complaint("xdp1.bpf.c", &sample(), &["--clock-mhz", "0"]);
+    assert!(error.contains("a clock has more than 0 MHz"), "{error}");
+}
+
+#[test]
+fn packets_that_the_card_does_not_take_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("some.pcap");
+    let mut some = packets(&sample());
+    some.truncate(20);
+    some.insert(3, vec![0; 10]);
+    some.insert(9, vec![0; 3_600]);
+    capture(&file, &some);
+    let counted = told_as_json("xdp1.bpf.c", &file, &[]);
+    assert_eq!((&counted["packets"], &counted["refused"]), (&json!(20), &json!(2)));
+    let text = told("xdp1.bpf.c", &file, &[]);
+    let line = "\n2 packets are left out, since the card takes 14 to 3520 bytes\n";
+    assert!(text.contains(line), "{text}");
+    capture(&file, &some[..1]);
+    let error = complaint("xdp1.bpf.c", &file, &[]);
+    assert!(error.contains("there are 1 packets that the card takes"), "{error}");
+}
+
+#[test]
+fn settings_of_maps_are_made_and_a_profile_may_be_left_out() {
+    let more = ["--ifindex", "2", "--map", "inside key 0 0 0 0 value 2 0 0 0", "--map"];
+    let more = [&more[..], &["ways key 0 0 0 0 value 3 0 0 0"]].concat();
+    let profiled = told_as_json("simple_firewall.bpf.c", &sample(), &more);
+    let plain = [&more[..], &["--without-profile"]].concat();
+    let plain = told_as_json("simple_firewall.bpf.c", &sample(), &plain);
+    for told in [&profiled, &plain] {
+        assert_eq!(told["verdicts"], json!({ "redirected": 100 }));
+    }
+    assert_ne!(profiled["rows"], plain["rows"]);
+}
+
+#[test]
+fn a_program_that_the_card_refuses_names_the_reason() {
+    let error = complaint("fib_forward.bpf.c", &sample(), &[]);
+    assert!(error.contains("the card has no helper 69 (bpf_fib_lookup)"), "{error}");
+    assert!(error.contains("--on interpreter` works"), "{error}");
+}
