@@ -47,8 +47,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
     /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), `sim`
-    /// (its simulated hardware), or two of them with a comma, which compares each packet and the maps,
-    /// believes the first, and ends at the first difference; `both` is kernel,interpreter
+    /// (its simulated hardware), or two of them with a comma, which compares each packet and the
+    /// maps, believes the first, and ends at the first difference; `both` is kernel,interpreter
     #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,
     /// With `vliw`: how many operations a row may hold [default: 4]
