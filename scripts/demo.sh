@@ -118,7 +118,8 @@ fi
 echo
 echo "8. an XDP program, unmodified, on the same trace: the firewall of the hXDP publication in the"
 echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then"
-echo "   compiled for a small VLIW processor, and on a model of it compared with the interpreter"
+echo "   compiled for a small VLIW processor, on a model of it and on its simulated hardware, each"
+echo "   compared with the interpreter; and cycles of that hardware"
 target=interpreter
 if "$freeport" doctor --json | grep -q '"name":"BPF","seen":"a program was loaded"'; then
     target=both
@@ -129,6 +130,10 @@ fi
 "$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
     --on interpreter,vliw --profile --map 'inside key 0 0 0 0 value 1 0 0 0' \
     --map 'ways key 0 0 0 0 value 3 0 0 0'
+"$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
+    --on interpreter,sim --profile --map 'inside key 0 0 0 0 value 1 0 0 0' \
+    --map 'ways key 0 0 0 0 value 3 0 0 0'
+"$freeport" bench xdp --packets 500
 
 echo
 echo "9. bytes between two processes: Freeport's rings in shared memory beside the kernel's sockets"
