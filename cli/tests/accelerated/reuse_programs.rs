@@ -49,7 +49,8 @@ fn clients_and_a_server_in_python() {
     let _server = node.serve("python server", command, port);
     let begun = Instant::now();
     while reused(&node) == 0 {
-        assert!(begun.elapsed() < PATIENCE, "no stream is kept: {}", node.stats());
+        // Whether one is kept is chance, and on a slow machine a round takes half a minute.
+        assert!(begun.elapsed() < 4 * PATIENCE, "no stream is kept: {}", node.stats());
         let clients = MODES.map(|mode| node.start("client", script(mode, "client.py", CLIENT)));
         for client in clients {
             assert_eq!(client.finish(), "all 500\n");
