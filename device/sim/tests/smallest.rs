@@ -79,3 +79,17 @@ fn dropped_packets_only_count() {
         assert!(pair[0].done < pair[1].done && pair[0].arrived < pair[1].arrived, "{pair:?}");
     }
 }
+
+/// In a build with the feature `waves` there is a file with signals; in others it is said that there
+/// is none.
+#[test]
+fn a_waveform_is_written_where_the_build_can() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("card.vcd");
+    let mut nic = card(&exits(2), control::EMIT_ALL);
+    assert_eq!(nic.open_waveform(&path), cfg!(feature = "waves"));
+    nic.step(100);
+    drop(nic);
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text.contains("packet_verdict"), cfg!(feature = "waves"));
+}
