@@ -80,8 +80,8 @@ fn dropped_packets_only_count() {
     }
 }
 
-/// In a build with the feature `waves` there is a file with signals; in others it is said that there
-/// is none.
+/// In a build with the feature `waves` there is a file with signals; in others it is said that
+/// there is none.
 #[test]
 fn a_waveform_is_written_where_the_build_can() {
     let folder = tempfile::tempdir().expect("a folder");
