@@ -102,7 +102,22 @@ impl Comparison {
             let failed = |error| Disagreement::Failed { target: name, error };
             target.run_into(program, arrival, departure).map_err(failed)?;
         }
-        if self.departures[0] == self.departures[1] {
+        let [expected, found] = &self.departures;
+        self.same(number, arrival, expected, found)
+    }
+
+    /// What two targets made of a packet that were not run here.
+    ///
+    /// # Errors
+    /// If verdict, bytes or metadata differ.
+    pub fn same(
+        &self,
+        number: u64,
+        arrival: &Arrival<'_>,
+        expected: &Departure,
+        found: &Departure,
+    ) -> Result<(), Disagreement> {
+        if expected == found {
             return Ok(());
         }
         let difference = Box::new(PacketDifference {
@@ -110,7 +125,7 @@ impl Comparison {
             bytes: arrival.bytes.to_vec(),
             ingress_ifindex: arrival.ingress_ifindex,
             rx_queue_index: arrival.rx_queue_index,
-            departures: std::mem::take(&mut self.departures),
+            departures: [expected.clone(), found.clone()],
             notes: Default::default(),
         });
         Err(Disagreement::Packet { number, difference })

@@ -8,6 +8,7 @@
 //! given to do in tests: entries of its maps, and packets that it knows. [`Comparison`] gives two
 //! targets the same and says where they part; [`scenario::compare()`] does so with a scenario.
 
+mod bare_program;
 mod compare;
 mod compile;
 mod difference;
@@ -24,6 +25,7 @@ mod target;
 pub mod traffic;
 mod vliw;
 
+pub use bare_program::{object_of_bare, run_bare};
 pub use compare::{Comparison, Disagreement, PacketDifference, Unsteady};
 pub use compile::compile;
 pub use dump::Dump;

@@ -4,12 +4,13 @@
 
 mod further;
 mod published;
+mod trial;
 
-use crate::compare::{Comparison, Disagreement, Unsteady};
-use crate::traffic::{Kind, Traffic};
+use crate::traffic::Kind;
 use crate::{Error, Target};
-use std::collections::BTreeMap;
 use std::ops::Range;
+
+pub use trial::{Lengths, Streams, compare, compare_lengths, compare_streams};
 
 /// A program with its surroundings.
 pub struct Scenario {
@@ -35,45 +36,6 @@ impl Scenario {
         published::scenarios().into_iter().chain(further::scenarios()).collect()
     }
 }
-
-/// Sets two targets up, has both run `count` packets of a seed, and compares verdict, bytes and
-/// metadata of each packet, and at last all maps. Gives how often each verdict was.
-///
-/// # Errors
-/// The first difference, or what one of them could not do.
-pub fn compare(
-    scenario: &Scenario,
-    seed: u64,
-    count: u64,
-    reference: &mut dyn Target,
-    subject: &mut dyn Target,
-) -> Result<BTreeMap<u32, usize>, Disagreement> {
-    let failed = |target| move |error| Disagreement::Failed { target, error };
-    (scenario.set_up)(reference).map_err(failed(NAMES[0]))?;
-    (scenario.set_up)(subject).map_err(failed(NAMES[1]))?;
-    let unsteady = scenario.unsteady.iter().map(|(map, bytes)| {
-        let (map, bytes) = ((*map).to_owned(), bytes.clone());
-        Unsteady { map, bytes }
-    });
-    let mut comparison = Comparison::new(NAMES, unsteady.collect());
-    let mut traffic = Traffic::new(seed, scenario.kinds);
-    let mut verdicts = BTreeMap::new();
-    for number in 1..=count {
-        let packet = traffic.next_packet();
-        let targets: [&mut dyn Target; 2] = [reference, subject];
-        comparison.run(targets, scenario.program, number, &packet.arrival())?;
-        let departure = comparison.departure();
-        *verdicts.entry(departure.verdict).or_default() += 1;
-        traffic.observe(departure);
-    }
-    for map in comparison.map_names([reference, subject])? {
-        comparison.map([reference, subject], &map)?;
-    }
-    Ok(verdicts)
-}
-
-/// What the two targets are called.
-const NAMES: [&str; 2] = ["reference", "subject"];
 
 /// Puts fields together as they lie in a C struct.
 pub(crate) fn bytes(fields: &[&[u8]]) -> Vec<u8> {

@@ -29,6 +29,24 @@ pub trait Target {
         departure: &mut Departure,
     ) -> Result<(), Error>;
 
+    /// Runs a program on packets behind each other, as close as the target can have them. There are
+    /// as many departures afterwards, in that order.
+    ///
+    /// # Errors
+    /// As with [`run`](Self::run); what became of packets before is lost.
+    fn run_all(
+        &mut self,
+        program: &str,
+        arrivals: &[Arrival<'_>],
+        departures: &mut Vec<Departure>,
+    ) -> Result<(), Error> {
+        departures.resize_with(arrivals.len(), Departure::default);
+        let pairs = arrivals.iter().zip(departures);
+        pairs.into_iter().try_for_each(|(arrival, departure)| {
+            self.run_into(program, arrival, departure)
+        })
+    }
+
     /// Sets an entry of a map; of maps with a value for each processor, all of them.
     ///
     /// # Errors

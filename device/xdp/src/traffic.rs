@@ -103,6 +103,16 @@ impl Traffic {
             15..22 => self.break_a_byte(&mut bytes),
             _ => {}
         }
+        self.arriving(bytes)
+    }
+
+    /// A packet of a kind, neither cut nor broken.
+    pub fn whole_packet(&mut self, kind: Kind) -> Packet {
+        let bytes = self.whole(kind);
+        self.arriving(bytes)
+    }
+
+    fn arriving(&mut self, bytes: Vec<u8>) -> Packet {
         let ingress_ifindex = self.random.u32(1..4);
         let queues = if ingress_ifindex == 1 { 1 } else { 4 };
         Packet { bytes, ingress_ifindex, rx_queue_index: self.random.u32(..queues) }

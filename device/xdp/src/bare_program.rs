@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs that know nothing of packets: they get memory in register 1 and its length in register
+//! 2, and return 64 bits, as those of the data set bpf_conformance do.
+//!
+//! An XDP program gets a context instead, and returns 32 bits. So one is put in front that finds
+//! the packet in its context, calls the bare program as a function of its own, and leaves all that
+//! it returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
+
+use crate::{Arrival, Contents, Error, Target};
+use freeport_ebpf::interpreter::verdict::PASS;
+use freeport_ebpf::instruction::{Callee, Constant, Instruction, Operand, Operation, Size};
+use freeport_ebpf::instruction::{Arithmetic, Width};
+use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
+
+/// What the program is called, and the map with what it returned.
+const NAME: &str = "bare";
+const RETURNED: &str = "returned";
+/// What is there before: not what programs return by chance.
+const NOTHING: u64 = 0x5a5a_0123_4567_a5a5;
+
+/// An object of such a program, its calls of its own functions as they are.
+pub fn object_of_bare(instructions: &[Instruction]) -> Object {
+    let front = front();
+    let functions = vec![
+        Function { name: NAME.into(), slot: 0 },
+        Function { name: "called".into(), slot: front.len() },
+    ];
+    let returned = MapDefinition {
+        name: RETURNED.into(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: 8,
+        max_entries: 1,
+        ..MapDefinition::default()
+    };
+    let program = Program {
+        name: NAME.into(),
+        section: "xdp".into(),
+        instructions: [&front, instructions].concat(),
+        functions,
+        ..Program::default()
+    };
+    Object { programs: vec![program], maps: vec![returned], ..Object::default() }
+}
+
+/// Finds the packet, calls what is behind, and keeps what it returns.
+fn front() -> Vec<Instruction> {
+    let load = |destination, offset| Operation::Load {
+        size: Size::Word,
+        is_signed: false,
+        destination,
+        base: 1,
+        offset,
+    };
+    let alu = |operation, destination, source| Operation::Alu {
+        width: Width::Bits64,
+        operation,
+        destination,
+        source,
+    };
+    let behind = [
+        Operation::LoadConstant {
+            destination: 1,
+            constant: Constant::MapValue { map: 0, offset: 0 },
+        },
+        Operation::Store { size: Size::Double, base: 1, offset: 0, source: Operand::Register(0) },
+        alu(Arithmetic::Move, 0, Operand::Immediate(PASS as i32)),
+        Operation::Exit,
+    ];
+    let behind = slots(&behind);
+    let before = [
+        load(2, 4),
+        load(1, 0),
+        alu(Arithmetic::Subtract, 2, Operand::Register(1)),
+        Operation::Call(Callee::Local(behind.len() as i32)),
+    ];
+    [slots(&before), behind].concat()
+}
+
+fn slots(operations: &[Operation]) -> Vec<Instruction> {
+    let slots = operations.iter().map(Operation::encode);
+    slots.flat_map(|(first, second)| [Some(first), second]).flatten().collect()
+}
+
+/// Runs it on memory, and gives what it returns.
+///
+/// # Errors
+/// What the target says, also of such a length, or that the program was stopped.
+pub fn run_bare(target: &mut dyn Target, memory: &[u8]) -> Result<u64, Error> {
+    target.update(RETURNED, &[0; 4], &NOTHING.to_le_bytes())?;
+    let arrival = Arrival { bytes: memory, ingress_ifindex: 1, rx_queue_index: 0 };
+    let departure = target.run(NAME, &arrival)?;
+    let refused = |reason: &str| Error::Refused { what: NAME.into(), reason: reason.into() };
+    if departure.verdict != PASS {
+        return Err(refused("it was stopped before its end"));
+    }
+    let Contents::Entries(entries) = target.contents(RETURNED)? else {
+        return Err(refused("what it returned cannot be read"));
+    };
+    let value = entries.get(&[0; 4][..]).and_then(|value| value.first_chunk());
+    value.map(|bytes| u64::from_le_bytes(*bytes)).ok_or_else(|| refused("it returned nothing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interpreter;
+    use freeport_ebpf::instruction::assemble;
+    use freeport_ebpf::interpreter::Environment;
+
+    fn ran(text: &str, memory: &[u8]) -> Result<u64, String> {
+        let object = object_of_bare(&assemble(text).expect("it is written here"));
+        let target = Interpreter::load(&object, Environment::default());
+        let mut target = target.map_err(|error| error.to_string())?;
+        run_bare(&mut target, memory).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn it_gets_memory_and_length_and_all_64_bits_come_back() {
+        let text = "r0 = *(u8 *)(r1 + 1)\nr0 <<= 56\nr0 += r2\nexit";
+        assert_eq!(ran(text, &[1, 0xfe, 3]), Ok(0xfe00_0000_0000_0003));
+        assert_eq!(ran("r0 = 0\nexit", &[1]), Ok(0));
+    }
+
+    #[test]
+    fn one_that_is_stopped_returns_nothing() {
+        let stopped = ran("r0 = *(u64 *)(r1 + 0)\nexit", &[1, 2, 3]);
+        assert!(stopped.is_err_and(|error| error.contains("stopped before its end")));
+    }
+}
