@@ -5,6 +5,7 @@
 //! what a program does with its registers and with memory.
 
 pub mod analysis;
+pub mod conformance;
 pub mod helper_functions;
 pub mod instruction;
 pub mod interpreter;

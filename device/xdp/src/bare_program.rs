@@ -7,9 +7,9 @@
 //! it returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
 
 use crate::{Arrival, Contents, Error, Target};
-use freeport_ebpf::interpreter::verdict::PASS;
-use freeport_ebpf::instruction::{Callee, Constant, Instruction, Operand, Operation, Size};
 use freeport_ebpf::instruction::{Arithmetic, Width};
+use freeport_ebpf::instruction::{Callee, Constant, Instruction, Operand, Operation, Size};
+use freeport_ebpf::interpreter::verdict::PASS;
 use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
 
 /// What the program is called, and the map with what it returned.

@@ -42,9 +42,9 @@ pub trait Target {
     ) -> Result<(), Error> {
         departures.resize_with(arrivals.len(), Departure::default);
         let pairs = arrivals.iter().zip(departures);
-        pairs.into_iter().try_for_each(|(arrival, departure)| {
-            self.run_into(program, arrival, departure)
-        })
+        pairs
+            .into_iter()
+            .try_for_each(|(arrival, departure)| self.run_into(program, arrival, departure))
     }
 
     /// Sets an entry of a map; of maps with a value for each processor, all of them.

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What tests of all programs of `programs/xdp` on the card share: which of them it takes, for as
+//! many lanes as it was built with (`FREEPORT_LANES`), and how the test is told what to do.
+
+#![allow(dead_code)]
+
+use freeport_ebpf::interpreter::Environment;
+use freeport_ebpf::object::Object;
+use freeport_sim::{Nic, Sim};
+use freeport_vliw::Options;
+use freeport_xdp::compile;
+use freeport_xdp::scenario::Scenario;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub fn is_long() -> bool {
+    std::env::var_os("FREEPORT_LONG").is_some()
+}
+
+/// A number that the environment gives.
+pub fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+pub fn seed() -> u64 {
+    number("FREEPORT_SEED").unwrap_or(1)
+}
+
+/// All passes, for this card.
+pub fn options() -> Options {
+    let lanes = Nic::new().identity().expect("it answers").lanes;
+    let mut options = Options::default();
+    options.machine.lanes = lanes;
+    options
+}
+
+/// A scenario with its object, as it is in the file and read.
+pub struct Case {
+    pub scenario: Scenario,
+    pub bytes: Arc<Vec<u8>>,
+    pub object: Object,
+}
+
+impl Case {
+    /// The object on a new card.
+    pub fn sim(&self, environment: &Environment) -> Sim {
+        Sim::load(&self.object, &options(), environment).expect("it fits")
+    }
+
+    /// Why the card does not take it, if it does not: what it says of the program and of the maps,
+    /// all of which are compared.
+    pub fn refusals(&self) -> Vec<String> {
+        let sim = self.sim(&Environment::default());
+        let program = sim.takes(self.scenario.program).map_err(|error| error.to_string());
+        let maps = sim.layout().maps.iter().filter_map(|map| map.as_ref().err());
+        program.err().into_iter().chain(maps.cloned()).collect()
+    }
+}
+
+/// All scenarios, or those that `FREEPORT_CASES` names a part of.
+pub fn cases() -> Vec<Case> {
+    let only = std::env::var("FREEPORT_CASES").ok();
+    let mut scenarios = Scenario::all();
+    scenarios.retain(|it| only.as_ref().is_none_or(|only| it.name.contains(only.as_str())));
+    let case = |scenario: Scenario| {
+        let bytes = compiled(scenario.source);
+        let object = Object::parse(&bytes).expect("clang makes such objects");
+        Case { scenario, bytes, object }
+    };
+    scenarios.into_iter().map(case).collect()
+}
+
+/// Those that the card takes.
+pub fn taken() -> Vec<Case> {
+    let mut cases = cases();
+    cases.retain(|case| case.refusals().is_empty());
+    cases
+}
+
+/// An object of the repository's sources, which several scenarios need.
+fn compiled(source: &'static str) -> Arc<Vec<u8>> {
+    static OBJECTS: Mutex<BTreeMap<&str, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
+    let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let object = || {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
+        let object = compile(&folder.join(format!("{source}.bpf.c")));
+        Arc::new(object.expect("clang-19 and libbpf-dev are there"))
+    };
+    objects.entry(source).or_insert_with(object).clone()
+}
