@@ -3,28 +3,27 @@
 //! interpreter. Passes of the compiler are off at random, so that rows come that no compiler would
 //! make of these instructions else.
 
+mod scenarios;
+
 use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::Environment;
 use freeport_sim::Sim;
-use freeport_vliw::{Options, PASSES, compile};
+use freeport_vliw::{PASSES, compile};
 use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::{Arrival, Contents, Departure, Interpreter, Target, random_program};
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|text| text.parse().ok())
-}
+use scenarios::number;
 
 #[test]
 fn random_programs_fare_alike_on_the_card_and_in_the_interpreter() {
-    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
-    let programs = number("FREEPORT_PROGRAMS").unwrap_or(if is_long { 5_000 } else { 100 });
-    let first = number("FREEPORT_SEED").unwrap_or(1);
+    let programs = if scenarios::is_long() { 5_000 } else { 100 };
+    let programs = number("FREEPORT_PROGRAMS").unwrap_or(programs);
+    let first = scenarios::seed();
     for seed in first..first + programs {
         let mut random = Rng::with_seed(seed);
         let length = random.usize(70..160);
         let program = random_program(&mut random, length);
-        let mut options = Options::default();
+        let mut options = scenarios::options();
         let chance = random.choice([0, 1, 4]).unwrap_or(0);
         for pass in PASSES {
             if random.u32(0..8) < chance {

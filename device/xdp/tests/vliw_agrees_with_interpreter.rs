@@ -54,7 +54,6 @@ fn targets(object: &Object, options: &Options, environment: Environment) -> (Int
 
 #[test]
 fn every_program_fares_alike_on_the_processor_and_in_the_interpreter() {
-    let packets = if is_long() { 20_000 } else { 150 };
     let only = std::env::var("FREEPORT_CASES").ok();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
     let (mut objects, mut failures) = (BTreeMap::new(), vec![]);
@@ -68,6 +67,11 @@ fn every_program_fares_alike_on_the_processor_and_in_the_interpreter() {
             Object::parse(&object).expect("clang makes such objects")
         });
         for (name, options) in variants() {
+            let packets = match is_long() {
+                true if options == Options::default() => 100_000,
+                true => 20_000,
+                false => 150,
+            };
             let (mut interpreter, mut processor) =
                 targets(object, &options, network::environment());
             let (reference, subject) = (&mut interpreter, &mut processor);

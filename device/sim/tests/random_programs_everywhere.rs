@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random programs that the kernel's verifier takes do the same everywhere: in the kernel, in the
+//! interpreter, on the model of the small processor, and on the simulated card. Verdict, packet and
+//! the map's value, in which all registers and the stack are left, are those of the kernel.
+
+mod scenarios;
+
+use fastrand::Rng;
+use freeport_ebpf::instruction::{Instruction, disassemble};
+use freeport_ebpf::interpreter::Environment;
+use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES, object_of};
+use freeport_xdp::{
+    Arrival, Contents, Error, Interpreter, Kernel, RawProgram, Target, Vliw, random_program,
+};
+use scenarios::number;
+
+/// A verdict, a packet, and the value.
+type Left = (u32, Vec<u8>, Vec<u8>);
+
+#[test]
+fn random_programs_fare_alike_on_all_targets() {
+    if let Some(reason) = Kernel::refusal() {
+        return eprintln!("skipped: {reason}");
+    }
+    let programs = if scenarios::is_long() { 5_000 } else { 60 };
+    let programs = number("FREEPORT_PROGRAMS").unwrap_or(programs);
+    let (mut taken, mut refusals) = (0, vec![]);
+    // Others than those of the tests of two targets.
+    let first = scenarios::seed() + 1_000_000;
+    let first = number("FREEPORT_PROGRAM").unwrap_or(first);
+    for seed in first..first + programs {
+        let mut random = Rng::with_seed(seed);
+        let length = random.usize(70..160);
+        let program = random_program(&mut random, length);
+        match RawProgram::load(&program, VALUE_BYTES as u32) {
+            Ok(kernel) => {
+                taken += 1;
+                compare(seed, &program, &kernel, &mut random);
+            }
+            Err(Error::Load(reason)) => refusals.push(format!("seed {seed}: {reason}")),
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    println!("{taken} programs on four targets, {} refused by the verifier", refusals.len());
+    let refused = refusals.len() as u64;
+    assert!(taken >= 9 * refused, "{refused} of {programs} refused: {}", refusals[0]);
+}
+
+fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut Rng) {
+    let (object, environment) = (object_of(program), Environment::default());
+    let options = scenarios::options();
+    let interpreter = Interpreter::load(&object, environment.clone()).expect("it can run");
+    let model = Vliw::load(&object, &options, environment.clone()).expect("it can run");
+    let card = freeport_sim::Sim::load(&object, &options, &environment).expect("it fits");
+    let mut targets: [(&str, Box<dyn Target>); 3] = [
+        ("interpreter", Box::new(interpreter)),
+        ("model", Box::new(model)),
+        ("card", Box::new(card)),
+    ];
+    // One is too short, so that the program leaves at its check.
+    for length in [PACKET_BYTES, PACKET_BYTES + 7, 300, PACKET_BYTES - 1] {
+        let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+        let expected = kernel.run(&bytes).expect("the kernel takes packets of this length");
+        for (name, target) in &mut targets {
+            let found = ran(target.as_mut(), &bytes);
+            assert!(
+                found.as_ref() == Ok(&expected),
+                "FREEPORT_PROGRAM={seed} FREEPORT_PROGRAMS=1, {length} bytes\n{name} {found:02x?}\n\
+                 kernel {expected:02x?}\n{}",
+                disassemble(program)
+            );
+        }
+    }
+}
+
+/// What becomes of a packet and of a value that is all zeros before.
+fn ran(target: &mut dyn Target, bytes: &[u8]) -> Result<Left, String> {
+    let said = |error: Error| error.to_string();
+    target.update("value", &[0; 4], &[0; VALUE_BYTES]).map_err(said)?;
+    let arrival = Arrival { bytes, ingress_ifindex: 1, rx_queue_index: 0 };
+    let departure = target.run("random", &arrival).map_err(said)?;
+    let Contents::Entries(entries) = target.contents("value").map_err(said)? else {
+        return Err("an array has entries".into());
+    };
+    let value = entries.into_values().next().unwrap_or_default();
+    Ok((departure.verdict, departure.bytes, value))
+}
