@@ -51,6 +51,20 @@ struct Left {
     std::vector<uint8_t> bytes;
 };
 
+// Which rows the core has in its stages in a cycle, and what becomes of them there: what `stage_rows`
+// and `stage_events` of core.sv say, with the packet's beginning and its end in bits 18 and 19.
+struct Moment {
+    uint64_t cycle = 0;
+    uint32_t events = 0;
+    uint16_t fetch = 0;
+    uint16_t decode = 0;
+    uint16_t execute = 0;
+    uint16_t unused = 0;
+};
+
+// Moments that are kept until somebody takes them; who watches takes them before there are more.
+constexpr size_t MOMENTS_MAX = 1 << 16;
+
 // A small generator (xorshift), so that bus stalls can be repeated.
 struct Chance {
     uint64_t state = 1;
@@ -142,6 +156,9 @@ class Card {
     Chance chance;
     uint32_t rx_pauses = 0;
     uint32_t tx_pauses = 0;
+    bool is_watched = false;
+    std::vector<Moment> moments;
+    uint64_t moments_lost = 0;
 
   private:
     // Puts the next beat on the bus. One that was offered stays until it is taken.
@@ -169,8 +186,27 @@ class Card {
         model->tx_ready = !chance.of_256(tx_pauses);
     }
 
+    void watch() {
+        if (moments.size() == MOMENTS_MAX) {
+            moments_lost++;
+            return;
+        }
+        const Vnic___024root& root = *model->rootp;
+        Moment moment;
+        moment.cycle = cycles;
+        moment.events = root.nic__DOT__core__DOT__stage_events
+            | (uint32_t)root.nic__DOT__packet_begin << 18
+            | (uint32_t)root.nic__DOT__packet_done << 19;
+        uint64_t rows = root.nic__DOT__core__DOT__stage_rows;
+        moment.fetch = rows;
+        moment.decode = rows >> 16;
+        moment.execute = rows >> 32;
+        moments.push_back(moment);
+    }
+
     // What goes over the buses in this cycle.
     void observe() {
+        if (is_watched) watch();
         was_taken = model->rx_valid && model->rx_ready;
         if (was_taken) {
             Packet& packet = waiting.front();
@@ -332,6 +368,25 @@ void nic_pauses(void* card, uint64_t seed, uint32_t rx, uint32_t tx) {
     of(card).rx_pauses = rx;
     of(card).tx_pauses = tx;
 }
+
+// Keeps what the core's stages do in each cycle from now on, or no longer.
+void nic_watch(void* card, int is_watched) {
+    of(card).is_watched = is_watched != 0;
+    of(card).moments.clear();
+    of(card).moments_lost = 0;
+}
+
+// All moments that are kept, at most so many; they are taken. How many.
+uint64_t nic_moments(void* card, Moment* to, uint64_t count) {
+    std::vector<Moment>& moments = of(card).moments;
+    uint64_t taken = moments.size() < count ? moments.size() : count;
+    for (uint64_t i = 0; i < taken; i++) to[i] = moments[i];
+    moments.erase(moments.begin(), moments.begin() + taken);
+    return taken;
+}
+
+// Moments that were not kept for want of room.
+uint64_t nic_moments_lost(void* card) { return of(card).moments_lost; }
 
 int nic_open_waveform(void* card, const char* path) {
 #if VM_TRACE

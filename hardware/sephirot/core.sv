@@ -572,6 +572,15 @@ module core #(
   assign event_wait_long = works && !x_finish;
   assign event_jump = !packet_done && (x_redirects || d_redirects);
 
+  // ---------------------------------------------------------------- for who looks on
+  // Which row is in which stage, and what becomes of it in this cycle: a simulator reads them to say
+  // where cycles go. Nothing else does, so no hardware is made of them.
+  wire [47:0] stage_rows  /* verilator public_flat_rd */ = {x_row, d_row, f_row};
+  wire [17:0] stage_events  /* verilator public_flat_rd */ = {
+      f_go, f_beyond, f_ends_now, d_ends, x_ends, x_redirects, d_redirects,
+      event_wait_long, event_wait_helper, event_wait_memory, d_conflict, d_waits,
+      d_go, x_finish, x_valid, d_valid, f_valid, active};
+
   /* verilator lint_off UNUSEDSIGNAL */
   wire unused = &{1'b0, packet_meta, f_has_control};
   /* verilator lint_on UNUSEDSIGNAL */

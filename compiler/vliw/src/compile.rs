@@ -46,8 +46,7 @@ pub fn compile_analysed(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Image, Unsupported> {
-    let functions = schedule_all(program, analysis, None, options)?;
-    Ok(layout::link(&program.name, functions, options))
+    compile_for(program, analysis, None, options)
 }
 
 /// The same where it is known which ways are likely: they are scheduled as one piece even where
@@ -61,7 +60,17 @@ pub fn compile_profiled(
     profile: &Profile,
     options: &Options,
 ) -> Result<Image, Unsupported> {
-    let functions = schedule_all(program, analysis, Some(profile), options)?;
+    compile_for(program, analysis, Some(profile), options)
+}
+
+/// The same with a profile or without.
+pub(crate) fn compile_for(
+    program: &Program,
+    analysis: &Analysis,
+    profile: Option<&Profile>,
+    options: &Options,
+) -> Result<Image, Unsupported> {
+    let functions = schedule_all(program, analysis, profile, options)?;
     Ok(layout::link(&program.name, functions, options))
 }
 

@@ -10,12 +10,13 @@
 //!
 //! [`check`] knows nothing of all that, and says whether an image keeps the rules and does what its
 //! program does. [`model`] executes images, [`encode`] makes bytes of them, [`report`] and [`svg`]
-//! show them.
+//! show them, and [`fate`] says what became of single instructions.
 
 mod blocks;
 pub mod check;
 mod compile;
 pub mod encode;
+pub mod fate;
 pub mod image;
 mod layout;
 mod lower;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A schedule as a picture: a line a row, a column a lane, a box an operation, and on the right
-//! where jumps lead to.
+//! where jumps lead to. Where it was counted, rows are as dark as they are hot.
 
+mod heat;
 mod jumps;
 
 use crate::image::{Image, Slot};
 use crate::operation::{Operation, Target};
 use freeport_ebpf::object::Program;
+pub use heat::Heat;
 use jumps::Jumps;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -40,9 +42,19 @@ const LEGEND_WIDTH: f64 = 5.0 * LEGEND + 190.0;
 
 /// Draws a schedule of this program.
 pub fn svg(image: &Image, program: &Program) -> String {
-    let places = Places::of(image);
+    draw(image, program, None)
+}
+
+/// Draws a schedule of this program with the cycles that its rows take.
+pub fn svg_with_heat(image: &Image, program: &Program, heat: &Heat) -> String {
+    draw(image, program, Some(heat))
+}
+
+fn draw(image: &Image, program: &Program, heat: Option<&Heat>) -> String {
+    let left = MARGIN + NUMBER_WIDTH + heat.map_or(0.0, |_| heat::WIDTH);
+    let places = Places::of(image, left);
     let jumps = Jumps::of(image);
-    let end = MARGIN + NUMBER_WIDTH + f64::from(image.machine.lanes) * LANE;
+    let end = left + f64::from(image.machine.lanes) * LANE;
     let width = (end + jumps.width()).max(LEGEND_WIDTH) + MARGIN;
     let height = places.end + MARGIN;
     let mut out = format!(
@@ -57,7 +69,7 @@ pub fn svg(image: &Image, program: &Program) -> String {
     text(&mut out, "title", "start", (MARGIN, 26.0), &title);
     draw_legend(&mut out);
     for lane in 0..image.machine.lanes {
-        let x = MARGIN + NUMBER_WIDTH + f64::from(lane) * LANE;
+        let x = left + f64::from(lane) * LANE;
         text(&mut out, "dim", "start", (x, TOP - 8.0), &format!("lane {lane}"));
     }
     for function in &image.functions {
@@ -65,6 +77,9 @@ pub fn svg(image: &Image, program: &Program) -> String {
             let at = (MARGIN, y - 6.0);
             text(&mut out, "function", "start", at, &format!("{}:", function.name));
         }
+    }
+    if let Some(heat) = heat {
+        heat.draw(&mut out, &places, end);
     }
     draw_rows(&mut out, image, program, &places);
     jumps.draw(&mut out, &places, end);
@@ -77,11 +92,13 @@ struct Places {
     rows: Vec<f64>,
     /// The lower end of the last one.
     end: f64,
+    /// Where lanes begin.
+    left: f64,
 }
 
 impl Places {
     /// Each row where a function begins has room for its name above.
-    fn of(image: &Image) -> Self {
+    fn of(image: &Image, left: f64) -> Self {
         let begins: BTreeSet<usize> = image.functions.iter().map(|function| function.row).collect();
         let (mut rows, mut end) = (vec![], TOP);
         for row in 0..image.rows.len() {
@@ -89,7 +106,7 @@ impl Places {
             rows.push(end);
             end += ROW;
         }
-        Self { rows, end }
+        Self { rows, end, left }
     }
 }
 
@@ -121,14 +138,15 @@ fn draw_legend(out: &mut String) {
 }
 
 fn draw_rows(out: &mut String, image: &Image, program: &Program, places: &Places) {
-    let width = MARGIN + NUMBER_WIDTH + f64::from(image.machine.lanes) * LANE;
+    let width = places.left + f64::from(image.machine.lanes) * LANE;
     for (number, (row, y)) in image.rows.iter().zip(&places.rows).enumerate() {
         let below = y + (ROW + BOX_HEIGHT) / 2.0;
         let _ = writeln!(out, "<path class=\"line\" d=\"M{MARGIN} {below}H{width}\"/>");
-        let at = (MARGIN + NUMBER_WIDTH - 8.0, y + 14.0);
+        let at = (places.left - 8.0, y + 14.0);
         text(out, "dim", "end", at, &number.to_string());
         for (lane, slot) in row.slots() {
-            draw_operation(out, program, slot, (number, lane), *y);
+            let at = (places.left + lane as f64 * LANE, *y);
+            draw_operation(out, program, slot, (number, lane), at);
         }
     }
 }
@@ -138,12 +156,11 @@ fn draw_operation(
     program: &Program,
     slot: &Slot,
     (row, lane): (usize, usize),
-    y: f64,
+    (x, y): (f64, f64),
 ) {
     let skips = slot.operation.target() == Some(Target::Row(row + 1));
     let class = if skips { "control skip" } else { kind(&slot.operation) };
     let lanes = slot.operation.lanes();
-    let x = MARGIN + NUMBER_WIDTH + lane as f64 * LANE;
     let _ = writeln!(
         out,
         "<g class=\"operation\" transform=\"translate({x} {y})\"><title>{}</title>\n\
@@ -325,11 +342,25 @@ mod tests {
     fn functions_have_room_for_their_names() {
         let (mut image, _) = drawn(&Options::default());
         image.functions.push(crate::image::Function { name: "behind".into(), row: 2 });
-        let Places { rows, end } = Places::of(&image);
+        let Places { rows, end, .. } = Places::of(&image, 0.0);
         assert_eq!((rows[0], rows[1], rows[2]), (TOP + ROW, TOP + 2.0 * ROW, TOP + 4.0 * ROW));
         assert_eq!(end, TOP + (image.rows.len() + 2) as f64 * ROW);
         let svg = svg(&image, &program());
         assert!(svg.contains(&format!("y=\"{}\">behind:</text>", rows[2] - 6.0)), "{svg}");
+    }
+
+    #[test]
+    fn the_hottest_row_is_the_darkest() {
+        let (image, plain) = drawn(&Options::plain());
+        let mut rows = vec![0.0; image.rows.len()];
+        (rows[0], rows[2]) = (1.0, 3.0);
+        let svg = svg_with_heat(&image, &program(), &Heat { rows, all: 8.0 });
+        elements(&svg);
+        let opacities = svg.split("fill-opacity=\"").skip(1);
+        let opacities: Vec<&str> = opacities.filter_map(|it| it.split('"').next()).collect();
+        assert_eq!(opacities, ["0.287", "0.700"]);
+        assert!(svg.contains("<title>row 2: 3.00 cycles per packet, 37.5 %</title>"), "{svg}");
+        assert!(!plain.contains("fill-opacity"), "{plain}");
     }
 
     #[test]

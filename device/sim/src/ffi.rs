@@ -43,6 +43,23 @@ pub struct Tags {
     pub last: u64,
 }
 
+/// Which rows the core has in its stages in a cycle, and what becomes of them there.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Moment {
+    /// The cycle since the card was made.
+    pub cycle: u64,
+    /// What happens, by bits: see [`event`](crate::event).
+    pub events: u32,
+    /// Row in fetch, if there is one.
+    pub fetch: u16,
+    /// Row in decode, if there is one.
+    pub decode: u16,
+    /// Row in execute, if there is one.
+    pub execute: u16,
+    unused: u16,
+}
+
 unsafe extern "C" {
     fn nic_create() -> *mut c_void;
     fn nic_destroy(card: *mut c_void);
@@ -71,6 +88,9 @@ unsafe extern "C" {
     fn nic_stamps(card: *mut c_void, to: *mut Stamp, count: u64) -> u64;
     fn nic_forget(card: *mut c_void);
     fn nic_pauses(card: *mut c_void, seed: u64, rx: u32, tx: u32);
+    fn nic_watch(card: *mut c_void, is_watched: c_int);
+    fn nic_moments(card: *mut c_void, to: *mut Moment, count: u64) -> u64;
+    fn nic_moments_lost(card: *mut c_void) -> u64;
     fn nic_open_waveform(card: *mut c_void, path: *const c_char) -> c_int;
 }
 
@@ -178,6 +198,25 @@ impl Card {
     pub fn set_pauses(&mut self, seed: u64, rx: u32, tx: u32) {
         // SAFETY: see `reset`.
         unsafe { nic_pauses(self.0.as_ptr(), seed, rx, tx) }
+    }
+
+    /// Begins or ends to keep what the core's stages do.
+    pub fn watch(&mut self, is_watched: bool) {
+        // SAFETY: see `reset`.
+        unsafe { nic_watch(self.0.as_ptr(), is_watched.into()) }
+    }
+
+    /// Takes what the stages did, as much as `moments` has room for; how much that is.
+    pub fn moments(&mut self, moments: &mut [Moment]) -> usize {
+        let (start, count) = (moments.as_mut_ptr(), moments.len() as u64);
+        // SAFETY: see `reset`. It writes at most `count` moments, and there are as many.
+        unsafe { nic_moments(self.0.as_ptr(), start, count) as usize }
+    }
+
+    /// How many cycles were not kept for want of room.
+    pub fn moments_lost(&self) -> u64 {
+        // SAFETY: see `reset`; it changes nothing.
+        unsafe { nic_moments_lost(self.0.as_ptr()) }
     }
 
     /// Begins to write a waveform; whether this build can.

@@ -128,6 +128,11 @@ impl Nic {
         Self { card: Card::new() }
     }
 
+    /// What is behind it.
+    pub(crate) fn card_mut(&mut self) -> &mut Card {
+        &mut self.card
+    }
+
     /// Resets it. Memories keep what they hold; packets are lost.
     pub fn reset(&mut self) {
         self.card.reset();

@@ -3,9 +3,10 @@
 
 mod maps;
 mod refusals;
+mod watched;
 
 use crate::nic::control;
-use crate::{Layout, Nic, Stamp, Stuck, Tags, address};
+use crate::{Layout, Nic, Stamp, Stuck, Tags, Watcher, address};
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::{MapDefinition, Object, Program, SlotTarget};
 use freeport_vliw::encode::encode;
@@ -217,6 +218,16 @@ impl Sim {
         program: &str,
         arrivals: &[Arrival<'_>],
     ) -> Result<Vec<Stamp>, Error> {
+        self.stream(program, arrivals, None)
+    }
+
+    /// The same, with who looks on.
+    fn stream(
+        &mut self,
+        program: &str,
+        arrivals: &[Arrival<'_>],
+        watcher: Option<Watcher<'_>>,
+    ) -> Result<Vec<Stamp>, Error> {
         let row = self.row_of(program)?;
         arrivals.iter().try_for_each(|arrival| check_length(program, arrival))?;
         self.start(row, 0).map_err(|stuck| Failure::from(stuck).of(program))?;
@@ -224,7 +235,18 @@ impl Sim {
         arrivals.iter().for_each(|arrival| self.nic.send(arrival));
         let count = arrivals.len() as u64;
         let cycles_max = count * (WATCHDOG_CYCLES + TRANSFER_CYCLES);
-        let done = self.nic.run_until_done(count, cycles_max);
+        let done = match watcher {
+            None => self.nic.run_until_done(count, cycles_max),
+            Some(watcher) => {
+                let mut done = 0;
+                let watched = self.nic.watched(cycles_max, watcher, |card, cycles| {
+                    done = card.run_until_done(count, cycles);
+                    done == count
+                });
+                watched.map_err(|stuck| Failure::from(stuck).of(program))?;
+                done
+            }
+        };
         let stamps = self.nic.stamps(arrivals.len());
         self.nic.forget();
         self.drain().map_err(|stuck| Failure::from(stuck).of(program))?;
@@ -273,6 +295,15 @@ impl Sim {
         departure.bytes.clear();
         departure.bytes.extend(&self.bytes[metadata..]);
         Ok(())
+    }
+
+    /// Takes the packet that was sent alone, and notes how long it took.
+    fn finish(&mut self, program: &str, departure: &mut Departure) -> Result<(), Error> {
+        let received = self.receive(program, departure);
+        let stamp = self.nic.stamps(1).first().copied();
+        self.cycles = stamp.filter(|_| received.is_ok()).map(|stamp| stamp.done - stamp.arrived);
+        self.nic.forget();
+        received
     }
 
     /// Lets all packets leave, and forgets them.
@@ -360,11 +391,7 @@ impl Target for Sim {
         self.last = None;
         self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
         self.nic.send(arrival);
-        let received = self.receive(program, departure);
-        let stamp = self.nic.stamps(1).first().copied();
-        self.cycles = stamp.filter(|_| received.is_ok()).map(|stamp| stamp.done - stamp.arrived);
-        self.nic.forget();
-        received
+        self.finish(program, departure)
     }
 
     fn run_all(

@@ -3,6 +3,7 @@
 
 mod compile;
 mod estimate;
+mod explain;
 mod run;
 mod show;
 
@@ -18,7 +19,8 @@ use std::process::ExitCode;
     freeport xdp show filter.bpf.o --program filter --disassemble\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap\n  \
     freeport xdp compile filter.bpf.o --rows\n  \
-    freeport xdp estimate filter.bpf.o --trace packets.pcap")]
+    freeport xdp estimate filter.bpf.o --trace packets.pcap\n  \
+    freeport xdp explain filter.bpf.o --trace packets.pcap")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -36,6 +38,8 @@ enum What {
     /// What a program costs on the small processor's hardware: cycles of the simulated card, and
     /// what limits it
     Estimate(estimate::Arguments),
+    /// Source lines, instructions, rows and cycles of a program side by side
+    Explain(explain::Arguments),
 }
 
 /// Does it.
@@ -51,6 +55,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Run(arguments) => run::run(arguments),
         What::Compile(arguments) => compile::run(arguments),
         What::Estimate(arguments) => estimate::run(arguments),
+        What::Explain(arguments) => explain::run(arguments),
     }
 }
 

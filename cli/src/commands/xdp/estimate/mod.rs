@@ -14,7 +14,7 @@ use freeport_ebpf::object::{Object, Program};
 use freeport_sim::{Identity, Sim, Stamp};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Setting};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Bytes of a beat of the bus by which packets come.
@@ -83,9 +83,9 @@ struct Estimate<'a> {
 }
 
 /// Packets that the card takes, and how many it does not.
-struct Packets {
-    taken: Vec<Vec<u8>>,
-    refused: u64,
+pub(super) struct Packets {
+    pub taken: Vec<Vec<u8>>,
+    pub refused: u64,
 }
 
 /// Simulates, and prints what came of it.
@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let program = choose(&object, arguments.program.as_deref());
     let program = program.with_context(|| file.to_string())?;
     let settings = settings(&arguments.map_file, &arguments.map)?;
-    let packets = Packets::read(arguments)?;
+    let packets = Packets::read(&arguments.trace, 2)?;
     let mut sim = load(&object, program, &settings, arguments).with_context(|| {
         let trace = arguments.trace.display();
         format!(
@@ -121,9 +121,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 impl Packets {
     /// All of a capture, since they have to be there without a gap.
-    fn read(arguments: &Arguments) -> anyhow::Result<Self> {
-        let file = arguments.trace.display();
-        let mut feed = Feed::open(&arguments.trace, false)?;
+    ///
+    /// # Errors
+    /// A capture that is broken, or has fewer packets than it takes.
+    pub fn read(trace: &Path, least: usize) -> anyhow::Result<Self> {
+        let file = trace.display();
+        let mut feed = Feed::open(trace, false)?;
         let mut packets = Self { taken: vec![], refused: 0 };
         while feed.advance().with_context(|| file.to_string())? {
             if Sim::LENGTHS.contains(&feed.bytes().len()) {
@@ -134,12 +137,13 @@ impl Packets {
         }
         feed.warn();
         let (count, refused) = (packets.taken.len(), packets.refused);
-        if count < 2 {
+        if count < least {
             bail!(
                 "{file}: there are {count} packets that the card takes, and {refused} of other \
-                 lengths than {} to {} bytes; from one verdict to the next it takes two",
+                 lengths than {} to {} bytes; it takes {least}{}",
                 Sim::LENGTHS.start(),
-                Sim::LENGTHS.end()
+                Sim::LENGTHS.end(),
+                if least > 1 { " from one verdict to the next" } else { "" }
             );
         }
         Ok(packets)

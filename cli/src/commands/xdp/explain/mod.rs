@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport xdp explain`: source lines, instructions, rows and cycles side by side.
+
+mod count;
+mod json;
+mod table;
+mod text;
+
+use super::run::{choose, profile, settings};
+use anyhow::{Context, bail};
+use clap::Args;
+use count::{Counted, environment};
+use freeport_ebpf::analysis::Analysis;
+use freeport_ebpf::object::{Object, Program};
+use freeport_vliw::fate::{Fate, fates};
+use freeport_vliw::image::Image;
+use freeport_vliw::svg::{Heat, svg, svg_with_heat};
+use freeport_vliw::{Options, Unsupported, compile};
+use freeport_xdp::{Profiles, Setting};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    freeport xdp explain filter.bpf.o\n  \
+    freeport xdp explain filter.bpf.c --trace packets.pcap --profile\n  \
+    freeport xdp explain filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
+    --map 'inside key 0 0 0 0 value 2 0 0 0' --svg filter.svg\n\n\
+    Without packets it says where each instruction went: into which row and lane, into one\n\
+    operation with which others, or which pass removed it. With packets, which come without a gap\n\
+    to the simulated card, it says how often each row was executed and where the cycles went.")]
+pub struct Arguments {
+    /// An object, or its source (.c)
+    object: PathBuf,
+    /// Which program, where there are several
+    #[arg(long, value_name = "NAME")]
+    program: Option<String>,
+    /// Packets to count cycles for: a pcap or pcapng file of Ethernet
+    #[arg(long, value_name = "CAPTURE")]
+    trace: Option<PathBuf>,
+    /// Change a map before the first packet; may be given several times
+    #[arg(long, value_name = "SETTING", requires = "trace")]
+    map: Vec<Setting>,
+    /// The same, a line each, before those of --map; `#` begins a comment
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    map_file: Vec<PathBuf>,
+    /// The device by which packets come
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    ifindex: u32,
+    /// Run the packets once in the interpreter first, and schedule for the ways that they take
+    #[arg(long, requires = "trace")]
+    profile: bool,
+    /// Draw the rows by lane, the hotter the darker
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A program, its schedule, and what became of it.
+struct Explained<'o> {
+    program: &'o Program,
+    has_profile: bool,
+    image: Image,
+    /// Of each instruction.
+    fates: Vec<Fate>,
+    /// If there are packets.
+    counted: Option<Counted>,
+}
+
+/// Explains, and prints it.
+///
+/// # Errors
+/// What is wrong with the object, the settings or the capture, what the processor has not, and why
+/// the card refuses a program.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let file = arguments.object.display();
+    let object = super::parse(&arguments.object, &super::read(&arguments.object)?)?;
+    let program = choose(&object, arguments.program.as_deref());
+    let program = program.with_context(|| file.to_string())?;
+    let settings = settings(&arguments.map_file, &arguments.map)?;
+    let explained = explain(&object, program, &settings, arguments).with_context(|| {
+        format!("{file}: what of it can run where, `freeport xdp show {file}` says")
+    })?;
+    if let Some(path) = &arguments.svg {
+        draw(&explained, path)?;
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&explained.as_json()).context("as JSON")?);
+    } else {
+        print!("{}", text::of(&explained));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain<'o>(
+    object: &'o Object,
+    program: &'o Program,
+    settings: &[Setting],
+    arguments: &Arguments,
+) -> anyhow::Result<Explained<'o>> {
+    let options = Options::default();
+    let number = object.programs.iter().position(|it| it.name == program.name);
+    let number = number.context("the program is not of this object")?;
+    let profiles = profiles(object, program, settings, arguments)?;
+    let analysis = Analysis::of(program, &object.maps).map_err(|malformed| Unsupported {
+        program: program.name.clone(),
+        slot: malformed.slot,
+        reason: malformed.reason,
+    })?;
+    let profile = profiles.as_ref().and_then(|profiles| profiles.of(number));
+    let (image, fates) = fates(program, &analysis, profile, &options)?;
+    let counted = match &arguments.trace {
+        None => None,
+        Some(trace) => {
+            let others = object.programs.iter().enumerate().map(|(at, other)| match &profiles {
+                _ if at == number => Ok(image.clone()),
+                Some(profiles) => profiles.compile(at, other, &object.maps, &options),
+                None => compile(other, &object.maps, &options),
+            });
+            let images = others.map(|image| image.map_err(|refusal| refusal.to_string()));
+            let images = images.collect();
+            let packets = super::estimate::Packets::read(trace, 1)?;
+            Some(count::count(object, number, images, settings, &packets, arguments.ifindex)?)
+        }
+    };
+    let has_profile = profiles.is_some();
+    Ok(Explained { program, has_profile, image, fates, counted })
+}
+
+/// Which ways packets take, if that is asked for.
+fn profiles(
+    object: &Object,
+    program: &Program,
+    settings: &[Setting],
+    arguments: &Arguments,
+) -> anyhow::Result<Option<Profiles>> {
+    let Some(trace) = arguments.trace.as_ref().filter(|_| arguments.profile) else {
+        return Ok(None);
+    };
+    let source = profile::Source {
+        trace,
+        ingress_ifindex: arguments.ifindex,
+        rx_queue_index: 0,
+        environment: environment(),
+        follows_capture: true,
+    };
+    profile::take(object, program, settings, source).map(Some)
+}
+
+fn draw(explained: &Explained<'_>, path: &Path) -> anyhow::Result<()> {
+    let Explained { image, program, counted, .. } = explained;
+    let picture = match counted {
+        None => svg(image, program),
+        Some(counted) => {
+            let rows = counted.rows.iter().map(|row| counted.per_packet(row.sum())).collect();
+            let all = counted.per_packet(counted.total);
+            svg_with_heat(image, program, &Heat { rows, all })
+        }
+    };
+    if let Err(error) = std::fs::write(path, picture) {
+        bail!("{}: cannot be written: {error}", path.display());
+    }
+    Ok(())
+}

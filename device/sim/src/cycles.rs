@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where cycles go: each cycle in which packets are in work is somebody's.
+//!
+//! Rows leave the core in order, so a cycle belongs to the oldest row that is in it: the one in
+//! execute, which either is done with it or waits. A cycle without a row in execute belongs to what
+//! emptied it: a jump that was taken, a row that decode held back, or the beginning of a packet.
+
+use crate::ffi::Moment;
+use crate::watch::event;
+
+/// What a row was there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RowCycles {
+    /// How often it was executed.
+    pub executed: u64,
+    /// How often it was left by a jump that was taken, in decode or execute; jumps that fetch has
+    /// obeyed cost nothing and are not counted.
+    pub jumps: u64,
+    /// Cycles, by what they are spent on: see [`SPENT_ON`].
+    pub cycles: [u64; SPENT_ON.len()],
+}
+
+/// What a row's cycles are spent on, and what that is called.
+pub const SPENT_ON: [&str; 6] = ["own", "memory", "helper", "long", "order", "jump"];
+const OWN: usize = 0;
+const MEMORY: usize = 1;
+const HELPER: usize = 2;
+const LONG: usize = 3;
+const ORDER: usize = 4;
+const JUMP: usize = 5;
+
+/// What became of all cycles from the first packet's beginning to the last one's end.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Cycles {
+    /// By row of the instruction memory.
+    pub rows: Vec<RowCycles>,
+    /// Cycles until a packet's first row is in execute.
+    pub begin: u64,
+    /// Cycles in which no packet was in work, between packets: none was there yet.
+    pub idle: u64,
+    /// Packets that are done.
+    pub packets: u64,
+    /// All of these cycles.
+    pub total: u64,
+    /// Cycles since the last packet was done, which count if another one comes.
+    pending: u64,
+    cause: Cause,
+    has_begun: bool,
+}
+
+/// Why there is no row in execute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Cause {
+    /// A packet begins.
+    #[default]
+    Begin,
+    /// A row, and what of it.
+    Row(u16, usize),
+}
+
+impl RowCycles {
+    /// All of its cycles.
+    pub fn sum(&self) -> u64 {
+        self.cycles.iter().sum()
+    }
+}
+
+impl Cycles {
+    /// Of a core that has executed nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All cycles that belong to a row, to a beginning, or to nobody: as many as [`total`] has.
+    ///
+    /// [`total`]: Self::total
+    pub fn attributed(&self) -> u64 {
+        self.rows.iter().map(RowCycles::sum).sum::<u64>() + self.begin + self.idle
+    }
+
+    /// The next cycle. Those before the first packet begins and after the last one is done do not
+    /// count.
+    pub fn count(&mut self, moment: &Moment) {
+        if moment.has(event::ACTIVE) && self.has_begun {
+            self.total += 1 + std::mem::take(&mut self.pending);
+            self.attribute(moment);
+            self.count_rows(moment);
+        } else if self.has_begun {
+            self.pending += 1;
+        }
+        if moment.has(event::PACKET_ENDS) {
+            self.packets += u64::from(self.has_begun);
+        }
+        if moment.has(event::PACKET_BEGINS) {
+            self.idle += self.pending;
+            self.has_begun = true;
+            self.cause = Cause::Begin;
+        }
+    }
+
+    /// Says whose the cycle is.
+    fn attribute(&mut self, moment: &Moment) {
+        if let Some(row) = moment.in_execute() {
+            let spent = match moment {
+                _ if moment.has(event::EXECUTE_FINISHES) => OWN,
+                _ if moment.has(event::WAITS_HELPER) => HELPER,
+                _ if moment.has(event::WAITS_LONG) => LONG,
+                // It waits for bytes of the packet, or for stores.
+                _ => MEMORY,
+            };
+            self.spend(row, spent);
+            self.cause = self.cause_behind(moment, row);
+            return;
+        }
+        // What is in decode may end the program there, or wait.
+        match (moment.in_decode(), moment.in_fetch()) {
+            (Some(row), _) if moment.has(event::DECODE_ENDS) => self.spend(row, OWN),
+            (Some(row), _) if moment.has(event::FETCH_ENDS) => self.spend(row, OWN),
+            (None, Some(row)) if moment.has(event::FETCH_ENDS) => self.spend(row, OWN),
+            (Some(row), _) if moment.has(event::DECODE_WAITS) => {
+                self.spend(row, MEMORY);
+                self.cause = Cause::Row(row, MEMORY);
+            }
+            (decode, _) => {
+                self.fill();
+                if let (Some(row), true) = (decode, moment.has(event::DECODE_JUMPS)) {
+                    self.cause = Cause::Row(row, JUMP);
+                }
+            }
+        }
+    }
+
+    /// Whose the cycles are without a row in execute, behind one in which `row` was there.
+    fn cause_behind(&self, moment: &Moment, row: u16) -> Cause {
+        if moment.has(event::EXECUTE_JUMPS) {
+            return Cause::Row(row, JUMP);
+        }
+        match moment.in_decode() {
+            Some(next) if moment.has(event::DECODE_CONFLICTS) => Cause::Row(next, ORDER),
+            Some(next) if moment.has(event::DECODE_WAITS) => Cause::Row(next, MEMORY),
+            Some(next) if moment.has(event::DECODE_JUMPS) => Cause::Row(next, JUMP),
+            _ => self.cause,
+        }
+    }
+
+    fn fill(&mut self) {
+        match self.cause {
+            Cause::Begin => self.begin += 1,
+            Cause::Row(row, spent) => self.spend(row, spent),
+        }
+    }
+
+    fn spend(&mut self, row: u16, spent: usize) {
+        self.row_mut(row).cycles[spent] += 1;
+    }
+
+    /// Counts rows that are done, as the card's counter does: those of which the end of the program
+    /// is found before execute are done, too.
+    fn count_rows(&mut self, moment: &Moment) {
+        let (execute, decode) = (moment.in_execute(), moment.in_decode());
+        let mut done = |row: Option<u16>| {
+            if let Some(row) = row {
+                self.row_mut(row).executed += 1;
+            }
+        };
+        if moment.has(event::EXECUTE_FINISHES) {
+            done(execute);
+        }
+        let ends = moment.has(event::PACKET_ENDS) && !moment.has(event::EXECUTE_ENDS);
+        if ends && moment.has(event::DECODE_ENDS) {
+            done(decode);
+        } else if ends && moment.has(event::FETCH_ENDS) {
+            done(decode);
+            done(moment.in_fetch().filter(|_| !moment.has(event::FETCH_BEYOND)));
+        }
+        if moment.has(event::EXECUTE_JUMPS)
+            && let Some(row) = execute
+        {
+            self.row_mut(row).jumps += 1;
+        } else if moment.has(event::DECODE_JUMPS)
+            && let Some(row) = decode
+        {
+            self.row_mut(row).jumps += 1;
+        }
+    }
+
+    fn row_mut(&mut self, row: u16) -> &mut RowCycles {
+        let row = usize::from(row);
+        if row >= self.rows.len() {
+            self.rows.resize(row + 1, RowCycles::default());
+        }
+        &mut self.rows[row]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::*;
+
+    fn moment(events: u32, [fetch, decode, execute]: [u16; 3]) -> Moment {
+        Moment { events, fetch, decode, execute, ..Moment::default() }
+    }
+
+    /// Row 0 jumps in execute to row 5, which calls a helper and waits twice, and ends in fetch with
+    /// row 6; then another packet comes late.
+    #[test]
+    fn every_cycle_is_somebodys() {
+        let mut cycles = Cycles::new();
+        let all = [
+            moment(0, [9; 3]),
+            moment(PACKET_BEGINS, [9; 3]),
+            moment(ACTIVE | FETCH | FETCH_GOES, [0, 9, 9]),
+            moment(ACTIVE | FETCH | DECODE | DECODE_GOES, [1, 0, 9]),
+            moment(ACTIVE | DECODE | EXECUTE | EXECUTE_FINISHES | EXECUTE_JUMPS, [2, 1, 0]),
+            moment(ACTIVE | FETCH | FETCH_GOES, [5, 1, 0]),
+            moment(ACTIVE | FETCH | DECODE | DECODE_GOES, [6, 5, 0]),
+            moment(ACTIVE | FETCH | EXECUTE | WAITS_HELPER, [6, 5, 5]),
+            moment(ACTIVE | FETCH | EXECUTE | WAITS_HELPER, [6, 5, 5]),
+            moment(
+                ACTIVE | FETCH | EXECUTE | EXECUTE_FINISHES | FETCH_ENDS | PACKET_ENDS,
+                [6, 5, 5],
+            ),
+            moment(0, [9; 3]),
+            moment(PACKET_BEGINS, [9; 3]),
+            moment(ACTIVE | FETCH | FETCH_ENDS | PACKET_ENDS, [0, 9, 9]),
+            moment(0, [9; 3]),
+        ];
+        all.iter().for_each(|moment| cycles.count(moment));
+        assert_eq!((cycles.packets, cycles.begin, cycles.idle), (2, 2, 2));
+        assert_eq!((cycles.total, cycles.attributed()), (11, 11), "{cycles:?}");
+        assert_eq!(cycles.rows[0], RowCycles { executed: 2, jumps: 1, cycles: [2, 0, 0, 0, 0, 2] });
+        assert_eq!(cycles.rows[5], RowCycles { executed: 1, jumps: 0, cycles: [1, 0, 2, 0, 0, 0] });
+        assert_eq!(cycles.rows[6], RowCycles { executed: 1, ..RowCycles::default() });
+        assert_eq!(cycles.rows[1], RowCycles::default(), "it was fetched in vain");
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs on the card with who looks on.
+
+use super::{Failure, Sim, TRANSFER_CYCLES, WATCHDOG_CYCLES, check_length};
+use crate::nic::control;
+use crate::{Cycles, Moment, Stuck, Watcher};
+use freeport_xdp::{Arrival, Departure, Error};
+
+impl Sim {
+    /// Lets packets come as fast as the card takes them, as [`run_stream`](Self::run_stream) does,
+    /// and says where their cycles went.
+    ///
+    /// # Errors
+    /// As with [`run_stream`](Self::run_stream).
+    pub fn count_stream(
+        &mut self,
+        program: &str,
+        arrivals: &[Arrival<'_>],
+    ) -> Result<Cycles, Error> {
+        let mut cycles = Cycles::new();
+        self.stream(program, arrivals, Some(&mut |moment: &Moment| cycles.count(moment)))?;
+        Ok(cycles)
+    }
+
+    /// Runs a program on a packet, as [`Target::run_into`](freeport_xdp::Target::run_into) does, and
+    /// shows each cycle from its arrival until it has left.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_watched(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        departure: &mut Departure,
+        watcher: Watcher<'_>,
+    ) -> Result<(), Error> {
+        let failed = |stuck: Stuck| Failure::from(stuck).of(program);
+        let row = self.row_of(program)?;
+        check_length(program, arrival)?;
+        self.start(row, control::EMIT_ALL).map_err(failed)?;
+        self.nic.send(arrival);
+        let cycles_max = WATCHDOG_CYCLES + TRANSFER_CYCLES;
+        let watched = self
+            .nic
+            .watched(cycles_max, watcher, |card, cycles| card.run_until_left(1, cycles) > 0);
+        watched.map_err(failed)?;
+        self.finish(program, departure)
+    }
+
+    /// The program that a row of the instruction memory belongs to, by its number in the object,
+    /// and its number among that program's rows.
+    pub fn place_of_row(&self, row: usize) -> Option<(usize, usize)> {
+        let begun = self.programs.iter().enumerate().filter_map(|(number, program)| {
+            let first = *program.row.as_ref().ok()?;
+            (first <= row && row < self.rows).then_some((number, row - first))
+        });
+        begun.min_by_key(|(_, behind)| *behind)
+    }
+}

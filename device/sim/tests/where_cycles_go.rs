@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Each cycle in which the card works is somebody's, and all of them together are what the card
+//! itself has counted, by what they are spent on.
+
+#[path = "../../xdp/tests/network/environment.rs"]
+mod network;
+
+use freeport_ebpf::object::Object;
+use freeport_sim::{Cycles, RowCycles, SPENT_ON, Sim};
+use freeport_vliw::Options;
+use freeport_xdp::scenario::Scenario;
+use freeport_xdp::traffic::Traffic;
+use freeport_xdp::{Arrival, compile};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const PACKETS: usize = 120;
+
+/// Counters of the card that say the same in another way.
+const COUNTERS: [&str; 6] =
+    ["packets", "busy_cycles", "rows", "helper_wait_cycles", "long_wait_cycles", "jumps"];
+
+/// What was counted of the packets of a scenario, and what the card's own counters say; nothing if
+/// the card does not take the program.
+fn counted(scenario: &Scenario, object: &Object) -> Option<(Cycles, [u64; COUNTERS.len()])> {
+    let mut sim = Sim::load(object, &Options::default(), &network::environment()).expect("it fits");
+    sim.takes(scenario.program).ok()?;
+    if sim.layout().maps.iter().any(Result::is_err) {
+        return None;
+    }
+    (scenario.set_up)(&mut sim).expect("it can be set up");
+    let mut traffic = Traffic::new(3, scenario.kinds);
+    let packets: Vec<_> = (0..PACKETS).map(|_| traffic.next_packet()).collect();
+    let arrivals: Vec<Arrival<'_>> = packets.iter().map(|packet| packet.arrival()).collect();
+    let arrivals: Vec<_> =
+        arrivals.into_iter().filter(|it| Sim::LENGTHS.contains(&it.bytes.len())).collect();
+    let mut told = || COUNTERS.map(|name| sim.nic_mut().counter(name).expect("it answers"));
+    let before = told();
+    let cycles = sim.count_stream(scenario.program, &arrivals).expect("all are done");
+    let mut told = || COUNTERS.map(|name| sim.nic_mut().counter(name).expect("it answers"));
+    let after = told();
+    assert_eq!(cycles.packets, arrivals.len() as u64, "{}", scenario.name);
+    Some((cycles, std::array::from_fn(|at| after[at] - before[at])))
+}
+
+#[test]
+fn cycles_of_rows_are_those_that_the_card_counts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
+    let (mut objects, mut taken, mut spent_on) = (BTreeMap::new(), 0, [0; SPENT_ON.len()]);
+    for scenario in Scenario::all() {
+        let name = scenario.name;
+        let object = objects.entry(scenario.source).or_insert_with(|| {
+            let object = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
+            Object::parse(&object.expect("clang-19 is there")).expect("it makes such")
+        });
+        let Some((cycles, told)) = counted(&scenario, object) else { continue };
+        taken += 1;
+        let sum = |of: fn(&RowCycles) -> u64| cycles.rows.iter().map(of).sum::<u64>();
+        let found = [
+            cycles.packets,
+            cycles.total - cycles.idle,
+            sum(|row| row.executed),
+            sum(|row| row.cycles[2]),
+            sum(|row| row.cycles[3]),
+            sum(|row| row.jumps),
+        ];
+        assert_eq!(found, told, "{name}: {COUNTERS:?}");
+        assert_eq!(cycles.attributed(), cycles.total, "{name}");
+        for row in &cycles.rows {
+            assert!(row.executed > 0 || row.sum() == 0, "{name}: {row:?}");
+            spent_on.iter_mut().zip(row.cycles).for_each(|(all, cycles)| *all += cycles);
+        }
+    }
+    assert!(taken >= 25, "the card takes most programs, and not {taken}");
+    let never: Vec<_> = SPENT_ON.iter().zip(spent_on).filter(|(_, cycles)| *cycles == 0).collect();
+    assert!(never.is_empty(), "nothing is spent on {never:?}");
+}
