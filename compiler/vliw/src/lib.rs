@@ -18,6 +18,7 @@ mod compile;
 pub mod encode;
 pub mod image;
 mod layout;
+mod local_helpers;
 mod lower;
 pub mod machine;
 mod memory;
@@ -34,5 +35,6 @@ pub mod svg;
 
 pub use compile::{compile, compile_analysed, compile_profiled};
 pub use freeport_ebpf::interpreter::Unsupported;
+pub use local_helpers::with_local_helpers;
 pub use options::{Options, PASSES};
 pub use profile::Profile;
