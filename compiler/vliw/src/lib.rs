@@ -19,6 +19,7 @@ pub mod encode;
 pub mod fate;
 pub mod image;
 mod layout;
+mod local_helpers;
 mod lower;
 pub mod machine;
 mod memory;
@@ -35,5 +36,6 @@ pub mod svg;
 
 pub use compile::{compile, compile_analysed, compile_profiled};
 pub use freeport_ebpf::interpreter::Unsupported;
+pub use local_helpers::with_local_helpers;
 pub use options::{Options, PASSES};
 pub use profile::Profile;
