@@ -3,8 +3,11 @@
 
 mod compile;
 mod estimate;
+mod load;
+mod map;
 mod run;
 mod show;
+mod stats;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -18,7 +21,10 @@ use std::process::ExitCode;
     freeport xdp show filter.bpf.o --program filter --disassemble\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap\n  \
     freeport xdp compile filter.bpf.o --rows\n  \
-    freeport xdp estimate filter.bpf.o --trace packets.pcap")]
+    freeport xdp estimate filter.bpf.o --trace packets.pcap\n  \
+    freeport xdp load filter.bpf.o --on interpreter --port xdp:eth0 --port xdp:eth1\n  \
+    freeport xdp map dump flows\n  \
+    freeport xdp stats --watch 1")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -36,6 +42,12 @@ enum What {
     /// What a program costs on the small processor's hardware: cycles of the simulated card, and
     /// what limits it
     Estimate(estimate::Arguments),
+    /// Let a program run between network interfaces until it is stopped
+    Load(Box<load::Arguments>),
+    /// List, read and change the maps of a program that `load` has begun
+    Map(map::Arguments),
+    /// Print the counters of a program that `load` has begun
+    Stats(stats::Arguments),
 }
 
 /// Does it.
@@ -51,6 +63,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Run(arguments) => run::run(arguments),
         What::Compile(arguments) => compile::run(arguments),
         What::Estimate(arguments) => estimate::run(arguments),
+        What::Load(arguments) => load::run(arguments),
+        What::Map(arguments) => map::run(arguments),
+        What::Stats(arguments) => stats::run(arguments),
     }
 }
 
