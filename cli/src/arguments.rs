@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What several commands read from the command line: `PATH=VALUE` and `INSTANCE:WORD,WORD`.
+//! What several commands read from the command line: `PATH=VALUE`, `INSTANCE:WORD,WORD`, and where
+//! to serve something.
 
 use anyhow::Context;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 /// `PATH=VALUE`
@@ -47,6 +49,19 @@ impl FromStr for SignalSpec {
             value.with_context(|| format!("`{word}` is no word of 64 bits"))
         });
         Ok(Self { instance: instance.into(), words: words.collect::<Result<_, _>>()? })
+    }
+}
+
+/// Where to serve: `PORT` or `ADDRESS:PORT`; without an address, to this machine alone.
+///
+/// # Errors
+/// Neither.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+    match (port, text.parse()) {
+        (Ok(port), _) => Ok((Ipv4Addr::LOCALHOST, port).into()),
+        (_, Ok(address)) => Ok(address),
+        _ => Err("expected a port, or an address with one, such as 127.0.0.1:9100".into()),
     }
 }
 

@@ -156,14 +156,21 @@ impl FromStr for InputSpec {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let (endpoint, source) = split(text)?;
-        let source = match (source.strip_prefix("gen:"), Interface::parse(source)?) {
+        Ok(Self { endpoint: endpoint.into(), source: source.parse()? })
+    }
+}
+
+impl FromStr for Source {
+    type Err = anyhow::Error;
+
+    fn from_str(source: &str) -> anyhow::Result<Self> {
+        Ok(match (source.strip_prefix("gen:"), Interface::parse(source)?) {
             (_, Some(interface)) => Source::Interface(interface),
             (Some(made), _) => generated(made).with_context(|| {
                 format!("`{made}`: expected SIZExCOUNT or SIZE, such as 64x1000")
             })?,
             _ => Source::Capture(source.into()),
-        };
-        Ok(Self { endpoint: endpoint.into(), source })
+        })
     }
 }
 

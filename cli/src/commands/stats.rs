@@ -80,31 +80,51 @@ fn watch(client: &mut Client, arguments: &Arguments, every: Duration) -> anyhow:
 /// How full a channel is, which is no counter.
 const FILL: [&str; 3] = ["waiting", "peak", "room"];
 
+/// Lists of counters, and what tells their rows apart. XDP programs have the last two.
+const LISTS: [(&str, &[&str]); 5] = [
+    ("instances", &["instance"]),
+    ("channels", &["channel"]),
+    ("endpoints", &["endpoint"]),
+    ("ports", &["port"]),
+    ("drops", &["port", "reason"]),
+];
+
+/// Says of each counter in an object, and of those inside, how fast it has grown.
+fn add_growth(prefix: &str, before: &Value, now: &Value, seconds: f64, grown: &mut Vec<String>) {
+    for (counter, value) in now.as_object().into_iter().flatten() {
+        if FILL.contains(&counter.as_str()) {
+            continue;
+        }
+        let (was, name) = (&before[counter], format!("{prefix}{counter}"));
+        if value.is_object() {
+            add_growth(&format!("{name} "), was, value, seconds, grown);
+        } else if let Some(now) = value.as_u64() {
+            let growth = now.checked_sub(was.as_u64().unwrap_or(0)).filter(|growth| *growth > 0);
+            let rate = growth.map(|growth| format!("{name} {:.0}/s", growth as f64 / seconds));
+            grown.extend(rate);
+        }
+    }
+}
+
 /// A line for each row of which something has grown or waits, and an empty one.
 fn rates(before: &Value, now: &Value, seconds: f64) -> String {
     let mut text = String::new();
-    for (list, name) in
-        [("instances", "instance"), ("channels", "channel"), ("endpoints", "endpoint")]
-    {
+    for (list, names) in LISTS {
         let rows = now[list].as_array().into_iter().flatten();
         for row in rows {
             let earlier = before[list].as_array().into_iter().flatten();
             // A replaced program has other rows.
-            let earlier = earlier.into_iter().find(|it| it[name] == row[name]);
-            let counters = row.as_object().into_iter().flatten();
-            let counters = counters.filter(|(counter, _)| !FILL.contains(&counter.as_str()));
-            let grown = counters.filter_map(|(counter, value)| {
-                let was = earlier.and_then(|row| row[counter].as_u64()).unwrap_or(0);
-                let growth = value.as_u64()?.checked_sub(was).filter(|growth| *growth > 0)?;
-                Some(format!("{counter} {:.0}/s", growth as f64 / seconds))
-            });
-            let mut grown: Vec<String> = grown.collect();
+            let is_the_same = |it: &&Value| names.iter().all(|name| it[*name] == row[*name]);
+            let earlier = earlier.into_iter().find(is_the_same).unwrap_or(&Value::Null);
+            let mut grown = vec![];
+            add_growth("", earlier, row, seconds, &mut grown);
             let [waiting, peak, room] = FILL.map(|name| row[name].as_u64().unwrap_or(0));
             if waiting > 0 {
                 grown.push(format!("{waiting} of {room} wait, at most {peak}"));
             }
             if !grown.is_empty() {
-                let name = row[name].as_str().unwrap_or_default();
+                let name = names.iter().filter_map(|name| row[*name].as_str());
+                let name = name.collect::<Vec<_>>().join(", ");
                 text += &format!("{name}: {}\n", grown.join(", "));
             }
         }
@@ -131,5 +151,13 @@ mod tests {
         };
         assert_eq!(rates(&full(1), &full(7), 2.0), "a -> b: 7 of 16 wait, at most 9\n\n");
         assert_eq!(rates(&full(1), &full(0), 2.0), "\n");
+        let port = |packets: u64| {
+            let sent = json!({"packets": packets});
+            let row = json!({"port": "xdp:a", "ifindex": 3, "sent": sent, "received": null});
+            let drop = json!({"port": "xdp:a", "reason": "full", "packets": packets});
+            json!({"ports": [row], "drops": [drop]})
+        };
+        let expected = "xdp:a: sent packets 5/s\nxdp:a, full: packets 5/s\n\n";
+        assert_eq!(rates(&port(10), &port(20), 2.0), expected);
     }
 }

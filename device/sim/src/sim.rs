@@ -3,6 +3,7 @@
 
 mod maps;
 mod refusals;
+mod stream;
 mod watched;
 
 use crate::nic::control;
@@ -288,13 +289,18 @@ impl Sim {
             Error::Refused { what: program.into(), reason }
         })?;
         self.last = Some(tags);
+        self.fill(tags, departure);
+        Ok(())
+    }
+
+    /// Makes a departure of the packet that was taken last.
+    fn fill(&self, tags: Tags, departure: &mut Departure) {
         let metadata = (tags.metadata as usize).min(self.bytes.len());
         departure.verdict = tags.verdict;
         departure.metadata.clear();
         departure.metadata.extend(&self.bytes[..metadata]);
         departure.bytes.clear();
         departure.bytes.extend(&self.bytes[metadata..]);
-        Ok(())
     }
 
     /// Takes the packet that was sent alone, and notes how long it took.
@@ -416,6 +422,10 @@ impl Target for Sim {
 
     fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error> {
         self.delete_in_map(map, key).map_err(|it| it.of(&format!("deleting in {map}")))
+    }
+
+    fn lookup(&mut self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.lookup_in_map(map, key).map_err(|it| it.of(&format!("looking up in {map}")))
     }
 
     fn push(&mut self, map: &str, _: &[u8]) -> Result<(), Error> {

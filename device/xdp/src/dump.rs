@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is in a map, as text.
 
+mod json;
+
 use crate::Contents;
 use freeport_ebpf::object::{Datum, Layout, MapDefinition};
 use std::fmt;
+
+pub use json::bytes_json;
 
 /// Bytes of a line.
 const LINE: usize = 16;

@@ -139,6 +139,14 @@ impl<E: Executor> Target for Hosted<E> {
         self.map(map)?.delete(key).map_err(refused("deleting in", map))
     }
 
+    fn lookup(&mut self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        match self.map(map)?.lookup(key) {
+            Ok(value) => Ok(Some(value.to_vec())),
+            Err(ErrorNumber::ENOENT) => Ok(None),
+            Err(error) => Err(refused("looking up in", map)(error)),
+        }
+    }
+
     fn push(&mut self, map: &str, value: &[u8]) -> Result<(), Error> {
         self.map(map)?.push(value, 0).map_err(refused("pushing to", map))
     }

@@ -5,10 +5,12 @@
 //! The loader is not ours on purpose: what our own reading of objects makes of relocations, maps
 //! and functions is compared with what libbpf makes of them.
 
+mod attached;
 mod contents;
 mod messages;
 mod raw;
 
+pub use attached::{RunTimes, Runs};
 pub use raw::RawProgram;
 
 use crate::{Arrival, Contents, Departure, Error, Target};
@@ -51,6 +53,10 @@ impl Kernel {
     /// What libbpf or the verifier says against it.
     pub fn load(object: &[u8]) -> Result<Self, Error> {
         let processor = stay_on_one_processor().map_err(|error| Error::Load(error.to_string()))?;
+        Self::load_with(object, processor)
+    }
+
+    fn load_with(object: &[u8], processor: usize) -> Result<Self, Error> {
         let object = messages::collect(|| {
             let mut builder = ObjectBuilder::default();
             builder.name("freeport")?.open_memory(object)?.load()
@@ -137,6 +143,12 @@ impl Target for Kernel {
 
     fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error> {
         self.map(map)?.delete(key).map_err(refused(format_args!("deleting in {map}")))
+    }
+
+    fn lookup(&mut self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let found = self.map(map)?;
+        let value = contents::lookup(&found, key, self.processor);
+        value.map_err(refused(format_args!("looking up in {map}")))
     }
 
     fn push(&mut self, map: &str, value: &[u8]) -> Result<(), Error> {

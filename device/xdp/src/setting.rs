@@ -2,6 +2,10 @@
 //! What maps hold before packets come, in the words of bpftool's `map update` and its like, so that
 //! its batch files can be taken.
 
+mod entry;
+
+pub use entry::EntryName;
+
 use crate::{Error, Target};
 use freeport_ebpf::maps::flags;
 use freeport_ebpf::object::{MapDefinition, MapKind, Object};
@@ -114,13 +118,9 @@ impl Setting {
     /// # Errors
     /// No such map or what else is named, sizes that are not the map's, or what the map says.
     pub fn apply(&self, object: &Object, target: &mut dyn Target) -> Result<(), Error> {
-        let Some(map) = object.maps.iter().find(|map| map.name == self.map) else {
-            let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
-            let there_are = format!("there is none; there are: {}", names.join(", "));
-            return Err(self.refused(&there_are));
-        };
+        let map = find(object, &self.map)?;
         let key = self.key.as_deref().unwrap_or_default();
-        self.check("key", key, map.key_size)?;
+        check(map, "key", key, map.key_size)?;
         match &self.change {
             Change::Named(name) if map.kind == MapKind::ProgramArray => {
                 target.put_program(&self.map, key, name)
@@ -132,7 +132,7 @@ impl Setting {
             }
             Change::Delete => target.delete(&self.map, key),
             Change::Bytes(value, flags) => {
-                self.check("value", value, map.value_size)?;
+                check(map, "value", value, map.value_size)?;
                 match map.key_size {
                     0 if *flags != flags::ANY => Err(self.refused("it has no keys to exist")),
                     0 => target.push(&self.map, value),
@@ -142,16 +142,32 @@ impl Setting {
         }
     }
 
-    fn check(&self, what: &str, bytes: &[u8], size: u32) -> Result<(), Error> {
-        if bytes.len() == size as usize {
-            return Ok(());
-        }
-        Err(self.refused(&format!("its {what} has {size} bytes, and {} are given", bytes.len())))
-    }
-
     fn refused(&self, reason: &str) -> Error {
-        Error::Refused { what: format!("map `{}`", self.map), reason: reason.into() }
+        refused(&self.map, reason)
     }
+}
+
+/// The map of an object that has this name.
+///
+/// # Errors
+/// There is none; then those that there are.
+fn find<'o>(object: &'o Object, name: &str) -> Result<&'o MapDefinition, Error> {
+    object.maps.iter().find(|map| map.name == name).ok_or_else(|| {
+        let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
+        refused(name, &format!("there is none; there are: {}", names.join(", ")))
+    })
+}
+
+fn check(map: &MapDefinition, what: &str, bytes: &[u8], size: u32) -> Result<(), Error> {
+    if bytes.len() == size as usize {
+        return Ok(());
+    }
+    let given = bytes.len();
+    Err(refused(&map.name, &format!("its {what} has {size} bytes, and {given} are given")))
+}
+
+fn refused(map: &str, reason: &str) -> Error {
+    Error::Refused { what: format!("map `{map}`"), reason: reason.into() }
 }
 
 fn has_names(map: &MapDefinition) -> bool {

@@ -68,6 +68,18 @@ pub trait Target {
     /// No such map, or what the map says.
     fn delete(&mut self, map: &str, key: &[u8]) -> Result<(), Error>;
 
+    /// The value of an entry, as helpers of programs find it; of maps with a value for each
+    /// processor, that of the one that runs programs. None if there is no such entry.
+    ///
+    /// # Errors
+    /// No such map, or what the map says.
+    fn lookup(&mut self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        match self.contents(map)? {
+            Contents::Entries(mut entries) => Ok(entries.remove(key)),
+            Contents::Items(_) | Contents::Opaque => Ok(None),
+        }
+    }
+
     /// Puts a value into a queue, a stack or a Bloom filter.
     ///
     /// # Errors

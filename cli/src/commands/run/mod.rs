@@ -7,7 +7,7 @@ mod finite;
 mod ports;
 mod serve;
 
-use crate::arguments::{Assignment, SignalSpec};
+use crate::arguments::{Assignment, SignalSpec, address};
 use crate::endpoint::{InputSpec, OutputSpec};
 use crate::library::LibraryArguments;
 use crate::passes::PassArguments;
@@ -24,7 +24,7 @@ use freeport_nic::server::JoinedPorts;
 use freeport_nic::workers::Placement;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -135,15 +135,6 @@ pub struct Arguments {
     passes: PassArguments,
     #[command(flatten)]
     library: LibraryArguments,
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
-    match (port, text.parse()) {
-        (Ok(port), _) => Ok((Ipv4Addr::LOCALHOST, port).into()),
-        (_, Ok(address)) => Ok(address),
-        _ => Err("expected a port, or an address with one, such as 127.0.0.1:9100".into()),
-    }
 }
 
 /// Runs it and prints what was asked for.

@@ -9,8 +9,8 @@ use freeport_ir::Program;
 use freeport_ir::channel_log::log_known_channels;
 use freeport_nic::device::RunEnd;
 use freeport_nic::server::{
-    JoinedPorts, Load, Loaded, RunFolder, Server, Worker, WorkerEnd, jobs, serve_metrics,
-    stop_on_interrupts,
+    Handle, JoinedPorts, Load, Loaded, OfGraphs, Request, RunFolder, Server, StatsFormat, Worker,
+    WorkerEnd, jobs, serve_metrics, stop_on_interrupts,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -37,12 +37,16 @@ pub fn run(
     how: How,
 ) -> anyhow::Result<(Managed, JoinedPorts, RunEnd)> {
     let (handle, jobs) = jobs().context("requests cannot be taken")?;
-    stop_on_interrupts(handle.clone()).context("signals cannot be taken")?;
+    let handle: Handle = handle;
+    let stopped = handle.clone();
+    stop_on_interrupts(move || drop(stopped.ask(Request::Stop)))
+        .context("signals cannot be taken")?;
     let (library, log) = (arguments.library.folders(), arguments.log.clone());
-    let loader = Arc::new(Loader { library, log, how });
-    let server = Server::start(&RunFolder::of_user()?, name, handle.clone(), loader)?;
+    let protocol = OfGraphs::new(Arc::new(Loader { library, log, how }));
+    let server = Server::start(&RunFolder::of_user()?, name, handle.clone(), protocol)?;
     if let Some(address) = arguments.metrics {
-        let served = serve_metrics(address, handle);
+        let counters = move || handle.ask(Request::Stats(StatsFormat::Prometheus));
+        let served = serve_metrics(address, counters);
         let address = served.with_context(|| format!("counters cannot be served at {address}"))?;
         eprintln!("counters are at http://{address}/metrics");
     }

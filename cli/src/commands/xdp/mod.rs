@@ -4,8 +4,11 @@
 mod compile;
 mod estimate;
 mod explain;
+mod load;
+mod map;
 mod run;
 mod show;
+mod stats;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -20,7 +23,10 @@ use std::process::ExitCode;
     freeport xdp run filter.bpf.o --trace packets.pcap\n  \
     freeport xdp compile filter.bpf.o --rows\n  \
     freeport xdp estimate filter.bpf.o --trace packets.pcap\n  \
-    freeport xdp explain filter.bpf.o --trace packets.pcap")]
+    freeport xdp explain filter.bpf.o --trace packets.pcap\n  \
+    freeport xdp load filter.bpf.o --on interpreter --port xdp:eth0 --port xdp:eth1\n  \
+    freeport xdp map dump flows\n  \
+    freeport xdp stats --watch 1")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -40,6 +46,12 @@ enum What {
     Estimate(estimate::Arguments),
     /// Source lines, instructions, rows and cycles of a program side by side
     Explain(explain::Arguments),
+    /// Let a program run between network interfaces until it is stopped
+    Load(Box<load::Arguments>),
+    /// List, read and change the maps of a program that `load` has begun
+    Map(map::Arguments),
+    /// Print the counters of a program that `load` has begun
+    Stats(stats::Arguments),
 }
 
 /// Does it.
@@ -56,6 +68,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Compile(arguments) => compile::run(arguments),
         What::Estimate(arguments) => estimate::run(arguments),
         What::Explain(arguments) => explain::run(arguments),
+        What::Load(arguments) => load::run(arguments),
+        What::Map(arguments) => map::run(arguments),
+        What::Stats(arguments) => stats::run(arguments),
     }
 }
 

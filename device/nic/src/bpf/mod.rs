@@ -11,7 +11,7 @@ mod map;
 mod program;
 
 pub use map::{Map, MapDefinition};
-pub use program::{AttachMode, Attachment, LoadOptions, TestRun, XdpProgram};
+pub use program::{AttachMode, Attachment, LoadOptions, TestRun, XdpProgram, attach};
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -3,7 +3,7 @@
 //! interfaces.
 
 use super::{BpfError, INSTRUCTION_BYTES, bpf, bpf_descriptor};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
@@ -151,19 +151,32 @@ impl XdpProgram {
     /// # Errors
     /// An interface that cannot do that, or has a program already.
     pub fn attach(&self, interface: u32, mode: AttachMode) -> Result<Attachment, BpfError> {
-        let mut attributes = LinkAttributes {
-            program: self.file.as_raw_fd() as u32,
-            interface,
-            place: BPF_XDP,
-            flags: match mode {
-                AttachMode::Native => XDP_FLAGS_DRV_MODE,
-                AttachMode::Generic => XDP_FLAGS_SKB_MODE,
-            },
-        };
-        // SAFETY: the attributes hold no pointers, and the command gives a descriptor.
-        let file = unsafe { bpf_descriptor(BPF_LINK_CREATE, &mut attributes) };
-        Ok(Attachment { _file: file.map_err(BpfError::Attach)? })
+        attach(self.file.as_fd(), interface, mode)
     }
+}
+
+/// Puts a program of type XDP, whoever has loaded it, on an interface of the thread's network
+/// namespace, by its number there.
+///
+/// # Errors
+/// An interface that cannot do that, or has a program already.
+pub fn attach(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    mode: AttachMode,
+) -> Result<Attachment, BpfError> {
+    let mut attributes = LinkAttributes {
+        program: program.as_raw_fd() as u32,
+        interface,
+        place: BPF_XDP,
+        flags: match mode {
+            AttachMode::Native => XDP_FLAGS_DRV_MODE,
+            AttachMode::Generic => XDP_FLAGS_SKB_MODE,
+        },
+    };
+    // SAFETY: the attributes hold no pointers, and the command gives a descriptor.
+    let file = unsafe { bpf_descriptor(BPF_LINK_CREATE, &mut attributes) };
+    Ok(Attachment { _file: file.map_err(BpfError::Attach)? })
 }
 
 /// The last lines of a log that ends with a 0.

@@ -6,9 +6,10 @@
 //! thousand rules costs a hand-over a batch and not one a rule.
 
 use super::folder::{FolderError, RunFolder, Taken};
-use super::handle::{Answer, Handle, Work};
-use super::load::Load;
-use super::request::{MOST_REQUEST_BYTES, Request};
+use super::handle::{Answer, Handle};
+use super::members::RequestError;
+use super::request::MOST_REQUEST_BYTES;
+use super::work::Protocol;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -51,17 +52,18 @@ struct State {
 }
 
 impl Server {
-    /// Takes `name` in `folder` and serves clients by asking `handle`. Programs that are to replace
-    /// the running one come from `loader`.
+    /// Takes `name` in `folder` and serves clients by asking `handle` for what `protocol` makes of
+    /// their requests.
     ///
     /// # Errors
     /// A name that is taken or unfit, a folder that is not the user's alone, no thread.
-    pub fn start(
+    pub fn start<P: Protocol>(
         folder: &RunFolder,
         name: &str,
-        handle: Handle,
-        loader: Arc<dyn Load>,
+        handle: Handle<P::Work>,
+        protocol: P,
     ) -> Result<Self, FolderError> {
+        let protocol = Arc::new(protocol);
         let taken = folder.take(name)?;
         let shared = Arc::new(Shared::default());
         let failed = |source| FolderError::File { path: taken.socket.clone(), source };
@@ -73,7 +75,7 @@ impl Server {
                     return;
                 }
                 match stream {
-                    Ok(stream) => for_clients.let_in(stream, &handle, &loader),
+                    Ok(stream) => for_clients.let_in(stream, &handle, &protocol),
                     // No descriptors, or no memory: they may come back.
                     Err(_) => std::thread::sleep(Duration::from_millis(10)),
                 }
@@ -112,7 +114,12 @@ impl Shared {
     }
 
     /// Begins a thread for a client, or tells it that there are too many.
-    fn let_in(self: &Arc<Self>, mut stream: UnixStream, handle: &Handle, loader: &Arc<dyn Load>) {
+    fn let_in<P: Protocol>(
+        self: &Arc<Self>,
+        mut stream: UnixStream,
+        handle: &Handle<P::Work>,
+        protocol: &Arc<P>,
+    ) {
         let has_limits = stream.set_read_timeout(Some(MOST_SILENCE)).is_ok()
             && stream.set_write_timeout(Some(MOST_UNREAD)).is_ok();
         if !has_limits {
@@ -125,11 +132,11 @@ impl Shared {
             return;
         }
         self.state().clients += 1;
-        let (shared, handle, loader) = (self.clone(), handle.clone(), loader.clone());
+        let (shared, handle, protocol) = (self.clone(), handle.clone(), protocol.clone());
         let thread = std::thread::Builder::new().name("client".into()).stack_size(STACK_BYTES);
         let begun = thread.spawn(move || {
             // What goes wrong at a client's socket is the client's end.
-            let _ = Conversation { stream, handle, loader, shared: shared.clone() }.go_on();
+            let _ = Conversation { stream, handle, protocol, shared: shared.clone() }.go_on();
             shared.state().clients -= 1;
         });
         if begun.is_err() {
@@ -139,17 +146,17 @@ impl Shared {
 }
 
 /// A client.
-struct Conversation {
+struct Conversation<P: Protocol> {
     stream: UnixStream,
-    handle: Handle,
-    loader: Arc<dyn Load>,
+    handle: Handle<P::Work>,
+    protocol: Arc<P>,
     shared: Arc<Shared>,
 }
 
 /// A line: what it asks for, or the answer if that is nothing; and the client's number for it.
-type Line = (Option<Value>, Result<Request, String>);
+type Line<W> = (Option<Value>, Result<W, String>);
 
-impl Conversation {
+impl<P: Protocol> Conversation<P> {
     /// Answers until the client goes.
     fn go_on(&mut self) -> io::Result<()> {
         let mut unread = vec![];
@@ -173,27 +180,20 @@ impl Conversation {
             let lines = unread.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
             let lines: Vec<&[u8]> = lines.filter(|line| !line.trim_ascii().is_empty()).collect();
             for together in lines.chunks(MOST_TOGETHER) {
-                self.answer(together.iter().map(|line| parse(line)).collect())?;
+                self.answer(together.iter().map(|line| self.parse(line)).collect())?;
             }
             unread = rest;
         }
     }
 
     /// Has the worker carry out what is in order, and writes an answer for each line.
-    fn answer(&mut self, lines: Vec<Line>) -> io::Result<()> {
+    fn answer(&mut self, lines: Vec<Line<P::Work>>) -> io::Result<()> {
         let mut requests = vec![];
         let lines: Vec<(Option<Value>, Option<String>)> = lines
             .into_iter()
             .map(|(id, request)| match request {
-                Ok(Request::Replace { file, is_forced }) => match self.loader.load(&file) {
-                    Ok(loaded) => {
-                        requests.push(Work::Replace(Box::new(loaded), is_forced));
-                        (id, None)
-                    }
-                    Err(error) => (id, Some(error)),
-                },
                 Ok(request) => {
-                    requests.push(Work::Request(request));
+                    requests.push(request);
                     (id, None)
                 }
                 Err(error) => (id, Some(error)),
@@ -232,16 +232,16 @@ impl Conversation {
         }
         self.stream.write_all(text.as_bytes())
     }
-}
 
-fn parse(line: &[u8]) -> Line {
-    if line.len() > MOST_REQUEST_BYTES {
-        return (None, Err(format!("a request has at most {MOST_REQUEST_BYTES} bytes")));
+    fn parse(&self, line: &[u8]) -> Line<P::Work> {
+        if line.len() > MOST_REQUEST_BYTES {
+            return (None, Err(format!("a request has at most {MOST_REQUEST_BYTES} bytes")));
+        }
+        let mut value: Value = match serde_json::from_slice(line) {
+            Ok(value) => value,
+            Err(error) => return (None, Err(RequestError::Json(error.to_string()).to_string())),
+        };
+        let id = value.as_object_mut().and_then(|members| members.remove("id"));
+        (id, self.protocol.work(value))
     }
-    let mut value: Value = match serde_json::from_slice(line) {
-        Ok(value) => value,
-        Err(_) => return (None, Request::parse(line).map_err(|error| error.to_string())),
-    };
-    let id = value.as_object_mut().and_then(|members| members.remove("id"));
-    (id, Request::of_value(value).map_err(|error| error.to_string()))
 }

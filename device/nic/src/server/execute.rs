@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What each request does, between two runs.
 
-use super::handle::{Answer, Progress, Work};
+use super::handle::{Answer, Progress};
 use super::load::Loaded;
 use super::request::{Request, StatsFormat};
+use super::work::Work;
 use super::worker::{Control, JoinedPorts};
 use crate::device::Device;
 use crate::manager::{Initial, Manager};

@@ -2,10 +2,8 @@
 //! The way of requests to the worker and of answers back. The queue is bounded: whoever asks faster
 //! than the worker answers waits.
 
-use super::load::Loaded;
-use super::request::Request;
 use super::wake::Wake;
-use crate::manager::Initial;
+use super::work::Work;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
@@ -19,42 +17,31 @@ const MOST_JOBS: usize = 64;
 /// What a request came to: its result, or what is wrong with it.
 pub type Answer = Result<Value, String>;
 
-/// What the worker is to do.
-pub enum Work {
-    /// As asked for.
-    Request(Request),
-    /// Go on with initial values that a share of time was too short for.
-    Initial(Box<Initial>),
-    /// Go on with this program instead; by force even if packets are lost.
-    Replace(Box<Loaded>, bool),
-}
-
-/// How far the worker has come with it.
-pub enum Progress {
+/// How far the worker has come with what it is to do.
+pub enum Progress<W = Work> {
     /// It is done, or cannot be.
     Done(Answer),
     /// This is left for the next time.
-    Unfinished(Work),
+    Unfinished(W),
 }
 
 /// Requests of one client, in order, and where their answers go.
-struct Job {
-    requests: VecDeque<Work>,
+struct Job<W> {
+    requests: VecDeque<W>,
     answers: Vec<Answer>,
     to: SyncSender<Vec<Answer>>,
 }
 
 /// Asks the worker, from any thread.
-#[derive(Clone)]
-pub struct Handle {
-    jobs: SyncSender<Job>,
+pub struct Handle<W = Work> {
+    jobs: SyncSender<Job<W>>,
     wake: Arc<Wake>,
 }
 
 /// The worker's side.
-pub struct Jobs {
-    waiting: Receiver<Job>,
-    current: Option<Job>,
+pub struct Jobs<W = Work> {
+    waiting: Receiver<Job<W>>,
+    current: Option<Job<W>>,
     wake: Arc<Wake>,
 }
 
@@ -62,15 +49,21 @@ pub struct Jobs {
 ///
 /// # Errors
 /// The kernel gives no event descriptor.
-pub fn jobs() -> io::Result<(Handle, Jobs)> {
+pub fn jobs<W>() -> io::Result<(Handle<W>, Jobs<W>)> {
     let wake = Arc::new(Wake::new()?);
     let (jobs, waiting) = sync_channel(MOST_JOBS);
     Ok((Handle { jobs, wake: wake.clone() }, Jobs { waiting, current: None, wake }))
 }
 
-impl Handle {
+impl<W> Clone for Handle<W> {
+    fn clone(&self) -> Self {
+        Self { jobs: self.jobs.clone(), wake: self.wake.clone() }
+    }
+}
+
+impl<W> Handle<W> {
     /// Has requests carried out, in order; gives their answers, or none if the worker has ended.
-    pub fn ask_all(&self, requests: Vec<Work>) -> Option<Vec<Answer>> {
+    pub fn ask_all(&self, requests: Vec<W>) -> Option<Vec<Answer>> {
         let (to, answers) = sync_channel(1);
         let job =
             Job { answers: Vec::with_capacity(requests.len()), requests: requests.into(), to };
@@ -83,14 +76,14 @@ impl Handle {
     ///
     /// # Errors
     /// What is wrong with it, or that the worker has ended.
-    pub fn ask(&self, request: Request) -> Answer {
-        let answers = self.ask_all(vec![Work::Request(request)]);
+    pub fn ask(&self, request: impl Into<W>) -> Answer {
+        let answers = self.ask_all(vec![request.into()]);
         let answer = answers.and_then(|mut answers| answers.pop());
         answer.unwrap_or_else(|| Err("the program has ended".to_owned()))
     }
 }
 
-impl Jobs {
+impl<W> Jobs<W> {
     /// What wakes the worker.
     pub fn wake(&self) -> &Arc<Wake> {
         &self.wake
@@ -98,7 +91,7 @@ impl Jobs {
 
     /// Carries out requests for about as long as `share`; the rest keeps the worker awake.
     /// `execute` is told when its time is up.
-    pub fn serve(&mut self, share: Duration, mut execute: impl FnMut(Work, Instant) -> Progress) {
+    pub fn serve(&mut self, share: Duration, mut execute: impl FnMut(W, Instant) -> Progress<W>) {
         self.wake.lower();
         let until = Instant::now() + share;
         loop {
@@ -132,6 +125,7 @@ impl Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::Request;
     use serde_json::json;
 
     #[test]
@@ -178,7 +172,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_worker_that_has_ended() {
-        let (handle, jobs) = jobs().unwrap();
+        let (handle, jobs) = jobs::<Work>().unwrap();
         drop(jobs);
         assert_eq!(handle.ask(Request::Status), Err("the program has ended".to_owned()));
     }

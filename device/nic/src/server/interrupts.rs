@@ -2,20 +2,19 @@
 //! SIGINT and SIGTERM as a request to stop: the program ends between two batches, with everything
 //! sent that had come out. A second one ends the process at once.
 
-use super::handle::Handle;
-use super::request::Request;
 use std::io;
 use std::mem::MaybeUninit;
 
 /// The exit status of a process that a second signal ended.
 const ENDED_AT_ONCE: i32 = 130;
 
-/// From now on these signals stop the worker that `handle` reaches. To be called before other
-/// threads begin, because they inherit which signals they leave alone.
+/// From now on the first of these signals calls `stop`, which asks the worker to end, and may wait
+/// for that. To be called before other threads begin, because they inherit which signals they leave
+/// alone.
 ///
 /// # Errors
 /// No thread, or the kernel refuses.
-pub fn stop_on_interrupts(handle: Handle) -> io::Result<()> {
+pub fn stop_on_interrupts(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut signals = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initialises the set it is given, the others read it.
     let (signals, refused) = unsafe {
@@ -34,15 +33,15 @@ pub fn stop_on_interrupts(handle: Handle) -> io::Result<()> {
         // SAFETY: both live for the length of the call.
         unsafe { libc::sigwait(&signals, &mut signal) == 0 }
     };
-    let stop = move || {
+    let take_signals = move || {
         if wait() {
             let asks = std::thread::Builder::new().name("stop".into());
             // Without a thread to ask, only the second signal ends the process.
-            let _ = asks.spawn(move || handle.ask(Request::Stop));
+            let _ = asks.spawn(stop);
         }
         if wait() {
             std::process::exit(ENDED_AT_ONCE);
         }
     };
-    std::thread::Builder::new().name("signals".into()).spawn(stop).map(drop)
+    std::thread::Builder::new().name("signals".into()).spawn(take_signals).map(drop)
 }

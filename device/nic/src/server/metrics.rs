@@ -2,8 +2,7 @@
 //! Counters over HTTP, for Prometheus: `GET /metrics`. It is as much of HTTP/1.1 as a scraper uses:
 //! one request a connection, bounded in bytes and time.
 
-use super::handle::Handle;
-use super::request::{Request, StatsFormat};
+use super::handle::Answer;
 use serde_json::Value;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,19 +13,22 @@ const MOST_HEAD_BYTES: usize = 8 << 10;
 /// How long a client may take.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
-/// Serves counters at `address` for as long as the process lives; gives the address, with the port
-/// that the system chose where none was.
+/// Serves at `address`, for as long as the process lives, the text that `counters` gives; gives the
+/// address, with the port that the system chose where none was.
 ///
 /// # Errors
 /// The address cannot be had, or no thread.
-pub fn serve_metrics(address: SocketAddr, handle: Handle) -> io::Result<SocketAddr> {
+pub fn serve_metrics(
+    address: SocketAddr,
+    counters: impl Fn() -> Answer + Send + 'static,
+) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     let address = listener.local_addr()?;
     let serve = move || {
         for stream in listener.incoming() {
             match stream {
                 // What goes wrong with a scraper's connection is the scraper's end.
-                Ok(mut stream) => drop(answer(&mut stream, &handle)),
+                Ok(mut stream) => drop(answer(&mut stream, &counters)),
                 // No descriptors, or no memory: they may come back.
                 Err(_) => std::thread::sleep(Duration::from_millis(10)),
             }
@@ -36,10 +38,10 @@ pub fn serve_metrics(address: SocketAddr, handle: Handle) -> io::Result<SocketAd
     Ok(address)
 }
 
-fn answer(stream: &mut TcpStream, handle: &Handle) -> io::Result<()> {
+fn answer(stream: &mut TcpStream, counters: &impl Fn() -> Answer) -> io::Result<()> {
     stream.set_write_timeout(Some(MOST_TIME))?;
     let head = head(stream)?;
-    let (status, kind, body) = response(&head, handle);
+    let (status, kind, body) = response(&head, counters);
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\n\
@@ -70,7 +72,7 @@ fn head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
 }
 
 /// Status, kind and body of what answers a request.
-fn response(head: &[u8], handle: &Handle) -> (&'static str, &'static str, String) {
+fn response(head: &[u8], counters: &impl Fn() -> Answer) -> (&'static str, &'static str, String) {
     let text = "text/plain";
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
@@ -82,7 +84,7 @@ fn response(head: &[u8], handle: &Handle) -> (&'static str, &'static str, String
     if path != b"/metrics" {
         return ("404 Not Found", text, "counters are at /metrics\n".into());
     }
-    match handle.ask(Request::Stats(StatsFormat::Prometheus)) {
+    match counters() {
         Ok(Value::String(counters)) => ("200 OK", "text/plain; version=0.0.4", counters),
         Ok(_) => ("500 Internal Server Error", text, "no counters\n".into()),
         Err(error) => ("503 Service Unavailable", text, error + "\n"),
@@ -92,8 +94,8 @@ fn response(head: &[u8], handle: &Handle) -> (&'static str, &'static str, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::handle::{Progress, Work};
-    use crate::server::jobs;
+    use crate::server::handle::Progress;
+    use crate::server::{Request, StatsFormat, jobs};
     use serde_json::json;
 
     /// Status line and body of the answer to these bytes.
@@ -110,12 +112,12 @@ mod tests {
     #[test]
     fn counters_are_at_their_path_and_nothing_else_is_anywhere() {
         let (handle, mut jobs) = jobs().unwrap();
-        let address = serve_metrics("127.0.0.1:0".parse().unwrap(), handle).unwrap();
+        let counters = move || handle.ask(Request::Stats(StatsFormat::Prometheus));
+        let address = serve_metrics("127.0.0.1:0".parse().unwrap(), counters).unwrap();
         let worker = std::thread::spawn(move || {
             let mut is_served = false;
             while !is_served {
-                jobs.serve(Duration::ZERO, |request, _| {
-                    let Work::Request(request) = request else { panic!("a request") };
+                jobs.serve(Duration::ZERO, |request: Request, _| {
                     assert_eq!(request, Request::Stats(StatsFormat::Prometheus));
                     is_served = true;
                     Progress::Done(Ok(json!("freeport_frames_total 7\n")))

@@ -3,8 +3,9 @@
 //! "exact.insert({source: 10.0.0.1}, 0, 5)"}`. What is missing, of another shape or unknown is told
 //! by name. A line comes from another process, so it is checked in every part.
 
-use crate::call::{Call, CallError};
-use serde_json::{Map, Value};
+use super::members::{Members, RequestError};
+use crate::call::Call;
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Most bytes of a line.
@@ -81,53 +82,6 @@ pub enum StatsFormat {
     Prometheus,
 }
 
-/// Why a line is no request.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RequestError {
-    /// No JSON.
-    #[error("no JSON: {0}; a request is one object a line, such as {{\"do\": \"stats\"}}")]
-    Json(String),
-    /// JSON of another kind.
-    #[error("a request is an object, such as {{\"do\": \"stats\"}}")]
-    NoObject,
-    /// Not known.
-    #[error("`do` is {0}; it may be {known}", known = KNOWN.join(", "))]
-    Unknown(String),
-    /// A member that should be there and is not.
-    #[error("`{what}` needs `{member}`: {expected}")]
-    Missing {
-        /// The request.
-        what: &'static str,
-        /// What is missing.
-        member: &'static str,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// A member of another kind.
-    #[error("`{member}` of `{what}` is {got}: expected {expected}")]
-    Kind {
-        /// The request.
-        what: &'static str,
-        /// Which.
-        member: &'static str,
-        /// What it is.
-        got: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// A member that means nothing.
-    #[error("`{what}` has no `{member}`")]
-    Extra {
-        /// The request.
-        what: &'static str,
-        /// Which.
-        member: String,
-    },
-    /// The text of a call.
-    #[error(transparent)]
-    Call(#[from] CallError),
-}
-
 /// What `do` may be.
 const KNOWN: [&str; 14] = [
     "call",
@@ -145,9 +99,6 @@ const KNOWN: [&str; 14] = [
     "status",
     "stop",
 ];
-/// Bytes of a value that an error repeats.
-const MOST_BYTES_SHOWN: usize = 60;
-
 impl Request {
     /// What a line asks for.
     ///
@@ -164,28 +115,16 @@ impl Request {
     /// # Errors
     /// What is wrong with it.
     pub fn of_value(value: Value) -> Result<Self, RequestError> {
-        let Value::Object(mut members) = value else { return Err(RequestError::NoObject) };
-        let name = members.remove("do").unwrap_or_default();
-        let known = KNOWN.iter().find(|known| name.as_str() == Some(known));
-        let what = *known.ok_or_else(|| RequestError::Unknown(shown(&name)))?;
-        let mut members = Members { what, members };
+        let mut members = Members::of_value(value, &KNOWN)?;
         let request = members.request()?;
-        match members.members.keys().next() {
-            Some(extra) => Err(RequestError::Extra { what, member: cut(extra) }),
-            None => Ok(request),
-        }
+        members.finish()?;
+        Ok(request)
     }
-}
-
-/// The members of a request that nobody has looked at yet.
-struct Members {
-    what: &'static str,
-    members: Map<String, Value>,
 }
 
 impl Members {
     fn request(&mut self) -> Result<Request, RequestError> {
-        Ok(match self.what {
+        Ok(match self.what() {
             "call" => Request::Call(self.call()?),
             "signal" => Request::Signal {
                 instance: self.text("instance", "the name of an instance")?,
@@ -203,7 +142,7 @@ impl Members {
             "stats" => Request::Stats(self.format()?),
             "told" => Request::Told { since: self.number("since")?.unwrap_or(0) },
             "resume" => Request::Resume {
-                instance: match self.members.contains_key("instance") {
+                instance: match self.has("instance") {
                     true => Some(self.text("instance", "the name of an instance")?),
                     false => None,
                 },
@@ -220,11 +159,11 @@ impl Members {
 
     /// A call as text, or as a path with a list of arguments.
     fn call(&mut self) -> Result<Call, RequestError> {
-        if self.members.contains_key("call") {
+        if self.has("call") {
             return Ok(self.text("call", "instance.method(value, value)")?.parse()?);
         }
         let path = self.text("path", "instance.method, or `call` with the whole call")?;
-        let arguments = self.members.remove("arguments").unwrap_or(Value::Array(vec![]));
+        let arguments = self.take("arguments").unwrap_or(Value::Array(vec![]));
         let arguments = match arguments {
             Value::Array(arguments) => arguments,
             other => return Err(self.kind("arguments", &other, "a list")),
@@ -234,69 +173,10 @@ impl Members {
 
     fn words(&mut self) -> Result<Vec<u64>, RequestError> {
         let expected = "a list of numbers from 0 to 18446744073709551615";
-        let Some(value) = self.members.remove("words") else { return Ok(vec![]) };
+        let Some(value) = self.take("words") else { return Ok(vec![]) };
         let words = value.as_array().and_then(|words| words.iter().map(Value::as_u64).collect());
         words.ok_or_else(|| self.kind("words", &value, expected))
     }
-
-    fn format(&mut self) -> Result<StatsFormat, RequestError> {
-        let Some(value) = self.members.remove("format") else { return Ok(StatsFormat::Json) };
-        match value.as_str() {
-            Some("json") => Ok(StatsFormat::Json),
-            Some("text") => Ok(StatsFormat::Text),
-            Some("prometheus") => Ok(StatsFormat::Prometheus),
-            _ => Err(self.kind("format", &value, "json, text or prometheus")),
-        }
-    }
-
-    fn is_set(&mut self, member: &'static str) -> Result<bool, RequestError> {
-        match self.members.remove(member) {
-            None => Ok(false),
-            Some(Value::Bool(is_set)) => Ok(is_set),
-            Some(other) => Err(self.kind(member, &other, "true or false")),
-        }
-    }
-
-    fn needed(
-        &mut self,
-        member: &'static str,
-        expected: &'static str,
-    ) -> Result<Value, RequestError> {
-        let missing = RequestError::Missing { what: self.what, member, expected };
-        self.members.remove(member).ok_or(missing)
-    }
-
-    fn text(
-        &mut self,
-        member: &'static str,
-        expected: &'static str,
-    ) -> Result<String, RequestError> {
-        match self.needed(member, expected)? {
-            Value::String(text) => Ok(text),
-            other => Err(self.kind(member, &other, "a string")),
-        }
-    }
-
-    fn number<T: TryFrom<u64>>(&mut self, member: &'static str) -> Result<Option<T>, RequestError> {
-        let Some(value) = self.members.remove(member) else { return Ok(None) };
-        let number = value.as_u64().and_then(|number| number.try_into().ok());
-        let wrong = || self.kind(member, &value, "a number that is not negative and not too large");
-        number.map(Some).ok_or_else(wrong)
-    }
-
-    fn kind(&self, member: &'static str, value: &Value, expected: &'static str) -> RequestError {
-        RequestError::Kind { what: self.what, member, got: shown(value), expected }
-    }
-}
-
-fn shown(value: &Value) -> String {
-    cut(&value.to_string())
-}
-
-/// The beginning of a text: an answer does not repeat megabytes.
-fn cut(text: &str) -> String {
-    let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= MOST_BYTES_SHOWN);
-    end.map_or_else(|| text.to_owned(), |end| format!("{}...", &text[..end]))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use super::handle::Jobs;
 use super::told::ToldLog;
+use super::waiting::Waiting;
 use super::wake::Wake;
 use crate::device::{Device, Ports, RunEnd};
 use crate::manager::{Manager, ManagerError};
@@ -16,7 +17,6 @@ use freeport_ir::InstanceId;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Batches of each input between two looks at what was printed and logged.
@@ -28,8 +28,6 @@ const SHARE: Duration = Duration::from_micros(100);
 const SPIN: Duration = Duration::from_micros(50);
 /// Sleep of a graph that goes on by itself, without frames.
 const SELF_MOVING_SLEEP: Duration = Duration::from_micros(50);
-/// Sleep where a port has nothing to wait for.
-const BLIND_SLEEP: Duration = Duration::from_millis(1);
 /// Longest sleep: an element may wait for a time, which wakes nobody.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
@@ -114,34 +112,22 @@ impl JoinedPorts {
     /// # Errors
     /// The kernel refuses to wait.
     pub fn wait(&self, wake: Option<&Wake>, end: &RunEnd) -> io::Result<()> {
-        let mut polls: Vec<_> =
-            wake.iter().map(|wake| poll_entry(wake.as_fd(), libc::POLLIN)).collect();
-        let mut longest = LONGEST_SLEEP;
-        let mut add = |descriptor: Option<BorrowedFd<'_>>, events| match descriptor {
-            Some(descriptor) => polls.push(poll_entry(descriptor, events)),
-            None => longest = longest.min(BLIND_SLEEP),
-        };
+        let mut waiting = Waiting::new(wake).at_most(LONGEST_SLEEP);
         match end {
             RunEnd::OutputFull => {
-                self.outputs.iter().for_each(|(_, port)| add(port.readiness(), libc::POLLOUT));
+                self.outputs.iter().for_each(|(_, port)| waiting.for_room(port.readiness()));
             }
             // While an instance rests no frame is taken in, so that inputs are no reason to wake.
             RunEnd::Breakpoint(_) => {}
             _ => {
                 let open = self.inputs.iter().filter(|(_, port)| !port.is_ended());
-                open.for_each(|(_, port)| add(port.readiness(), libc::POLLIN));
+                open.for_each(|(_, port)| waiting.for_frames(port.readiness()));
             }
         }
         if *end == RunEnd::Paused {
-            longest = longest.min(SELF_MOVING_SLEEP);
+            waiting = waiting.at_most(SELF_MOVING_SLEEP);
         }
-        poll(&mut polls, longest)?;
-        if let Some(wake) = wake
-            && polls[0].revents != 0
-        {
-            wake.drain();
-        }
-        Ok(())
+        waiting.wait()
     }
 }
 
@@ -231,27 +217,5 @@ fn state(end: &RunEnd, has_moved: bool) -> &'static str {
         RunEnd::Ended => "ended",
         RunEnd::Idle if !has_moved => "idle",
         RunEnd::Idle | RunEnd::Paused => "running",
-    }
-}
-
-fn poll_entry(descriptor: BorrowedFd<'_>, events: i16) -> libc::pollfd {
-    libc::pollfd { fd: descriptor.as_raw_fd(), events, revents: 0 }
-}
-
-/// Waits for any of the entries, for at most that long; a signal ends it as well.
-fn poll(entries: &mut [libc::pollfd], longest: Duration) -> io::Result<()> {
-    let longest = libc::timespec {
-        tv_sec: longest.as_secs() as libc::time_t,
-        tv_nsec: longest.subsec_nanos().into(),
-    };
-    let count = entries.len() as libc::nfds_t;
-    // SAFETY: `entries` has `count` entries, and both it and `longest` outlive the call.
-    let ready = unsafe { libc::ppoll(entries.as_mut_ptr(), count, &longest, std::ptr::null()) };
-    if ready >= 0 {
-        return Ok(());
-    }
-    match io::Error::last_os_error() {
-        error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-        error => Err(error),
     }
 }

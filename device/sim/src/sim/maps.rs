@@ -13,6 +13,7 @@ use freeport_xdp::{Contents, Error};
 use std::collections::BTreeMap;
 
 /// Helpers by the kernel's numbers.
+const LOOKUP: u64 = 1;
 const UPDATE: u64 = 2;
 const DELETE: u64 = 3;
 /// Where commands find keys and values, in bytes of map memory.
@@ -166,6 +167,30 @@ impl Sim {
         self.stage(KEY_AT, key)?;
         let arguments = [MAP_HANDLES + number as u64, MAP_REGION + KEY_AT];
         succeeded(self.nic.command(DELETE, &arguments)?)
+    }
+
+    /// What the card's own helper finds for a key.
+    pub(super) fn lookup_in_map(
+        &mut self,
+        name: &str,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let (number, map, placed) = self.map(name)?;
+        if key.len() != map.key_size as usize {
+            return Err(ErrorNumber::EINVAL.into());
+        }
+        if matches!(placed.kind, Kind::Array | Kind::Sparse | Kind::Programs) {
+            return Ok(match self.contents_of(name)? {
+                Contents::Entries(mut entries) => entries.remove(key),
+                Contents::Items(_) | Contents::Opaque => None,
+            });
+        }
+        self.stage(KEY_AT, key)?;
+        let arguments = [MAP_HANDLES + number as u64, MAP_REGION + KEY_AT];
+        match self.nic.command(LOOKUP, &arguments)?.checked_sub(MAP_REGION) {
+            Some(at) => Ok(Some(self.nic.read_memory(at, placed.value_bytes as usize)?)),
+            None => Ok(None),
+        }
     }
 
     /// Puts a key or a value where commands find it.

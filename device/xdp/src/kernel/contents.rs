@@ -23,15 +23,20 @@ pub fn read(map: &Map<'_>, processor: usize) -> Result<Contents> {
 fn entries(map: &Map<'_>, processor: usize) -> Result<Contents> {
     let mut entries = BTreeMap::new();
     for key in map.keys() {
-        let value = if map.map_type().is_percpu() {
-            map.lookup_percpu(&key, MapFlags::ANY)?.map(|mut values| values.swap_remove(processor))
-        } else {
-            map.lookup(&key, MapFlags::ANY)?
-        };
-        // Nothing takes entries away meanwhile, but places of a devmap may be empty.
+        let value = lookup(map, &key, processor)?;
+        // Places of a devmap may be empty, and programs that run meanwhile may take entries away.
         entries.extend(value.map(|value| (key, value)));
     }
     Ok(Contents::Entries(entries))
+}
+
+/// The value of an entry; of maps with a value for each processor, that of the given one.
+pub fn lookup(map: &Map<'_>, key: &[u8], processor: usize) -> Result<Option<Vec<u8>>> {
+    if !map.map_type().is_percpu() {
+        return map.lookup(key, MapFlags::ANY);
+    }
+    let values = map.lookup_percpu(key, MapFlags::ANY)?;
+    Ok(values.map(|mut values| values.swap_remove(processor)))
 }
 
 fn items(map: &Map<'_>) -> Result<Contents> {

@@ -6,8 +6,7 @@ use super::report::{Report, line, verdict_name};
 use super::tally::Aborts;
 use super::targets::ImageSize;
 use freeport_ebpf::interpreter::Redirect;
-use freeport_ebpf::object::Datum;
-use freeport_xdp::{Contents, Departure, Disagreement, Dump};
+use freeport_xdp::{Departure, Disagreement, bytes_json};
 use serde_json::{Value, json};
 
 impl Report<'_> {
@@ -21,7 +20,7 @@ impl Report<'_> {
         let aborts = tally.aborts().map(|aborts| self.abort_json(aborts));
         let disagreement = error.and_then(|error| error.downcast_ref());
         let maps = self.maps.iter().filter_map(|(name, contents)| {
-            Some((name.clone(), contents_json(self.dump(name, contents)?)))
+            Some((name.clone(), self.dump(name, contents)?.as_json()))
         });
         json!({
             "program": self.program.name,
@@ -87,54 +86,6 @@ pub fn figures_json(each: PerPacket) -> Value {
 fn image_json(image: ImageSize) -> Value {
     let ImageSize { lanes, rows, unprofiled_rows } = image;
     json!({ "lanes": lanes, "rows": rows, "rows_without_profile": unprofiled_rows })
-}
-
-/// Bytes as bpftool's JSON has them.
-fn bytes_json(bytes: &[u8]) -> Value {
-    bytes.iter().map(|byte| format!("{byte:#04x}")).collect()
-}
-
-fn contents_json(dump: Dump<'_>) -> Value {
-    match dump.contents {
-        Contents::Entries(entries) => entries.iter().map(|entry| entry_json(dump, entry)).collect(),
-        Contents::Items(items) => items.iter().map(|item| item_json(dump, item)).collect(),
-        Contents::Opaque => Value::Null,
-    }
-}
-
-/// An entry as in bpftool's JSON: its bytes, and what they mean where the object has types.
-fn entry_json(dump: Dump<'_>, (key, value): (&Vec<u8>, &Vec<u8>)) -> Value {
-    let mut entry = json!({ "key": bytes_json(key), "value": bytes_json(value) });
-    if let (Some(key), Some(value)) = (dump.key(key), dump.value(value)) {
-        entry["formatted"] = json!({ "key": datum_json(&key), "value": datum_json(&value) });
-    }
-    entry
-}
-
-fn item_json(dump: Dump<'_>, item: &[u8]) -> Value {
-    let mut value = json!({ "value": bytes_json(item) });
-    if let Some(datum) = dump.value(item) {
-        value["formatted"] = json!({ "value": datum_json(&datum) });
-    }
-    value
-}
-
-fn datum_json(datum: &Datum) -> Value {
-    match datum {
-        // What does not fit JSON's usual numbers is a text.
-        Datum::Unsigned(number) => {
-            u64::try_from(*number).map_or_else(|_| number.to_string().into(), Value::from)
-        }
-        Datum::Signed(number) => {
-            i64::try_from(*number).map_or_else(|_| number.to_string().into(), Value::from)
-        }
-        Datum::Name(name) => name.as_str().into(),
-        Datum::Struct(members) => {
-            members.iter().map(|(name, datum)| (name.clone(), datum_json(datum))).collect()
-        }
-        Datum::Array(elements) => elements.iter().map(datum_json).collect(),
-        Datum::Bytes(bytes) => bytes_json(bytes),
-    }
 }
 
 fn difference_json(disagreement: &Disagreement) -> Value {

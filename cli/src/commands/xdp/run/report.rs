@@ -5,8 +5,9 @@ use super::distribution::PerPacket;
 use super::options::{On, Place};
 use super::tally::{Aborts, Tally};
 use super::targets::{ImageSize, Targets};
-use freeport_ebpf::interpreter::{Abort, Redirect, verdict};
-use freeport_ebpf::object::{Line, Object, Program};
+use freeport_ebpf::interpreter::{Redirect, verdict};
+use freeport_ebpf::object::{Object, Program};
+pub use freeport_xdp::ended::{abort, line};
 use freeport_xdp::{Contents, Dump};
 use std::fmt;
 
@@ -20,23 +21,6 @@ pub struct Report<'a> {
     pub image: Option<ImageSize>,
     /// Maps that are asked for.
     pub maps: &'a [(String, Contents)],
-}
-
-/// Where and why a program was ended.
-pub fn abort(object: &Object, abort: &Abort) -> String {
-    let Abort { program, slot, reason } = abort;
-    let name = object.programs.get(*program).map_or("?", |program| &program.name);
-    match line(object, abort) {
-        Some(Line { file, line, .. }) => {
-            format!("program `{name}`, instruction {slot} ({file}:{line}): {reason}")
-        }
-        None => format!("program `{name}`, instruction {slot}: {reason}"),
-    }
-}
-
-/// The source line of it, if the object has lines.
-pub fn line<'o>(object: &'o Object, abort: &Abort) -> Option<&'o Line> {
-    object.programs.get(abort.program)?.line(abort.slot)
 }
 
 /// The kernel's name of it, or its number.

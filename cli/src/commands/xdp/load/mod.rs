@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport xdp load`: a program that goes on running between network interfaces, in the kernel,
+//! in the interpreter, on the model of the small processor or on its simulated hardware.
+
+mod port;
+mod target;
+
+use super::run::{choose, settings};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use freeport_attach::{OfXdp, Request, Worker};
+use freeport_ebpf::object::ProgramKind;
+use freeport_nic::server::{
+    Handle, RunFolder, Server, StatsFormat, jobs, serve_metrics, stop_on_interrupts,
+};
+use freeport_xdp::Setting;
+use port::PortSpec;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    freeport xdp load filter.bpf.o --on kernel --port xdp:eth0 --port xdp:eth1 --name fw &\n  \
+    freeport xdp load filter.bpf.o --on interpreter --port xdp:eth0,host=tap:h0 \\\n      \
+    --port xdp:eth1 --map 'inside key 0 0 0 0 value 2 0 0 0'\n  \
+    freeport xdp map dump flows --to fw\n  \
+    freeport xdp stats --to fw\n  \
+    freeport stop --to fw\n\n\
+    See docs/xdp-running.md.")]
+pub struct Arguments {
+    /// An object, or its source (.c)
+    object: PathBuf,
+    /// Which program, where there are several
+    #[arg(long, value_name = "NAME")]
+    program: Option<String>,
+    /// Where it runs
+    #[arg(long, value_enum)]
+    on: On,
+    /// An interface (`xdp:NAME`), and outside the kernel also a TAP interface (`tap:NAME`), a
+    /// capture (`FILE.pcap`) or generated frames (`gen:64@1000`); behind a comma `host=PORT`, where
+    /// passed packets go, and `ifindex=NUMBER`. May be given several times
+    #[arg(long, value_name = "PORT[,host=PORT][,ifindex=NUMBER]", required = true)]
+    port: Vec<PortSpec>,
+    /// Change a map before the first packet; may be given several times
+    #[arg(long, value_name = "SETTING")]
+    map: Vec<Setting>,
+    /// The same, a line each, before those of --map; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    map_file: Vec<PathBuf>,
+    /// What other commands call it [default: the program's name]
+    #[arg(long)]
+    name: Option<String>,
+    /// With `kernel`: in the driver, behind it, or where it can be [default: best]
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// With `kernel`: have the kernel count runs and their time, those of all programs of the
+    /// machine, which makes each run longer
+    #[arg(long)]
+    count_runs: bool,
+    /// With `vliw`: how many operations a row may hold [default: 4]
+    #[arg(long, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u8).range(super::lanes()))]
+    lanes: Option<u8>,
+    /// Outside the kernel: where random numbers begin
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Serve counters to Prometheus at this address or port
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = crate::arguments::address)]
+    metrics: Option<SocketAddr>,
+}
+
+/// Where a program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum On {
+    /// In the kernel
+    Kernel,
+    /// In the interpreter, in user space
+    Interpreter,
+    /// On the model of the small processor
+    Vliw,
+    /// On the small processor's simulated hardware
+    Sim,
+}
+
+/// Where on an interface the kernel runs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Mode {
+    /// In the driver, or behind it if the driver has no place
+    Best,
+    /// In the driver
+    Native,
+    /// Behind the driver
+    Generic,
+}
+
+impl On {
+    /// How it is written.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Interpreter => "interpreter",
+            Self::Vliw => "vliw",
+            Self::Sim => "sim",
+        }
+    }
+}
+
+/// Goes on until it is stopped.
+///
+/// # Errors
+/// What is wrong with the object, the settings or the ports, or what the target refuses.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    check(arguments)?;
+    let file = arguments.object.display();
+    let bytes = super::read(&arguments.object)?;
+    let object = super::parse(&arguments.object, &bytes)?;
+    let program = choose(&object, arguments.program.as_deref());
+    let program = program.with_context(|| file.to_string())?;
+    if program.kind != ProgramKind::Xdp {
+        bail!("{file}: `{}` is a program of kind {}, for no interface", program.name, program.kind);
+    }
+    let program = program.name.clone();
+    let settings = settings(&arguments.map_file, &arguments.map)?;
+    let name = arguments.name.as_ref().unwrap_or(&program);
+    let (handle, jobs) = jobs::<Request>().context("requests cannot be taken")?;
+    let stopped = handle.clone();
+    let stop = move || drop(stopped.ask(Request::Stop));
+    stop_on_interrupts(stop).context("signals cannot be taken")?;
+    // Before it has a port: one of that name may run on the same interfaces.
+    let server = Server::start(&RunFolder::of_user()?, name, handle.clone(), OfXdp)?;
+    let loaded = target::Loaded { bytes: &bytes, object: &object, program: &program };
+    let running = target::begin(&loaded, &settings, arguments).with_context(|| file.to_string())?;
+    announce(arguments, name, handle)?;
+    let about = about(arguments, name, &program);
+    let mut worker = Worker::new(running, object, jobs, about);
+    let ended = worker.run();
+    let statistics = worker.statistics();
+    // Nobody's request waits for a worker that has ended, and it leaves its interfaces.
+    drop(worker);
+    drop(server);
+    if let Ok(statistics) = statistics {
+        print!("{statistics}");
+    }
+    ended?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Options that are for some targets only.
+fn check(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { on, mode, count_runs, lanes, .. } = arguments;
+    if *on != On::Kernel && (mode.is_some() || *count_runs) {
+        bail!("--mode and --count-runs are for --on kernel");
+    }
+    if *on != On::Vliw && lanes.is_some() {
+        bail!("--lanes is for --on vliw");
+    }
+    Ok(())
+}
+
+/// Says that it runs, and where its counters are.
+fn announce(arguments: &Arguments, name: &str, handle: Handle<Request>) -> anyhow::Result<()> {
+    if let Some(address) = arguments.metrics {
+        let served =
+            serve_metrics(address, move || handle.ask(Request::Stats(StatsFormat::Prometheus)));
+        let address = served.with_context(|| format!("counters cannot be served at {address}"))?;
+        eprintln!("counters are at http://{address}/metrics");
+    }
+    if arguments.on == On::Sim {
+        eprintln!("the card is simulated: how fast packets pass says nothing of hardware");
+    }
+    eprintln!("{name} runs; `freeport stop --to {name}` or Ctrl-C ends it");
+    Ok(())
+}
+
+/// What clients are told of the process.
+fn about(arguments: &Arguments, name: &str, program: &str) -> Value {
+    let file = arguments.object.canonicalize().unwrap_or_else(|_| arguments.object.clone());
+    let port = |spec: &PortSpec| json!({ "endpoint": program, "direction": "port", "port": spec.to_string() });
+    json!({
+        "name": name,
+        "process": std::process::id(),
+        "file": file.display().to_string(),
+        "program": program,
+        "device": format!("xdp on {}", arguments.on.name()),
+        "ports": arguments.port.iter().map(port).collect::<Vec<_>>(),
+    })
+}

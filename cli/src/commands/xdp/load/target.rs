@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The object on its target, with its maps set, between its ports.
+
+use super::port::{self, PortSpec};
+use super::{Arguments, Mode, On};
+use anyhow::{Context, bail};
+use freeport_attach::{Engine, Mode as Place, OnCard, OnKernel, OneByOne, Running, Wire};
+use freeport_ebpf::interpreter::Environment;
+use freeport_ebpf::object::Object;
+use freeport_nic::bpf::AttachMode;
+use freeport_sim::Sim;
+use freeport_vliw::Options;
+use freeport_xdp::{Interpreter, Kernel, RunTimes, Setting, Target, Vliw};
+
+/// What is to run.
+pub struct Loaded<'a> {
+    pub bytes: &'a [u8],
+    pub object: &'a Object,
+    pub program: &'a str,
+}
+
+/// Loads it, sets its maps, and then joins it to its ports, so that no packet finds empty maps.
+///
+/// # Errors
+/// What the target says against the program or a setting, or a port that cannot be had.
+pub fn begin(
+    loaded: &Loaded<'_>,
+    settings: &[Setting],
+    arguments: &Arguments,
+) -> anyhow::Result<Box<dyn Running>> {
+    let &Loaded { object, program, .. } = loaded;
+    let environment = Environment { seed: arguments.seed, ..Environment::default() };
+    match arguments.on {
+        On::Kernel => in_kernel(loaded, settings, arguments),
+        On::Interpreter => {
+            let interpreter = Interpreter::load(object, environment)?;
+            let engine = OneByOne::new(object, interpreter, program);
+            wired(engine.context("in the interpreter")?, object, settings, arguments)
+        }
+        On::Vliw => {
+            let mut options = Options::default();
+            options.machine.lanes = arguments.lanes.unwrap_or(options.machine.lanes);
+            let vliw = Vliw::load(object, &options, environment)?;
+            let engine = OneByOne::new(object, vliw, program);
+            wired(engine.context("on the model of the processor")?, object, settings, arguments)
+        }
+        On::Sim => {
+            let sim = Sim::load(object, &Options::default(), &environment)?;
+            let engine = OnCard::new(object, sim, program);
+            wired(engine.context("on the simulated card")?, object, settings, arguments)
+        }
+    }
+}
+
+fn wired(
+    mut engine: impl Engine + 'static,
+    object: &Object,
+    settings: &[Setting],
+    arguments: &Arguments,
+) -> anyhow::Result<Box<dyn Running>> {
+    set(settings, object, engine.target_mut())?;
+    Ok(Box::new(Wire::new(engine, port::open(&arguments.port)?)?))
+}
+
+fn in_kernel(
+    loaded: &Loaded<'_>,
+    settings: &[Setting],
+    arguments: &Arguments,
+) -> anyhow::Result<Box<dyn Running>> {
+    let ports = arguments.port.iter().map(PortSpec::for_kernel);
+    let ports = ports.collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(refusal) = Kernel::refusal() {
+        bail!(
+            "{refusal}; it takes CAP_BPF and CAP_NET_ADMIN, or root: try it with sudo, or with \
+             --on interpreter"
+        );
+    }
+    let mut kernel = Kernel::load_to_attach(loaded.bytes).context("in the kernel")?;
+    set(settings, loaded.object, &mut kernel)?;
+    let times = arguments.count_runs.then(RunTimes::enable).transpose();
+    let times = times.context("the kernel does not count runs")?;
+    let mode = match arguments.mode.unwrap_or(Mode::Best) {
+        Mode::Best => Place::Best,
+        Mode::Native => Place::Only(AttachMode::Native),
+        Mode::Generic => Place::Only(AttachMode::Generic),
+    };
+    let running = OnKernel::attach(kernel, loaded.program, &ports, mode, times)?;
+    running.modes().for_each(|mode| eprintln!("{mode}"));
+    Ok(Box::new(running))
+}
+
+fn set(settings: &[Setting], object: &Object, target: &mut dyn Target) -> anyhow::Result<()> {
+    settings.iter().try_for_each(|setting| Ok(setting.apply(object, target)?))
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Captures and generated frames as ports: they bring packets, and the run ends with them.
+
+use crate::place::{Net, may_make_hosts};
+use freeport_nic::port::{Arena, PcapTransmitter, Transmit};
+
+#[test]
+fn a_capture_passes_and_the_run_ends() {
+    if !may_make_hosts() {
+        return;
+    }
+    let net = Net::new();
+    let object = net.object("xdp2");
+    let file = net.file("in.pcap");
+    let mut arena = Arena::default();
+    for bytes in [&[8_u8; 60][..], &[9; 13], &[0; 3_600]] {
+        arena.push(bytes, bytes.len(), 1_000).unwrap();
+    }
+    let mut writer = PcapTransmitter::create(&file).unwrap();
+    writer.transmit(arena.frames()).unwrap();
+    writer.finish().unwrap();
+    let capture = format!("{},ifindex=9", file.display());
+    for (on, dropped) in [("interpreter", 3), ("sim", 1)] {
+        let words = ["xdp", "load", object.to_str().unwrap(), "--on", on, "--port", &capture];
+        let told = net.told(&[&words[..], &["--port", "gen:64x1000,ifindex=7"]].concat());
+        let lines: Vec<Vec<&str>> =
+            told.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(lines.contains(&vec!["received", "3", "3673"]), "{told}");
+        let dropped = dropped.to_string();
+        let drops = lines.iter().filter(|it| it[..2] == ["XDP_DROP", dropped.as_str()]);
+        assert_eq!(drops.count(), 1, "{told}");
+        let refused = "in.pcap: 2 too short or too long for the target";
+        assert_eq!(told.contains(refused), on == "sim", "{told}");
+        let back = "dropped, gen:64x1000: 1000 sent to a port that only brings packets";
+        assert!(told.contains(back), "{told}");
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! However a program ends, its interfaces are as they were.
+
+use crate::place::{Net, address, know_neighbours, link, mac, may_make_hosts};
+use freeport_bench::network::{echo, until};
+use freeport_xdp::Kernel;
+use std::time::Duration;
+
+/// Drops whatever comes.
+const DROP: &str = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
+    SEC(\"xdp\") int drop(struct xdp_md *context) { return context ? XDP_DROP : XDP_PASS; }\n";
+const MIDDLE: usize = 3;
+const SILENCE: Duration = Duration::from_millis(200);
+
+fn is_answered(net: &Net) -> bool {
+    let echoes = echo::ping(&net.sides[0], address(MIDDLE), 1, 56, SILENCE).unwrap();
+    !echoes.round_trips.is_empty()
+}
+
+fn however_it_ends(on: &str) {
+    if !may_make_hosts() {
+        return;
+    }
+    let net = Net::new();
+    let (m0, address, mac) = (link(0), address(MIDDLE), mac(MIDDLE));
+    net.middle
+        .ip(&format!("link set {m0} address {mac}\naddr add {address}/24 dev {m0}\n"))
+        .unwrap();
+    know_neighbours(&net.middle, &m0, MIDDLE);
+    let object = net.object(DROP);
+    let words = ["--on", on, "--port", "m0", "--port", "m1"];
+    for end in ["stop", "SIGINT", "SIGTERM", "SIGKILL"] {
+        assert!(is_answered(&net), "before {end}");
+        let loaded = net.load(&object, &words);
+        let told = net.told(&["ps"]);
+        assert!(told.contains(&format!("xdp on {on}")) && told.contains("drop=xdp:m1"), "{told}");
+        assert!(!is_answered(&net), "it is dropped");
+        let links = net.middle.run("ip", &["link", "show", "dev", "m1"]).unwrap();
+        assert!(links.contains("xdp"), "{links}");
+        match end {
+            "stop" => drop(loaded.stop()),
+            "SIGKILL" => {
+                loaded.signal(libc::SIGKILL);
+                assert!(!loaded.ended().0);
+            }
+            _ => {
+                loaded.signal(if end == "SIGINT" { libc::SIGINT } else { libc::SIGTERM });
+                let (is_well, said) = loaded.ended();
+                assert!(is_well, "{end}: {said}");
+            }
+        }
+        // The kernel lets go of a socket's queue a moment after its process.
+        until("it answers again", || is_answered(&net).then_some(())).unwrap();
+        let links = net.middle.run("ip", &["link", "show"]).unwrap();
+        assert!(!links.contains("xdp"), "{end}: {links}");
+        assert_eq!(net.told(&["ps"]), "");
+    }
+}
+
+#[test]
+fn in_the_interpreter() {
+    however_it_ends("interpreter");
+}
+
+#[test]
+fn in_the_kernel() {
+    match Kernel::refusal() {
+        Some(reason) => eprintln!("skipped: {reason}"),
+        None => however_it_ends("kernel"),
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport xdp load` between network interfaces, with `map` and `stats` beside it.
+
+mod captures;
+mod ends;
+mod firewall;
+mod mistakes;
+mod patch;
+mod place;

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Three hosts, each with a link to a fourth one in the middle, where the program runs.
+
+use freeport_bench::network::{End, Host, join, until};
+use freeport_nic::bpf::{AttachMode, Attachment, LoadOptions, XdpProgram};
+use freeport_nic::namespace::{Namespace, interface};
+use serde_json::Value;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// Hosts beside the middle.
+pub const SIDES: usize = 3;
+
+/// Whether the process may make hosts; if not, says that the test is skipped.
+pub fn may_make_hosts() -> bool {
+    match Namespace::new() {
+        Ok(_) => true,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            eprintln!("skipped: this process may not make network namespaces");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The hosts, and a folder for what belongs to the test.
+pub struct Net {
+    pub middle: Host,
+    pub sides: Vec<Host>,
+    folder: tempfile::TempDir,
+}
+
+/// The address of a host beside the middle; others, from 4 on, are nobody's yet.
+pub fn address(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, number as u8 + 1)
+}
+
+/// The link address that goes with it.
+pub fn mac(number: usize) -> String {
+    format!("02:00:00:00:00:{:02x}", number + 1)
+}
+
+/// The middle's end of a link.
+pub fn link(number: usize) -> String {
+    format!("m{number}")
+}
+
+/// A number as programs have it in maps, in bpftool's words.
+pub fn word(number: u32) -> String {
+    number.to_le_bytes().map(|byte| byte.to_string()).join(" ")
+}
+
+impl Net {
+    /// With neighbours that are known, so that nobody has to ask for them.
+    pub fn new() -> Self {
+        let middle = Host::new("middle").expect("permitted");
+        let sides: Vec<Host> =
+            (0..SIDES).map(|number| Host::new(&format!("side {number}")).unwrap()).collect();
+        for (number, side) in sides.iter().enumerate() {
+            let (mac, here) = (mac(number), link(number));
+            let there = format!("02:01:00:00:00:{number:02x}");
+            let one = End { host: side, interface: "e0", mac: &mac };
+            join(one, End { host: &middle, interface: &here, mac: &there }, 1_500).unwrap();
+            side.ip(&format!("addr add {}/24 dev e0\n", address(number))).unwrap();
+            know_neighbours(side, "e0", number);
+        }
+        Self { middle, sides, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Has the other ends of links poll, with programs that pass everything: the kernel loses what
+    /// is sent back or redirected to a link whose other end does not.
+    pub fn poll(&self) -> Vec<Attachment> {
+        // r0 = XDP_PASS, exit
+        let code = [0x2_0000_00b7_u64, 0x95].map(u64::to_le_bytes).concat();
+        let options = LoadOptions { name: "pass", license: "GPL", has_fragments: true };
+        let put = || {
+            let program = XdpProgram::load(&code, options)?;
+            Ok(program.attach(interface("e0")?, AttachMode::Native)?)
+        };
+        self.sides.iter().map(|side| side.within(put).unwrap()).collect()
+    }
+
+    /// The number of the middle's end of a link.
+    pub fn ifindex(&self, number: usize) -> u32 {
+        self.middle.within(|| Ok(interface(&link(number))?)).unwrap()
+    }
+
+    /// Compiles a program, or functions of one if there is no such file.
+    pub fn object(&self, name_or_text: &str) -> PathBuf {
+        let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../programs/xdp");
+        let mut source = Path::new(programs).join(format!("{name_or_text}.bpf.c"));
+        if name_or_text.contains('{') {
+            source = self.folder.path().join("text.bpf.c");
+            std::fs::write(&source, name_or_text).unwrap();
+        }
+        let object = self.folder.path().join("program.o");
+        std::fs::write(&object, freeport_xdp::compile(&source).unwrap()).unwrap();
+        object
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The command in the middle.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        command.args(words).env("FREEPORT_RUN", self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// What it gives, once it has ended.
+    pub fn output(&self, words: &[&str]) -> Output {
+        let mut command = self.command(words);
+        self.middle.within(|| Ok(command.output()?)).unwrap()
+    }
+
+    /// What a command that succeeds prints.
+    pub fn told(&self, words: &[&str]) -> String {
+        let output = self.output(words);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {complaint}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What a command that fails complains of.
+    pub fn complaint(&self, words: &[&str]) -> String {
+        let output = self.output(words);
+        assert!(!output.status.success(), "{words:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Begins a program under the name `it`, and waits until it answers.
+    pub fn load(&self, object: &Path, words: &[&str]) -> Loaded<'_> {
+        let said = self.file("said");
+        let log = std::fs::File::create(&said).unwrap();
+        let mut command = self.command(&["xdp", "load"]);
+        command.arg(object).args(["--name", "it"]).args(words);
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        let child = self.middle.start(&mut command).unwrap();
+        let mut loaded = Loaded { net: self, child: Some(child) };
+        let answers = || match self.output(&["xdp", "map", "list", "--to", "it"]) {
+            output if output.status.success() => Some(()),
+            _ => match loaded.child.as_mut().unwrap().try_wait().unwrap() {
+                None => None,
+                Some(status) => panic!("{status}: {}", std::fs::read_to_string(&said).unwrap()),
+            },
+        };
+        until("the program answers", answers).unwrap();
+        loaded
+    }
+}
+
+/// Has a host know the link addresses of all that it may talk to.
+pub fn know_neighbours(host: &Host, interface: &str, itself: usize) {
+    for number in (0..8).filter(|number| *number != itself) {
+        let (address, mac) = (address(number), mac(number));
+        host.ip(&format!("neigh add {address} lladdr {mac} dev {interface}\n")).unwrap();
+    }
+}
+
+/// A program at work; it is killed when this goes.
+pub struct Loaded<'n> {
+    net: &'n Net,
+    child: Option<Child>,
+}
+
+impl Loaded<'_> {
+    pub fn map(&self, words: &str) -> String {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        self.net.told(&[&["xdp", "map"][..], &words, &["--to", "it"]].concat())
+    }
+
+    pub fn map_json(&self, words: &str) -> Value {
+        serde_json::from_str(&self.map(&format!("{words} --json"))).unwrap()
+    }
+
+    pub fn stats(&self) -> Value {
+        let told = self.net.told(&["xdp", "stats", "--json", "--to", "it"]);
+        serde_json::from_str(&told).unwrap()
+    }
+
+    /// Packets of a port with a verdict.
+    pub fn verdict(&self, port: usize, verdict: &str) -> u64 {
+        let stats = self.stats();
+        let count = &stats["ports"][port]["verdicts"][verdict]["packets"];
+        count.as_u64().unwrap_or_else(|| panic!("{verdict}: {stats}"))
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.net.file("said")).unwrap()
+    }
+
+    pub fn signal(&self, signal: i32) {
+        let process = i32::try_from(self.child.as_ref().unwrap().id()).unwrap();
+        // SAFETY: no memory is passed, and the process is a child that was not waited for.
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+    }
+
+    /// Waits for its end; whether it ended well, and what it said.
+    pub fn ended(mut self) -> (bool, String) {
+        let status = self.child.take().unwrap().wait().unwrap();
+        (status.success(), self.said())
+    }
+
+    /// Ends it with the command for that.
+    pub fn stop(self) -> String {
+        self.net.told(&["stop", "--to", "it"]);
+        let (is_well, said) = self.ended();
+        assert!(is_well, "{said}");
+        said
+    }
+}
+
+impl Drop for Loaded<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

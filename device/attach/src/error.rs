@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can go wrong with a program between interfaces.
+
+use freeport_nic::bpf::BpfError;
+use freeport_nic::port::PortError;
+use std::io;
+use thiserror::Error as ThisError;
+
+/// Why a program cannot begin, or cannot go on.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The target.
+    #[error(transparent)]
+    Target(#[from] freeport_xdp::Error),
+    /// A port.
+    #[error("{port}: {source}")]
+    Port {
+        /// Which.
+        port: String,
+        /// Why.
+        source: PortError,
+    },
+    /// Packets that are redirected by a number could go to either.
+    #[error(
+        "{first} and {second} both have the number {ifindex}: give one of them another, with \
+         `,ifindex=NUMBER` behind it"
+    )]
+    SameNumber {
+        /// One port.
+        first: String,
+        /// The other.
+        second: String,
+        /// The number.
+        ifindex: u32,
+    },
+    /// An interface, or its namespace.
+    #[error("{port}: {action}: {source}; {advice}")]
+    Interface {
+        /// Which.
+        port: String,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        source: io::Error,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// The program cannot be put on an interface.
+    #[error("{port}: {source}; {advice}")]
+    Attach {
+        /// Which interface.
+        port: String,
+        /// Why not.
+        source: BpfError,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// The card has packets that do not leave.
+    #[error("the card hangs: a packet has not left within {0} cycles")]
+    Hangs(u64),
+    /// Waiting for ports.
+    #[error("the ports cannot be waited for: {0}")]
+    Wait(io::Error),
+}

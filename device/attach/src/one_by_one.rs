@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The interpreter, and the model of the small processor: done with a packet before the next comes.
+
+use crate::devices::Devices;
+use crate::{Engine, Error, Ran, Stop};
+use freeport_ebpf::interpreter::PACKET_MAX;
+use freeport_ebpf::object::Object;
+use freeport_nic::port::BATCH;
+use freeport_xdp::{Arrival, Executor, Hosted, Target};
+use std::ops::RangeInclusive;
+
+/// A program of an object in user space.
+pub struct OneByOne<E> {
+    hosted: Hosted<E>,
+    program: String,
+    devices: Devices,
+    ran: Ran,
+    is_done: bool,
+    packets: u64,
+    instructions: u64,
+}
+
+impl<E: Executor> OneByOne<E> {
+    /// A program of an object that is loaded.
+    ///
+    /// # Errors
+    /// No such program, or why it cannot run there.
+    pub fn new(object: &Object, hosted: Hosted<E>, program: &str) -> Result<Self, Error> {
+        hosted.takes(program)?;
+        Ok(Self {
+            hosted,
+            program: program.to_owned(),
+            devices: Devices::of(object),
+            ran: Ran::default(),
+            is_done: false,
+            packets: 0,
+            instructions: 0,
+        })
+    }
+}
+
+impl<E: Executor> Engine for OneByOne<E> {
+    fn lengths(&self) -> RangeInclusive<usize> {
+        1..=PACKET_MAX
+    }
+
+    fn room(&self) -> usize {
+        BATCH
+    }
+
+    fn offer(&mut self, arrival: &Arrival<'_>) -> Result<(), Error> {
+        self.hosted.run_into(&self.program, arrival, &mut self.ran.departure)?;
+        self.packets += 1;
+        self.ran.ingress_ifindex = arrival.ingress_ifindex;
+        (self.ran.way, self.ran.stop) = (None, None);
+        let (mut redirect, mut aborted) = (None, None);
+        if let Some(outcome) = self.hosted.last() {
+            self.instructions += outcome.instructions;
+            (redirect, aborted) = (outcome.redirect, outcome.aborted.clone());
+        }
+        if let Some(redirect) = redirect {
+            let way = self.devices.way(redirect, arrival.ingress_ifindex, &mut self.hosted)?;
+            self.ran.way = Some(way);
+        }
+        self.ran.stop = aborted.map(Stop::At);
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn work(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn take(&mut self, ran: &mut Ran) -> Result<bool, Error> {
+        if self.is_done {
+            std::mem::swap(ran, &mut self.ran);
+        }
+        Ok(std::mem::take(&mut self.is_done))
+    }
+
+    fn at_work(&self) -> usize {
+        usize::from(self.is_done)
+    }
+
+    fn target_mut(&mut self) -> &mut dyn Target {
+        &mut self.hosted
+    }
+
+    fn maps_changed(&mut self) {
+        self.devices.forget();
+    }
+
+    fn figures(&mut self) -> Result<Vec<(&'static str, u64)>, Error> {
+        Ok(vec![("packets run", self.packets), ("instructions executed", self.instructions)])
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An entry of a map that is asked for, in bpftool's words.
+
+use super::{NotASetting, check, find, named};
+use crate::{Error, Target};
+use freeport_ebpf::object::{MapDefinition, Object};
+use std::str::FromStr;
+
+/// `NAME key [hex] BYTES`
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EntryName {
+    map: String,
+    key: Vec<u8>,
+}
+
+impl FromStr for EntryName {
+    type Err = NotASetting;
+
+    fn from_str(text: &str) -> Result<Self, NotASetting> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let Some((map, words)) = words.split_first() else {
+            return Err(NotASetting("no map is named".into()));
+        };
+        match named("key", words)? {
+            (Some(key), []) => Ok(Self { map: (*map).to_owned(), key }),
+            (None, _) => Err(NotASetting("there is no key".into())),
+            (Some(_), rest) => {
+                Err(NotASetting(format!("`{}` stands behind the key", rest.join(" "))))
+            }
+        }
+    }
+}
+
+impl EntryName {
+    /// The key.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The map.
+    ///
+    /// # Errors
+    /// There is none of that name, or its keys have another size.
+    pub fn map<'o>(&self, object: &'o Object) -> Result<&'o MapDefinition, Error> {
+        let map = find(object, &self.map)?;
+        check(map, "key", &self.key, map.key_size)?;
+        Ok(map)
+    }
+
+    /// The value on a target on which the object is loaded; none if there is no such entry.
+    ///
+    /// # Errors
+    /// As for [`map`](Self::map), or what the map says.
+    pub fn lookup(
+        &self,
+        object: &Object,
+        target: &mut dyn Target,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        target.lookup(&self.map(object)?.name, &self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_map_and_a_key() {
+        let entry: EntryName = "flows key hex 0a ff".parse().unwrap();
+        assert_eq!((entry.map.as_str(), entry.key()), ("flows", &[10, 255][..]));
+        for (text, reason) in [
+            ("", "no map is named"),
+            ("flows", "there is no key"),
+            ("flows key 1 value 2", "`value 2` stands behind the key"),
+            ("flows key 300", "`300` is no byte of the key"),
+        ] {
+            let error = text.parse::<EntryName>().unwrap_err().to_string();
+            assert!(error.starts_with(reason), "{text}: {error}");
+        }
+    }
+}
