@@ -29,6 +29,7 @@ test: tools
 
 test-long: tools
 	FREEPORT_LONG=1 $(CARGO) test --locked --workspace
+	FREEPORT_LONG=1 bash scripts/test-lanes.sh
 
 applications:
 	@bash scripts/install.sh --applications
