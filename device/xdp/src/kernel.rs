@@ -8,8 +8,10 @@
 mod contents;
 mod messages;
 mod raw;
+mod timed;
 
 pub use raw::RawProgram;
+pub use timed::Timed;
 
 use crate::{Arrival, Contents, Departure, Error, Target};
 use libbpf_rs::{Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput};

@@ -30,7 +30,7 @@ pub use dump::Dump;
 pub use error::Error;
 pub use hosted::{Executor, Hosted};
 pub use interpreter::{Interpreter, Steps};
-pub use kernel::{Kernel, RawProgram};
+pub use kernel::{Kernel, RawProgram, Timed};
 pub use profiles::Profiles;
 pub use random_program::random_program;
 pub use setting::{NotASetting, Setting};

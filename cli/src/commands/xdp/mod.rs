@@ -6,6 +6,7 @@ mod estimate;
 mod explain;
 mod run;
 mod show;
+mod trace;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -20,7 +21,8 @@ use std::process::ExitCode;
     freeport xdp run filter.bpf.o --trace packets.pcap\n  \
     freeport xdp compile filter.bpf.o --rows\n  \
     freeport xdp estimate filter.bpf.o --trace packets.pcap\n  \
-    freeport xdp explain filter.bpf.o --trace packets.pcap")]
+    freeport xdp explain filter.bpf.o --trace packets.pcap\n  \
+    freeport xdp trace filter.bpf.o --trace packets.pcap --packet 3")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -40,6 +42,8 @@ enum What {
     Estimate(estimate::Arguments),
     /// Source lines, instructions, rows and cycles of a program side by side
     Explain(explain::Arguments),
+    /// Follow single packets step by step: instructions, rows, or cycles of the simulated card
+    Trace(trace::Arguments),
 }
 
 /// Does it.
@@ -56,6 +60,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Compile(arguments) => compile::run(arguments),
         What::Estimate(arguments) => estimate::run(arguments),
         What::Explain(arguments) => explain::run(arguments),
+        What::Trace(arguments) => trace::run(arguments),
     }
 }
 
