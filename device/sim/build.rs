@@ -23,7 +23,6 @@ fn build() -> Result<(), String> {
     let crate_folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?).join("nic");
     let lanes = std::env::var("FREEPORT_LANES").unwrap_or_else(|_| "4".into());
-    let has_waves = std::env::var_os("CARGO_FEATURE_WAVES").is_some();
     let hardware = crate_folder.join("../../hardware");
     println!("cargo:rerun-if-env-changed=FREEPORT_LANES");
     println!("cargo:rerun-if-env-changed=VERILATOR");
@@ -46,20 +45,14 @@ fn build() -> Result<(), String> {
         .arg(&out);
     command.arg(format!("-GLANES={lanes}")).arg(format!("-GMAP_BYTES={MAP_BYTES}"));
     command.args(verilator::include_flags(&hardware));
-    if has_waves {
-        command.args(["--trace-vcd", "--trace-structs"]);
-    }
+    // A waveform that nobody asks for costs next to nothing.
+    command.args(["--trace-vcd", "--trace-structs"]);
     verilator::run(command.args(&sources))?;
-    compile(&verilator, &crate_folder, &out, has_waves)
+    compile(&verilator, &crate_folder, &out)
 }
 
 /// Compiles all that Verilator has written, its own library, and the shim.
-fn compile(
-    verilator: &Verilator,
-    crate_folder: &Path,
-    out: &Path,
-    has_waves: bool,
-) -> Result<(), String> {
+fn compile(verilator: &Verilator, crate_folder: &Path, out: &Path) -> Result<(), String> {
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(3).debug(false).warnings(false);
     // clang makes faster models than g++ does.
@@ -68,15 +61,11 @@ fn compile(
     }
     let include = verilator.root()?.join("include");
     build.include(&include).include(include.join("vltstd")).include(out);
-    build.define("VM_TRACE", if has_waves { "1" } else { "0" });
-    build.define("VM_TRACE_VCD", if has_waves { "1" } else { "0" });
+    build.define("VM_TRACE", "1").define("VM_TRACE_VCD", "1");
     build.flag("-pthread");
     build.files(files(out, "cpp")?).file(crate_folder.join("shim.cpp"));
-    for file in ["verilated.cpp", "verilated_threads.cpp"] {
+    for file in ["verilated.cpp", "verilated_threads.cpp", "verilated_vcd_c.cpp"] {
         build.file(include.join(file));
-    }
-    if has_waves {
-        build.file(include.join("verilated_vcd_c.cpp"));
     }
     build.try_compile("freeport_nic").map_err(|error| error.to_string())
 }

@@ -11,9 +11,7 @@
 #include "Vnic.h"
 #include "Vnic___024root.h"
 #include "verilated.h"
-#if VM_TRACE
 #include "verilated_vcd_c.h"
-#endif
 
 namespace {
 
@@ -82,9 +80,7 @@ class Card {
     Card() : context(new VerilatedContext), model(new Vnic{context.get(), "nic"}) { reset(); }
 
     ~Card() {
-#if VM_TRACE
         if (trace) trace->close();
-#endif
         model->final();
     }
 
@@ -135,15 +131,16 @@ class Card {
         return is_answered;
     }
 
-#if VM_TRACE
-    void open_waveform(const char* path) {
+    // Whether the file could be made.
+    bool open_waveform(const char* path) {
+        if (trace) return false;
         context->traceEverOn(true);
         trace.reset(new VerilatedVcdC);
         model->trace(trace.get(), 99);
         trace->open(path);
+        return trace->isOpen();
     }
     std::unique_ptr<VerilatedVcdC> trace;
-#endif
 
     std::unique_ptr<VerilatedContext> context;
     std::unique_ptr<Vnic> model;
@@ -265,11 +262,7 @@ class Card {
     }
 
     void dump(int half) {
-#if VM_TRACE
         if (trace) trace->dump(2 * cycles + half);
-#else
-        (void)half;
-#endif
     }
 
     Left in_work;
@@ -388,15 +381,7 @@ uint64_t nic_moments(void* card, Moment* to, uint64_t count) {
 // Moments that were not kept for want of room.
 uint64_t nic_moments_lost(void* card) { return of(card).moments_lost; }
 
-int nic_open_waveform(void* card, const char* path) {
-#if VM_TRACE
-    of(card).open_waveform(path);
-    return 1;
-#else
-    (void)card;
-    (void)path;
-    return 0;
-#endif
-}
+// Whether there is a waveform from now on: one for each card, in a file that can be made.
+int nic_open_waveform(void* card, const char* path) { return of(card).open_waveform(path); }
 
 }

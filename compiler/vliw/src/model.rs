@@ -8,16 +8,19 @@
 
 mod fault;
 mod hazard;
+mod record;
 mod row;
 mod touched;
 
 pub use fault::{Fault, Hazard};
+pub use record::{Step, Stored, Way};
 
 use crate::image::{Image, Row};
 use crate::machine::{FIRST_OWN, PACKET};
 use freeport_ebpf::helper_functions;
 use freeport_ebpf::interpreter::{Engine, Execution, Machine, Outcome, Packet, REGISTERS, Reason};
 use hazard::Pipeline;
+use record::Record;
 use row::{Call, Control, Found};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -41,6 +44,7 @@ pub struct Model {
     images: Vec<Option<Image>>,
     mode: Mode,
     state: RefCell<State>,
+    record: RefCell<Record>,
 }
 
 /// What came of a packet.
@@ -100,7 +104,7 @@ impl From<Hazard> for Stop {
 impl Model {
     /// A model of images, one for each program of an object that can be run.
     pub fn new(images: Vec<Option<Image>>, mode: Mode) -> Self {
-        Self { images, mode, state: RefCell::default() }
+        Self { images, mode, state: RefCell::default(), record: RefCell::default() }
     }
 
     /// The image of a program, by its number in the object.
@@ -164,6 +168,7 @@ impl Model {
             }
             found.write_besides(execution, 0);
         }
+        self.note(at, &found, execution);
         self.leave_row(execution, image, at, &found)
     }
 

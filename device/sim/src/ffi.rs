@@ -219,7 +219,7 @@ impl Card {
         unsafe { nic_moments_lost(self.0.as_ptr()) }
     }
 
-    /// Begins to write a waveform; whether this build can.
+    /// Begins to write a waveform; whether the file can be made, and there is no other one.
     pub fn open_waveform(&mut self, path: &Path) -> bool {
         let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
         // SAFETY: see `reset`. The path ends with a zero, and is copied.

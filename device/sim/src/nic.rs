@@ -312,10 +312,18 @@ impl Nic {
         Ok(named.filter(|(name, _)| !name.is_empty()).collect())
     }
 
-    /// Writes all signals from now on to a file, in the format VCD. Says whether it does: only with
-    /// the feature `waves`.
-    pub fn open_waveform(&mut self, path: &Path) -> bool {
-        self.card.open_waveform(path)
+    /// Writes all signals from now on to a file, in the format VCD, until the card is dropped.
+    ///
+    /// # Errors
+    /// A file that cannot be made, or a waveform that there is already.
+    pub fn open_waveform(&mut self, path: &Path) -> Result<(), String> {
+        if let Err(error) = std::fs::File::create(path) {
+            return Err(format!("{}: cannot be written: {error}", path.display()));
+        }
+        match self.card.open_waveform(path) {
+            true => Ok(()),
+            false => Err(format!("{}: the card writes a waveform already", path.display())),
+        }
     }
 }
 

@@ -9,9 +9,11 @@ mod attached;
 mod contents;
 mod messages;
 mod raw;
+mod timed;
 
 pub use attached::{RunTimes, Runs};
 pub use raw::RawProgram;
+pub use timed::Timed;
 
 use crate::{Arrival, Contents, Departure, Error, Target};
 use libbpf_rs::{Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput};

@@ -33,7 +33,7 @@ pub use dump::{Dump, bytes_json};
 pub use error::Error;
 pub use hosted::{Executor, Hosted};
 pub use interpreter::{Interpreter, Steps};
-pub use kernel::{Kernel, RawProgram, RunTimes, Runs};
+pub use kernel::{Kernel, RawProgram, RunTimes, Runs, Timed};
 pub use profiles::Profiles;
 pub use random_program::random_program;
 pub use setting::{EntryName, NotASetting, Setting};

@@ -6,7 +6,7 @@ use crate::{Error, Executor, Hosted, Profiles};
 use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
 use freeport_ebpf::object::Object;
 use freeport_vliw::image::Image;
-use freeport_vliw::model::{Mode, Model, Statistics};
+use freeport_vliw::model::{Mode, Model, Statistics, Step};
 use freeport_vliw::{Options, compile};
 
 /// An object with the images of its programs.
@@ -96,6 +96,16 @@ impl Vliw {
     /// The image of a program, by its number in the object.
     pub fn image(&self, program: usize) -> Option<&Image> {
         self.executor.model.image(program)
+    }
+
+    /// Keeps what the next packets do, the first `most` rows of it; 0 for nothing.
+    pub fn record(&mut self, most: usize) {
+        self.executor.model.record(most);
+    }
+
+    /// Takes what was kept, and how many rows more were executed.
+    pub fn take_steps(&mut self) -> (Vec<Step>, u64) {
+        self.executor.model.take_steps()
     }
 
     /// What was done for the last packet.

@@ -9,6 +9,7 @@ mod map;
 mod run;
 mod show;
 mod stats;
+mod trace;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -26,7 +27,8 @@ use std::process::ExitCode;
     freeport xdp explain filter.bpf.o --trace packets.pcap\n  \
     freeport xdp load filter.bpf.o --on interpreter --port xdp:eth0 --port xdp:eth1\n  \
     freeport xdp map dump flows\n  \
-    freeport xdp stats --watch 1")]
+    freeport xdp stats --watch 1\n  \
+    freeport xdp trace filter.bpf.o --trace packets.pcap --packet 3")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -52,6 +54,8 @@ enum What {
     Map(map::Arguments),
     /// Print the counters of a program that `load` has begun
     Stats(stats::Arguments),
+    /// Follow single packets step by step: instructions, rows, or cycles of the simulated card
+    Trace(trace::Arguments),
 }
 
 /// Does it.
@@ -71,6 +75,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Load(arguments) => load::run(arguments),
         What::Map(arguments) => map::run(arguments),
         What::Stats(arguments) => stats::run(arguments),
+        What::Trace(arguments) => trace::run(arguments),
     }
 }
 

@@ -4,7 +4,7 @@
 mod count;
 mod json;
 mod table;
-mod text;
+pub(super) mod text;
 
 use super::run::{choose, profile, settings};
 use anyhow::{Context, bail};

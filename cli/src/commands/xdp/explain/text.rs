@@ -20,7 +20,7 @@ const NAMED_PLACES: usize = 2;
 const PERCENT_PER_MARK: f64 = 5.0;
 
 /// All of it.
-pub fn of(explained: &Explained<'_>) -> String {
+pub(super) fn of(explained: &Explained<'_>) -> String {
     let Explained { program, has_profile, image, fates, counted } = explained;
     let (name, instructions) = (&program.name, fates.len());
     let (operations, rows, lanes) = (image.operations(), image.rows.len(), image.machine.lanes);

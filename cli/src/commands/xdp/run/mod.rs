@@ -105,6 +105,10 @@ pub struct Arguments {
     /// the model, with the packet's number
     #[arg(long)]
     printk: bool,
+    /// With `sim`: write all signals of the card to this file while the packets run, in the format
+    /// VCD
+    #[arg(long, value_name = "FILE")]
+    wave: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -139,6 +143,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for setting in &settings {
         targets.set(setting)?;
     }
+    if let Some(path) = &arguments.wave {
+        targets.open_waveform(path)?;
+    }
     let image = targets.image();
     let mut session = Session::begin(arguments, program, targets)?;
     let mut ended = session.run();
@@ -169,6 +176,9 @@ fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if lanes.is_some() && (!on.has(Place::Vliw) || on.has(Place::Sim)) {
         bail!("--lanes is for --on vliw; the hardware has those it was built with");
+    }
+    if arguments.wave.is_some() && !on.has(Place::Sim) {
+        bail!("--wave is for --on sim: only the simulated hardware has signals");
     }
     if *profile && !on.has(Place::Vliw) && !on.has(Place::Sim) {
         bail!("--profile is for --on vliw and --on sim");

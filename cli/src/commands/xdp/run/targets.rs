@@ -15,6 +15,7 @@ use freeport_xdp::{
     Target, Vliw,
 };
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 /// Entries of maps that are compared for each packet, on the average: large maps are compared less
 /// often.
@@ -117,6 +118,17 @@ impl<'o> Targets<'o> {
             setting.apply(object, target.target())?;
         }
         Ok(())
+    }
+
+    /// Writes the signals of the card from now on, if it is one of them.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn open_waveform(&mut self, path: &Path) -> anyhow::Result<()> {
+        self.all.iter_mut().try_for_each(|target| match target {
+            Loaded::Sim(sim) => sim.nic_mut().open_waveform(path).map_err(anyhow::Error::msg),
+            _ => Ok(()),
+        })
     }
 
     /// Which lengths of packets one of them takes only, and which one that is.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How long the kernel says that a program takes.
+
+use super::{Context, Kernel, refused};
+use crate::{Arrival, Error};
+use libbpf_rs::ProgramInput;
+use std::time::Duration;
+
+/// What the kernel's clock said of some runs on one packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timed {
+    /// What the last one returned.
+    pub verdict: u32,
+    /// The mean of them, in whole nanoseconds.
+    pub mean: Duration,
+}
+
+impl Kernel {
+    /// Runs a program `repeat` times on a packet, each time as the last run left it, and says how
+    /// long that took by the kernel's own clock.
+    ///
+    /// # Errors
+    /// No such program, or what the kernel refuses.
+    pub fn time(
+        &mut self,
+        program: &str,
+        arrival: &Arrival<'_>,
+        repeat: u32,
+    ) -> Result<Timed, Error> {
+        let found = self.object.progs_mut().find(|it| it.name().to_str() == Some(program));
+        let found = found.ok_or_else(|| Error::NoProgram(program.into()))?;
+        let context = Context {
+            data_end: arrival.bytes.len() as u32,
+            ingress_ifindex: arrival.ingress_ifindex,
+            rx_queue_index: arrival.rx_queue_index,
+            ..Context::default()
+        };
+        let mut before = context.to_bytes();
+        let run = found.test_run(ProgramInput {
+            context_in: Some(&mut before),
+            data_in: Some(arrival.bytes),
+            repeat,
+            ..ProgramInput::default()
+        });
+        let run = run.map_err(refused(format_args!("{program}, timed")))?;
+        Ok(Timed { verdict: run.return_value, mean: run.duration })
+    }
+}
