@@ -205,7 +205,7 @@ impl<E: Engine> Running for Wire<E> {
         let ports = ports.collect();
         let figures = self.engine.figures()?;
         let figures = figures.into_iter().map(|(name, value)| (name, Some(value))).collect();
-        Ok(Statistics::new(ports, figures).with_stopped(&self.counters, object))
+        Ok(Statistics::new(ports, self.engine.name(), figures).with_stopped(&self.counters, object))
     }
 
     fn finish(&mut self) -> Result<(), Error> {
