@@ -34,6 +34,18 @@ fn every_subcommand_has_an_example_in_its_help() {
 }
 
 #[test]
+fn every_subcommand_of_xdp_has_an_example_in_its_help() {
+    let top = help(&["xdp"]);
+    let names = subcommands(&top);
+    assert!(names.contains(&"load"), "{top}");
+    for name in names {
+        let text = help(&["xdp", name]);
+        let example = text.split("Example:").nth(1).unwrap_or_else(|| panic!("{name}: {text}"));
+        assert!(example.contains(&format!("freeport xdp {name}")), "{name}: {text}");
+    }
+}
+
+#[test]
 fn a_mistyped_command_fails_and_says_what_there_is() {
     let output = Command::new(env!("CARGO_BIN_EXE_freeport")).arg("docter").output().unwrap();
     assert!(!output.status.success());

@@ -176,10 +176,14 @@ pub fn capture(bytes: &[u8]) {
     assert!(port.is_ended(), "the file has ended");
 }
 
-/// A line from a client of a running program.
+/// A line from a client of a running program, which may be a graph or an XDP program.
 pub fn request(bytes: &[u8]) {
     if let Err(error) = Request::parse(bytes) {
         assert!(error.to_string().len() < 1_000, "an answer does not repeat megabytes");
+    }
+    let Ok(value) = serde_json::from_slice(bytes) else { return };
+    if let Err(error) = freeport_attach::Request::of_value(value) {
+        assert!(error.len() < 3_000, "an answer does not repeat megabytes");
     }
 }
 

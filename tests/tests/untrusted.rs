@@ -212,6 +212,8 @@ const REQUESTS: &[&str] = &[
     r#"{"do": "init", "values": {"it": {"count": 1, "insert()": [[1, 2, 3]]}}}"#,
     r#"{"do": "replace", "file": "a\u0000b.cnp", "force": true}"#,
     r#"{"do": "resume", "instance": "\ud83e\udd80"}"#,
+    r#"{"do": "map_lookup", "entry": "flows key hex 0a 0b", "format": "text"}"#,
+    r#"{"do": "map_change", "setting": "map update name a key 0 0x1f 017 value name b exist"}"#,
 ];
 
 const CALLS: &[&str] = &[

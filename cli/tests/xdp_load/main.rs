@@ -2,6 +2,7 @@
 //! `freeport xdp load` between network interfaces, with `map` and `stats` beside it.
 
 mod captures;
+mod counted;
 mod ends;
 mod firewall;
 mod mistakes;

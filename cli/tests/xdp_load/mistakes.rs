@@ -125,6 +125,11 @@ fn where_a_program_was_ended_is_told_with_its_line() {
     assert!(told.contains("ended: 5 packets, program `stray`, instruction "), "{told}");
     assert!(told.contains("is outside the packet (at 60 of 54 bytes)"), "{told}");
     assert!(told.contains("\n    return data[60] ? XDP_DROP : XDP_PASS;\n"), "{told}");
+    let words_on_card = ["xdp", "load", "--on", "sim", "--port", "gen:54x5"];
+    let told = net.told(&[&words_on_card[..], &[object.to_str().unwrap()]].concat());
+    let expected =
+        "ended: 5 packets, stopped by the card: it reached for memory that is not its own";
+    assert!(told.contains(expected), "{told}");
     // A redirection to nobody is a drop with a name.
     let object = net.object("redirect_map");
     let map = format!("devices key 0 0 0 0 value {} 0 0 0 0", word(77));

@@ -171,7 +171,7 @@ fn on_the_model_of_the_processor() {
 fn on_the_simulated_card() {
     let Some((_, said)) = every_verdict_does_what_it_says("sim") else { return };
     assert!(said.contains("the card is simulated"), "{said}");
-    assert!(said.contains("busy_cycles: "), "{said}");
+    assert!(said.contains("simulated card, busy_cycles: "), "{said}");
 }
 
 #[test]
@@ -181,7 +181,9 @@ fn in_the_kernel() {
     }
     let Some((net, said)) = every_verdict_does_what_it_says("kernel") else { return };
     assert!(said.contains("xdp:m0: native: in the driver"), "{said}");
-    for unknown in ["verdicts                      unknown", "dropped: unknown", "runs: unknown"] {
+    for unknown in
+        ["verdicts                      unknown", "dropped: unknown", "kernel, runs: unknown"]
+    {
         assert!(said.contains(unknown), "{unknown}\n{said}");
     }
     let links = net.middle.run("ip", &["link", "show"]).unwrap();

@@ -45,6 +45,10 @@ impl OnCard {
 }
 
 impl Engine for OnCard {
+    fn name(&self) -> &'static str {
+        "simulated card"
+    }
+
     fn lengths(&self) -> RangeInclusive<usize> {
         Sim::LENGTHS
     }

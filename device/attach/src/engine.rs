@@ -8,6 +8,9 @@ use std::ops::RangeInclusive;
 
 /// Runs a program on packets, of which it may have several at a time.
 pub trait Engine {
+    /// What its figures are told of: whether they are simulated, for example.
+    fn name(&self) -> &'static str;
+
     /// Lengths of packets that it takes.
     fn lengths(&self) -> RangeInclusive<usize>;
 

@@ -213,7 +213,7 @@ impl Running for OnKernel {
             ("runs", runs.map(|runs| runs.count)),
             ("run time in ns", runs.map(|runs| runs.time_ns)),
         ];
-        Ok(Statistics::new(ports, figures))
+        Ok(Statistics::new(ports, "kernel", figures))
     }
 
     fn finish(&mut self) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 
 /// A program of an object in user space.
 pub struct OneByOne<E> {
+    name: &'static str,
     hosted: Hosted<E>,
     program: String,
     devices: Devices,
@@ -21,13 +22,19 @@ pub struct OneByOne<E> {
 }
 
 impl<E: Executor> OneByOne<E> {
-    /// A program of an object that is loaded.
+    /// A program of an object that is loaded; `name` is what its figures are told of.
     ///
     /// # Errors
     /// No such program, or why it cannot run there.
-    pub fn new(object: &Object, hosted: Hosted<E>, program: &str) -> Result<Self, Error> {
+    pub fn new(
+        name: &'static str,
+        object: &Object,
+        hosted: Hosted<E>,
+        program: &str,
+    ) -> Result<Self, Error> {
         hosted.takes(program)?;
         Ok(Self {
+            name,
             hosted,
             program: program.to_owned(),
             devices: Devices::of(object),
@@ -40,6 +47,10 @@ impl<E: Executor> OneByOne<E> {
 }
 
 impl<E: Executor> Engine for OneByOne<E> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn lengths(&self) -> RangeInclusive<usize> {
         1..=PACKET_MAX
     }

@@ -34,6 +34,8 @@ pub enum Request {
     Stop,
 }
 
+/// Characters of an error that an answer has: it does not repeat megabytes.
+const TOLD_MAX: usize = 600;
 /// What `do` may be.
 const KNOWN: [&str; 7] =
     ["maps", "map_dump", "map_lookup", "map_change", "stats", "status", "stop"];
@@ -54,13 +56,13 @@ impl Request {
             },
             "map_lookup" => {
                 let entry = members.text("entry", "NAME key BYTES").map_err(told)?;
-                let entry = entry.parse::<EntryName>().map_err(|error| error.to_string())?;
+                let entry = entry.parse::<EntryName>().map_err(short)?;
                 Self::Lookup { entry, format: members.format().map_err(told)? }
             }
             "map_change" => {
                 let expected = "map update name NAME key BYTES value BYTES";
                 let setting = members.text("setting", expected).map_err(told)?;
-                Self::Change(setting.parse::<Setting>().map_err(|error| error.to_string())?)
+                Self::Change(setting.parse::<Setting>().map_err(short)?)
             }
             "stats" => Self::Stats(members.format().map_err(told)?),
             "status" => Self::Status,
@@ -68,6 +70,15 @@ impl Request {
         };
         members.finish().map_err(told)?;
         Ok(request)
+    }
+}
+
+/// An error with no more of what another process has sent than is needed to see what is meant.
+pub(crate) fn short(error: impl ToString) -> String {
+    let error = error.to_string();
+    match error.char_indices().nth(TOLD_MAX) {
+        Some((end, _)) => format!("{}...", &error[..end]),
+        None => error,
     }
 }
 
@@ -103,5 +114,7 @@ mod tests {
             let error = Request::of_value(value.clone()).unwrap_err();
             assert!(error.starts_with(reason), "{value}: {error}");
         }
+        let long = json!({"do": "map_change", "setting": "ä".repeat(1 << 20)});
+        assert!(Request::of_value(long).unwrap_err().len() < 2 * TOLD_MAX + 10);
     }
 }

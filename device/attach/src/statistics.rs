@@ -35,7 +35,8 @@ pub struct Statistics {
     ports: Vec<PortRow>,
     stopped: Vec<StoppedRow>,
     stopped_elsewhere: u64,
-    /// What the target counts itself.
+    /// Who has counted the figures.
+    target: &'static str,
     figures: Vec<(&'static str, Option<u64>)>,
 }
 
@@ -115,9 +116,13 @@ fn verdict_name(place: usize) -> &'static str {
 }
 
 impl Statistics {
-    /// Of ports, with what the target counts.
-    pub fn new(ports: Vec<PortRow>, figures: Vec<(&'static str, Option<u64>)>) -> Self {
-        Self { ports, stopped: vec![], stopped_elsewhere: 0, figures }
+    /// Of ports, with what the target counts itself.
+    pub fn new(
+        ports: Vec<PortRow>,
+        target: &'static str,
+        figures: Vec<(&'static str, Option<u64>)>,
+    ) -> Self {
+        Self { ports, stopped: vec![], stopped_elsewhere: 0, target, figures }
     }
 
     /// With where programs of an object were ended.
@@ -157,6 +162,7 @@ impl Statistics {
             "drops": drops.collect::<Vec<_>>(),
             "ended": ended.collect::<Vec<_>>(),
             "ended_elsewhere": self.stopped_elsewhere,
+            "counted_by": self.target,
             "target": figures.collect::<Map<String, Value>>(),
         })
     }

@@ -62,7 +62,7 @@ impl<E: Engine> Wire<E> {
 
     /// What the host sends leaves by the port, as far as there is room: the program sees only what
     /// comes in.
-    fn from_host(&mut self, port: usize) -> Result<bool, Error> {
+    fn take_from_host(&mut self, port: usize) -> Result<bool, Error> {
         let Self { names, inputs, outputs, counters, .. } = self;
         let Some(host) = &mut inputs[port].host else { return Ok(false) };
         let most = outputs.room(port, Side::Network).min(BATCH);
@@ -80,7 +80,7 @@ impl<E: Engine> Wire<E> {
     }
 
     /// What the network brings goes to the engine, as far as that has room.
-    fn from_network(&mut self, port: usize) -> Result<bool, Error> {
+    fn take_from_network(&mut self, port: usize) -> Result<bool, Error> {
         let Self { engine, names, ifindexes, inputs, outputs, counters, ran } = self;
         let most = engine.room().min(BATCH);
         if most == 0 {
@@ -152,8 +152,8 @@ impl<E: Engine> Running for Wire<E> {
     fn round(&mut self) -> Result<bool, Error> {
         let mut is_moved = false;
         for port in 0..self.names.len() {
-            is_moved |= self.from_host(port)?;
-            is_moved |= self.from_network(port)?;
+            is_moved |= self.take_from_host(port)?;
+            is_moved |= self.take_from_network(port)?;
         }
         is_moved |= self.work()?;
         Ok(is_moved | self.outputs.send(&mut self.counters, &self.names)?)
@@ -205,7 +205,7 @@ impl<E: Engine> Running for Wire<E> {
         let ports = ports.collect();
         let figures = self.engine.figures()?;
         let figures = figures.into_iter().map(|(name, value)| (name, Some(value))).collect();
-        Ok(Statistics::new(ports, figures).with_stopped(&self.counters, object))
+        Ok(Statistics::new(ports, self.engine.name(), figures).with_stopped(&self.counters, object))
     }
 
     fn finish(&mut self) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 //! nothing moves it looks again for a moment, because the next packet of a busy link is nearer than
 //! a sleep is long; then it sleeps.
 
+use crate::request::short;
 use crate::{Error, Part, Request, Running, Statistics};
 use freeport_ebpf::object::{MapDefinition, Object};
 use freeport_nic::server::{Answer, Jobs, Progress, StatsFormat};
@@ -91,7 +92,7 @@ impl Control {
             Request::Change(setting) => {
                 let changed = setting.apply(&self.object, self.running.target_mut());
                 self.running.maps_changed();
-                changed.map(|()| Value::Null).map_err(|error| error.to_string())
+                changed.map(|()| Value::Null).map_err(short)
             }
             Request::Stats(format) => {
                 let statistics = self.statistics().map_err(told)?;
@@ -149,7 +150,8 @@ impl Control {
     fn dump(&mut self, name: &str, format: StatsFormat) -> Answer {
         let Some(definition) = self.object.maps.iter().find(|map| map.name == name) else {
             let names: Vec<&str> = self.object.maps.iter().map(|map| map.name.as_str()).collect();
-            return Err(format!("there is no map `{name}`; there are: {}", names.join(", ")));
+            let names = names.join(", ");
+            return Err(short(format!("there is no map `{name}`; there are: {names}")));
         };
         let parts = self.running.contents(name).map_err(|error| error.to_string())?;
         let dump = |part| Dump { definition, contents: part };
@@ -174,8 +176,8 @@ impl Control {
 
     fn lookup(&mut self, entry: &EntryName, format: StatsFormat) -> Answer {
         let target = self.running.target_mut();
-        let value = entry.lookup(&self.object, target).map_err(|error| error.to_string())?;
-        let definition = entry.map(&self.object).map_err(|error| error.to_string())?;
+        let value = entry.lookup(&self.object, target).map_err(short)?;
+        let definition = entry.map(&self.object).map_err(short)?;
         let value = value.ok_or_else(|| format!("map `{}` has no such entry", definition.name))?;
         let contents = [(entry.key().to_vec(), value)].into();
         let contents = Contents::Entries(contents);

@@ -35,8 +35,8 @@ impl fmt::Display for Statistics {
         }
         for (name, value) in &self.figures {
             match value {
-                Some(value) => writeln!(f, "{name}: {value}")?,
-                None => writeln!(f, "{name}: unknown")?,
+                Some(value) => writeln!(f, "{}, {name}: {value}", self.target)?,
+                None => writeln!(f, "{}, {name}: unknown", self.target)?,
             }
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Statistics {
         text += "# TYPE freeport_xdp_target_total counter\n";
         for (name, value) in &self.figures {
             if let Some(value) = value {
-                let labels = labels(&[("figure", name)]);
+                let labels = labels(&[("of", self.target), ("figure", name)]);
                 text += &format!("freeport_xdp_target_total{labels} {value}\n");
             }
         }
@@ -146,7 +146,7 @@ mod tests {
             drops: None,
         };
         let figures = vec![("runs", None), ("cycles", Some(9))];
-        let statistics = Statistics::new(vec![known, unknown], figures);
+        let statistics = Statistics::new(vec![known, unknown], "card", figures);
         let text = statistics.to_string();
         for line in [
             "xdp:a (ifindex 7)                 packets            bytes",
@@ -155,8 +155,8 @@ mod tests {
             "dropped, xdp:a: 1 passed, and the port has no host side",
             "dropped, xdp:a: 2 lost in the interface or its rings",
             "dropped: unknown",
-            "runs: unknown",
-            "cycles: 9",
+            "card, runs: unknown",
+            "card, cycles: 9",
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");
         }

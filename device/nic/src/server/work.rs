@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the clients of a program can ask for, and what its worker is handed of that: for any kind of
-//! program, and for a graph.
+//! What the clients of a program can ask for, and what its worker is handed of that: for any kind
+//! of program, and for a graph.
 
 use super::load::{Load, Loaded};
 use super::request::Request;

@@ -177,7 +177,10 @@ fn announce(arguments: &Arguments, name: &str, handle: Handle<Request>) -> anyho
 /// What clients are told of the process.
 fn about(arguments: &Arguments, name: &str, program: &str) -> Value {
     let file = arguments.object.canonicalize().unwrap_or_else(|_| arguments.object.clone());
-    let port = |spec: &PortSpec| json!({ "endpoint": program, "direction": "port", "port": spec.to_string() });
+    let port = |spec: &PortSpec| {
+        let port = spec.to_string();
+        json!({ "endpoint": program, "direction": "port", "port": port })
+    };
     json!({
         "name": name,
         "process": std::process::id(),

@@ -34,14 +34,14 @@ pub fn begin(
         On::Kernel => in_kernel(loaded, settings, arguments),
         On::Interpreter => {
             let interpreter = Interpreter::load(object, environment)?;
-            let engine = OneByOne::new(object, interpreter, program);
+            let engine = OneByOne::new("interpreter", object, interpreter, program);
             wired(engine.context("in the interpreter")?, object, settings, arguments)
         }
         On::Vliw => {
             let mut options = Options::default();
             options.machine.lanes = arguments.lanes.unwrap_or(options.machine.lanes);
             let vliw = Vliw::load(object, &options, environment)?;
-            let engine = OneByOne::new(object, vliw, program);
+            let engine = OneByOne::new("model", object, vliw, program);
             wired(engine.context("on the model of the processor")?, object, settings, arguments)
         }
         On::Sim => {
