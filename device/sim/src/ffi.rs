@@ -57,7 +57,8 @@ pub struct Moment {
     pub decode: u16,
     /// Row in execute, if there is one.
     pub execute: u16,
-    unused: u16,
+    /// Nothing: the fields before fill no whole words.
+    pub unused: u16,
 }
 
 unsafe extern "C" {
