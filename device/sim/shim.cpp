@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Steps the clock of the verilated card, and keeps what goes in and what comes out. Everything that
-// takes many cycles is one call, so that callers do not pay for each cycle.
+// Steps the clock of a verilated card, and keeps what goes in and what comes out. Everything that
+// takes many cycles is one call, so that callers do not pay for each cycle. This is compiled once
+// for each number of cores that a card may have: CORES is that number, MODEL what Verilator has
+// called the card. All that is seen of it outside is a table of functions, `nic1` for one core.
 
 #include <cstdint>
 #include <cstring>
@@ -8,8 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "Vnic.h"
-#include "Vnic___024root.h"
+#define STRING_OF(text) #text
+#define STRING(text) STRING_OF(text)
+#define JOINED_OF(one, other) one##other
+#define JOINED(one, other) JOINED_OF(one, other)
+#define MODEL JOINED(Vnic, CORES)
+#define TABLE JOINED(nic, CORES)
+#include STRING(JOINED(MODEL, .h))
+#include STRING(JOINED(MODEL, ___024root.h))
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_vcd_c.h"
@@ -24,6 +32,7 @@ struct Stamps {
     uint64_t complete = 0;
     uint64_t began = 0;
     uint64_t done = 0;
+    uint64_t core = 0;
 };
 
 // What was in the wires with the last beat of a packet that left.
@@ -65,7 +74,7 @@ struct Chance {
 
 class Card {
   public:
-    Card() : context(new VerilatedContext), model(new Vnic{context.get(), "nic"}) { reset(); }
+    Card() : context(new VerilatedContext), model(new MODEL{context.get(), "nic"}) { reset(); }
 
     ~Card() {
 #if VM_TRACE
@@ -78,8 +87,7 @@ class Card {
         waiting.clear();
         left.clear();
         in_work = {};
-        stamps.clear();
-        begun = done = 0;
+        forget();
         model->host_valid = 0;
         model->rx_valid = 0;
         model->tx_ready = 1;
@@ -90,6 +98,15 @@ class Card {
         }
         model->rst = 0;
         was_taken = false;
+    }
+
+    void forget() {
+        stamps.clear();
+        done = dispatched = 0;
+        for (int core = 0; core < CORES; core++) {
+            to_begin[core].clear();
+            to_end[core].clear();
+        }
     }
 
     // A cycle in which the host asks for nothing.
@@ -132,12 +149,11 @@ class Card {
 #endif
 
     std::unique_ptr<VerilatedContext> context;
-    std::unique_ptr<Vnic> model;
+    std::unique_ptr<MODEL> model;
     uint64_t cycles = 0;
     std::deque<Packet> waiting;
     std::deque<Left> left;
     std::vector<Stamps> stamps;
-    size_t begun = 0;
     size_t done = 0;
     Chance chance;
     uint32_t rx_pauses = 0;
@@ -184,10 +200,7 @@ class Card {
                 waiting.pop_front();
             }
         }
-        if (model->rootp->nic__DOT__packet_done && done < begun) stamps[done++].done = cycles;
-        if (model->rootp->nic__DOT__packet_begin && begun < stamps.size()) {
-            stamps[begun++].began = cycles;
-        }
+        for (int core = 0; core < CORES; core++) observe(core);
         if (model->tx_valid && model->tx_ready) {
             if (in_work.bytes.empty()) in_work.departure.first = cycles;
             uint8_t beat[BEAT];
@@ -210,6 +223,24 @@ class Card {
                 left.push_back(std::move(in_work));
                 in_work = {};
             }
+        }
+    }
+
+    // What becomes of packets on a core, on which they stay in their order.
+    void observe(int core) {
+        if (model->rootp->nic__DOT__packet_done >> core & 1 && !to_end[core].empty()) {
+            stamps[to_end[core].front()].done = cycles;
+            to_end[core].pop_front();
+            done++;
+        }
+        if (model->rootp->nic__DOT__packet_begin >> core & 1 && !to_begin[core].empty()) {
+            stamps[to_begin[core].front()].began = cycles;
+            to_end[core].push_back(to_begin[core].front());
+            to_begin[core].pop_front();
+        }
+        if (model->rootp->nic__DOT__packet_enters >> core & 1 && dispatched < stamps.size()) {
+            stamps[dispatched].core = core;
+            to_begin[core].push_back(dispatched++);
         }
     }
 
@@ -237,26 +268,27 @@ class Card {
     }
 
     Left in_work;
+    // Packets by their number in `stamps`: the next one that goes to a core, and of each core those
+    // that have not begun, and those that are not done.
+    size_t dispatched = 0;
+    std::deque<size_t> to_begin[CORES];
+    std::deque<size_t> to_end[CORES];
     bool was_taken = false;
 };
 
 Card& of(void* card) { return *static_cast<Card*>(card); }
 
-}  // namespace
+void* create() { return new Card; }
+void destroy(void* card) { delete &of(card); }
+void reset(void* card) { of(card).reset(); }
+uint64_t cycles(void* card) { return of(card).cycles; }
 
-extern "C" {
-
-void* nic_create() { return new Card; }
-void nic_destroy(void* card) { delete &of(card); }
-void nic_reset(void* card) { of(card).reset(); }
-uint64_t nic_cycles(void* card) { return of(card).cycles; }
-
-void nic_step(void* card, uint64_t count) {
+void step(void* card, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) of(card).step();
 }
 
 // Words at addresses that follow each other; how many were written.
-uint64_t nic_host_write(
+uint64_t host_write(
     void* card, uint32_t address, const uint64_t* words, uint64_t count, uint64_t cycles_max) {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t word = words[i];
@@ -265,7 +297,7 @@ uint64_t nic_host_write(
     return count;
 }
 
-uint64_t nic_host_read(
+uint64_t host_read(
     void* card, uint32_t address, uint64_t* words, uint64_t count, uint64_t cycles_max) {
     for (uint64_t i = 0; i < count; i++) {
         if (!of(card).host(false, address + 8 * i, words[i], cycles_max)) return i;
@@ -273,7 +305,7 @@ uint64_t nic_host_read(
     return count;
 }
 
-void nic_send(
+void send(
     void* card, const uint8_t* bytes, uint64_t length, uint32_t ifindex, uint32_t queue) {
     Packet packet;
     packet.bytes.assign(bytes, bytes + length);
@@ -283,28 +315,28 @@ void nic_send(
 }
 
 // Steps until so many packets have left that nobody has taken yet; how many there are.
-uint64_t nic_run_until_left(void* card, uint64_t count, uint64_t cycles_max) {
+uint64_t run_until_left(void* card, uint64_t count, uint64_t cycles_max) {
     Card& it = of(card);
     for (uint64_t i = 0; i < cycles_max && it.left.size() < count; i++) it.step();
     return it.left.size();
 }
 
-// Steps until so many packets are done since the last reset or `nic_forget`.
-uint64_t nic_run_until_done(void* card, uint64_t count, uint64_t cycles_max) {
+// Steps until so many packets are done since the last reset or `forget`.
+uint64_t run_until_done(void* card, uint64_t count, uint64_t cycles_max) {
     Card& it = of(card);
     for (uint64_t i = 0; i < cycles_max && it.done < count; i++) it.step();
     return it.done;
 }
 
 // The next packet that left, without taking it.
-int nic_peek(void* card, Departure* departure) {
+int peek(void* card, Departure* departure) {
     if (of(card).left.empty()) return 0;
     *departure = of(card).left.front().departure;
     return 1;
 }
 
 // Its bytes, as many as it has; it is taken.
-void nic_take(void* card, uint8_t* bytes) {
+void take(void* card, uint8_t* bytes) {
     Card& it = of(card);
     if (it.left.empty()) return;
     const std::vector<uint8_t>& from = it.left.front().bytes;
@@ -312,7 +344,7 @@ void nic_take(void* card, uint8_t* bytes) {
     it.left.pop_front();
 }
 
-uint64_t nic_stamps(void* card, Stamps* to, uint64_t count) {
+uint64_t stamps(void* card, Stamps* to, uint64_t count) {
     const std::vector<Stamps>& stamps = of(card).stamps;
     uint64_t copied = stamps.size() < count ? stamps.size() : count;
     for (uint64_t i = 0; i < copied; i++) to[i] = stamps[i];
@@ -320,20 +352,16 @@ uint64_t nic_stamps(void* card, Stamps* to, uint64_t count) {
 }
 
 // Forgets stamps of packets, once all of them are done.
-void nic_forget(void* card) {
-    Card& it = of(card);
-    it.stamps.clear();
-    it.begun = it.done = 0;
-}
+void forget(void* card) { of(card).forget(); }
 
 // How many cycles of 256 the buses pause, by chance.
-void nic_pauses(void* card, uint64_t seed, uint32_t rx, uint32_t tx) {
+void pauses(void* card, uint64_t seed, uint32_t rx, uint32_t tx) {
     of(card).chance.state = seed | 1;
     of(card).rx_pauses = rx;
     of(card).tx_pauses = tx;
 }
 
-int nic_open_waveform(void* card, const char* path) {
+int open_waveform(void* card, const char* path) {
 #if VM_TRACE
     of(card).open_waveform(path);
     return 1;
@@ -344,4 +372,32 @@ int nic_open_waveform(void* card, const char* path) {
 #endif
 }
 
-}
+}  // namespace
+
+// In the order in which `ffi.rs` has them.
+struct Functions {
+    void* (*create)();
+    void (*destroy)(void* card);
+    void (*reset)(void* card);
+    uint64_t (*cycles)(void* card);
+    void (*step)(void* card, uint64_t count);
+    uint64_t (*host_write)(
+        void* card, uint32_t address, const uint64_t* words, uint64_t count, uint64_t cycles_max);
+    uint64_t (*host_read)(
+        void* card, uint32_t address, uint64_t* words, uint64_t count, uint64_t cycles_max);
+    void (*send)(
+        void* card, const uint8_t* bytes, uint64_t length, uint32_t ifindex, uint32_t queue);
+    uint64_t (*run_until_left)(void* card, uint64_t count, uint64_t cycles_max);
+    uint64_t (*run_until_done)(void* card, uint64_t count, uint64_t cycles_max);
+    int (*peek)(void* card, Departure* departure);
+    void (*take)(void* card, uint8_t* bytes);
+    uint64_t (*stamps)(void* card, Stamps* to, uint64_t count);
+    void (*forget)(void* card);
+    void (*pauses)(void* card, uint64_t seed, uint32_t rx, uint32_t tx);
+    int (*open_waveform)(void* card, const char* path);
+};
+
+extern "C" const Functions TABLE = {
+    create, destroy, reset, cycles, step, host_write, host_read, send, run_until_left,
+    run_until_done, peek, take, stamps, forget, pauses, open_waveform,
+};
