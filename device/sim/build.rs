@@ -12,16 +12,21 @@ use verilator::Verilator;
 /// Bytes of map memory: what the programs of `programs/xdp` ask for at most, and more.
 const MAP_BYTES: u32 = 16 << 20;
 
-/// A card: its number of cores, and how much the compiler does for its speed. The larger one is four
-/// times the code, of which what is done once only is compiled quickly.
+/// A card by its number of cores, and how much the compiler does for its speed.
 struct Card {
     cores: u8,
     level: u32,
+    /// The same for what happens once only.
     slow_level: u32,
 }
 
-const CARDS: [Card; 2] =
-    [Card { cores: 1, level: 3, slow_level: 3 }, Card { cores: 4, level: 1, slow_level: 0 }];
+/// The larger card is four times the code: unless it is for a release it is compiled as quickly as
+/// can be.
+fn cards() -> Result<[Card; 2], String> {
+    let level = if variable("PROFILE")? == "release" { 2 } else { 0 };
+    let one = Card { cores: 1, level: 3, slow_level: 3 };
+    Ok([one, Card { cores: 4, level, slow_level: 0 }])
+}
 
 fn main() {
     if let Err(error) = build() {
@@ -48,7 +53,7 @@ fn build() -> Result<(), String> {
     }
     let out = PathBuf::from(variable("OUT_DIR")?);
     let mut objects = vec![];
-    for card in &CARDS {
+    for card in &cards()? {
         let folder = out.join(format!("nic{}", card.cores));
         verilate(&verilator, card, &hardware, &sources, &folder)?;
         objects.extend(compile(&verilator, card, &crate_folder, &folder)?);

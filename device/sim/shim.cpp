@@ -16,8 +16,8 @@
 #define JOINED(one, other) JOINED_OF(one, other)
 #define MODEL JOINED(Vnic, CORES)
 #define TABLE JOINED(nic, CORES)
-#include STRING(JOINED(MODEL, .h))
-#include STRING(JOINED(MODEL, ___024root.h))
+#include STRING(MODEL.h)
+#include STRING(JOINED(MODEL, ___024root).h)
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_vcd_c.h"
