@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Makes a library of `hardware/sephirot`: Verilator makes C++ of it, which is compiled with what
-//! steps its clock.
+//! steps its clock. There are two cards in it: one with one core, and one with several.
 
 #[path = "src/verilator.rs"]
 mod verilator;
 
 use std::path::{Path, PathBuf};
+use std::thread;
 use verilator::Verilator;
 
 /// Bytes of map memory: what the programs of `programs/xdp` ask for at most, and more.
 const MAP_BYTES: u32 = 16 << 20;
+
+/// A card by its number of cores, and how much the compiler does for its speed.
+struct Card {
+    cores: u8,
+    level: u32,
+    /// The same for what happens once only.
+    slow_level: u32,
+}
+
+/// The larger card is four times the code: unless it is for a release it is compiled as quickly as
+/// can be.
+fn cards() -> Result<[Card; 2], String> {
+    let level = if variable("PROFILE")? == "release" { 2 } else { 0 };
+    let one = Card { cores: 1, level: 3, slow_level: 3 };
+    Ok([one, Card { cores: 4, level, slow_level: 0 }])
+}
 
 fn main() {
     if let Err(error) = build() {
@@ -21,8 +38,6 @@ fn main() {
 
 fn build() -> Result<(), String> {
     let crate_folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    let out = PathBuf::from(variable("OUT_DIR")?).join("nic");
-    let lanes = std::env::var("FREEPORT_LANES").unwrap_or_else(|_| "4".into());
     let hardware = crate_folder.join("../../hardware");
     println!("cargo:rerun-if-env-changed=FREEPORT_LANES");
     println!("cargo:rerun-if-env-changed=VERILATOR");
@@ -36,38 +51,88 @@ fn build() -> Result<(), String> {
     for folder in ["sephirot", "lib"] {
         println!("cargo:rerun-if-changed={}", hardware.join(folder).display());
     }
-    empty(&out)?;
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let mut objects = vec![];
+    for card in &cards()? {
+        let folder = out.join(format!("nic{}", card.cores));
+        verilate(&verilator, card, &hardware, &sources, &folder)?;
+        objects.extend(compile(&verilator, card, &crate_folder, &folder)?);
+    }
+    let mut common = compiler(&verilator)?;
+    let include = verilator.root()?.join("include");
+    let files = ["verilated.cpp", "verilated_threads.cpp", "verilated_vcd_c.cpp"];
+    common.opt_level(3).files(files.iter().map(|file| include.join(file))).objects(objects);
+    common.try_compile("freeport_nic").map_err(|error| error.to_string())
+}
+
+/// Makes C++ of a card.
+fn verilate(
+    verilator: &Verilator,
+    card: &Card,
+    hardware: &Path,
+    sources: &[PathBuf],
+    folder: &Path,
+) -> Result<(), String> {
+    empty(folder)?;
+    let lanes = std::env::var("FREEPORT_LANES").unwrap_or_else(|_| "4".into());
     let mut command = verilator.command();
     command.args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing"]);
     // What is only suspicious is for `tests/lint.rs` to say.
-    command
-        .args(["-Wno-fatal", "--assert", "--prefix", "Vnic", "--top-module", "nic", "--Mdir"])
-        .arg(&out);
+    command.args(["-Wno-fatal", "--assert", "--top-module", "nic", "--Mdir"]).arg(folder);
     command.arg(format!("-GLANES={lanes}")).arg(format!("-GMAP_BYTES={MAP_BYTES}"));
-    command.args(verilator::include_flags(&hardware));
+    command.arg(format!("-GCORES={}", card.cores)).arg("--prefix");
+    command.arg(format!("Vnic{}", card.cores)).args(verilator::include_flags(hardware));
     // A waveform that nobody asks for costs next to nothing.
     command.args(["--trace-vcd", "--trace-structs"]);
-    verilator::run(command.args(&sources))?;
-    compile(&verilator, &crate_folder, &out)
+    verilator::run(command.args(sources))
 }
 
-/// Compiles all that Verilator has written, its own library, and the shim.
-fn compile(verilator: &Verilator, crate_folder: &Path, out: &Path) -> Result<(), String> {
+/// Compiles all that Verilator has written for a card, and the shim: objects.
+fn compile(
+    verilator: &Verilator,
+    card: &Card,
+    crate_folder: &Path,
+    folder: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    let (slow, mut fast): (Vec<PathBuf>, Vec<PathBuf>) = files(folder, "cpp")?
+        .into_iter()
+        .partition(|file| file.to_string_lossy().ends_with("__Slow.cpp"));
+    fast.push(crate_folder.join("shim.cpp"));
+    // Jobs as cargo allows; the longest files are spread among them.
+    let jobs = variable("NUM_JOBS")?.parse().unwrap_or(1).max(1);
+    let mut parts = vec![];
+    for (files, level) in [(slow, card.slow_level), (fast, card.level)] {
+        for job in 0..jobs {
+            let mut part = compiler(verilator)?;
+            part.include(folder).opt_level(level).define("CORES", &*card.cores.to_string());
+            part.files(files.iter().skip(job).step_by(jobs));
+            parts.push(part);
+        }
+    }
+    let mut objects = vec![];
+    for parts in parts.chunks(jobs) {
+        let compiled: Result<Vec<_>, _> = thread::scope(|scope| {
+            let jobs = parts.iter().map(|part| scope.spawn(|| part.try_compile_intermediates()));
+            let jobs: Vec<_> = jobs.collect();
+            jobs.into_iter().map(|job| job.join().expect("it does not panic")).collect()
+        });
+        objects.extend(compiled.map_err(|error| error.to_string())?.concat());
+    }
+    Ok(objects)
+}
+
+/// A compiler of what Verilator writes.
+fn compiler(verilator: &Verilator) -> Result<cc::Build, String> {
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(3).debug(false).warnings(false);
+    build.cpp(true).std("c++17").debug(false).warnings(false).flag("-pthread");
     // clang makes faster models than g++ does.
     if std::env::var_os("CXX").is_none() && exists("clang++-19") {
         build.compiler("clang++-19");
     }
     let include = verilator.root()?.join("include");
-    build.include(&include).include(include.join("vltstd")).include(out);
+    build.include(&include).include(include.join("vltstd"));
     build.define("VM_TRACE", "1").define("VM_TRACE_VCD", "1");
-    build.flag("-pthread");
-    build.files(files(out, "cpp")?).file(crate_folder.join("shim.cpp"));
-    for file in ["verilated.cpp", "verilated_threads.cpp", "verilated_vcd_c.cpp"] {
-        build.file(include.join(file));
-    }
-    build.try_compile("freeport_nic").map_err(|error| error.to_string())
+    Ok(build)
 }
 
 fn exists(command: &str) -> bool {

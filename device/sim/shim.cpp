@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Steps the clock of the verilated card, and keeps what goes in and what comes out. Everything that
-// takes many cycles is one call, so that callers do not pay for each cycle.
+// Steps the clock of a verilated card, and keeps what goes in and what comes out. Everything that
+// takes many cycles is one call, so that callers do not pay for each cycle. This is compiled once
+// for each number of cores that a card may have: CORES is that number, MODEL what Verilator has
+// called the card. All that is seen of it outside is a table of functions, `nic1` for one core.
 
 #include <cstdint>
 #include <cstring>
@@ -8,8 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "Vnic.h"
-#include "Vnic___024root.h"
+#define STRING_OF(text) #text
+#define STRING(text) STRING_OF(text)
+#define JOINED_OF(one, other) one##other
+#define JOINED(one, other) JOINED_OF(one, other)
+#define MODEL JOINED(Vnic, CORES)
+#define TABLE JOINED(nic, CORES)
+#include STRING(MODEL.h)
+#include STRING(JOINED(MODEL, ___024root).h)
 #include "verilated.h"
 #include "verilated_vcd_c.h"
 
@@ -22,6 +30,7 @@ struct Stamps {
     uint64_t complete = 0;
     uint64_t began = 0;
     uint64_t done = 0;
+    uint64_t core = 0;
 };
 
 // What was in the wires with the last beat of a packet that left.
@@ -49,7 +58,7 @@ struct Left {
     std::vector<uint8_t> bytes;
 };
 
-// Which rows the core has in its stages in a cycle, and what becomes of them there: what `stage_rows`
+// Which rows the first core has in its stages in a cycle, and what becomes of them there: what `stage_rows`
 // and `stage_events` of core.sv say, with the packet's beginning and its end in bits 18 and 19.
 struct Moment {
     uint64_t cycle = 0;
@@ -77,7 +86,7 @@ struct Chance {
 
 class Card {
   public:
-    Card() : context(new VerilatedContext), model(new Vnic{context.get(), "nic"}) { reset(); }
+    Card() : context(new VerilatedContext), model(new MODEL{context.get(), "nic"}) { reset(); }
 
     ~Card() {
         if (trace) trace->close();
@@ -88,8 +97,7 @@ class Card {
         waiting.clear();
         left.clear();
         in_work = {};
-        stamps.clear();
-        begun = done = 0;
+        forget();
         model->host_valid = 0;
         model->rx_valid = 0;
         model->tx_ready = 1;
@@ -100,6 +108,15 @@ class Card {
         }
         model->rst = 0;
         was_taken = false;
+    }
+
+    void forget() {
+        stamps.clear();
+        done = dispatched = 0;
+        for (int core = 0; core < CORES; core++) {
+            to_begin[core].clear();
+            to_end[core].clear();
+        }
     }
 
     // A cycle in which the host asks for nothing.
@@ -143,12 +160,11 @@ class Card {
     std::unique_ptr<VerilatedVcdC> trace;
 
     std::unique_ptr<VerilatedContext> context;
-    std::unique_ptr<Vnic> model;
+    std::unique_ptr<MODEL> model;
     uint64_t cycles = 0;
     std::deque<Packet> waiting;
     std::deque<Left> left;
     std::vector<Stamps> stamps;
-    size_t begun = 0;
     size_t done = 0;
     Chance chance;
     uint32_t rx_pauses = 0;
@@ -188,13 +204,13 @@ class Card {
             moments_lost++;
             return;
         }
-        const Vnic___024root& root = *model->rootp;
+        const auto& root = *model->rootp;
         Moment moment;
         moment.cycle = cycles;
-        moment.events = root.nic__DOT__core__DOT__stage_events
-            | (uint32_t)root.nic__DOT__packet_begin << 18
-            | (uint32_t)root.nic__DOT__packet_done << 19;
-        uint64_t rows = root.nic__DOT__core__DOT__stage_rows;
+        moment.events = root.nic__DOT__g_core__BRA__0__KET____DOT__station__DOT__core__DOT__stage_events
+            | (uint32_t)(root.nic__DOT__packet_begin & 1) << 18
+            | (uint32_t)(root.nic__DOT__packet_done & 1) << 19;
+        uint64_t rows = root.nic__DOT__g_core__BRA__0__KET____DOT__station__DOT__core__DOT__stage_rows;
         moment.fetch = rows;
         moment.decode = rows >> 16;
         moment.execute = rows >> 32;
@@ -217,10 +233,7 @@ class Card {
                 waiting.pop_front();
             }
         }
-        if (model->rootp->nic__DOT__packet_done && done < begun) stamps[done++].done = cycles;
-        if (model->rootp->nic__DOT__packet_begin && begun < stamps.size()) {
-            stamps[begun++].began = cycles;
-        }
+        for (int core = 0; core < CORES; core++) observe(core);
         if (model->tx_valid && model->tx_ready) {
             if (in_work.bytes.empty()) in_work.departure.first = cycles;
             uint8_t beat[BEAT];
@@ -246,6 +259,24 @@ class Card {
         }
     }
 
+    // What becomes of packets on a core, on which they stay in their order.
+    void observe(int core) {
+        if (model->rootp->nic__DOT__packet_done >> core & 1 && !to_end[core].empty()) {
+            stamps[to_end[core].front()].done = cycles;
+            to_end[core].pop_front();
+            done++;
+        }
+        if (model->rootp->nic__DOT__packet_begin >> core & 1 && !to_begin[core].empty()) {
+            stamps[to_begin[core].front()].began = cycles;
+            to_end[core].push_back(to_begin[core].front());
+            to_begin[core].pop_front();
+        }
+        if (model->rootp->nic__DOT__packet_enters >> core & 1 && dispatched < stamps.size()) {
+            stamps[dispatched].core = core;
+            to_begin[core].push_back(dispatched++);
+        }
+    }
+
     // The half of a cycle in which inputs find their way to outputs.
     void settle() {
         model->clk = 0;
@@ -266,26 +297,27 @@ class Card {
     }
 
     Left in_work;
+    // Packets by their number in `stamps`: the next one that goes to a core, and of each core those
+    // that have not begun, and those that are not done.
+    size_t dispatched = 0;
+    std::deque<size_t> to_begin[CORES];
+    std::deque<size_t> to_end[CORES];
     bool was_taken = false;
 };
 
 Card& of(void* card) { return *static_cast<Card*>(card); }
 
-}  // namespace
+void* create() { return new Card; }
+void destroy(void* card) { delete &of(card); }
+void reset(void* card) { of(card).reset(); }
+uint64_t cycles(void* card) { return of(card).cycles; }
 
-extern "C" {
-
-void* nic_create() { return new Card; }
-void nic_destroy(void* card) { delete &of(card); }
-void nic_reset(void* card) { of(card).reset(); }
-uint64_t nic_cycles(void* card) { return of(card).cycles; }
-
-void nic_step(void* card, uint64_t count) {
+void step(void* card, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) of(card).step();
 }
 
 // Words at addresses that follow each other; how many were written.
-uint64_t nic_host_write(
+uint64_t host_write(
     void* card, uint32_t address, const uint64_t* words, uint64_t count, uint64_t cycles_max) {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t word = words[i];
@@ -294,7 +326,7 @@ uint64_t nic_host_write(
     return count;
 }
 
-uint64_t nic_host_read(
+uint64_t host_read(
     void* card, uint32_t address, uint64_t* words, uint64_t count, uint64_t cycles_max) {
     for (uint64_t i = 0; i < count; i++) {
         if (!of(card).host(false, address + 8 * i, words[i], cycles_max)) return i;
@@ -302,7 +334,7 @@ uint64_t nic_host_read(
     return count;
 }
 
-void nic_send(
+void send(
     void* card, const uint8_t* bytes, uint64_t length, uint32_t ifindex, uint32_t queue) {
     Packet packet;
     packet.bytes.assign(bytes, bytes + length);
@@ -312,28 +344,28 @@ void nic_send(
 }
 
 // Steps until so many packets have left that nobody has taken yet; how many there are.
-uint64_t nic_run_until_left(void* card, uint64_t count, uint64_t cycles_max) {
+uint64_t run_until_left(void* card, uint64_t count, uint64_t cycles_max) {
     Card& it = of(card);
     for (uint64_t i = 0; i < cycles_max && it.left.size() < count; i++) it.step();
     return it.left.size();
 }
 
-// Steps until so many packets are done since the last reset or `nic_forget`.
-uint64_t nic_run_until_done(void* card, uint64_t count, uint64_t cycles_max) {
+// Steps until so many packets are done since the last reset or `forget`.
+uint64_t run_until_done(void* card, uint64_t count, uint64_t cycles_max) {
     Card& it = of(card);
     for (uint64_t i = 0; i < cycles_max && it.done < count; i++) it.step();
     return it.done;
 }
 
 // The next packet that left, without taking it.
-int nic_peek(void* card, Departure* departure) {
+int peek(void* card, Departure* departure) {
     if (of(card).left.empty()) return 0;
     *departure = of(card).left.front().departure;
     return 1;
 }
 
 // Its bytes, as many as it has; it is taken.
-void nic_take(void* card, uint8_t* bytes) {
+void take(void* card, uint8_t* bytes) {
     Card& it = of(card);
     if (it.left.empty()) return;
     const std::vector<uint8_t>& from = it.left.front().bytes;
@@ -341,7 +373,7 @@ void nic_take(void* card, uint8_t* bytes) {
     it.left.pop_front();
 }
 
-uint64_t nic_stamps(void* card, Stamps* to, uint64_t count) {
+uint64_t stamps(void* card, Stamps* to, uint64_t count) {
     const std::vector<Stamps>& stamps = of(card).stamps;
     uint64_t copied = stamps.size() < count ? stamps.size() : count;
     for (uint64_t i = 0; i < copied; i++) to[i] = stamps[i];
@@ -349,28 +381,24 @@ uint64_t nic_stamps(void* card, Stamps* to, uint64_t count) {
 }
 
 // Forgets stamps of packets, once all of them are done.
-void nic_forget(void* card) {
-    Card& it = of(card);
-    it.stamps.clear();
-    it.begun = it.done = 0;
-}
+void forget(void* card) { of(card).forget(); }
 
 // How many cycles of 256 the buses pause, by chance.
-void nic_pauses(void* card, uint64_t seed, uint32_t rx, uint32_t tx) {
+void pauses(void* card, uint64_t seed, uint32_t rx, uint32_t tx) {
     of(card).chance.state = seed | 1;
     of(card).rx_pauses = rx;
     of(card).tx_pauses = tx;
 }
 
-// Keeps what the core's stages do in each cycle from now on, or no longer.
-void nic_watch(void* card, int is_watched) {
+// Keeps what the first core's stages do in each cycle from now on, or no longer.
+void watch(void* card, int is_watched) {
     of(card).is_watched = is_watched != 0;
     of(card).moments.clear();
     of(card).moments_lost = 0;
 }
 
 // All moments that are kept, at most so many; they are taken. How many.
-uint64_t nic_moments(void* card, Moment* to, uint64_t count) {
+uint64_t moments(void* card, Moment* to, uint64_t count) {
     std::vector<Moment>& moments = of(card).moments;
     uint64_t taken = moments.size() < count ? moments.size() : count;
     for (uint64_t i = 0; i < taken; i++) to[i] = moments[i];
@@ -379,9 +407,41 @@ uint64_t nic_moments(void* card, Moment* to, uint64_t count) {
 }
 
 // Moments that were not kept for want of room.
-uint64_t nic_moments_lost(void* card) { return of(card).moments_lost; }
+uint64_t moments_lost(void* card) { return of(card).moments_lost; }
 
 // Whether there is a waveform from now on: one for each card, in a file that can be made.
-int nic_open_waveform(void* card, const char* path) { return of(card).open_waveform(path); }
+int open_waveform(void* card, const char* path) { return of(card).open_waveform(path); }
 
-}
+}  // namespace
+
+// In the order in which `ffi.rs` has them.
+struct Functions {
+    void* (*create)();
+    void (*destroy)(void* card);
+    void (*reset)(void* card);
+    uint64_t (*cycles)(void* card);
+    void (*step)(void* card, uint64_t count);
+    uint64_t (*host_write)(
+        void* card, uint32_t address, const uint64_t* words, uint64_t count, uint64_t cycles_max);
+    uint64_t (*host_read)(
+        void* card, uint32_t address, uint64_t* words, uint64_t count, uint64_t cycles_max);
+    void (*send)(
+        void* card, const uint8_t* bytes, uint64_t length, uint32_t ifindex, uint32_t queue);
+    uint64_t (*run_until_left)(void* card, uint64_t count, uint64_t cycles_max);
+    uint64_t (*run_until_done)(void* card, uint64_t count, uint64_t cycles_max);
+    int (*peek)(void* card, Departure* departure);
+    void (*take)(void* card, uint8_t* bytes);
+    uint64_t (*stamps)(void* card, Stamps* to, uint64_t count);
+    void (*forget)(void* card);
+    void (*pauses)(void* card, uint64_t seed, uint32_t rx, uint32_t tx);
+    void (*watch)(void* card, int is_watched);
+    uint64_t (*moments)(void* card, Moment* to, uint64_t count);
+    uint64_t (*moments_lost)(void* card);
+    int (*open_waveform)(void* card, const char* path);
+};
+
+extern "C" const Functions TABLE = {
+    create, destroy, reset, cycles, step, host_write, host_read, send, run_until_left,
+    run_until_done, peek, take, stamps, forget, pauses, watch, moments,
+    moments_lost, open_waveform,
+};

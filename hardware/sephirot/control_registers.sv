@@ -10,7 +10,8 @@
 module control_registers #(
     parameter int LANES = 4,
     parameter int ROWS = 1024,
-    parameter int MAP_BYTES = 65536
+    parameter int MAP_BYTES = 65536,
+    parameter int CORES = 1
 ) (
     input clk,
     input rst,
@@ -63,20 +64,23 @@ module control_registers #(
     input map_ready,
     input [63:0] map_rdata,
 
-    // What is counted.
+    // How many cores are to be used; they are when the card has drained.
+    output [3:0] cores_wanted,
+
+    // What is counted, of each core.
     input idle,
-    input busy,
-    input event_packet,
-    input event_done,
-    input [31:0] event_verdict,
-    input [2:0] event_stop,
-    input event_oversize,
-    input event_row,
-    input event_wait_memory,
-    input event_wait_helper,
-    input event_wait_long,
-    input event_jump,
-    input event_call,
+    input [CORES-1:0] busy,
+    input [CORES-1:0] event_packet,
+    input [CORES-1:0] event_done,
+    input [CORES-1:0][31:0] event_verdict,
+    input [CORES-1:0][2:0] event_stop,
+    input [CORES-1:0] event_oversize,
+    input [CORES-1:0] event_row,
+    input [CORES-1:0] event_wait_memory,
+    input [CORES-1:0] event_wait_helper,
+    input [CORES-1:0] event_wait_long,
+    input [CORES-1:0] event_jump,
+    input [CORES-1:0] event_call,
     input event_rx_wait
 );
   // What bits 31 to 28 of an address name.
@@ -93,6 +97,7 @@ module control_registers #(
   localparam logic [4:0] TIME = 5'd4;
   localparam logic [4:0] RANDOM = 5'd5;
   localparam logic [4:0] IDLE = 5'd6;
+  localparam logic [4:0] CORES_USED = 5'd7;
   localparam logic [2:0] COMMAND_BEGIN = 3'd6;
 
   typedef enum logic [1:0] {
@@ -117,6 +122,7 @@ module control_registers #(
 
   // Settings.
   logic [2:0] control;
+  logic [3:0] core_count;
   logic [15:0] first_row, row_count;
   logic [31:0] cycles_max;
   logic [63:0] now_ns;
@@ -128,6 +134,7 @@ module control_registers #(
   assign entry = first_row;
   assign rows = row_count;
   assign watchdog = cycles_max;
+  assign cores_wanted = core_count;
   assign time_now = now_ns;
   assign random_write = writes_register && register_number == RANDOM;
   assign random_wdata = wdata;
@@ -139,6 +146,7 @@ module control_registers #(
       row_count <= 0;
       cycles_max <= '1;
       now_ns <= 0;
+      core_count <= 4'(CORES);
       fifth <= 0;
     end else begin
       // 32 ns in five cycles of 6.4 ns.
@@ -150,6 +158,7 @@ module control_registers #(
           ENTRY: {row_count, first_row} <= wdata[31:0];
           WATCHDOG: cycles_max <= wdata[31:0];
           TIME: now_ns <= wdata;
+          CORES_USED: if (wdata >= 1 && wdata <= 64'(CORES)) core_count <= wdata[3:0];
           default: ;
         endcase
       end
@@ -205,20 +214,25 @@ module control_registers #(
     end
   end
 
-  // Counters have 48 bits: 20 days of cycles, and what a DSP slice adds.
+  // Counters have 48 bits: 20 days of cycles, and what a DSP slice adds. Several cores may have
+  // something to be counted in the same cycle. Those of packets by core come behind the others.
   localparam int COUNTERS = 25;
+  localparam int STEP_BITS = $clog2(CORES + 1);
   logic [COUNTERS-1:0][47:0] counters;
-  logic [COUNTERS-1:0] steps;
+  logic [COUNTERS-1:0][CORES-1:0] steps;
+  logic [COUNTERS-1:0][STEP_BITS-1:0] steps_sum, steps_taken;
   always_comb begin
     steps = 0;
-    steps[0] = 1;
+    steps[0][0] = 1;
     steps[1] = event_packet;
-    for (int i = 0; i < 5; i++) begin
-      steps[2+i] = event_done && event_verdict == 32'(i);
-    end
-    steps[7] = event_done && event_verdict > 4;
-    for (int i = 1; i < 7; i++) begin
-      steps[7+i] = event_done && event_stop == 3'(i);
+    for (int c = 0; c < CORES; c++) begin
+      for (int i = 0; i < 5; i++) begin
+        steps[2+i][c] = event_done[c] && event_verdict[c] == 32'(i);
+      end
+      steps[7][c] = event_done[c] && event_verdict[c] > 4;
+      for (int i = 1; i < 7; i++) begin
+        steps[7+i][c] = event_done[c] && event_stop[c] == 3'(i);
+      end
     end
     steps[16] = busy;
     steps[17] = event_row;
@@ -226,9 +240,13 @@ module control_registers #(
     steps[19] = event_wait_helper;
     steps[20] = event_wait_long;
     steps[21] = event_jump;
-    steps[22] = event_rx_wait;
+    steps[22][0] = event_rx_wait;
     steps[23] = event_oversize;
     steps[24] = event_call;
+    steps_sum = 0;
+    for (int i = 0; i < COUNTERS; i++) begin
+      for (int c = 0; c < CORES; c++) steps_sum[i] = steps_sum[i] + STEP_BITS'(steps[i][c]);
+    end
   end
   always_ff @(posedge clk) begin
     // What happened is added a cycle later: the adders are not behind the core's own logic.
@@ -236,16 +254,23 @@ module control_registers #(
       counters <= 0;
       steps_taken <= 0;
     end else begin
-      steps_taken <= steps;
+      steps_taken <= steps_sum;
       for (int i = 0; i < COUNTERS; i++) begin
-        if (steps_taken[i]) counters[i] <= counters[i] + 1;
+        if (steps_taken[i] != 0) counters[i] <= counters[i] + 48'(steps_taken[i]);
       end
     end
   end
-  logic [COUNTERS-1:0] steps_taken;
+  // If there is one core, they are all packets that are done.
+  logic [CORES-1:0][47:0] packets;
+  always_ff @(posedge clk) begin
+    for (int c = 0; c < CORES; c++) begin
+      if (rst) packets[c] <= 0;
+      else if (event_done[c]) packets[c] <= packets[c] + 1;
+    end
+  end
 
   // What a read finds.
-  localparam logic [63:0] IDENTITY = {32'(MAP_BYTES), 16'(ROWS / 16), 8'd1, 8'(LANES)};
+  localparam logic [63:0] IDENTITY = {32'(MAP_BYTES), 16'(ROWS / 16), 8'(CORES), 8'(LANES)};
   logic [63:0] found;
   always_comb begin
     found = 0;
@@ -253,6 +278,10 @@ module control_registers #(
       HOST_REGISTERS: begin
         if (address[27:8] == 20'd1) begin
           if (address[7:3] < 5'(COUNTERS)) found = {16'd0, counters[address[7:3]]};
+        end else if (address[27:8] == 20'd2) begin
+          for (int c = 0; c < CORES; c++) begin
+            if (address[7:3] == 5'(c)) found = {16'd0, packets[c]};
+          end
         end else if (address[27:8] == 0) begin
           case (register_number)
             5'd0: found = IDENTITY;
@@ -262,6 +291,7 @@ module control_registers #(
             TIME: found = now_ns;
             RANDOM: found = random_state;
             IDLE: found = {63'd0, idle};
+            CORES_USED: found = {60'd0, core_count};
             default: found = 0;
           endcase
         end

@@ -5,10 +5,16 @@
 //
 // Each memory has a read port for each lane. Writes to a memory go, the first one first, from its
 // difference buffer, atomic operations, the service port, and arriving packets.
+//
+// If there are several cores, each has one of these, with a copy of the maps. Whatever one of them
+// writes to maps is written to all copies in the same cycle, so all cores see one memory, and loads
+// wait for nobody. `map_port` says who writes when.
 
 module data_memory #(
     parameter int LANES = 4,
-    parameter int MAP_BYTES = 8192
+    parameter int MAP_BYTES = 8192,
+    parameter int CORES = 1,
+    parameter int MAP_ROW_BITS = $clog2(MAP_BYTES) - 5
 ) (
     input  logic                    clk,
     input  logic                    rst,
@@ -79,8 +85,31 @@ module data_memory #(
     /* verilator lint_on UNUSEDSIGNAL */
     output logic                    emit_ready,
     output logic [255:0]            emit_data,
-    output logic [sephirot_pkg::SLOTS-1:0]        stores_pending
+    output logic [sephirot_pkg::SLOTS-1:0]        stores_pending,
+    // Maps that several cores share; nothing here is looked at if there is one. Stores to maps are
+    // there, and may be written.
+    output logic                    map_store,
+    input  logic                    map_store_go,
+    // An atomic operation or the service port is to change maps, and may: nobody else does, until
+    // it has. In which cycles it may write, by registers alone; and that it has.
+    output logic                    map_window,
+    input  logic                    map_window_go,
+    output logic                    map_window_write,
+    output logic                    map_window_done,
+    // Another core has the copies of this cycle. What is written here and there:
+    /* verilator lint_off UNUSEDSIGNAL */
+    input  logic                    map_busy,
+    input  logic [3:0][7:0]         map_in_enable,
+    input  logic [3:0][MAP_ROW_BITS-1:0] map_in_row,
+    input  logic [3:0][63:0]        map_in_data,
+    /* verilator lint_on UNUSEDSIGNAL */
+    output logic [3:0][7:0]         map_out_enable,
+    output logic [3:0][MAP_ROW_BITS-1:0] map_out_row,
+    output logic [3:0][63:0]        map_out_data,
+    // Stores that were accepted are not written yet.
+    output logic                    stores_waiting
 );
+  localparam bit SHARED = CORES > 1;
   localparam int MAP_BITS = $clog2(MAP_BYTES);
   // Maps and stack are one memory, the stack behind the maps: a block RAM is deep enough for both.
   localparam int MAP_ROWS = MAP_BYTES / 32;
@@ -252,6 +281,12 @@ module data_memory #(
   logic [LANES-1:0][PACKET_ROW_BITS+4:0] packet_address;
   logic [LANES-1:0][11:0] stack_address;
   logic [LANES-1:0] pending_valid, forget_in, forget_pending;
+  function automatic logic in_packet(input logic [WORD_BITS-1:0] word);
+    in_packet = word[WORD_BITS-1];
+  endfunction
+  function automatic logic in_maps(input logic [WORD_BITS-1:0] word);
+    in_maps = !word[WORD_BITS-1] && !word[MAP_BITS-3];
+  endfunction
   // Whether a word is in a frame that is cleared
   function automatic logic cleared(input logic [WORD_BITS-1:0] word);
     cleared = !word[WORD_BITS-1] && word[MAP_BITS-3] &&
@@ -270,6 +305,23 @@ module data_memory #(
       forget_pending[l] = cleared(pending_word[l]);
     end
 
+  // What stores of this cycle reach: those that wait, else those that come.
+  logic stores_hold, reaches_maps, reaches_copies;
+  logic [LANES-1:0] going;
+  assign stores_waiting = pending_valid != '0;
+  assign going = stores_waiting ? pending_valid : store_not_yet == '0 ? stored : '0;
+  always_comb begin
+    reaches_maps = 1'b0;
+    reaches_copies = 1'b0;
+    for (int l = 0; l < LANES; l++)
+      if (going[l]) begin
+        if (!in_packet(stores_waiting ? pending_word[l] : store_word[l])) reaches_copies = 1'b1;
+        if (in_maps(stores_waiting ? pending_word[l] : store_word[l])) reaches_maps = 1'b1;
+      end
+  end
+  assign map_store = SHARED && reaches_maps;
+  assign stores_hold = SHARED && ((reaches_maps && !map_store_go) || (reaches_copies && map_busy));
+
   logic stores_busy;
   logic [3:0][7:0] stores_enable;
   logic [3:0][WORD_BITS-3:0] stores_row;
@@ -278,7 +330,7 @@ module data_memory #(
       .LANES(LANES),
       .WORD_BITS(WORD_BITS)
   ) differences (
-      .clk, .rst, .take, .load_two_words, .load_word, .load_overlaps,
+      .clk, .rst, .take, .hold(stores_hold), .load_two_words, .load_word, .load_overlaps,
       .in_valid(stored), .in_word(store_word), .in_enable(store_enable), .in_data(store_turned),
       .in_wait(stores_wait), .forget_in, .forget_pending, .pending_valid, .pending_word,
       .write_busy(stores_busy), .write_enable(stores_enable), .write_row(stores_row),
@@ -303,8 +355,11 @@ module data_memory #(
 
   // One of the two has the window. Compilers make atomic operations of what programs load, change
   // and store again in packets, too; bytes of them that have not come are waited for.
-  logic atomic_ready;
-  assign atomic_ready = !stores_busy && atomic_place != NOT_YET;
+  logic atomic_ready, atomic_in_maps, service_in_maps, asked_to_write;
+  assign atomic_in_maps = atomic_address[31:28] == sephirot_pkg::REGION_MAPS;
+  assign service_in_maps = service_write && service_address[31:28] == sephirot_pkg::REGION_MAPS;
+  assign atomic_ready = !stores_busy && atomic_place != NOT_YET &&
+                        (!SHARED || (atomic_in_maps ? map_window_go : !map_busy));
   logic window_to_packet, window_to_stack, window_write, window_go, window_reads;
   logic [MEMORY_BITS-1:3] window_offset;
   logic [WORD_BITS-1:0] window_word;
@@ -342,13 +397,25 @@ module data_memory #(
   end
   logic service_outside;
   assign service_outside = (word_used & ~word_there) != 4'd0;
-  assign service_ready = service_valid && !atomic_lock && (service_outside || !stores_busy);
+  assign service_ready = service_valid && !atomic_lock &&
+                         (service_outside || (!stores_busy && service_may_write));
+  logic service_may_write;
+  assign service_may_write = !SHARED || !service_write ||
+                             (service_in_maps ? map_window_write : !map_busy);
   assign service_miss = service_ready && service_outside;
   assign window_go = atomic_lock ? atomic_window && atomic_ready
                                  : service_ready && !service_outside;
   assign window_reads = window_go && !window_write;
   assign window_to_packet = window_word[WORD_BITS-1];
   assign window_to_stack = window_region == sephirot_pkg::REGION_STACK;
+
+  // Maps are asked for a cycle before they are changed, and it is known whether by a write then: so
+  // nobody's stores depend on what other cores do in the same cycle but on their stores.
+  assign map_window = SHARED && (atomic_lock ? atomic_in_maps
+                                 : service_valid && service_in_maps && !service_outside);
+  always_ff @(posedge clk) asked_to_write <= map_window && !atomic_lock;
+  assign map_window_write = map_window_go && (asked_to_write || atomic_write);
+  assign map_window_done = window_go && window_write && in_maps(window_word);
 
   // The answer stays until the next one.
   logic [255:0] packet_window, other_window, window_banks, window_rdata, kept;
@@ -391,6 +458,30 @@ module data_memory #(
   logic [3:0][6:0] stack_row;
   logic [3:0][ROW_BITS-1:0] other_row;
   logic [3:0][PACKET_ROW_BITS-1:0] packet_row;
+  // The same with what another core writes to maps
+  logic [3:0][7:0] copy_enable;
+  logic [3:0][ROW_BITS-1:0] copy_row;
+  logic [3:0][63:0] copy_data;
+  generate
+    if (SHARED) begin : g_shared
+      assign copy_enable = map_busy ? map_in_enable : other_enable;
+      assign copy_data = map_busy ? map_in_data : write_data;
+      genvar bank;
+      for (bank = 0; bank < 4; bank++) begin : g_bank
+        assign copy_row[bank] = map_busy ? {1'b0, map_in_row[bank]} : other_row[bank];
+        assign map_out_enable[bank] = other_row[bank][ROW_BITS-1] ? 8'd0 : other_enable[bank];
+        assign map_out_row[bank] = other_row[bank][ROW_BITS-2:0];
+        assign map_out_data[bank] = write_data[bank];
+      end
+    end else begin : g_alone
+      assign copy_enable = other_enable;
+      assign copy_row = other_row;
+      assign copy_data = write_data;
+      assign map_out_enable = '0;
+      assign map_out_row = '0;
+      assign map_out_data = '0;
+    end
+  endgenerate
   always_comb begin
     for (int b = 0; b < 4; b++) begin
       write_enable[b] = stores_enable[b];
@@ -447,7 +538,7 @@ module data_memory #(
       .clk, .lane_enable(!load_hold), .lane_address(other_address), .lane_data(other_words),
       .window_enable(window_reads && !window_to_packet), .window_data(other_window),
       .window_word(window_word[ROW_BITS+1:0]),
-      .write_enable(other_enable), .write_row(other_row), .write_data
+      .write_enable(copy_enable), .write_row(copy_row), .write_data(copy_data)
   );
   stack_words #(
       .LANES(LANES)

@@ -25,6 +25,8 @@ module difference_buffer #(
     input  logic [LANES-1:0][63:0]          in_data,
     input  logic                            take,
     output logic                            in_wait,
+    // Nothing is written in this cycle: another core has the memory.
+    input  logic                            hold,
     // Stores that have to be forgotten, of those that come and of those that wait
     input  logic [LANES-1:0]                forget_in,
     input  logic [LANES-1:0]                forget_pending,
@@ -87,10 +89,11 @@ module difference_buffer #(
             goes[k] = 1'b0;
         end
     end
+    if (hold) goes = '0;
   end
   assign stays = valid & ~goes;
   assign all_go = stays == '0;
-  assign in_wait = waiting && !all_go && in_valid != '0;
+  assign in_wait = (hold || (waiting && !all_go)) && in_valid != '0;
   assign write_busy = waiting || in_valid != '0;
 
   always_comb begin

@@ -5,6 +5,8 @@
 
 module helper_unit #(
     parameter int MAPS = 32,
+    parameter int CORES = 1,
+    // The core that calls, of so many.
     parameter logic [31:0] CPU = 32'd0
 ) (
     input  logic clk,
@@ -61,7 +63,11 @@ module helper_unit #(
     input  logic [63:0] random_wdata,
     output logic [63:0] random_state,
     // A call of the core's is done.
-    output logic event_call
+    output logic event_call,
+    // What this unit changes in the table of maps, and what one of the others does: each core has a
+    // copy of the table, and they are changed together.
+    output logic [241:0] commit_out,
+    input  logic [241:0] commit_in
 );
   localparam logic [63:0] ENOENT = -64'd2;
   localparam logic [63:0] EFAULT = -64'd14;
@@ -104,7 +110,8 @@ module helper_unit #(
   assign is_length = helper == 8'd188 && !is_command;
   assign is_load = helper == 8'd189 && !is_command;
   assign is_store = helper == 8'd190 && !is_command;
-  // One processor, one memory next to it, nobody else who could hold a lock.
+  // One memory is next to all. Where there are several cores, whoever calls waits outside until a
+  // lock is free (`call_arbiter`).
   assign is_zero = helper == 8'd42 || helper == 8'd93 || helper == 8'd94;
 
   // The map: the first argument, of a tail call the second.
@@ -116,8 +123,16 @@ module helper_unit #(
   logic [128:0] row_lengths, commit_lengths;
   logic commit_valid;
   logic [31:0] commit_used, commit_free, commit_hand;
+  logic row_by_core;
   assign handle = is_tail_call ? arguments[1] : arguments[0];
-  map_table #(.MAPS(MAPS)) maps (.*, .row_map(handle[15:0]));
+  logic [241:0] commit_any;
+  assign commit_out = commit_valid ? {1'b1, handle[15:0], commit_used, commit_free, commit_hand,
+                                      commit_lengths} : '0;
+  assign commit_any = commit_out | commit_in;
+  map_table #(.MAPS(MAPS)) maps (
+      .*, .row_map(handle[15:0]), .commit_valid(commit_any[241]), .commit_map(commit_any[240:225]),
+      .commit_used(commit_any[224:193]), .commit_free(commit_any[192:161]),
+      .commit_hand(commit_any[160:129]), .commit_lengths(commit_any[128:0]));
 
   // Which maps a helper takes. What only a host may change is not there for programs.
   logic is_map, is_sparse, is_engine, fits, by_number;
@@ -160,8 +175,9 @@ module helper_unit #(
   logic [31:0] engine_address, engine_target;
   logic [4:0] engine_bytes;
   logic [191:0] engine_data;
-  logic engine_copies, copy_done, copy_miss;
-  map_engine engine (
+  logic engine_copies, engine_fill, copy_done, copy_miss;
+  logic [31:0] engine_length;
+  map_engine #(.CORES(CORES), .CORE(int'(CPU))) engine (
       .clk, .rst, .start(engine_start), .do_update(is_update), .do_delete(is_delete),
       .has_index(by_number), .index(is_tail_call ? arguments[2][31:0] : arguments[1][31:0]),
       .key_address(arguments[1]), .value_address(arguments[2]), .flags(arguments[3]),
@@ -170,8 +186,9 @@ module helper_unit #(
       .value_row(engine_row), .error(engine_error),
       .row_kind, .row_key_bytes, .row_value_bytes, .row_entries, .row_base, .row_stride,
       .row_mask, .row_heads, .row_links, .row_used, .row_free, .row_hand, .row_lengths,
-      .commit_valid, .commit_used, .commit_free, .commit_hand, .commit_lengths,
-      .copy_start(engine_copies), .copy_target(engine_target), .copy_done, .copy_miss,
+      .row_by_core, .commit_valid, .commit_used, .commit_free, .commit_hand, .commit_lengths,
+      .copy_start(engine_copies), .copy_target(engine_target), .copy_bytes(engine_length),
+      .copy_fill(engine_fill), .copy_done, .copy_miss,
       .request_valid(engine_request), .request_write(engine_write),
       .request_address(engine_address), .request_bytes(engine_bytes),
       .request_data(engine_data), .request_ready, .request_miss, .chunk, .window);
@@ -225,7 +242,7 @@ module helper_unit #(
     if (is_engine) begin
       copy_source = arguments[2][31:0];
       copy_target = engine_target;
-      copy_bytes = row_value_bytes;
+      copy_bytes = engine_length;
     end else if (is_bytes) begin
       copy_source = is_load ? packet_place : arguments[2][31:0];
       copy_target = is_load ? arguments[2][31:0] : packet_place;
@@ -234,7 +251,7 @@ module helper_unit #(
   end
   memory_copy copier (
       .clk, .rst, .start(engine_copies || adjust_copies || bytes_copies), .source(copy_source),
-      .target(copy_target), .bytes(copy_bytes), .fill(adjust_copies && adjust_fill),
+      .target(copy_target), .bytes(copy_bytes), .fill(is_engine ? engine_fill : adjust_copies && adjust_fill),
       .backward(adjust_copies && adjust_backward), .done(copy_done), .miss(copy_miss),
       .request_valid(copy_request), .request_write(copy_write), .request_address(copy_address),
       .request_bytes(copy_count), .request_data(copy_data), .request_ready, .request_miss,

@@ -6,7 +6,11 @@
 // the longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as
 // if its key had been deleted, and the update begins anew.
 
-module map_engine (
+module map_engine #(
+    parameter int CORES = 1,
+    // Whose values of maps with values for each core these are.
+    parameter int CORE = 0
+) (
     input  logic clk,
     input  logic rst,
     // Held, with what belongs to it, until `done`.
@@ -44,6 +48,7 @@ module map_engine (
     input  logic [31:0] row_free,
     input  logic [31:0] row_hand,
     input  logic [128:0] row_lengths,
+    input  logic row_by_core,
     output logic commit_valid,
     output logic [31:0] commit_used,
     output logic [31:0] commit_free,
@@ -52,6 +57,8 @@ module map_engine (
 
     output logic copy_start,
     output logic [31:0] copy_target,
+    output logic [31:0] copy_bytes,
+    output logic copy_fill,
     input  logic copy_done,
     input  logic copy_miss,
 
@@ -102,6 +109,7 @@ module map_engine (
   localparam logic [4:0] VICTIM = 5'd25;    // LRU: where is the entry that gives way
   localparam logic [4:0] OUST = 5'd27;
   localparam logic [4:0] OUST1 = 5'd28;     // reads its key, as BEGIN does
+  localparam logic [4:0] CLEAR = 5'd29;     // other cores' values of a new entry are zeros
   localparam logic [4:0] SELECT = 5'd26;    // longest prefix: shorter ones
 
   localparam logic [3:0] MAPS = sephirot_pkg::REGION_MAPS;
@@ -325,9 +333,15 @@ module map_engine (
     endcase
   end
 
-  assign copy_start = state == VALUE;
-  assign copy_target = {MAPS, at + (is_array ? 28'd0
-      : is_sparse ? 28'd8 : {21'd0, key_room})};
+  // Values for each core lie behind each other, each with room for a multiple of 8 bytes.
+  logic [27:0] value_room, own_value;
+  assign value_room = {row_value_bytes[27:3] + 25'(row_value_bytes[2:0] != 3'd0), 3'd0};
+  assign own_value = row_by_core ? 28'(CORE) * value_room : 28'd0;
+  assign copy_start = state == VALUE || state == CLEAR;
+  assign copy_fill = state == CLEAR;
+  assign copy_bytes = state == CLEAR ? 32'(28'(CORES) * value_room) : row_value_bytes;
+  assign copy_target = {MAPS, at + (is_array ? 28'd0 : is_sparse ? 28'd8 : {21'd0, key_room})
+                              + (state == CLEAR ? 28'd0 : own_value)};
 
   // New entries count from when they are linked; removed ones from when they are free.
   assign commit_valid = request_ready && (state == FRONT || state == RELEASE);
@@ -338,8 +352,8 @@ module map_engine (
   assign commit_lengths = row_lengths
       | (state == FRONT && is_prefix ? 129'd1 << length : 129'd0);
 
-  assign value_at = is_array ? {MAPS, entry_at}
-      : {MAPS, entry_at + (is_sparse ? 28'd8 : {21'd0, key_room})};
+  assign value_at = {MAPS, entry_at + own_value
+                           + (is_array ? 28'd0 : is_sparse ? 28'd8 : {21'd0, key_room})};
   assign value_row = window[79:64];
 
   always_comb begin
@@ -497,8 +511,9 @@ module map_engine (
       PLACE: begin
         next_free <= linked;
         at <= entry_at;
-        state <= VALUE;
+        state <= CORES > 1 && row_by_core ? CLEAR : VALUE;
       end
+      CLEAR: if (copy_done) state <= VALUE;
       VALUE: if (copy_done) begin
         // No device or processor has number 0: it empties the place. Rows of programs begin there.
         is_set <= row_kind == sephirot_pkg::MAP_PROGRAMS || chunk[31:0] != 32'd0;

@@ -35,8 +35,11 @@ module map_table #(
     output logic [31:0] row_free,
     output logic [31:0] row_hand,
     output logic [128:0] row_lengths,
-    // What the engine has changed in that row.
+    // Values of it are apart for each core.
+    output logic row_by_core,
+    // What an engine has changed in its row: that of this table, or of another core's copy.
     input  logic commit_valid,
+    input  logic [15:0] commit_map,
     input  logic [31:0] commit_used,
     input  logic [31:0] commit_free,
     input  logic [31:0] commit_hand,
@@ -45,7 +48,7 @@ module map_table #(
   localparam int INDEX = MAPS > 1 ? $clog2(MAPS) : 1;
 
   // LUT RAM: each word has readers of its own in one cycle.
-  logic [55:0] shape [0:MAPS-1];
+  logic [56:0] shape [0:MAPS-1];
   logic [31:0] entries [0:MAPS-1];
   logic [31:0] base [0:MAPS-1];
   logic [31:0] stride [0:MAPS-1];
@@ -78,7 +81,7 @@ module map_table #(
   always_ff @(posedge clk) begin
     if (rst) is_there <= '0;
     else if (begins) is_there[host_row] <= 1'b1;
-    if (begins) shape[host_row] <= table_wdata[55:0];
+    if (begins) shape[host_row] <= table_wdata[56:0];
     if (write && table_word == 3'd1) entries[host_row] <= table_wdata[31:0];
     if (write && table_word == 3'd2) base[host_row] <= table_wdata[31:0];
     if (write && table_word == 3'd3) stride[host_row] <= table_wdata[31:0];
@@ -90,7 +93,7 @@ module map_table #(
   logic state_write;
   logic [INDEX-1:0] state_row;
   assign state_write = begins || commit_valid;
-  assign state_row = begins ? host_row : engine_row;
+  assign state_row = begins ? host_row : commit_map[INDEX-1:0];
   always_ff @(posedge clk) begin
     if (state_write) begin
       used[state_row] <= begins ? 32'd0 : commit_used;
@@ -102,7 +105,7 @@ module map_table #(
 
   always_comb begin
     case (table_word)
-      3'd0: table_rdata = is_there[host_row] ? {8'd0, shape[host_row]} : 64'd0;
+      3'd0: table_rdata = is_there[host_row] ? {7'd0, shape[host_row]} : 64'd0;
       3'd1: table_rdata = {32'd0, entries[host_row]};
       3'd2: table_rdata = {32'd0, base[host_row]};
       3'd3: table_rdata = {32'd0, stride[host_row]};
@@ -120,6 +123,7 @@ module map_table #(
       : sephirot_pkg::MAP_NONE;
   assign row_key_bytes = shape[engine_row][23:8];
   assign row_value_bytes = shape[engine_row][55:24];
+  assign row_by_core = shape[engine_row][56];
   assign row_entries = entries[engine_row];
   assign row_base = base[engine_row];
   assign row_stride = stride[engine_row];
@@ -132,8 +136,8 @@ module map_table #(
   assign row_lengths = lengths[engine_row];
 
   // Numbers of maps have 16 bits wherever they come from; the lower ones name a row. Bits 63 to
-  // 56 of word 0 mean nothing.
+  // 57 of word 0 mean nothing.
   /* verilator lint_off UNUSEDSIGNAL */
-  wire unused = ^{map_base_index, row_map, table_wdata[63:56]};
+  wire unused = ^{map_base_index, row_map, commit_map, table_wdata[63:57]};
   /* verilator lint_on UNUSEDSIGNAL */
 endmodule

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The card: all modules of the small processor and the wires between them (hXDP, OSDI 2020, section
-// 4, its figure of the architecture). A network's ports on one side, a host's bus on the other.
-// docs/sephirot.md says what each signal means. Beside wires there is one thing here: who has the
-// service port of the data memory, helpers or the host.
+// The card: one core or several, each with all that it has for itself (`station`), what brings
+// packets to them and from them, and what they share (hXDP, OSDI 2020, section 4, its figure of the
+// architecture, which has one core). A network's ports on one side, a host's bus on the other.
+// docs/sephirot.md says what each signal means.
 
 module nic #(
     parameter int LANES = 4,
     parameter int ROWS = 1024,
     parameter int MAP_BYTES = 65536,
-    parameter int MAPS = 32
+    parameter int MAPS = 32,
+    // 1 to 8
+    parameter int CORES = 1
 ) (
     input clk,
     input rst,
@@ -40,202 +42,208 @@ module nic #(
     output host_ready,
     output [63:0] host_rdata
 );
-  // Arriving beats.
-  wire beat_valid, beat_ready, beat_last;
-  wire [255:0] beat_data;
-  wire [5:0] beat_bytes;
-  wire [31:0] beat_ifindex, beat_queue;
+  localparam int MAP_ROW_BITS = $clog2(MAP_BYTES) - 5;
 
-  input_queue input_queue (
-      .clk, .rst,
-      .rx_valid, .rx_ready, .rx_data, .rx_bytes, .rx_last, .rx_ifindex, .rx_queue,
-      .beat_valid, .beat_ready, .beat_data, .beat_bytes, .beat_last, .beat_ifindex, .beat_queue
-  );
-
-  // Settings of the host.
+  // Settings of the host, and its ways to the card's memories.
   wire running, emit_all;
   wire [15:0] entry, rows;
   wire [31:0] watchdog;
-  wire [63:0] time_now, random_wdata, random_state;
+  wire [63:0] time_now, random_wdata;
   wire random_write;
-
-  // The packet in work. Simulators look at its beginning and its end, to say when they were.
-  wire packet_ready;
-  wire packet_begin  /* verilator public_flat_rd */;
-  wire packet_done  /* verilator public_flat_rd */;
-  wire [31:0] packet_verdict;
-  wire [2:0] packet_stop;
-  wire [1:0] packet_slot, store_slot;
-  wire [11:0] packet_data, packet_end, packet_meta;
-  wire [12:0] packet_arrived;
-  wire packet_complete;
-  wire [31:0] packet_ifindex, packet_queue;
-  wire set_valid;
-  wire [11:0] set_data, set_end, set_meta;
-  wire redirect_valid;
-  wire [31:0] redirect_map, redirect_key;
-  wire fill_valid, fill_ready;
-  wire [1:0] fill_slot;
-  wire [11:0] fill_offset;
-  wire [255:0] fill_data;
-  wire emit_valid, emit_ready;
-  wire [1:0] emit_slot;
-  wire [11:0] emit_offset;
-  wire [255:0] emit_data;
-  wire [3:0] stores_pending;
-
-  // What is counted.
-  wire event_packet, event_done, event_oversize;
-  wire [31:0] event_verdict;
-  wire [2:0] event_stop;
-  wire event_call;
-  wire selector_idle;
-
-  packet_selector packet_selector (
-      .clk, .rst, .emit_all,
-      .beat_valid, .beat_ready, .beat_data, .beat_bytes, .beat_last, .beat_ifindex, .beat_queue,
-      .packet_ready, .packet_begin, .packet_done, .packet_verdict, .packet_stop,
-      .packet_slot, .packet_data, .packet_end, .packet_meta, .packet_arrived, .packet_complete,
-      .packet_ifindex, .packet_queue,
-      .set_valid, .set_data, .set_end, .set_meta,
-      .redirect_valid, .redirect_map, .redirect_key,
-      .fill_valid, .fill_slot, .fill_offset, .fill_data, .fill_ready,
-      .emit_valid, .emit_slot, .emit_offset, .emit_ready, .emit_data, .stores_pending,
-      .tx_valid, .tx_ready, .tx_data, .tx_bytes, .tx_last, .tx_verdict, .tx_stop, .tx_meta,
-      .tx_map, .tx_key, .tx_ifindex,
-      .event_packet, .event_done, .event_verdict, .event_stop, .event_oversize,
-      .idle(selector_idle)
-  );
-
-  // The core's loads, stores, atomic operations and calls.
-  wire [LANES-1:0] load_valid, load_miss;
-  wire [LANES-1:0][63:0] load_address, load_data;
-  wire [LANES-1:0][3:0] load_bytes;
-  wire load_hold, load_wait;
-  wire [LANES-1:0] store_valid, store_miss;
-  wire [LANES-1:0][63:0] store_address, store_data;
-  wire [LANES-1:0][3:0] store_bytes;
-  wire store_wait;
-  wire atomic_valid, atomic_wide, atomic_done, atomic_miss;
-  wire [63:0] atomic_address, atomic_operand, atomic_expected, atomic_old;
-  wire [7:0] atomic_operation;
-  wire [2:0] frame;
-  wire frame_clear, stack_clear;
-  wire call_valid, call_done, call_unknown, call_jump;
-  wire [7:0] call_helper;
-  wire [4:0][63:0] call_arguments;
-  wire [63:0] call_result;
-  wire [15:0] call_row;
-  wire [15:0] map_base_index;
-  wire [31:0] map_base;
-
   wire row_write;
   wire [15:0] row_address;
   wire [2:0] row_lane;
   wire [63:0] row_data;
-  wire busy, event_row, event_wait_memory, event_wait_helper, event_wait_long, event_jump;
-
-  core #(
-      .LANES(LANES),
-      .ROWS(ROWS)
-  ) core (
-      .clk, .rst, .running, .entry, .rows, .watchdog,
-      .row_write, .row_address, .row_lane, .row_data,
-      .packet_ready, .packet_begin, .packet_done, .packet_verdict, .packet_stop, .packet_slot,
-      .packet_data, .packet_end, .packet_meta, .packet_arrived, .packet_complete, .store_slot,
-      .load_valid, .load_address, .load_bytes, .load_hold, .load_wait, .load_data, .load_miss,
-      .store_valid, .store_address, .store_bytes, .store_data, .store_wait, .store_miss,
-      .atomic_valid, .atomic_address, .atomic_wide, .atomic_operation, .atomic_operand,
-      .atomic_expected, .atomic_done, .atomic_miss, .atomic_old,
-      .frame, .frame_clear, .stack_clear,
-      .call_valid, .call_helper, .call_arguments, .call_done, .call_result, .call_unknown,
-      .call_jump, .call_row,
-      .map_base_index, .map_base,
-      .busy, .event_row, .event_wait_memory, .event_wait_helper, .event_wait_long, .event_jump
-  );
-
-  // The service port: the host has it for single accesses, while no helper is at work, so that
-  // what a helper has read holds until it reads again. A call that comes in between waits.
-  wire helper_service_valid, helper_service_write, helper_service_ready;
-  wire [31:0] helper_service_address, helper_service_enable;
-  wire [255:0] helper_service_wdata;
-  wire map_valid, map_write;
-  wire [27:0] map_address;
-  wire [63:0] map_wdata;
-  wire command_valid;
-  wire host_serves = map_valid && !call_valid && !command_valid && !helper_service_valid;
-  wire service_ready, service_miss;
-  wire [255:0] service_rdata;
-  wire service_valid = host_serves || helper_service_valid;
-  wire service_write = host_serves ? map_write : helper_service_write;
-  wire [31:0] service_address =
-      host_serves ? {sephirot_pkg::REGION_MAPS, map_address} : helper_service_address;
-  wire [31:0] service_enable = host_serves ? 32'hff : helper_service_enable;
-  wire [255:0] service_wdata = host_serves ? {192'd0, map_wdata} : helper_service_wdata;
-  assign helper_service_ready = service_ready && !host_serves;
-
-  data_memory #(
-      .LANES(LANES),
-      .MAP_BYTES(MAP_BYTES)
-  ) data_memory (
-      .clk, .rst,
-      .load_valid, .load_address, .load_bytes, .load_hold, .load_wait, .load_data, .load_miss,
-      .store_valid, .store_address, .store_bytes, .store_data, .store_slot, .store_wait,
-      .store_miss,
-      .atomic_valid, .atomic_address, .atomic_wide, .atomic_operation, .atomic_operand,
-      .atomic_expected, .atomic_done, .atomic_miss, .atomic_old,
-      .frame, .frame_clear, .stack_clear,
-      .service_valid, .service_write, .service_address, .service_enable, .service_wdata,
-      .service_ready, .service_rdata, .service_miss,
-      .packet_slot, .packet_data, .packet_end, .packet_meta, .packet_arrived, .packet_complete,
-      .packet_ifindex, .packet_queue,
-      .fill_valid, .fill_slot, .fill_offset, .fill_data, .fill_ready,
-      .emit_valid, .emit_slot, .emit_offset, .emit_ready, .emit_data, .stores_pending
-  );
-
   wire table_valid, table_write;
   wire [15:0] table_map;
   wire [2:0] table_word;
-  wire [63:0] table_wdata, table_rdata;
+  wire [63:0] table_wdata;
+  wire command_valid, command_go;
   wire [15:0] command_helper;
   wire [4:0][63:0] command_arguments;
-  wire command_done;
-  wire [63:0] command_result;
+  wire map_valid, map_write;
+  wire [27:0] map_address;
+  wire [63:0] map_wdata;
 
-  helper_unit #(
-      .MAPS(MAPS)
-  ) helper_unit (
-      .clk, .rst,
-      .call_valid, .call_helper, .call_arguments, .call_done, .call_result, .call_unknown,
-      .call_jump, .call_row, .packet_begin,
-      .service_valid(helper_service_valid), .service_write(helper_service_write),
-      .service_address(helper_service_address), .service_enable(helper_service_enable),
-      .service_wdata(helper_service_wdata), .service_ready(helper_service_ready),
-      .service_rdata, .service_miss,
-      .packet_data, .packet_end, .packet_meta, .packet_arrived, .packet_complete,
-      .set_valid, .set_data, .set_end, .set_meta,
-      .redirect_valid, .redirect_map, .redirect_key,
-      .map_base_index, .map_base,
-      .table_valid, .table_write, .table_map, .table_word, .table_wdata, .table_rdata,
-      .command_valid, .command_helper, .command_arguments, .command_done, .command_result,
-      .time_now, .random_write, .random_wdata, .random_state, .event_call
-  );
+  // Of each core: beats of its packets, how they are going, and what is counted. Simulators look at
+  // which core a packet goes to, when it begins and when it is done.
+  wire [CORES-1:0] in_valid, in_ready;
+  wire [255:0] in_data;
+  wire [5:0] in_bytes;
+  wire in_last;
+  wire [31:0] in_ifindex, in_queue;
+  wire [CORES-1:0] packet_enters  /* verilator public_flat_rd */;
+  wire [CORES-1:0] packet_begin  /* verilator public_flat_rd */;
+  wire [CORES-1:0] packet_done  /* verilator public_flat_rd */;
+  wire [CORES-1:0] out_valid, out_ready, out_last;
+  wire [CORES-1:0][400:0] out_beat;
+  wire [CORES-1:0] core_idle, busy;
+  wire [CORES-1:0] event_packet, event_done, event_oversize, event_row, event_wait_memory;
+  wire [CORES-1:0] event_wait_helper, event_wait_long, event_jump, event_call;
+  wire [CORES-1:0][31:0] event_verdict;
+  wire [CORES-1:0][2:0] event_stop;
+
+  // What they share.
+  wire [CORES-1:0] call_valid, call_go, call_done;
+  wire [CORES-1:0][7:0] call_helper;
+  wire [CORES-1:0] map_store, map_store_go, map_window, map_window_go, map_window_write;
+  wire [CORES-1:0] map_window_done, map_busy, stores_waiting;
+  wire [CORES-1:0][3:0][7:0] map_in_enable, map_out_enable;
+  wire [CORES-1:0][3:0][MAP_ROW_BITS-1:0] map_in_row, map_out_row;
+  wire [CORES-1:0][3:0][63:0] map_in_data, map_out_data;
+  wire [CORES-1:0][241:0] commit_out;
+  logic [241:0] commit_in;
+
+  // What they answer to the host, which asks the first one only.
+  /* verilator lint_off UNUSEDSIGNAL */
+  wire [CORES-1:0] command_done, map_ready;
+  wire [CORES-1:0][63:0] random_state, table_rdata, command_result, map_rdata;
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  genvar core;
+  generate
+    for (core = 0; core < CORES; core++) begin : g_core
+      station #(
+          .LANES(LANES), .ROWS(ROWS), .MAP_BYTES(MAP_BYTES), .MAPS(MAPS), .CORES(CORES),
+          .CORE(core)
+      ) station (
+          .clk, .rst,
+          .rx_valid(in_valid[core]), .rx_ready(in_ready[core]), .rx_data(in_data),
+          .rx_bytes(in_bytes), .rx_last(in_last), .rx_ifindex(in_ifindex), .rx_queue(in_queue),
+          .tx_valid(out_valid[core]), .tx_ready(out_ready[core]),
+          .tx_data(out_beat[core][255:0]), .tx_bytes(out_beat[core][261:256]),
+          .tx_last(out_last[core]), .tx_verdict(out_beat[core][293:262]),
+          .tx_stop(out_beat[core][296:294]), .tx_meta(out_beat[core][304:297]),
+          .tx_map(out_beat[core][336:305]), .tx_key(out_beat[core][368:337]),
+          .tx_ifindex(out_beat[core][400:369]),
+          .running, .emit_all, .entry, .rows, .watchdog, .time_now, .random_write,
+          // Each core has random numbers of its own.
+          .random_wdata(random_wdata ^ (64'(core) << 56)), .random_state(random_state[core]),
+          .row_write, .row_address, .row_lane, .row_data,
+          .table_valid, .table_write, .table_map, .table_word, .table_wdata,
+          .table_rdata(table_rdata[core]),
+          .command_valid(core == 0 && command_valid && command_go), .command_helper,
+          .command_arguments, .command_done(command_done[core]),
+          .command_result(command_result[core]),
+          .map_valid(core == 0 && map_valid), .map_write, .map_address, .map_wdata,
+          .map_ready(map_ready[core]), .map_rdata(map_rdata[core]),
+          .call_valid(call_valid[core]), .call_helper(call_helper[core]),
+          .call_go(call_go[core]), .call_done(call_done[core]),
+          .map_store(map_store[core]), .map_store_go(map_store_go[core]),
+          .map_window(map_window[core]), .map_window_go(map_window_go[core]),
+          .map_window_write(map_window_write[core]), .map_window_done(map_window_done[core]),
+          .map_busy(map_busy[core]), .map_in_enable(map_in_enable[core]),
+          .map_in_row(map_in_row[core]), .map_in_data(map_in_data[core]),
+          .map_out_enable(map_out_enable[core]), .map_out_row(map_out_row[core]),
+          .map_out_data(map_out_data[core]), .stores_waiting(stores_waiting[core]),
+          .commit_out(commit_out[core]), .commit_in,
+          .packet_begin(packet_begin[core]), .packet_done(packet_done[core]),
+          .idle(core_idle[core]), .busy(busy[core]),
+          .event_packet(event_packet[core]), .event_done(event_done[core]),
+          .event_verdict(event_verdict[core]), .event_stop(event_stop[core]),
+          .event_oversize(event_oversize[core]), .event_row(event_row[core]),
+          .event_wait_memory(event_wait_memory[core]),
+          .event_wait_helper(event_wait_helper[core]), .event_wait_long(event_wait_long[core]),
+          .event_jump(event_jump[core]), .event_call(event_call[core])
+      );
+    end
+  endgenerate
+
+  wire [3:0] cores_wanted;
+  wire nothing_waits;
+  generate
+    if (CORES == 1) begin : g_alone
+      assign in_valid = rx_valid;
+      assign rx_ready = in_ready;
+      assign {in_data, in_bytes, in_last} = {rx_data, rx_bytes, rx_last};
+      assign {in_ifindex, in_queue} = {rx_ifindex, rx_queue};
+      logic in_packet;
+      always_ff @(posedge clk)
+        if (rst) in_packet <= 1'b0;
+        else if (rx_valid && rx_ready) in_packet <= !rx_last;
+      assign packet_enters = rx_valid && rx_ready && !in_packet;
+      assign nothing_waits = 1'b1;
+
+      assign {tx_valid, tx_last} = {out_valid, out_last};
+      assign {tx_ifindex, tx_key, tx_map, tx_meta, tx_stop, tx_verdict, tx_bytes, tx_data} =
+          out_beat;
+      assign out_ready = tx_ready;
+
+      assign call_go = 1'b1;
+      assign command_go = 1'b1;
+      assign {map_store_go, map_window_go, map_busy} = 3'b110;
+      assign {map_in_enable, map_in_row, map_in_data} = '0;
+      assign commit_in = '0;
+      /* verilator lint_off UNUSEDSIGNAL */
+      wire unused = ^{call_valid, call_helper, call_done, map_store, map_window,
+          map_window_write, map_window_done, map_out_enable, map_out_row, map_out_data,
+          commit_out, stores_waiting, cores_wanted};
+      /* verilator lint_on UNUSEDSIGNAL */
+    end else begin : g_many
+      // Which cores are in use changes when no packet is on its way: until then none begins.
+      logic [3:0] cores;
+      wire hold = cores != cores_wanted;
+      wire dispatcher_idle, in_first;
+      always_ff @(posedge clk)
+        if (rst) cores <= 4'(CORES);
+        else if (hold && dispatcher_idle && core_idle == '1) cores <= cores_wanted;
+
+      dispatcher #(
+          .CORES(CORES)
+      ) dispatcher (
+          .clk, .rst, .cores, .hold, .idle(dispatcher_idle), .empty(nothing_waits),
+          .rx_valid, .rx_ready, .rx_data, .rx_bytes, .rx_last, .rx_ifindex, .rx_queue,
+          .out_valid(in_valid), .out_ready(in_ready), .out_data(in_data), .out_bytes(in_bytes),
+          .out_last(in_last), .out_ifindex(in_ifindex), .out_queue(in_queue),
+          .out_first(in_first)
+      );
+      assign packet_enters = in_first ? in_valid & in_ready : '0;
+      transmit_arbiter #(
+          .CORES(CORES)
+      ) transmit_arbiter (
+          .clk, .rst, .in_valid(out_valid), .in_ready(out_ready), .in_last(out_last),
+          .in_beat(out_beat), .out_valid(tx_valid), .out_ready(tx_ready), .out_last(tx_last),
+          .out_beat({tx_ifindex, tx_key, tx_map, tx_meta, tx_stop, tx_verdict, tx_bytes, tx_data})
+      );
+      call_arbiter #(
+          .CORES(CORES)
+      ) call_arbiter (
+          .clk, .rst, .call_valid, .call_helper, .call_done, .call_go, .command_valid,
+          .command_done(command_done[0]), .command_go, .packet_done, .stores_waiting
+      );
+      map_port #(
+          .CORES(CORES), .ROW_BITS(MAP_ROW_BITS)
+      ) map_port (
+          .clk, .rst, .map_store, .map_store_go, .map_window, .map_window_go, .map_window_write,
+          .map_window_done, .map_busy, .map_out_enable, .map_out_row, .map_out_data,
+          .map_in_enable, .map_in_row, .map_in_data
+      );
+      // One core at most changes the table of maps in a cycle.
+      always_comb begin
+        commit_in = '0;
+        for (int c = 0; c < CORES; c++) commit_in = commit_in | commit_out[c];
+      end
+    end
+  endgenerate
 
   control_registers #(
       .LANES(LANES),
       .ROWS(ROWS),
-      .MAP_BYTES(MAP_BYTES)
+      .MAP_BYTES(MAP_BYTES),
+      .CORES(CORES)
   ) control_registers (
       .clk, .rst,
       .host_valid, .host_write, .host_address, .host_wdata, .host_ready, .host_rdata,
       .running, .emit_all, .entry, .rows, .watchdog, .time_now,
-      .random_write, .random_wdata, .random_state,
+      .random_write, .random_wdata, .random_state(random_state[0]),
       .row_write, .row_address, .row_lane, .row_data,
-      .table_valid, .table_write, .table_map, .table_word, .table_wdata, .table_rdata,
-      .command_valid, .command_helper, .command_arguments, .command_done, .command_result,
+      .table_valid, .table_write, .table_map, .table_word, .table_wdata,
+      .table_rdata(table_rdata[0]),
+      .command_valid, .command_helper, .command_arguments, .command_done(command_done[0]),
+      .command_result(command_result[0]),
       .map_valid, .map_write, .map_address, .map_wdata,
-      .map_ready(host_serves && service_ready), .map_rdata(service_rdata[63:0]),
-      .idle(selector_idle && !beat_valid && !busy), .busy,
+      .map_ready(map_ready[0]), .map_rdata(map_rdata[0]), .cores_wanted,
+      .idle(nothing_waits && core_idle == '1), .busy,
       .event_packet, .event_done, .event_verdict, .event_stop, .event_oversize,
       .event_row, .event_wait_memory, .event_wait_helper, .event_wait_long, .event_jump,
       .event_call, .event_rx_wait(rx_valid && !rx_ready)

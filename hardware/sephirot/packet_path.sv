@@ -99,6 +99,12 @@ module packet_path #(
       .atomic_expected(64'd0),
       .frame(3'd0),
       .frame_clear(1'b0),
-      .stack_clear(1'b0)
+      .stack_clear(1'b0),
+      .map_store_go(1'b1),
+      .map_window_go(1'b1),
+      .map_busy(1'b0),
+      .map_in_enable('0),
+      .map_in_row('0),
+      .map_in_data('0)
   );
 endmodule

@@ -2,7 +2,8 @@
 //! `freeport bench xdp`: XDP programs on the small processor, in cycles of its simulated hardware.
 //!
 //! Frames of 64 bytes come without a gap, as fast as the card takes them, and all belong to one
-//! flow. What is counted are cycles from one verdict to the next, and, of packets that come one by
+//! flow; then to many, on a card of which one, two or four cores are in use, and to one again on
+//! four. What is counted are cycles from one verdict to the next, and, of packets that come one by
 //! one, from the first beat of a packet to its verdict. Nothing of it is measured by a clock.
 
 mod card;
@@ -77,11 +78,11 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     let chosen = |case: &Case| arguments.cases.is_empty() || arguments.cases.contains(case);
     let mut all = vec![];
     for case in CASES.into_iter().filter(chosen) {
-        progress(case.name());
-        all.push(
-            card::count(case, arguments.packets as usize, !arguments.without_profile)
-                .context(case.name())?,
-        );
+        for setting in [card::ALONE].into_iter().chain(card::SCALING) {
+            progress(&card::label(case, setting));
+            let figures = card::count(case, setting, arguments);
+            all.push(figures.with_context(|| card::label(case, setting))?);
+        }
     }
     let lines: Vec<Line> = all.iter().flat_map(Figures::lines).collect();
     if let Some(out) = &arguments.out {
@@ -93,18 +94,13 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         false => "scheduled for the ways of these packets",
     };
     let notes = [
-        "cycles of the simulated hardware, one core of four lanes; rates are those cycles at \
+        "cycles of the simulated hardware, cores of four lanes; rates are those cycles at \
          156.25 MHz, the publication's clock, and no measurement"
             .to_owned(),
         format!("programs are {profile}"),
     ];
-    tables_or_lines(
-        [card::table(&all)].into_iter(),
-        lines.into_iter(),
-        &notes,
-        &machine,
-        arguments.json,
-    )
+    let tables = [card::table(&all), card::scaling_table(&all)];
+    tables_or_lines(tables.into_iter(), lines.into_iter(), &notes, &machine, arguments.json)
 }
 
 impl Case {
@@ -152,11 +148,13 @@ fn set_up(case: Case, target: &mut dyn Target) -> Result<()> {
     Ok(())
 }
 
-/// A UDP packet over IPv4 from inside, in a frame of 64 bytes without its check sequence.
-fn frame() -> Vec<u8> {
+/// A UDP packet over IPv4 from inside, in a frame of 64 bytes without its check sequence. Flows
+/// differ in the port that they come from.
+fn frame(flow: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     frame.extend([0x45, 0, 0, 50, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 7]);
-    frame.extend([0x30, 0x39, 0, 53, 0, 30, 0, 0]);
+    frame.extend((0x3039 + flow as u16).to_be_bytes());
+    frame.extend([0, 53, 0, 30, 0, 0]);
     frame.resize(FRAME_BYTES, 0);
     frame
 }

@@ -84,8 +84,8 @@ helpers! {
     87 "bpf_map_push_elem" map_access::push(Map, Value, Number) -> Number: ChangesMap;
     88 "bpf_map_pop_elem" map_access::pop(Map, Room) -> Number: ChangesMap;
     89 "bpf_map_peek_elem" map_access::peek(Map, Room) -> Number;
-    93 "bpf_spin_lock" functions::lock(Lock) -> Number;
-    94 "bpf_spin_unlock" functions::unlock(Lock) -> Number;
+    93 "bpf_spin_lock" functions::lock(Lock) -> Number: ChangesMap;
+    94 "bpf_spin_unlock" functions::unlock(Lock) -> Number: ChangesMap;
     105 "bpf_strtol" text::signed_number(Read, Size, Number, Long) -> Number;
     106 "bpf_strtoul" text::number(Read, Size, Number, Long) -> Number;
     118 "bpf_jiffies64" time::ticks() -> Number;

@@ -42,6 +42,8 @@ pub struct Placed {
     pub key_bytes: u64,
     /// Bytes of values.
     pub value_bytes: u64,
+    /// Values of an entry: one, or one for each core.
+    pub values: u64,
     /// Entries at most.
     pub entries: u64,
     /// Where entries begin.
@@ -59,7 +61,8 @@ pub struct Placed {
 impl Placed {
     /// What the table says: the words that can be written.
     pub fn words(&self) -> [u64; 7] {
-        let kind = self.kind as u64 | self.key_bytes << 8 | self.value_bytes << 24;
+        let by_core = u64::from(self.values > 1) << 56;
+        let kind = self.kind as u64 | self.key_bytes << 8 | self.value_bytes << 24 | by_core;
         let mask = self.buckets.saturating_sub(1);
         let (at, stride) = (self.entries_at, self.stride);
         [kind, self.entries, at, stride, mask, self.heads_at, self.links_at]
@@ -79,6 +82,12 @@ impl Placed {
         }
     }
 
+    /// Where a core's value of an entry is, from the entry's beginning. Where all cores have the
+    /// same, there is only that of core 0.
+    pub fn value_of(&self, core: u64) -> u64 {
+        self.value_offset() + core * self.value_bytes.next_multiple_of(8)
+    }
+
     /// Where a link is, in bytes of map memory.
     pub fn link_at(&self, entry: u64) -> u64 {
         self.links_at + 4 * entry
@@ -95,12 +104,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Places maps behind each other, those first that come first. What has no room, or is of a
-    /// kind that the card does not have, has no place.
-    pub fn new(maps: &[MapDefinition], map_bytes: u64) -> Self {
+    /// Places maps behind each other, those first that come first, on a card with so many cores.
+    /// What has no room, or is of a kind that the card does not have, has no place.
+    pub fn new(maps: &[MapDefinition], map_bytes: u64, cores: u8) -> Self {
         let mut layout = Self { maps: vec![], bytes: STAGING_BYTES };
         for (number, map) in maps.iter().enumerate() {
-            let placed = layout.place(number, map, map_bytes);
+            let placed = layout.place(number, map, map_bytes, cores);
             layout.maps.push(placed.map_err(|reason| format!("map `{}`: {reason}", map.name)));
         }
         layout
@@ -111,6 +120,7 @@ impl Layout {
         number: usize,
         map: &MapDefinition,
         map_bytes: u64,
+        cores: u8,
     ) -> Result<Placed, String> {
         let kind = kind_of(map.kind)?;
         if number >= MAPS_MAX {
@@ -131,6 +141,7 @@ impl Layout {
             kind,
             key_bytes,
             value_bytes,
+            values: if has_values_by_core(map.kind) { cores.into() } else { 1 },
             entries,
             entries_at: 0,
             stride: 0,
@@ -138,7 +149,7 @@ impl Layout {
             heads_at: 0,
             links_at: 0,
         };
-        placed.stride = placed.value_offset() + value_bytes.next_multiple_of(8);
+        placed.stride = placed.value_of(placed.values);
         let mut end = self.bytes;
         let mut take = |bytes: u64| {
             let start = end.next_multiple_of(ALIGNMENT);
@@ -161,6 +172,11 @@ impl Layout {
         self.bytes = end;
         Ok(placed)
     }
+}
+
+/// Whether each core has values of its own.
+fn has_values_by_core(kind: MapKind) -> bool {
+    matches!(kind, MapKind::PerCpuArray | MapKind::PerCpuHash | MapKind::LruPerCpuHash)
 }
 
 /// The kind that the card has for one of the kernel's.
@@ -193,7 +209,7 @@ mod tests {
             map(MapKind::LruHash, 6, 20, 5),
             map(MapKind::Devmap, 4, 4, 3),
         ];
-        let layout = Layout::new(&maps, 1 << 16);
+        let layout = Layout::new(&maps, 1 << 16, 1);
         let placed: Vec<_> = layout.maps.iter().map(|map| map.as_ref().expect("room")).collect();
         assert_eq!(placed[0].words(), [1 | 4 << 8 | 12 << 24, 5, 1024, 16, 0, 0, 0]);
         // Five times 16 end at 1104.
@@ -204,13 +220,23 @@ mod tests {
     }
 
     #[test]
+    fn values_of_cores_lie_behind_each_other() {
+        let maps = [map(MapKind::PerCpuHash, 6, 20, 5), map(MapKind::Hash, 6, 20, 5)];
+        let layout = Layout::new(&maps, 1 << 16, 4);
+        let placed: Vec<_> = layout.maps.iter().map(|map| map.as_ref().expect("room")).collect();
+        assert_eq!(placed[0].words()[0], 2 | 6 << 8 | 20 << 24 | 1 << 56);
+        assert_eq!([placed[0].stride, placed[0].value_of(0), placed[0].value_of(3)], [104, 8, 80]);
+        assert_eq!((placed[1].stride, placed[1].words()[0]), (32, 2 | 6 << 8 | 20 << 24));
+    }
+
+    #[test]
     fn what_has_no_place_is_said_and_leaves_room() {
         let maps = [
             map(MapKind::Queue, 0, 8, 5),
             map(MapKind::Hash, 8, 8, 4000),
             map(MapKind::Array, 4, 8, 1),
         ];
-        let layout = Layout::new(&maps, 1 << 16);
+        let layout = Layout::new(&maps, 1 << 16, 1);
         let reasons: Vec<_> = layout.maps.iter().map(|map| map.as_ref().err()).collect();
         assert_eq!(
             reasons[0].map(String::as_str),

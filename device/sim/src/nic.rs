@@ -27,8 +27,12 @@ pub mod address {
     pub const RANDOM: u32 = 0x28;
     /// Whether the card has no packet.
     pub const IDLE: u32 = 0x30;
+    /// How many cores are in use.
+    pub const CORES: u32 = 0x38;
     /// The first counter.
     pub const COUNTERS: u32 = 0x100;
+    /// Packets that are done, of the first core.
+    pub const PACKETS_BY_CORE: u32 = 0x200;
     /// Instruction memory.
     pub const ROWS: u32 = 0x1000_0000;
     /// Table of maps.
@@ -105,6 +109,8 @@ pub struct Stuck {
 pub struct Identity {
     /// Operations of a row.
     pub lanes: u8,
+    /// Cores, of which some may not be in use.
+    pub cores: u8,
     /// Rows of the instruction memory.
     pub rows: usize,
     /// Bytes of map memory.
@@ -123,9 +129,36 @@ impl Default for Nic {
 }
 
 impl Nic {
-    /// A card after its reset, with zeros in its memories.
+    /// Most cores of a card.
+    pub const CORES_MAX: u8 = 4;
+
+    /// A card with one core after its reset, with zeros in its memories.
     pub fn new() -> Self {
-        Self { card: Card::new() }
+        Self { card: Card::new(1) }
+    }
+
+    /// A card of which so many cores are in use: one with four if it is more than one.
+    ///
+    /// # Errors
+    /// If there are none so large, or the card does not answer.
+    pub fn with_cores(cores: u8) -> Result<Self, Stuck> {
+        let mut nic = Self { card: Card::new(cores) };
+        nic.set_cores(cores)?;
+        Ok(nic)
+    }
+
+    /// Uses so many of the card's cores, from the next packet on that finds the card empty: until
+    /// then none begins.
+    ///
+    /// # Errors
+    /// If the card has not so many, or does not answer.
+    pub fn set_cores(&mut self, cores: u8) -> Result<(), Stuck> {
+        let most = self.identity()?.cores;
+        if !(1..=most).contains(&cores) {
+            let what = format!("{cores} cores are asked for, of a card with 1 to {most}");
+            return Err(Stuck { what });
+        }
+        self.host_write(address::CORES, &[cores.into()])
     }
 
     /// What is behind it.
@@ -189,6 +222,7 @@ impl Nic {
         let word = self.read(address::IDENTITY)?;
         Ok(Identity {
             lanes: word as u8,
+            cores: (word >> 8) as u8,
             rows: usize::from((word >> 16) as u16) * 16,
             map_bytes: word >> 32,
         })
@@ -291,6 +325,16 @@ impl Nic {
         let found = COUNTERS.iter().position(|counter| *counter == name && !name.is_empty());
         let number = found.ok_or_else(|| Stuck { what: format!("no counter {name}") })?;
         self.read(address::COUNTERS + 8 * number as u32)
+    }
+
+    /// Packets that are done, of each core of the card.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn packets_by_core(&mut self) -> Result<Vec<u64>, Stuck> {
+        let mut packets = vec![0; self.identity()?.cores.into()];
+        self.host_read(address::PACKETS_BY_CORE, &mut packets)?;
+        Ok(packets)
     }
 
     /// Those of [`SPENT`], in its order.

@@ -15,6 +15,7 @@ use freeport_vliw::image::Image;
 use freeport_vliw::operation::Operation;
 use freeport_vliw::{Options, compile};
 use freeport_xdp::{Arrival, Contents, Departure, Error, Profiles, Target};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// Cycles after which a program is stopped, if nothing else is said.
@@ -73,11 +74,24 @@ impl Sim {
         options: &Options,
         environment: &Environment,
     ) -> Result<Self, Error> {
+        Self::load_on(Nic::new(), object, options, environment)
+    }
+
+    /// The same on a given card, which has not been used: one with several cores, for example.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_on(
+        nic: Nic,
+        object: &Object,
+        options: &Options,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
         let images = object.programs.iter().map(|program| {
             let image = compile(program, &object.maps, options);
             image.map_err(|unsupported| unsupported.to_string())
         });
-        Self::with_images(object, images.collect(), environment)
+        Self::with_images_on(nic, object, images.collect(), environment)
     }
 
     /// The same where it is known which ways packets take: see
@@ -90,12 +104,25 @@ impl Sim {
         profiles: &Profiles,
         environment: &Environment,
     ) -> Result<Self, Error> {
+        Self::load_profiled_on(Nic::new(), object, profiles, environment)
+    }
+
+    /// The same on a given card, which has not been used.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_profiled_on(
+        nic: Nic,
+        object: &Object,
+        profiles: &Profiles,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
         let programs = object.programs.iter().enumerate();
         let images = programs.map(|(number, program)| {
             let image = profiles.compile(number, program, &object.maps, &Options::default());
             image.map_err(|unsupported| unsupported.to_string())
         });
-        Self::with_images(object, images.collect(), environment)
+        Self::with_images_on(nic, object, images.collect(), environment)
     }
 
     /// The same with given images: of each program, in the order of the object, there is one or a
@@ -108,10 +135,18 @@ impl Sim {
         images: Vec<Result<Image, String>>,
         environment: &Environment,
     ) -> Result<Self, Error> {
+        Self::with_images_on(Nic::new(), object, images, environment)
+    }
+
+    fn with_images_on(
+        mut nic: Nic,
+        object: &Object,
+        images: Vec<Result<Image, String>>,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
         let failed = |stuck: Stuck| Error::Load(stuck.to_string());
-        let mut nic = Nic::new();
         let identity = nic.identity().map_err(failed)?;
-        let layout = Layout::new(&object.maps, identity.map_bytes);
+        let layout = Layout::new(&object.maps, identity.map_bytes, identity.cores);
         let (mut programs, mut rows) = (vec![], vec![]);
         let bytes_per_row = 8 * usize::from(identity.lanes);
         for (program, image) in object.programs.iter().zip(images) {
@@ -201,6 +236,15 @@ impl Sim {
         self.cycles
     }
 
+    /// All values of a map's entries by key: one of each, or one for each core of the card, in their
+    /// order. [`contents`](Target::contents) gives the first core's.
+    ///
+    /// # Errors
+    /// No such map, or what the card says.
+    pub fn values(&mut self, map: &str) -> Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Error> {
+        self.values_of(map).map_err(|it| it.of(&format!("reading {map}")))
+    }
+
     /// Whether a program can run here.
     ///
     /// # Errors
@@ -259,7 +303,7 @@ impl Sim {
     }
 
     /// Lets packets come as fast as the card takes them, and says what became of each: all of them
-    /// leave.
+    /// leave, in this order. With several cores, only packets of a flow leave as they came.
     ///
     /// # Errors
     /// As with [`run_stream`](Self::run_stream).

@@ -24,6 +24,9 @@ const QUEUE_MAX: u32 = 16_384;
 /// What a `bpf_spin_lock` takes of a value.
 const LOCK_BYTES: usize = 4;
 
+/// Values by key.
+type Values = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
+
 impl From<ErrorNumber> for Failure {
     fn from(number: ErrorNumber) -> Self {
         Self(number.to_string())
@@ -82,7 +85,11 @@ impl Sim {
                 if flags == flags::NOEXIST {
                     return Err(ErrorNumber::EEXIST.into());
                 }
-                Ok(self.nic.write_memory(placed.entry_at(entry), &value)?)
+                for core in 0..placed.values {
+                    let at = placed.entry_at(entry) + placed.value_of(core);
+                    self.nic.write_memory(at, &value)?;
+                }
+                Ok(())
             }
             Kind::Programs => Err(ErrorNumber::EINVAL.into()),
             Kind::Sparse => self.update_sparse(map.kind, key, &value, flags, &placed),
@@ -93,11 +100,27 @@ impl Sim {
                 }
                 self.stage(KEY_AT, key)?;
                 self.stage(VALUE_AT, &value)?;
+                let value_bytes = value;
                 let [key, value] = [KEY_AT, VALUE_AT].map(|at| MAP_REGION + at);
                 let arguments = [MAP_HANDLES + number as u64, key, value, flags];
-                succeeded(self.nic.command(UPDATE, &arguments)?)
+                succeeded(self.nic.command(UPDATE, &arguments)?)?;
+                self.spread(&arguments[..2], &value_bytes, &placed)
             }
         }
+    }
+
+    /// Gives other cores the value that the first one has of an entry now.
+    fn spread(&mut self, lookup: &[u64], value: &[u8], placed: &Placed) -> Result<(), Failure> {
+        if placed.values == 1 {
+            return Ok(());
+        }
+        let found = self.nic.command(LOOKUP, lookup)?;
+        // A program may have taken the entry away.
+        let Some(first) = found.checked_sub(MAP_REGION) else { return Ok(()) };
+        for core in 1..placed.values {
+            self.nic.write_memory(first + placed.value_of(core) - placed.value_of(0), value)?;
+        }
+        Ok(())
     }
 
     fn update_sparse(
@@ -201,16 +224,23 @@ impl Sim {
     }
 
     pub(super) fn contents_of(&mut self, name: &str) -> Result<Contents, Failure> {
-        let (number, map, placed) = self.map(name)?;
+        let (_, map, _) = self.map(name)?;
         if matches!(map.kind, MapKind::ProgramArray | MapKind::Xskmap) {
             return Ok(Contents::Opaque);
         }
+        let entries = self.values_of(name)?.into_iter();
+        let first = entries.filter_map(|(key, values)| Some((key, values.into_iter().next()?)));
+        Ok(Contents::Entries(first.collect()))
+    }
+
+    /// All values of all entries: one, or one for each core.
+    pub(super) fn values_of(&mut self, name: &str) -> Result<Values, Failure> {
+        let (number, _, placed) = self.map(name)?;
         let used = match placed.kind {
             Kind::Array | Kind::Sparse | Kind::Programs => (0..placed.entries).collect(),
             Kind::Hash | Kind::LruHash | Kind::Prefixes => self.used_entries(number, &placed)?,
         };
         let stride = placed.stride as usize;
-        let value_at = placed.value_offset() as usize;
         let (key_bytes, value_bytes) = (placed.key_bytes as usize, placed.value_bytes as usize);
         let all = used.last().map_or(0, |last| last + 1);
         let memory = self.nic.read_memory(placed.entries_at, all as usize * stride)?;
@@ -223,9 +253,10 @@ impl Sim {
                 Kind::Sparse | Kind::Programs => (number as u32).to_ne_bytes().to_vec(),
                 _ => entry[..key_bytes].to_vec(),
             };
-            entries.insert(key, entry[value_at..][..value_bytes].to_vec());
+            let value = |core| entry[placed.value_of(core) as usize..][..value_bytes].to_vec();
+            entries.insert(key, (0..placed.values).map(value).collect());
         }
-        Ok(Contents::Entries(entries))
+        Ok(entries)
     }
 
     /// Entries of a hash that hold something: those that ever did, without those that are free

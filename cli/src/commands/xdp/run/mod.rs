@@ -16,6 +16,7 @@ mod targets;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::object::{Object, Program, ProgramKind};
+use freeport_sim::Nic;
 use freeport_xdp::{Setting, Unsteady};
 use options::{Exception, On, Place, Time};
 use outputs::Output;
@@ -55,6 +56,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u8).range(super::lanes()))]
     lanes: Option<u8>,
+    /// With `sim`: how many cores of the card are in use, among which flows are divided
+    #[arg(long, value_name = "NUMBER", default_value_t = 1,
+          value_parser = clap::value_parser!(u8).range(1..=i64::from(Nic::CORES_MAX)))]
+    cores: u8,
     /// With `vliw` and `sim`: run the capture once in the interpreter first, to see which ways
     /// through the program are likely, and schedule for those
     #[arg(long)]
@@ -170,7 +175,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Options that are for some targets only.
 fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { on, except, maps_every, lanes, profile, .. } = arguments;
+    let Arguments { on, except, maps_every, lanes, cores, profile, .. } = arguments;
     if (!except.is_empty() || maps_every.is_some()) && !on.compares() {
         bail!("--except and --maps-every are for --on both and other pairs, which are compared");
     }
@@ -179,6 +184,9 @@ fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if arguments.wave.is_some() && !on.has(Place::Sim) {
         bail!("--wave is for --on sim: only the simulated hardware has signals");
+    }
+    if *cores > 1 && !on.has(Place::Sim) {
+        bail!("--cores is for --on sim; the other targets run one packet after the other");
     }
     if *profile && !on.has(Place::Vliw) && !on.has(Place::Sim) {
         bail!("--profile is for --on vliw and --on sim");

@@ -8,7 +8,7 @@ use super::{Arguments, unsteady};
 use anyhow::{Context, bail};
 use freeport_ebpf::interpreter::{Clock, Environment, Outcome};
 use freeport_ebpf::object::{MapKind, Object, Program};
-use freeport_sim::Sim;
+use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{
     Arrival, Comparison, Contents, Departure, Disagreement, Interpreter, Kernel, Profiles, Setting,
@@ -342,9 +342,11 @@ fn load_sim(
     profiles: Option<&Profiles>,
     arguments: &Arguments,
 ) -> anyhow::Result<Loaded> {
+    let nic = Nic::with_cores(arguments.cores)?;
+    let environment = environment(arguments);
     let sim = match profiles {
-        Some(profiles) => Sim::load_profiled(object, profiles, &environment(arguments))?,
-        None => Sim::load(object, &Options::default(), &environment(arguments))?,
+        Some(profiles) => Sim::load_profiled_on(nic, object, profiles, &environment)?,
+        None => Sim::load_on(nic, object, &Options::default(), &environment)?,
     };
     sim.takes(&program.name)?;
     Ok(Loaded::Sim(Box::new(sim)))
