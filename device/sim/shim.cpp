@@ -23,10 +23,7 @@
 #include "verilated_vcd_c.h"
 #endif
 
-namespace {
-
-constexpr size_t BEAT = 32;
-
+// What callers are told of a packet: these cross the border, and are the same for all cards.
 struct Stamps {
     uint64_t arrived = 0;
     uint64_t complete = 0;
@@ -47,6 +44,10 @@ struct Departure {
     uint64_t first = 0;
     uint64_t last = 0;
 };
+
+namespace {
+
+constexpr size_t BEAT = 32;
 
 struct Packet {
     std::vector<uint8_t> bytes;
