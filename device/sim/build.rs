@@ -104,7 +104,8 @@ fn compile(
     for (files, level) in [(slow, card.slow_level), (fast, card.level)] {
         for job in 0..jobs {
             let mut part = compiler(verilator)?;
-            part.include(folder).opt_level(level).define("CORES", &*card.cores.to_string());
+            // The shim's object has the same name for each card.
+            part.out_dir(folder).include(folder).opt_level(level).define("CORES", &*card.cores.to_string());
             part.files(files.iter().skip(job).step_by(jobs));
             parts.push(part);
         }

@@ -21,10 +21,7 @@
 #include "verilated.h"
 #include "verilated_vcd_c.h"
 
-namespace {
-
-constexpr size_t BEAT = 32;
-
+// What callers are told of a packet: these cross the border, and are the same for all cards.
 struct Stamps {
     uint64_t arrived = 0;
     uint64_t complete = 0;
@@ -45,6 +42,10 @@ struct Departure {
     uint64_t first = 0;
     uint64_t last = 0;
 };
+
+namespace {
+
+constexpr size_t BEAT = 32;
 
 struct Packet {
     std::vector<uint8_t> bytes;

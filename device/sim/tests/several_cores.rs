@@ -4,7 +4,7 @@
 
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_sim::{Nic, Sim, Tags, address, control};
+use freeport_sim::{Nic, Sim, Stamp, Tags, address, control};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Contents, Target, compile};
 use std::collections::BTreeMap;
@@ -35,9 +35,7 @@ fn number_of(frame: &[u8]) -> u32 {
 }
 
 fn arrivals(frames: &[Vec<u8>]) -> Vec<Arrival<'_>> {
-    let arrival = |bytes: &Vec<u8>| Arrival { bytes, ingress_ifindex: 5, rx_queue_index: 1 };
-    // A borrow of what lives as long as the list does.
-    frames.iter().map(|bytes| Arrival { bytes, ..arrival(&frames[0]) }).collect()
+    frames.iter().map(|bytes| Arrival { bytes, ingress_ifindex: 5, rx_queue_index: 1 }).collect()
 }
 
 /// A program on a card of which so many cores are in use.
@@ -225,7 +223,7 @@ fn a_program_that_hangs_holds_up_its_own_core_alone() {
     let stamps = nic.stamps(frames.len());
     let (hung, others) = stamps.split_first().expect("there are some");
     assert!(hung.done - hung.began >= WATCHDOG);
-    let (behind, beside): (Vec<_>, Vec<_>) = others.iter().partition(|it| it.core == hung.core);
+    let (behind, beside): (Vec<&Stamp>, Vec<&Stamp>) = others.iter().partition(|it| it.core == hung.core);
     assert!(!behind.is_empty() && beside.len() > 50);
     assert!(behind.iter().all(|it| it.done > hung.done));
     assert!(beside.iter().all(|it| it.done < hung.done), "they do not wait for it");
