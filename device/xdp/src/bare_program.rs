@@ -4,9 +4,9 @@
 //!
 //! An XDP program gets a context instead, and returns 32 bits. So one is put in front that finds
 //! the packet in its context, calls the bare program as a function of its own, and leaves all that
-//! it returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
-
-use crate::{Arrival, Contents, Error, Target};
+//! An XDP program gets a context instead, and returns 32 bits. So one is put in front that finds the
+//! packet in its context, calls the bare program as a function of its own, and leaves all that it
+//! returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
 use freeport_ebpf::instruction::{Arithmetic, Width};
 use freeport_ebpf::instruction::{Callee, Constant, Instruction, Operand, Operation, Size};
 use freeport_ebpf::interpreter::verdict::PASS;
