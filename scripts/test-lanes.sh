@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Builds the simulated card with other numbers of lanes than four, and runs the tests that compare it
-# with the interpreter. A build takes a minute for each, so `make test` leaves this out.
+# Builds the simulated card with other numbers of lanes than four, and runs the tests that compare
+# it with the interpreter. A build takes a minute for each, so `make test` leaves this out.
 #
 #   scripts/test-lanes.sh              # 1, 2, 3, 6 and 8 lanes
 #   scripts/test-lanes.sh 2            # these

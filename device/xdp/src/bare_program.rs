@@ -3,12 +3,12 @@
 //! 2, and return 64 bits, as those of the data set bpf_conformance do.
 //!
 //! An XDP program gets a context instead, and returns 32 bits. So one is put in front that finds
-//! the packet in its context, calls the bare program as a function of its own, and leaves all that
-//! it returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
+//! the packet in its context, calls the bare program as a function of its own, and leaves all it
+//! returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
 
-use crate::{Arrival, Contents, Error, Target};
-use freeport_ebpf::instruction::{Arithmetic, Width};
-use freeport_ebpf::instruction::{Callee, Constant, Instruction, Operand, Operation, Size};
+use freeport_ebpf::instruction::{
+    Arithmetic, Callee, Constant, Instruction, Operand, Operation, Size, Width,
+};
 use freeport_ebpf::interpreter::verdict::PASS;
 use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
 
