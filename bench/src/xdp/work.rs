@@ -63,7 +63,9 @@ impl Work {
             let found = scenarios.iter().find(|it| it.name == scenario);
             let found = found.with_context(|| format!("there is no scenario {scenario}"))?;
             let mut traffic = Traffic::new(SEED, found.kinds);
-            let packets = (0..PACKETS).map(|_| traffic.next_packet());
+            // The kernel wants a device that exists: all come by the loopback.
+            let by_loopback = |packet| Packet { ingress_ifindex: 1, rx_queue_index: 0, ..packet };
+            let packets = (0..PACKETS).map(|_| by_loopback(traffic.next_packet()));
             // Those that all targets take.
             let packets = packets.filter(|packet| Sim::LENGTHS.contains(&packet.bytes.len()));
             let (set_up, packets) = (found.set_up, packets.collect());
