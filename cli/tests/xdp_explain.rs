@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp explain` on the programs of the repository: every instruction is accounted for, and
-//! every cycle of the card.
+//! `freeport xdp explain` on the programs of the repository: every instruction is accounted for,
+//! and every cycle of the card.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -59,8 +59,9 @@ struct Left {
     std::vector<uint8_t> bytes;
 };
 
-// Which rows the first core has in its stages in a cycle, and what becomes of them there: what `stage_rows`
-// and `stage_events` of core.sv say, with the packet's beginning and its end in bits 18 and 19.
+// Which rows the first core has in its stages in a cycle, and what becomes of them there: what
+// `stage_rows` and `stage_events` of core.sv say, with the packet's beginning
+// and its end in bits 18 and 19.
 struct Moment {
     uint64_t cycle = 0;
     uint32_t events = 0;

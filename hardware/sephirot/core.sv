@@ -573,8 +573,8 @@ module core #(
   assign event_jump = !packet_done && (x_redirects || d_redirects);
 
   // ---------------------------------------------------------------- for who looks on
-  // Which row is in which stage, and what becomes of it in this cycle: a simulator reads them to say
-  // where cycles go. Nothing else does, so no hardware is made of them.
+  // Which row is in which stage, and what becomes of it in this cycle: a simulator reads them to
+  // say where cycles go. Nothing else does, so no hardware is made of them.
   wire [47:0] stage_rows  /* verilator public_flat_rd */ = {x_row, d_row, f_row};
   wire [17:0] stage_events  /* verilator public_flat_rd */ = {
       f_go, f_beyond, f_ends_now, d_ends, x_ends, x_redirects, d_redirects,

@@ -6,15 +6,21 @@
 //! four. What is counted are cycles from one verdict to the next, and, of packets that come one by
 //! one, from the first beat of a packet to its verdict. Nothing of it is measured by a clock.
 
+mod beside;
 mod card;
+mod interpreter;
+mod kernel;
+mod work;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, disturbances, load};
 use crate::report::{Line, tables_or_lines};
 use crate::{Output, folder};
 use anyhow::{Context, Result};
+use beside::Beside;
 use card::Figures;
-use freeport_xdp::Target;
+use freeport_xdp::{Error, Target};
 use std::path::PathBuf;
+use work::Work;
 
 /// Measures XDP programs on the simulated hardware of the small processor
 ///
@@ -33,10 +39,13 @@ pub struct Arguments {
     /// interpreter sees them first
     #[arg(long)]
     without_profile: bool,
+    /// How often kernel and interpreter are measured, in turn; 0 for the card alone
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    rounds: u32,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
-    /// Also write xdp.json to this folder
+    /// Also write xdp.json, and xdp.csv and xdp.svg of what is measured, to this folder
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -62,7 +71,12 @@ const PUBLISHED: [f64; 4] = [3.0, 6.9, 10.4, 22.0];
 const CLOCK_MHZ: f64 = 156.25;
 /// Bytes of a frame without its check sequence.
 const FRAME_BYTES: usize = 64;
-const COMMON: &str = include_str!("../../../programs/xdp/packet.bpf.h");
+/// What sources include.
+const HEADERS: [(&str, &str); 3] = [
+    ("packet.bpf.h", include_str!("../../../programs/xdp/packet.bpf.h")),
+    ("protocols.bpf.h", include_str!("../../../programs/xdp/protocols.bpf.h")),
+    ("balancer.bpf.h", include_str!("../../../programs/xdp/balancer.bpf.h")),
+];
 const MINIMAL: &str = include_str!("../../../programs/xdp/minimal.bpf.c");
 const FIREWALL: &str = include_str!("../../../programs/xdp/stateful_firewall.bpf.c");
 
@@ -74,7 +88,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     if let Some(out) = &arguments.out {
         folder::make(out)?;
     }
-    let machine = Machine::describe();
+    let (machine, load) = (Machine::describe(), load());
     let chosen = |case: &Case| arguments.cases.is_empty() || arguments.cases.contains(case);
     let mut all = vec![];
     for case in CASES.into_iter().filter(chosen) {
@@ -84,23 +98,52 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
             all.push(figures.with_context(|| card::label(case, setting))?);
         }
     }
-    let lines: Vec<Line> = all.iter().flat_map(Figures::lines).collect();
+    let beside = measured(arguments, progress)?;
+    let lines = all.iter().flat_map(Figures::lines);
+    let lines: Vec<Line> = lines.chain(beside.iter().flat_map(Beside::lines)).collect();
     if let Some(out) = &arguments.out {
         let text: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
         folder::save(out, "xdp.json", text?.join("\n") + "\n")?;
+        if !beside.is_empty() {
+            folder::save(out, "xdp.csv", beside::csv(&beside, &machine))?;
+            folder::save(out, "xdp.svg", beside::svg(&beside, &machine))?;
+        }
     }
     let profile = match arguments.without_profile {
         true => "as they are, without a profile",
         false => "scheduled for the ways of these packets",
     };
-    let notes = [
+    let mut notes = vec![
         "cycles of the simulated hardware, cores of four lanes; rates are those cycles at \
          156.25 MHz, the publication's clock, and no measurement"
             .to_owned(),
-        format!("programs are {profile}"),
+        format!("programs in the tables of cycles are {profile}; beside others, without one"),
     ];
-    let tables = [card::table(&all), card::scaling_table(&all)];
+    let mut tables = vec![card::table(&all), card::scaling_table(&all)];
+    if !beside.is_empty() {
+        tables.push(beside::table(&beside));
+        notes.extend(disturbances(load));
+    }
     tables_or_lines(tables.into_iter(), lines.into_iter(), &notes, &machine, arguments.json)
+}
+
+/// Kernel and interpreter on the cases that are asked for, and without a choice on whole programs.
+fn measured(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Vec<Beside>> {
+    if arguments.rounds == 0 {
+        return Ok(vec![]);
+    }
+    let chosen = |case: &Case| arguments.cases.is_empty() || arguments.cases.contains(case);
+    let mut work: Vec<Work> =
+        CASES.into_iter().filter(chosen).map(Work::of).collect::<Result<_>>()?;
+    if arguments.cases.is_empty() {
+        work.extend(Work::whole()?);
+    }
+    let mut all = vec![];
+    for work in &work {
+        progress(&format!("{} in the kernel and in the interpreter", work.name));
+        all.push(beside::measure(work, arguments.rounds as usize).context(work.name)?);
+    }
+    Ok(all)
 }
 
 impl Case {
@@ -125,12 +168,7 @@ impl Case {
 
     /// Its object, as clang makes it.
     fn compiled(self) -> Result<Vec<u8>> {
-        let (source, ..) = self.program();
-        let folder = tempfile::tempdir().context("no folder for the compiler")?;
-        let path = folder.path().join("program.bpf.c");
-        std::fs::write(folder.path().join("packet.bpf.h"), COMMON)?;
-        std::fs::write(&path, source)?;
-        Ok(freeport_xdp::compile(&path)?)
+        compile(self.program().0)
     }
 
     fn published(self) -> Option<f64> {
@@ -138,8 +176,19 @@ impl Case {
     }
 }
 
+/// The object of a source, as clang makes it.
+fn compile(source: &str) -> Result<Vec<u8>> {
+    let folder = tempfile::tempdir().context("no folder for the compiler")?;
+    let path = folder.path().join("program.bpf.c");
+    for (name, text) in HEADERS {
+        std::fs::write(folder.path().join(name), text)?;
+    }
+    std::fs::write(&path, source)?;
+    Ok(freeport_xdp::compile(&path)?)
+}
+
 /// Entries that maps need.
-fn set_up(case: Case, target: &mut dyn Target) -> Result<()> {
+fn set_up(case: Case, target: &mut dyn Target) -> Result<(), Error> {
     if case == Case::Firewall {
         for (way, device) in [(1_u32, 2_u32), (2, 1)] {
             target.update("ways", &way.to_ne_bytes(), &device.to_ne_bytes())?;

@@ -202,8 +202,8 @@ mod tests {
         Moment { events, fetch, decode, execute, ..Moment::default() }
     }
 
-    /// Row 0 jumps in execute to row 5, which calls a helper and waits twice, and ends in fetch with
-    /// row 6; then another packet comes late.
+    /// Row 0 jumps in execute to row 5, which calls a helper and waits twice, and ends in fetch
+    /// with row 6; then another packet comes late.
     #[test]
     fn every_cycle_is_somebodys() {
         let mut cycles = Cycles::new();

@@ -22,8 +22,8 @@ impl Sim {
         Ok(cycles)
     }
 
-    /// Runs a program on a packet, as [`Target::run_into`](freeport_xdp::Target::run_into) does, and
-    /// shows each cycle from its arrival until it has left.
+    /// Runs a program on a packet, as [`Target::run_into`](freeport_xdp::Target::run_into) does,
+    /// and shows each cycle from its arrival until it has left.
     ///
     /// # Errors
     /// As there.

@@ -32,7 +32,8 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self.lines.push(Line::Heading(text));
     }
 
-    /// As text, without columns that are empty; columns of which `is_right` says so are aligned on the right.
+    /// As text, without columns that are empty; those of which `is_right` says so are aligned on
+    /// the right.
     pub fn text(&self, between: &str, is_right: [bool; COLUMNS]) -> String {
         let mut widths = [0; COLUMNS];
         for line in &self.lines {

@@ -147,7 +147,7 @@ fn rows_table(explained: &Explained<'_>, counted: &Counted) -> String {
     let mut is_right = [true; 12];
     (is_right[10], is_right[11]) = (false, false);
     let what = "\nper packet, how often each row was executed, and the cycles that it took: its \
-        own, waiting for\nmemory, for a helper, for long arithmetic, for the row before it (order), \
+        own, waiting for\nmemory, for a helper, for long arithmetic, for the row before it (order) \
         and behind a taken jump\n";
     format!("{what}{}", table.text("  ", is_right))
 }

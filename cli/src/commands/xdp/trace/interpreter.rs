@@ -226,7 +226,10 @@ impl Watch<'_> {
         let named = |(register, value, _): &(u8, u64, String)| {
             (format!("r{register}"), Value::from(*value))
         };
-        let changed = |it: &Changed| json!({ "place": it.place, "address": it.address, "bytes": hexadecimal(&it.bytes) });
+        let changed = |it: &Changed| {
+            let bytes = hexadecimal(&it.bytes);
+            json!({ "place": it.place, "address": it.address, "bytes": bytes })
+        };
         let json = json!({
             "target": "interpreter",
             "program": program.name,

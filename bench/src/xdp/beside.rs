@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The same packets on the simulated card, in the kernel and in the interpreter, in nanoseconds:
+//! the card's are cycles at an assumed clock, the others are measured, in turn.
+
+use super::CLOCK_MHZ;
+use super::interpreter::Interpreted;
+use super::kernel::InKernel;
+use super::work::Work;
+use crate::harness::{Measurement, Subject, alternate};
+use crate::machine::Machine;
+use crate::plot;
+use crate::report::{Kind, Line, Traffic, rounded, row};
+use anyhow::Result;
+use std::fmt::Write;
+
+/// What was found of a case.
+pub struct Beside {
+    name: &'static str,
+    /// Bytes of a packet, the mean.
+    frame_bytes: usize,
+    /// Nanoseconds of the card for a packet; or why there are none.
+    card: Result<f64, String>,
+    /// Rates of who was measured.
+    measured: Vec<Measurement>,
+    /// Why the kernel was not.
+    refusal: Option<String>,
+    is_repeated: bool,
+}
+
+/// Measures a case in turn, so often.
+///
+/// # Errors
+/// What keeps the interpreter from running.
+pub fn measure(work: &Work, rounds: usize) -> Result<Beside> {
+    let card = work.cycles().map(|cycles| cycles / CLOCK_MHZ * 1e3);
+    let mut subjects: Vec<Box<dyn Subject + '_>> = vec![Box::new(Interpreted::load(work)?)];
+    let refusal = match InKernel::load(work) {
+        Ok(kernel) => {
+            subjects.insert(0, Box::new(kernel));
+            None
+        }
+        Err(error) => Some(first_line(&error)),
+    };
+    let measured = alternate(&mut subjects, rounds)?;
+    let bytes: usize = work.packets.iter().map(|packet| packet.bytes.len()).sum();
+    Ok(Beside {
+        name: work.name,
+        frame_bytes: bytes / work.packets.len().max(1),
+        card: card.map_err(|error| first_line(&error)),
+        measured,
+        refusal,
+        is_repeated: work.is_repeatable,
+    })
+}
+
+fn first_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").lines().next().unwrap_or_default().to_owned()
+}
+
+/// Nanoseconds of a frame, from millions of frames a second.
+fn nanoseconds(rate: f64) -> f64 {
+    1e3 / rate.max(f64::MIN_POSITIVE)
+}
+
+impl Beside {
+    /// The card beside each of the others, and each of those by itself.
+    pub fn lines(&self) -> Vec<Line> {
+        let line = |metric: &str, kind, value: f64, p50: f64, p99: f64| Line {
+            bench: "xdp".into(),
+            case: self.name.into(),
+            traffic: Traffic::Frames { frame_bytes: self.frame_bytes },
+            metric: metric.into(),
+            unit: "ns/packet".into(),
+            kind,
+            value: rounded(value),
+            p50: rounded(p50),
+            p99: rounded(p99),
+            peer: None,
+            peer_value: None,
+            ratio: None,
+            published: None,
+            note: None,
+        };
+        let mut lines = vec![];
+        let card = self.card.as_ref().copied().unwrap_or(f64::NAN);
+        for it in &self.measured {
+            let (median, worst) =
+                (nanoseconds(it.median()), nanoseconds(it.reached_by_99_percent()));
+            let peer = Line {
+                peer: Some(it.name.clone()),
+                peer_value: Some(rounded(median)),
+                ratio: self.card.is_ok().then(|| rounded(median / card)),
+                note: self.card.as_ref().err().cloned(),
+                ..line("time", Kind::Simulated, card, card, card)
+            };
+            lines.push(peer);
+            let metric = format!("time_{}", it.name);
+            lines.push(line(&metric, Kind::Measured, median, median, worst));
+        }
+        if let Some(refusal) = &self.refusal {
+            let nothing = f64::NAN;
+            let line = line("time_kernel", Kind::Measured, nothing, nothing, nothing);
+            lines.push(Line { note: Some(refusal.clone()), ..line });
+        }
+        lines
+    }
+}
+
+/// For people.
+pub fn table(all: &[Beside]) -> String {
+    let mut out = String::from(
+        "nanoseconds per packet; kernel and interpreter measured, spread from the best to the \
+         worst round\ncase            bytes   card, simulated        kernel       spread \
+          interpreter   spread\n",
+    );
+    for it in all {
+        let card = it.card.as_ref().map_or("-".into(), |card| format!("{card:.1}"));
+        let _ = write!(out, "{:<15} {:>5} {card:>17}", it.name, it.frame_bytes);
+        for name in ["kernel", "interpreter"] {
+            let found = it.measured.iter().find(|measured| measured.name == name);
+            let (mean, spread) = found.map_or(("-".into(), "-".into()), |found| {
+                let median = nanoseconds(found.median());
+                (format!("{median:.0}"), format!("{:.0} %", 100.0 * found.spread()))
+            });
+            let _ = write!(out, " {mean:>13} {spread:>8}");
+        }
+        out.push('\n');
+    }
+    for it in all {
+        let mut note = |who: &str, why: &str| {
+            let _ = writeln!(out, "{}: {who}: {why}", it.name);
+        };
+        if let Err(reason) = &it.card {
+            note("card", reason);
+        }
+        match &it.refusal {
+            Some(reason) => note("kernel", reason),
+            None if !it.is_repeated => note("kernel", "a call for each packet, with its clock"),
+            None => {}
+        }
+    }
+    out
+}
+
+/// All rounds, as values with commas between them.
+pub fn csv(all: &[Beside], machine: &Machine) -> String {
+    let heads = "case,frame_bytes,subject,kind,round,ns_per_packet,machine,commit,date\n";
+    let mut out = heads.to_owned();
+    let mut add = |it: &Beside, [subject, kind]: [&str; 2], round: usize, ns: f64| {
+        let (bytes, round) = (it.frame_bytes.to_string(), round.to_string());
+        let fields = [it.name, &bytes, subject, kind, &round].map(str::to_owned);
+        out += &row(fields.into_iter().chain([format!("{ns:.3}")]), machine);
+    };
+    for it in all {
+        if let Ok(card) = it.card {
+            add(it, ["card", "simulated"], 0, card);
+        }
+        for measured in &it.measured {
+            for (round, rate) in measured.rates.iter().enumerate() {
+                add(it, [&measured.name, "measured"], round + 1, nanoseconds(*rate));
+            }
+        }
+    }
+    out
+}
+
+/// A picture of what was measured; the card is not in it, for it is not measured.
+pub fn svg(all: &[Beside], machine: &Machine) -> String {
+    let group = |it: &Beside| plot::Group {
+        title: format!("{} {} B", it.name, it.frame_bytes),
+        bars: it.measured.clone(),
+    };
+    let groups: Vec<plot::Group> = all.iter().map(group).collect();
+    plot::bars("XDP programs, one core", "million packets a second", &groups, machine)
+}
