@@ -207,7 +207,7 @@ mod tests {
         let of = |whole, seed| lengths.of(whole, seed).collect::<Vec<_>>();
         assert_eq!(of(43, 1), [14, 15, 16, 19, 29, 39, 43]);
         assert_eq!(of(43, 8), [14, 15, 16, 22, 32, 42, 43]);
-        assert_eq!(of(12, 8), []);
+        assert_eq!(of(12, 8), Vec::<usize>::new());
         assert_eq!(of(200, 1).last(), Some(&100));
         let every = Lengths { all: 1..=3520, dense_to: usize::MAX, one_of: 1 };
         assert_eq!(every.of(60, 3).count(), 60);
