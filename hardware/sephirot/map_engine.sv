@@ -4,7 +4,8 @@
 // lists of entries; the key is read, hashed and compared in the same number of cycles up to 32
 // bytes. A longest-prefix map is a hash that is asked once for each length of prefix that there is,
 // the longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as
-// if its key had been deleted, and the update begins anew.
+// if its key had been deleted, and the update begins anew. Queues and stacks are rings of values
+// without keys; a Bloom filter has heads of buckets alone, which say whether a hash has come.
 
 module map_engine (
     input  logic clk,
@@ -13,6 +14,11 @@ module map_engine (
     input  logic start,
     input  logic do_update,
     input  logic do_delete,
+    input  logic do_push,
+    // Of a queue or stack: what leaves next is given, and leaves.
+    input  logic do_next,
+    input  logic do_pop,
+    input  logic holds_maps,
     // The key is a number, not in memory.
     input  logic has_index,
     input  logic [31:0] index,
@@ -50,8 +56,10 @@ module map_engine (
     output logic [31:0] commit_hand,
     output logic [128:0] commit_lengths,
 
+    // Copies the value to its place or, of a queue or stack, from there, or zeros if it is empty.
     output logic copy_start,
-    output logic [31:0] copy_target,
+    output logic copy_fill,
+    output logic [31:0] copy_place,
     input  logic copy_done,
     input  logic copy_miss,
 
@@ -103,6 +111,9 @@ module map_engine (
   localparam logic [4:0] OUST = 5'd27;
   localparam logic [4:0] OUST1 = 5'd28;     // reads its key, as BEGIN does
   localparam logic [4:0] SELECT = 5'd26;    // longest prefix: shorter ones
+  localparam logic [4:0] LINE = 5'd29;      // queue, stack: which place
+  localparam logic [4:0] TURN = 5'd30;      // behind the last one is the first one
+  localparam logic [4:0] HANDLE = 5'd31;    // of maps: reads which one
 
   localparam logic [3:0] MAPS = sephirot_pkg::REGION_MAPS;
 
@@ -110,16 +121,20 @@ module map_engine (
   // An entry is being removed for another one.
   logic evicting;
 
-  logic is_array, is_lru, is_sparse, is_prefix, by_index;
+  logic is_array, is_lru, is_sparse, is_prefix, is_stack, is_line, is_bloom, by_index;
   assign is_sparse = row_kind == sephirot_pkg::MAP_SPARSE || row_kind == sephirot_pkg::MAP_PROGRAMS;
   assign is_array = row_kind == sephirot_pkg::MAP_ARRAY;
   assign is_lru = row_kind == sephirot_pkg::MAP_LRU_HASH;
   assign is_prefix = row_kind == sephirot_pkg::MAP_LPM;
+  assign is_stack = row_kind == sephirot_pkg::MAP_STACK;
+  assign is_line = is_stack || row_kind == sephirot_pkg::MAP_QUEUE;
+  assign is_bloom = row_kind == sephirot_pkg::MAP_BLOOM;
   assign by_index = is_array || is_sparse;
 
-  logic updates, deletes;
-  assign updates = do_update && !evicting;
+  logic updates, deletes, asks_map;
+  assign updates = (do_update || do_push) && !evicting;
   assign deletes = do_delete || evicting;
+  assign asks_map = holds_maps && !do_update && !do_delete;
 
   logic [6:0] key_bytes, key_room;
   assign key_bytes = row_key_bytes[6:0];
@@ -188,6 +203,7 @@ module map_engine (
       INDEX: factor = chunk[19:0];
       ELEMENT: factor = at_index[19:0];
       LINKED: factor = linked[19:0] - 20'd1;
+      TURN: factor = at_index[19:0] - (beyond ? row_entries[19:0] : 20'd0);
       VICTIM: factor = row_hand[19:0];
       default: factor = current[19:0] - 20'd1;
     endcase
@@ -210,7 +226,16 @@ module map_engine (
   logic beyond, has_room, is_there;
   assign beyond = at_index >= row_entries;
   assign has_room = row_free != 32'd0 || row_used < row_entries;
-  assign is_there = window[0];
+  assign is_there = holds_maps ? chunk[30] : window[0];
+
+  // Of a queue or stack, how many there are is kept as entries that were used.
+  logic is_empty, is_full, advances;
+  logic [20:0] line_place;
+  assign is_empty = row_used == 32'd0;
+  assign is_full = !has_room;
+  assign line_place = {1'b0, row_hand[19:0]}
+      + (do_next && !is_stack ? 21'd0 : row_used[20:0]) - (do_next && is_stack ? 21'd1 : 21'd0);
+  assign advances = is_line && (do_push ? is_full : !is_stack);
 
   // Where the entry is, as far as it is known; bytes of its key that are written.
   logic [27:0] at;
@@ -232,7 +257,7 @@ module map_engine (
     request_data = 192'd0;
     case (state)
       BEGIN: begin
-        request_valid = start && !waits && !fault && !has_index;
+        request_valid = start && !waits && !fault && !has_index && !is_line;
         // What is needed of the first window; arrays have nothing behind it.
         request_bytes = key_bytes < 7'd24 ? key_bytes[4:0] : 5'd24;
       end
@@ -254,6 +279,11 @@ module map_engine (
       ELEMENT: begin
         request_valid = is_sparse && !beyond;
         request_address = {MAPS, entry_at};
+        request_bytes = 5'd8;
+      end
+      HANDLE: begin
+        request_valid = 1'b1;
+        request_address = copy_place;
         request_bytes = 5'd8;
       end
       SET: begin
@@ -326,19 +356,25 @@ module map_engine (
   end
 
   assign copy_start = state == VALUE;
-  assign copy_target = {MAPS, at + (is_array ? 28'd0
+  assign copy_fill = copy_start && do_next && is_empty;
+  assign copy_place = {MAPS, at + (is_array || is_line ? 28'd0
       : is_sparse ? 28'd8 : {21'd0, key_room})};
 
   // New entries count from when they are linked; removed ones from when they are free.
-  assign commit_valid = request_ready && (state == FRONT || state == RELEASE);
-  assign commit_used = state == FRONT && !from_free ? current : row_used;
+  logic line_commit;
+  assign line_commit = is_line && state == VALUE && copy_done && !copy_miss
+      && (do_push || (do_pop && !is_empty));
+  assign commit_valid = line_commit
+      || (request_ready && ((state == FRONT && !is_bloom) || state == RELEASE));
+  assign commit_used = (state == FRONT && !from_free) || (line_commit && !(do_push && is_full))
+      ? current : row_used;
   assign commit_free = state == RELEASE ? current : from_free ? next_free : row_free;
-  assign commit_hand = !evicting ? row_hand
+  assign commit_hand = !evicting && !advances ? row_hand
       : row_hand + 32'd1 == row_entries ? 32'd0 : row_hand + 32'd1;
   assign commit_lengths = row_lengths
       | (state == FRONT && is_prefix ? 129'd1 << length : 129'd0);
 
-  assign value_at = is_array ? {MAPS, entry_at}
+  assign value_at = holds_maps ? chunk[31:0] : is_array ? {MAPS, entry_at}
       : {MAPS, entry_at + (is_sparse ? 28'd8 : {21'd0, key_room})};
   assign value_row = window[79:64];
 
@@ -370,8 +406,13 @@ module map_engine (
         else if (do_update) begin
           error = (is_array ? flags_bad : sparse_bad_flags) ? EINVAL : beyond ? E2BIG : EEXIST;
         end
-        if (is_array) done = !do_update || flags_bad || beyond || flags == NOEXIST;
+        if (is_line) done = 1'b0;
+        else if (is_array) done = beyond || (do_update ? flags_bad || flags == NOEXIST : !asks_map);
         else done = beyond || (do_update && (sparse_bad_flags || flags == NOEXIST));
+      end
+      LINE: begin
+        done = do_push && (flags_bad || flags == NOEXIST || (is_full && flags != EXIST));
+        error = flags_bad || flags == NOEXIST ? EINVAL : E2BIG;
       end
       PRESENCE: begin
         found = is_there;
@@ -385,20 +426,23 @@ module map_engine (
         error = (updates || deletes) && bad_length ? EINVAL : 64'd0;
       end
       SELECT: done = !has_length || length == 8'd0;
-      LINKED: if (absent && !evicting) begin
+      LINKED: if (is_bloom) begin
+        done = !do_push || flags != 64'd0 || linked != 32'd0;
+        error = do_push ? (flags != 64'd0 ? EINVAL : 64'd0) : linked == 32'd0 ? ENOENT : 64'd0;
+      end else if (absent && !evicting) begin
         done = !updates || flags_bad || flags == EXIST || (!has_room && !is_lru);
         error = deletes ? ENOENT : !updates ? 64'd0 : flags_bad ? EINVAL
             : flags == EXIST ? ENOENT : is_prefix ? ENOSPC : E2BIG;
       end
       COMPARE, COMPARE2: if (hit && !deletes) begin
         found = 1'b1;
-        done = !updates || flags_bad || flags == NOEXIST;
+        done = updates ? flags_bad || flags == NOEXIST : !asks_map;
         error = !updates ? 64'd0 : flags_bad ? EINVAL : EEXIST;
       end
       VALUE: begin
         // Entries of maps with keys are linked yet, or have their key written again.
         done = copy_done && (copy_miss || (!new_entry && !is_prefix && !is_sparse));
-        error = copy_miss ? EFAULT : 64'd0;
+        error = copy_miss ? EFAULT : do_next && is_empty ? ENOENT : 64'd0;
       end
       KEY: done = request_ready && key_left == key_step && !new_entry;
       FRONT: done = request_ready;
@@ -413,12 +457,20 @@ module map_engine (
         at_index <= index;
         written <= 7'd0;
         new_entry <= 1'b0;
-        if (start && !waits && !fault && (has_index || request_ready)) begin
+        if (start && !waits && !fault && (has_index || is_line || request_ready)) begin
           // A key that is a number is padded as any other.
           key <= {480'd0, index};
-          state <= has_index ? (by_index ? ELEMENT : HEAD) : by_index ? INDEX : KEY1;
+          state <= is_line ? LINE : has_index ? (by_index ? ELEMENT : HEAD)
+              : by_index ? INDEX : KEY1;
         end
       end
+      LINE: begin
+        at_index <= {11'd0, line_place};
+        current <= do_push ? row_used + 32'd1 : row_used - 32'd1;
+        state <= do_next && is_empty ? VALUE : TURN;
+      end
+      TURN: state <= ELEMENT;
+      HANDLE: if (request_ready) state <= PRESENCE;
       INDEX: begin
         at_index <= chunk[31:0];
         state <= ELEMENT;
@@ -426,7 +478,8 @@ module map_engine (
       ELEMENT: begin
         at <= entry_at;
         is_set <= !do_delete;
-        if (is_array) state <= VALUE;
+        if (asks_map) state <= HANDLE;
+        else if (is_array || is_line) state <= VALUE;
         else if (request_ready) state <= PRESENCE;
       end
       PRESENCE: state <= do_delete ? SET : VALUE;
@@ -471,18 +524,18 @@ module map_engine (
         else begin
           current <= row_free != 32'd0 ? row_free : row_used + 32'd1;
           from_free <= row_free != 32'd0;
-          state <= ALLOCATE;
+          state <= is_bloom ? FRONT : ALLOCATE;
         end
       end
       ENTRY: if (request_ready) state <= COMPARE;
       COMPARE: begin
         at <= entry_at;
-        if (hit) state <= deletes ? NEXT : VALUE;
+        if (hit) state <= deletes ? NEXT : asks_map ? HANDLE : VALUE;
         else if (same && key_bytes > 7'd32) begin
           if (request_ready) state <= COMPARE2;
         end else state <= LINK;
       end
-      COMPARE2: state <= !hit ? LINK : deletes ? NEXT : VALUE;
+      COMPARE2: state <= !hit ? LINK : deletes ? NEXT : asks_map ? HANDLE : VALUE;
       LINK: begin
         previous_at <= current_link_at;
         link_is_upper <= current_link_at[2];

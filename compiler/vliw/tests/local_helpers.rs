@@ -15,7 +15,14 @@ use freeport_vliw::{Options, compile, with_local_helpers};
 
 fn map(kind: MapKind) -> MapDefinition {
     let (key_size, value_size, max_entries) = (4, 8, 5);
-    MapDefinition { name: "map".into(), kind, key_size, value_size, max_entries, ..Default::default() }
+    MapDefinition {
+        name: "map".into(),
+        kind,
+        key_size,
+        value_size,
+        max_entries,
+        ..Default::default()
+    }
 }
 
 fn object(text: &str, kind: MapKind) -> Object {
@@ -261,11 +268,32 @@ fn packet(length: usize, text: &[u8]) -> Vec<u8> {
 #[test]
 fn numbers_are_read_as_by_the_helpers() {
     let texts: Vec<&[u8]> = vec![
-        b"42", b"-42 ", b" \t\n-42x", b"0x1fg", b"0X1F", b"017", b"08", b"0x", b"0xg", b"-", b"",
-        b"  ", b"x", b"\xa07", b"-0", b"9223372036854775807", b"9223372036854775808",
-        b"-9223372036854775808", b"-9223372036854775809", b"18446744073709551615",
-        b"18446744073709551616", b"0xffffffffffffffff", b"0x10000000000000000",
-        b"01777777777777777777777", b"02000000000000000000000", b"-99999999999999999999999",
+        b"42",
+        b"-42 ",
+        b" \t\n-42x",
+        b"0x1fg",
+        b"0X1F",
+        b"017",
+        b"08",
+        b"0x",
+        b"0xg",
+        b"-",
+        b"",
+        b"  ",
+        b"x",
+        b"\xa07",
+        b"-0",
+        b"9223372036854775807",
+        b"9223372036854775808",
+        b"-9223372036854775808",
+        b"-9223372036854775809",
+        b"18446744073709551615",
+        b"18446744073709551616",
+        b"0xffffffffffffffff",
+        b"0x10000000000000000",
+        b"01777777777777777777777",
+        b"02000000000000000000000",
+        b"-99999999999999999999999",
         b"0000000000000000000000000000000000000000000000000000000000000000000000000001",
         b"  -000000000000000000000000000000000000000000000000000000000000000000123",
     ];
