@@ -19,7 +19,7 @@ use std::path::Path;
 const REFUSED: [(&str, &str); 3] = [
     (
         "counters",
-        "program `account`, instruction 54: the card walks over arrays only \
+        "program `account`, instruction 52: the card walks over arrays only \
          (bpf_for_each_map_elem), and calls a function only if it is known which",
     ),
     (
