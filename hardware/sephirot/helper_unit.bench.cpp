@@ -4,6 +4,7 @@
 // compares helpers with plain models of them: maps of all kinds in one memory, checksums, bounds of
 // packets.
 #include "helper_unit_bench.h"
+#include "helper_unit_lines.h"
 
 static Bench *bench;
 
@@ -449,6 +450,8 @@ int main() {
     test_checksums();
     test_bounds();
     test_rest();
+    bench->begin(3400);
+    test_lines(*bench);
   }
   printf("%llu passed, 0 failed\n", (unsigned long long)passed);
 }

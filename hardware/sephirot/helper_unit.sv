@@ -76,7 +76,8 @@ module helper_unit #(
   localparam logic [31:0] ABORTED = sephirot_pkg::XDP_ABORTED;
   localparam logic [31:0] REDIRECT = sephirot_pkg::XDP_REDIRECT;
   localparam logic [5:0] TAIL_CALLS_MAX = 6'd33;
-  localparam logic [63:0] REDIRECT_FLAGS = 64'h1b;
+  localparam logic [63:0] VERDICT_FLAGS = 64'h3;
+  localparam logic [63:0] DEVICE_FLAGS = 64'h1b;
   localparam logic [31:0] COPY_MAX = 32'hffff;
 
   // Whose call is at work: a command once it has begun, else the core's first.
@@ -95,6 +96,7 @@ module helper_unit #(
   // What it is.
   logic is_lookup, is_update, is_delete, is_tail_call, is_by_map, is_time, is_random, is_csum;
   logic is_head, is_tail, is_meta, is_load, is_store, is_device, is_length, is_zero;
+  logic is_push, is_pop, is_peek, is_next;
   assign is_lookup = helper == 8'd1;
   assign is_update = helper == 8'd2;
   assign is_delete = helper == 8'd3;
@@ -107,6 +109,9 @@ module helper_unit #(
   assign is_by_map = helper == 8'd51 && !is_command;
   assign is_meta = helper == 8'd54 && !is_command;
   assign is_tail = helper == 8'd65 && !is_command;
+  assign is_push = helper == 8'd87;
+  assign is_pop = helper == 8'd88;
+  assign is_peek = helper == 8'd89;
   assign is_length = helper == 8'd188 && !is_command;
   assign is_load = helper == 8'd189 && !is_command;
   assign is_store = helper == 8'd190 && !is_command;
@@ -117,6 +122,7 @@ module helper_unit #(
   // The map: the first argument, of a tail call the second.
   logic [63:0] handle;
   logic [7:0] row_kind;
+  logic row_holds_devices, row_holds_maps;
   logic [15:0] row_key_bytes;
   logic [31:0] row_value_bytes, row_entries, row_base, row_stride, row_mask, row_heads;
   logic [31:0] row_links, row_used, row_free, row_hand;
@@ -135,8 +141,11 @@ module helper_unit #(
       .commit_hand(commit_any[160:129]), .commit_lengths(commit_any[128:0]));
 
   // Which maps a helper takes. What only a host may change is not there for programs.
-  logic is_map, is_sparse, is_engine, fits, by_number;
+  logic is_map, is_sparse, is_line, is_bloom, is_engine, fits, by_number;
   assign is_sparse = row_kind == sephirot_pkg::MAP_SPARSE;
+  assign is_line = row_kind == sephirot_pkg::MAP_QUEUE || row_kind == sephirot_pkg::MAP_STACK;
+  assign is_bloom = row_kind == sephirot_pkg::MAP_BLOOM;
+  assign is_next = is_line && (is_pop || is_peek);
   assign is_map = handle[63:16] == {32'd0, sephirot_pkg::REGION_MAP_HANDLE, 12'd0}
       && row_kind != sephirot_pkg::MAP_NONE;
   assign by_number = is_tail_call || is_by_map;
@@ -144,25 +153,32 @@ module helper_unit #(
     fits = 1'b0;
     if (is_lookup) fits = is_command || row_kind != sephirot_pkg::MAP_PROGRAMS;
     if (is_update || is_delete) begin
-      fits = is_command || (row_kind != sephirot_pkg::MAP_PROGRAMS && !is_sparse);
+      fits = is_command
+          || (row_kind != sephirot_pkg::MAP_PROGRAMS && !is_sparse && !row_holds_maps);
     end
+    if (is_line || is_bloom) fits = is_push || is_peek || (is_pop && is_line);
     if (is_tail_call) fits = row_kind == sephirot_pkg::MAP_PROGRAMS;
-    // To all devices of a map: nothing here sends a packet more than once.
     if (is_by_map) begin
-      fits = (is_sparse || (row_kind == sephirot_pkg::MAP_HASH && row_key_bytes == 16'd4))
-          && !arguments[2][3];
+      fits = is_sparse || (row_kind == sephirot_pkg::MAP_HASH && row_key_bytes == 16'd4);
     end
     is_engine = is_map && fits;
   end
 
   // Those at work for some cycles, and who of them has the memory.
-  logic bad_flags, engine_start, engine_done, engine_found;
+  logic bad_flags, to_all, engine_start, engine_done, engine_found;
   logic [31:0] engine_value;
   logic [15:0] engine_row;
   logic [63:0] engine_error;
   logic [5:0] tail_calls;
-  assign bad_flags = is_by_map && (arguments[2] & ~REDIRECT_FLAGS) != 64'd0;
-  assign engine_start = valid && is_engine && !bad_flags;
+  assign bad_flags = is_by_map
+      && (arguments[2] & ~(row_holds_devices ? DEVICE_FLAGS : VERDICT_FLAGS)) != 64'd0;
+  // To all devices of a map: nobody looks for one.
+  assign to_all = is_by_map && arguments[2][3];
+  assign engine_start = valid && is_engine && !bad_flags && !to_all;
+  // Of flags, whether there are others than the lower two is all that matters.
+  logic [63:0] map_flags;
+  assign map_flags = is_push ? {61'd0, arguments[2][63:2] != 62'd0, arguments[2][1:0]}
+      : {61'd0, arguments[3][63:2] != 62'd0, arguments[3][1:0]};
 
   logic request_valid, request_write, request_ready, request_miss;
   logic [31:0] request_address;
@@ -179,8 +195,9 @@ module helper_unit #(
   logic [31:0] engine_length;
   map_engine #(.CORES(CORES), .CORE(int'(CPU))) engine (
       .clk, .rst, .start(engine_start), .do_update(is_update), .do_delete(is_delete),
+      .do_push(is_push), .do_next(is_next), .do_pop(is_pop), .holds_maps(row_holds_maps),
       .has_index(by_number), .index(is_tail_call ? arguments[2][31:0] : arguments[1][31:0]),
-      .key_address(arguments[1]), .value_address(arguments[2]), .flags(arguments[3]),
+      .key_address(arguments[1]), .value_address(arguments[2]), .flags(map_flags),
       .packet_meta, .packet_end, .packet_arrived, .packet_complete,
       .done(engine_done), .found(engine_found), .value_at(engine_value),
       .value_row(engine_row), .error(engine_error),
@@ -240,8 +257,8 @@ module helper_unit #(
     copy_target = adjust_target;
     copy_bytes = adjust_bytes;
     if (is_engine) begin
-      copy_source = arguments[2][31:0];
-      copy_target = engine_target;
+      copy_source = is_next ? engine_target : is_push ? arguments[1][31:0] : arguments[2][31:0];
+      copy_target = is_next ? arguments[1][31:0] : engine_target;
       copy_bytes = engine_length;
     end else if (is_bytes) begin
       copy_source = is_load ? packet_place : arguments[2][31:0];
@@ -251,7 +268,8 @@ module helper_unit #(
   end
   memory_copy copier (
       .clk, .rst, .start(engine_copies || adjust_copies || bytes_copies), .source(copy_source),
-      .target(copy_target), .bytes(copy_bytes), .fill(is_engine ? engine_fill : adjust_copies && adjust_fill),
+      .target(copy_target), .bytes(copy_bytes),
+      .fill(is_engine ? engine_fill : adjust_copies && adjust_fill),
       .backward(adjust_copies && adjust_backward), .done(copy_done), .miss(copy_miss),
       .request_valid(copy_request), .request_write(copy_write), .request_address(copy_address),
       .request_bytes(copy_count), .request_data(copy_data), .request_ready, .request_miss,
@@ -284,11 +302,11 @@ module helper_unit #(
     unknown = 1'b0;
     result = 64'd0;
     redirect_valid = 1'b0;
-    redirect_map = {16'd0, handle[15:0]};
+    redirect_map = {14'd0, to_all && arguments[2][4], to_all, handle[15:0]};
     redirect_key = arguments[1][31:0];
     call_jump = 1'b0;
     if (is_engine) begin
-      done = bad_flags || engine_done;
+      done = bad_flags || to_all || engine_done;
       result = engine_error;
       if (is_lookup && engine_error == 64'd0) result = engine_found ? {32'd0, engine_value} : 64'd0;
       if (is_tail_call) begin
@@ -296,11 +314,11 @@ module helper_unit #(
         result = ENOENT;
       end
       if (is_by_map) begin
-        redirect_valid = valid && engine_done;
+        redirect_valid = valid && (engine_done || (to_all && !bad_flags));
         result = bad_flags ? {32'd0, ABORTED}
-            : engine_found ? {32'd0, REDIRECT} : {62'd0, arguments[2][1:0]};
+            : engine_found || to_all ? {32'd0, REDIRECT} : {62'd0, arguments[2][1:0]};
         // Without an entry, no earlier call's target is left: no device has number 0.
-        if (!engine_found) {redirect_map, redirect_key} = {32'hffff_ffff, 32'd0};
+        if (!engine_found && !to_all) {redirect_map, redirect_key} = {32'hffff_ffff, 32'd0};
       end
     end else if (is_csum) begin
       done = csum_done;
@@ -353,7 +371,7 @@ module helper_unit #(
 
 `ifdef VERILATOR
   always_ff @(posedge clk) if (!rst) begin
-    if (engine_start && (row_key_bytes == 16'd0 || row_key_bytes > 16'd64)) begin
+    if (engine_start && !is_line && (row_key_bytes == 16'd0 || row_key_bytes > 16'd64)) begin
       $error("map %0d has keys of %0d bytes", handle[15:0], row_key_bytes);
     end
     if (engine_start && (row_base[2:0] != 3'd0 || row_stride[2:0] != 3'd0)) begin

@@ -4,7 +4,9 @@
 // lists of entries; the key is read, hashed and compared in the same number of cycles up to 32
 // bytes. A longest-prefix map is a hash that is asked once for each length of prefix that there is,
 // the longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as
-// if its key had been deleted, and the update begins anew.
+// if its key had been deleted, and the update begins anew. Queues and stacks are rings of values
+// without keys; a Bloom filter has heads of buckets alone, which say whether a hash has come.
+// Long because: one state machine walks through all kinds of maps, whose steps are the same.
 
 module map_engine #(
     parameter int CORES = 1,
@@ -17,6 +19,11 @@ module map_engine #(
     input  logic start,
     input  logic do_update,
     input  logic do_delete,
+    input  logic do_push,
+    // Of a queue or stack: what leaves next is given, and leaves.
+    input  logic do_next,
+    input  logic do_pop,
+    input  logic holds_maps,
     // The key is a number, not in memory.
     input  logic has_index,
     input  logic [31:0] index,
@@ -55,6 +62,7 @@ module map_engine #(
     output logic [31:0] commit_hand,
     output logic [128:0] commit_lengths,
 
+    // Copies the value to its place or, of a queue or stack, from there, or zeros if it is empty.
     output logic copy_start,
     output logic [31:0] copy_target,
     output logic [31:0] copy_bytes,
@@ -81,53 +89,60 @@ module map_engine #(
   localparam logic [63:0] NOEXIST = 64'd1;
   localparam logic [63:0] EXIST = 64'd2;
 
-  localparam logic [4:0] BEGIN = 5'd0;      // reads the key's first bytes
-  localparam logic [4:0] INDEX = 5'd1;      // array: they are there, and multiplied
-  localparam logic [4:0] ELEMENT = 5'd2;    // array: the address is there
-  localparam logic [4:0] PRESENCE = 5'd3;   // sparse: whether it is there
-  localparam logic [4:0] SET = 5'd4;        // sparse: says so
-  localparam logic [4:0] KEY1 = 5'd5;       // the key's next bytes
-  localparam logic [4:0] KEY2 = 5'd6;
-  localparam logic [4:0] KEY3 = 5'd7;
-  localparam logic [4:0] PREFIX = 5'd8;     // longest prefix: which length
-  localparam logic [4:0] MASK = 5'd9;       // and which bits count for it
-  localparam logic [4:0] HEAD = 5'd10;      // reads the head of the bucket
-  localparam logic [4:0] LINKED = 5'd11;    // it is there, or the link behind an entry
-  localparam logic [4:0] ENTRY = 5'd12;     // reads an entry
-  localparam logic [4:0] COMPARE = 5'd13;
-  localparam logic [4:0] COMPARE2 = 5'd14;  // bytes 32 to 63
-  localparam logic [4:0] LINK = 5'd15;      // reads the link behind it
-  localparam logic [4:0] ALLOCATE = 5'd16;  // a free entry
-  localparam logic [4:0] PLACE = 5'd17;     // its link is there, and its number multiplied
-  localparam logic [4:0] VALUE = 5'd18;     // copies the value
-  localparam logic [4:0] KEY = 5'd19;       // writes the key
-  localparam logic [4:0] TAIL = 5'd20;      // links the entry to those of its bucket
-  localparam logic [4:0] FRONT = 5'd21;     // and the bucket to it
-  localparam logic [4:0] NEXT = 5'd22;      // removal: reads what is behind it
-  localparam logic [4:0] UNLINK = 5'd23;    // what is in front skips it
-  localparam logic [4:0] RELEASE = 5'd24;   // it goes to the free ones
-  localparam logic [4:0] VICTIM = 5'd25;    // LRU: where is the entry that gives way
-  localparam logic [4:0] OUST = 5'd27;
-  localparam logic [4:0] OUST1 = 5'd28;     // reads its key, as BEGIN does
-  localparam logic [4:0] CLEAR = 5'd29;     // other cores' values of a new entry are zeros
-  localparam logic [4:0] SELECT = 5'd26;    // longest prefix: shorter ones
+  localparam logic [5:0] BEGIN = 6'd0;      // reads the key's first bytes
+  localparam logic [5:0] INDEX = 6'd1;      // array: they are there, and multiplied
+  localparam logic [5:0] ELEMENT = 6'd2;    // array: the address is there
+  localparam logic [5:0] PRESENCE = 6'd3;   // sparse: whether it is there
+  localparam logic [5:0] SET = 6'd4;        // sparse: says so
+  localparam logic [5:0] KEY1 = 6'd5;       // the key's next bytes
+  localparam logic [5:0] KEY2 = 6'd6;
+  localparam logic [5:0] KEY3 = 6'd7;
+  localparam logic [5:0] PREFIX = 6'd8;     // longest prefix: which length
+  localparam logic [5:0] MASK = 6'd9;       // and which bits count for it
+  localparam logic [5:0] HEAD = 6'd10;      // reads the head of the bucket
+  localparam logic [5:0] LINKED = 6'd11;    // it is there, or the link behind an entry
+  localparam logic [5:0] ENTRY = 6'd12;     // reads an entry
+  localparam logic [5:0] COMPARE = 6'd13;
+  localparam logic [5:0] COMPARE2 = 6'd14;  // bytes 32 to 63
+  localparam logic [5:0] LINK = 6'd15;      // reads the link behind it
+  localparam logic [5:0] ALLOCATE = 6'd16;  // a free entry
+  localparam logic [5:0] PLACE = 6'd17;     // its link is there, and its number multiplied
+  localparam logic [5:0] VALUE = 6'd18;     // copies the value
+  localparam logic [5:0] KEY = 6'd19;       // writes the key
+  localparam logic [5:0] TAIL = 6'd20;      // links the entry to those of its bucket
+  localparam logic [5:0] FRONT = 6'd21;     // and the bucket to it
+  localparam logic [5:0] NEXT = 6'd22;      // removal: reads what is behind it
+  localparam logic [5:0] UNLINK = 6'd23;    // what is in front skips it
+  localparam logic [5:0] RELEASE = 6'd24;   // it goes to the free ones
+  localparam logic [5:0] VICTIM = 6'd25;    // LRU: where is the entry that gives way
+  localparam logic [5:0] OUST = 6'd27;
+  localparam logic [5:0] OUST1 = 6'd28;     // reads its key, as BEGIN does
+  localparam logic [5:0] CLEAR = 6'd32;     // other cores' values of a new entry are zeros
+  localparam logic [5:0] SELECT = 6'd26;    // longest prefix: shorter ones
+  localparam logic [5:0] LINE = 6'd29;      // queue, stack: which place
+  localparam logic [5:0] TURN = 6'd30;      // behind the last one is the first one
+  localparam logic [5:0] HANDLE = 6'd31;    // of maps: reads which one
 
   localparam logic [3:0] MAPS = sephirot_pkg::REGION_MAPS;
 
-  logic [4:0] state;
+  logic [5:0] state;
   // An entry is being removed for another one.
   logic evicting;
 
-  logic is_array, is_lru, is_sparse, is_prefix, by_index;
+  logic is_array, is_lru, is_sparse, is_prefix, is_stack, is_line, is_bloom, by_index;
   assign is_sparse = row_kind == sephirot_pkg::MAP_SPARSE || row_kind == sephirot_pkg::MAP_PROGRAMS;
   assign is_array = row_kind == sephirot_pkg::MAP_ARRAY;
   assign is_lru = row_kind == sephirot_pkg::MAP_LRU_HASH;
   assign is_prefix = row_kind == sephirot_pkg::MAP_LPM;
+  assign is_stack = row_kind == sephirot_pkg::MAP_STACK;
+  assign is_line = is_stack || row_kind == sephirot_pkg::MAP_QUEUE;
+  assign is_bloom = row_kind == sephirot_pkg::MAP_BLOOM;
   assign by_index = is_array || is_sparse;
 
-  logic updates, deletes;
-  assign updates = do_update && !evicting;
+  logic updates, deletes, asks_map;
+  assign updates = (do_update || do_push) && !evicting;
   assign deletes = do_delete || evicting;
+  assign asks_map = holds_maps && !do_update && !do_delete;
 
   logic [6:0] key_bytes, key_room;
   assign key_bytes = row_key_bytes[6:0];
@@ -196,6 +211,7 @@ module map_engine #(
       INDEX: factor = chunk[19:0];
       ELEMENT: factor = at_index[19:0];
       LINKED: factor = linked[19:0] - 20'd1;
+      TURN: factor = at_index[19:0] - (beyond ? row_entries[19:0] : 20'd0);
       VICTIM: factor = row_hand[19:0];
       default: factor = current[19:0] - 20'd1;
     endcase
@@ -218,7 +234,16 @@ module map_engine #(
   logic beyond, has_room, is_there;
   assign beyond = at_index >= row_entries;
   assign has_room = row_free != 32'd0 || row_used < row_entries;
-  assign is_there = window[0];
+  assign is_there = holds_maps ? chunk[30] : window[0];
+
+  // Of a queue or stack, how many there are is kept as entries that were used.
+  logic is_empty, is_full, advances;
+  logic [20:0] line_place;
+  assign is_empty = row_used == 32'd0;
+  assign is_full = !has_room;
+  assign line_place = {1'b0, row_hand[19:0]}
+      + (do_next && !is_stack ? 21'd0 : row_used[20:0]) - (do_next && is_stack ? 21'd1 : 21'd0);
+  assign advances = is_line && (do_push ? is_full : !is_stack);
 
   // Where the entry is, as far as it is known; bytes of its key that are written.
   logic [27:0] at;
@@ -240,7 +265,7 @@ module map_engine #(
     request_data = 192'd0;
     case (state)
       BEGIN: begin
-        request_valid = start && !waits && !fault && !has_index;
+        request_valid = start && !waits && !fault && !has_index && !is_line;
         // What is needed of the first window; arrays have nothing behind it.
         request_bytes = key_bytes < 7'd24 ? key_bytes[4:0] : 5'd24;
       end
@@ -262,6 +287,11 @@ module map_engine #(
       ELEMENT: begin
         request_valid = is_sparse && !beyond;
         request_address = {MAPS, entry_at};
+        request_bytes = 5'd8;
+      end
+      HANDLE: begin
+        request_valid = 1'b1;
+        request_address = copy_target;
         request_bytes = 5'd8;
       end
       SET: begin
@@ -338,22 +368,28 @@ module map_engine #(
   assign value_room = {row_value_bytes[27:3] + 25'(row_value_bytes[2:0] != 3'd0), 3'd0};
   assign own_value = row_by_core ? 28'(CORE) * value_room : 28'd0;
   assign copy_start = state == VALUE || state == CLEAR;
-  assign copy_fill = state == CLEAR;
+  assign copy_fill = state == CLEAR || (copy_start && do_next && is_empty);
   assign copy_bytes = state == CLEAR ? 32'(28'(CORES) * value_room) : row_value_bytes;
-  assign copy_target = {MAPS, at + (is_array ? 28'd0 : is_sparse ? 28'd8 : {21'd0, key_room})
+  assign copy_target = {MAPS, at + (is_array || is_line ? 28'd0
+                              : is_sparse ? 28'd8 : {21'd0, key_room})
                               + (state == CLEAR ? 28'd0 : own_value)};
 
   // New entries count from when they are linked; removed ones from when they are free.
-  assign commit_valid = request_ready && (state == FRONT || state == RELEASE);
-  assign commit_used = state == FRONT && !from_free ? current : row_used;
+  logic line_commit;
+  assign line_commit = is_line && state == VALUE && copy_done && !copy_miss
+      && (do_push || (do_pop && !is_empty));
+  assign commit_valid = line_commit
+      || (request_ready && ((state == FRONT && !is_bloom) || state == RELEASE));
+  assign commit_used = (state == FRONT && !from_free) || (line_commit && !(do_push && is_full))
+      ? current : row_used;
   assign commit_free = state == RELEASE ? current : from_free ? next_free : row_free;
-  assign commit_hand = !evicting ? row_hand
+  assign commit_hand = !evicting && !advances ? row_hand
       : row_hand + 32'd1 == row_entries ? 32'd0 : row_hand + 32'd1;
   assign commit_lengths = row_lengths
       | (state == FRONT && is_prefix ? 129'd1 << length : 129'd0);
 
-  assign value_at = {MAPS, entry_at + own_value
-                           + (is_array ? 28'd0 : is_sparse ? 28'd8 : {21'd0, key_room})};
+  assign value_at = holds_maps ? chunk[31:0] : {MAPS, entry_at + own_value
+      + (is_array ? 28'd0 : is_sparse ? 28'd8 : {21'd0, key_room})};
   assign value_row = window[79:64];
 
   always_comb begin
@@ -384,8 +420,13 @@ module map_engine #(
         else if (do_update) begin
           error = (is_array ? flags_bad : sparse_bad_flags) ? EINVAL : beyond ? E2BIG : EEXIST;
         end
-        if (is_array) done = !do_update || flags_bad || beyond || flags == NOEXIST;
+        if (is_line) done = 1'b0;
+        else if (is_array) done = beyond || (do_update ? flags_bad || flags == NOEXIST : !asks_map);
         else done = beyond || (do_update && (sparse_bad_flags || flags == NOEXIST));
+      end
+      LINE: begin
+        done = do_push && (flags_bad || flags == NOEXIST || (is_full && flags != EXIST));
+        error = flags_bad || flags == NOEXIST ? EINVAL : E2BIG;
       end
       PRESENCE: begin
         found = is_there;
@@ -399,20 +440,23 @@ module map_engine #(
         error = (updates || deletes) && bad_length ? EINVAL : 64'd0;
       end
       SELECT: done = !has_length || length == 8'd0;
-      LINKED: if (absent && !evicting) begin
+      LINKED: if (is_bloom) begin
+        done = !do_push || flags != 64'd0 || linked != 32'd0;
+        error = do_push ? (flags != 64'd0 ? EINVAL : 64'd0) : linked == 32'd0 ? ENOENT : 64'd0;
+      end else if (absent && !evicting) begin
         done = !updates || flags_bad || flags == EXIST || (!has_room && !is_lru);
         error = deletes ? ENOENT : !updates ? 64'd0 : flags_bad ? EINVAL
             : flags == EXIST ? ENOENT : is_prefix ? ENOSPC : E2BIG;
       end
       COMPARE, COMPARE2: if (hit && !deletes) begin
         found = 1'b1;
-        done = !updates || flags_bad || flags == NOEXIST;
+        done = updates ? flags_bad || flags == NOEXIST : !asks_map;
         error = !updates ? 64'd0 : flags_bad ? EINVAL : EEXIST;
       end
       VALUE: begin
         // Entries of maps with keys are linked yet, or have their key written again.
         done = copy_done && (copy_miss || (!new_entry && !is_prefix && !is_sparse));
-        error = copy_miss ? EFAULT : 64'd0;
+        error = copy_miss ? EFAULT : do_next && is_empty ? ENOENT : 64'd0;
       end
       KEY: done = request_ready && key_left == key_step && !new_entry;
       FRONT: done = request_ready;
@@ -427,12 +471,20 @@ module map_engine #(
         at_index <= index;
         written <= 7'd0;
         new_entry <= 1'b0;
-        if (start && !waits && !fault && (has_index || request_ready)) begin
+        if (start && !waits && !fault && (has_index || is_line || request_ready)) begin
           // A key that is a number is padded as any other.
           key <= {480'd0, index};
-          state <= has_index ? (by_index ? ELEMENT : HEAD) : by_index ? INDEX : KEY1;
+          state <= is_line ? LINE : has_index ? (by_index ? ELEMENT : HEAD)
+              : by_index ? INDEX : KEY1;
         end
       end
+      LINE: begin
+        at_index <= {11'd0, line_place};
+        current <= do_push ? row_used + 32'd1 : row_used - 32'd1;
+        state <= do_next && is_empty ? VALUE : TURN;
+      end
+      TURN: state <= ELEMENT;
+      HANDLE: if (request_ready) state <= PRESENCE;
       INDEX: begin
         at_index <= chunk[31:0];
         state <= ELEMENT;
@@ -440,7 +492,8 @@ module map_engine #(
       ELEMENT: begin
         at <= entry_at;
         is_set <= !do_delete;
-        if (is_array) state <= VALUE;
+        if (asks_map) state <= HANDLE;
+        else if (is_array || is_line) state <= VALUE;
         else if (request_ready) state <= PRESENCE;
       end
       PRESENCE: state <= do_delete ? SET : VALUE;
@@ -485,18 +538,18 @@ module map_engine #(
         else begin
           current <= row_free != 32'd0 ? row_free : row_used + 32'd1;
           from_free <= row_free != 32'd0;
-          state <= ALLOCATE;
+          state <= is_bloom ? FRONT : ALLOCATE;
         end
       end
       ENTRY: if (request_ready) state <= COMPARE;
       COMPARE: begin
         at <= entry_at;
-        if (hit) state <= deletes ? NEXT : VALUE;
+        if (hit) state <= deletes ? NEXT : asks_map ? HANDLE : VALUE;
         else if (same && key_bytes > 7'd32) begin
           if (request_ready) state <= COMPARE2;
         end else state <= LINK;
       end
-      COMPARE2: state <= !hit ? LINK : deletes ? NEXT : VALUE;
+      COMPARE2: state <= !hit ? LINK : deletes ? NEXT : asks_map ? HANDLE : VALUE;
       LINK: begin
         previous_at <= current_link_at;
         link_is_upper <= current_link_at[2];

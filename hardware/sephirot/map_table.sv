@@ -23,6 +23,8 @@ module map_table #(
     // The row that the engine works on, combinational.
     input  logic [15:0] row_map,
     output logic [7:0] row_kind,
+    output logic row_holds_devices,
+    output logic row_holds_maps,
     output logic [15:0] row_key_bytes,
     output logic [31:0] row_value_bytes,
     output logic [31:0] row_entries,
@@ -119,8 +121,9 @@ module map_table #(
 
   assign map_base = base[core_row];
 
-  assign row_kind = known(row_map) && is_there[engine_row] ? shape[engine_row][7:0]
+  assign row_kind = known(row_map) && is_there[engine_row] ? {2'd0, shape[engine_row][5:0]}
       : sephirot_pkg::MAP_NONE;
+  assign {row_holds_maps, row_holds_devices} = shape[engine_row][7:6];
   assign row_key_bytes = shape[engine_row][23:8];
   assign row_value_bytes = shape[engine_row][55:24];
   assign row_by_core = shape[engine_row][56];

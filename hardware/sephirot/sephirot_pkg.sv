@@ -30,7 +30,8 @@ package sephirot_pkg;
   // struct xdp_md
   localparam int CONTEXT_BYTES = 24;
 
-  // Kinds of maps, bits 7 to 0 of a map's first word in the table.
+  // Kinds of maps, bits 5 to 0 of a map's first word in the table. Bit 6: values are devices, which
+  // a packet may go to all of; bit 7: they are handles of maps, of 8 bytes, 0 where there is none.
   localparam logic [7:0] MAP_NONE = 8'd0;
   localparam logic [7:0] MAP_ARRAY = 8'd1;
   localparam logic [7:0] MAP_HASH = 8'd2;
@@ -41,6 +42,11 @@ package sephirot_pkg;
   localparam logic [7:0] MAP_SPARSE = 8'd5;
   // The same with rows in which programs begin.
   localparam logic [7:0] MAP_PROGRAMS = 8'd6;
+  // Values without keys, which leave in the order of their coming or against it.
+  localparam logic [7:0] MAP_QUEUE = 8'd7;
+  localparam logic [7:0] MAP_STACK = 8'd8;
+  // Whether a value may have come: a word for each hash.
+  localparam logic [7:0] MAP_BLOOM = 8'd9;
 
   // Why a program was stopped with XDP_ABORTED.
   localparam logic [2:0] STOP_NONE = 3'd0;

@@ -92,9 +92,12 @@ impl Engine for OnCard {
         }
         ran.ingress_ifindex = tags.ifindex;
         ran.stop = (tags.stop != 0).then_some(Stop::Card(tags.stop));
-        ran.way = match (ran.departure.verdict, tags.map) {
-            (verdict::REDIRECT, NO_MAP) => Some(Way::Device(tags.key)),
-            (verdict::REDIRECT, map) => {
+        ran.way = match (ran.departure.verdict, tags.map, tags.to_all()) {
+            (verdict::REDIRECT, NO_MAP, _) => Some(Way::Device(tags.key)),
+            (verdict::REDIRECT, _, Some(to_all)) => {
+                Some(self.devices.way(to_all, tags.ifindex, &mut self.sim)?)
+            }
+            (verdict::REDIRECT, map, None) => {
                 Some(self.devices.way_by_key(map as usize, tags.key, &mut self.sim)?)
             }
             _ => None,

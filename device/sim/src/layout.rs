@@ -13,6 +13,11 @@ const ALIGNMENT: u64 = 32;
 const KEY_BYTES_MAX: u64 = 64;
 /// Most entries: the card multiplies their numbers.
 const ENTRIES_MAX: u64 = 1 << 20;
+/// What a map in a map takes.
+const HANDLE_BYTES: u64 = 8;
+/// Words of a Bloom filter for each value that it is for: when all have come, one of so many others
+/// is taken for known.
+const BLOOM_WORDS: u64 = 32;
 /// Longest values of maps whose values come with a command.
 const VALUE_BYTES_MAX: u64 = 512;
 
@@ -31,6 +36,23 @@ pub enum Kind {
     Sparse = 5,
     /// The same with rows in which programs begin.
     Programs = 6,
+    /// Values that leave in the order of their coming.
+    Queue = 7,
+    /// Values that leave against it.
+    Stack = 8,
+    /// Whether a value may have come.
+    Bloom = 9,
+}
+
+/// What values of a map are besides bytes: bits of its kind in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holds {
+    /// Nothing.
+    Bytes = 0,
+    /// Devices, to all of which a packet may go.
+    Devices = 0x40,
+    /// Handles of maps; 0 where there is none.
+    Maps = 0x80,
 }
 
 /// A map's place.
@@ -38,7 +60,9 @@ pub enum Kind {
 pub struct Placed {
     /// How it works.
     pub kind: Kind,
-    /// Bytes of keys.
+    /// What values are besides bytes.
+    pub holds: Holds,
+    /// Bytes of keys; of maps without keys, of values.
     pub key_bytes: u64,
     /// Bytes of values.
     pub value_bytes: u64,
@@ -62,10 +86,16 @@ impl Placed {
     /// What the table says: the words that can be written.
     pub fn words(&self) -> [u64; 7] {
         let by_core = u64::from(self.values > 1) << 56;
-        let kind = self.kind as u64 | self.key_bytes << 8 | self.value_bytes << 24 | by_core;
+        let kind = self.kind as u64 | self.holds as u64 | by_core;
+        let kind = kind | self.key_bytes << 8 | self.value_bytes << 24;
         let mask = self.buckets.saturating_sub(1);
         let (at, stride) = (self.entries_at, self.stride);
         [kind, self.entries, at, stride, mask, self.heads_at, self.links_at]
+    }
+
+    /// Whether its values have keys or numbers.
+    pub fn has_keys(&self) -> bool {
+        !matches!(self.kind, Kind::Queue | Kind::Stack | Kind::Bloom)
     }
 
     /// Where an entry begins.
@@ -76,7 +106,7 @@ impl Placed {
     /// Where the value of an entry is, from the entry's beginning.
     pub fn value_offset(&self) -> u64 {
         match self.kind {
-            Kind::Array => 0,
+            Kind::Array | Kind::Queue | Kind::Stack | Kind::Bloom => 0,
             Kind::Hash | Kind::LruHash | Kind::Prefixes => self.key_bytes.next_multiple_of(8),
             Kind::Sparse | Kind::Programs => 8,
         }
@@ -122,16 +152,27 @@ impl Layout {
         map_bytes: u64,
         cores: u8,
     ) -> Result<Placed, String> {
-        let kind = kind_of(map.kind)?;
+        let (kind, holds) = kind_of(map.kind)?;
+        if let Some(inner) = &map.inner {
+            kind_of(inner.kind).map_err(|reason| format!("of maps in it, {reason}"))?;
+        }
         if number >= MAPS_MAX {
             return Err(format!("the card's table has room for {MAPS_MAX} maps"));
         }
-        let (key_bytes, entries) = (u64::from(map.key_size), u64::from(map.max_entries));
-        let value_bytes = u64::from(map.value_size);
+        let is_line = matches!(kind, Kind::Queue | Kind::Stack);
+        let has_keys = !is_line && kind != Kind::Bloom;
+        let entries = u64::from(map.max_entries);
+        let value_bytes = match holds {
+            Holds::Maps => HANDLE_BYTES,
+            _ => u64::from(map.value_size),
+        };
+        let key_bytes = if has_keys { u64::from(map.key_size) } else { value_bytes };
         if entries == 0 || entries > ENTRIES_MAX {
             return Err(format!("it has {entries} entries, of 1 to {ENTRIES_MAX}"));
         }
-        if key_bytes > KEY_BYTES_MAX || (kind != Kind::Array && value_bytes > VALUE_BYTES_MAX) {
+        if (key_bytes > KEY_BYTES_MAX && !is_line)
+            || (kind != Kind::Array && value_bytes > VALUE_BYTES_MAX)
+        {
             return Err(format!(
                 "its key has {key_bytes} bytes and its value {value_bytes}, of at most \
                  {KEY_BYTES_MAX} and {VALUE_BYTES_MAX}"
@@ -139,6 +180,7 @@ impl Layout {
         }
         let mut placed = Placed {
             kind,
+            holds,
             key_bytes,
             value_bytes,
             values: if has_values_by_core(map.kind) { cores.into() } else { 1 },
@@ -149,6 +191,10 @@ impl Layout {
             heads_at: 0,
             links_at: 0,
         };
+        if kind == Kind::Bloom {
+            // What has come is what is there: nothing of it is kept.
+            placed.value_bytes = 0;
+        }
         placed.stride = placed.value_of(placed.values);
         let mut end = self.bytes;
         let mut take = |bytes: u64| {
@@ -161,6 +207,10 @@ impl Layout {
             placed.buckets = entries.next_power_of_two();
             placed.heads_at = take(4 * placed.buckets);
             placed.links_at = take(4 * entries);
+        }
+        if kind == Kind::Bloom {
+            placed.buckets = (BLOOM_WORDS * entries).next_power_of_two();
+            placed.heads_at = take(4 * placed.buckets);
         }
         if end > map_bytes {
             return Err(format!(
@@ -179,16 +229,23 @@ fn has_values_by_core(kind: MapKind) -> bool {
     matches!(kind, MapKind::PerCpuArray | MapKind::PerCpuHash | MapKind::LruPerCpuHash)
 }
 
-/// The kind that the card has for one of the kernel's.
-fn kind_of(kind: MapKind) -> Result<Kind, String> {
+/// The kind that the card has for one of the kernel's, and what values are.
+fn kind_of(kind: MapKind) -> Result<(Kind, Holds), String> {
     use MapKind::*;
     Ok(match kind {
-        Array | PerCpuArray => Kind::Array,
-        Hash | PerCpuHash | DevmapHash => Kind::Hash,
-        LruHash | LruPerCpuHash => Kind::LruHash,
-        LpmTrie => Kind::Prefixes,
-        Devmap | Cpumap | Xskmap => Kind::Sparse,
-        ProgramArray => Kind::Programs,
+        Array | PerCpuArray => (Kind::Array, Holds::Bytes),
+        ArrayOfMaps => (Kind::Array, Holds::Maps),
+        Hash | PerCpuHash => (Kind::Hash, Holds::Bytes),
+        HashOfMaps => (Kind::Hash, Holds::Maps),
+        DevmapHash => (Kind::Hash, Holds::Devices),
+        LruHash | LruPerCpuHash => (Kind::LruHash, Holds::Bytes),
+        LpmTrie => (Kind::Prefixes, Holds::Bytes),
+        Devmap => (Kind::Sparse, Holds::Devices),
+        Cpumap | Xskmap => (Kind::Sparse, Holds::Bytes),
+        ProgramArray => (Kind::Programs, Holds::Bytes),
+        Queue => (Kind::Queue, Holds::Bytes),
+        Stack => (Kind::Stack, Holds::Bytes),
+        BloomFilter => (Kind::Bloom, Holds::Bytes),
         _ => return Err(format!("the card has no maps of kind {kind}")),
     })
 }
@@ -214,7 +271,7 @@ mod tests {
         assert_eq!(placed[0].words(), [1 | 4 << 8 | 12 << 24, 5, 1024, 16, 0, 0, 0]);
         // Five times 16 end at 1104.
         assert_eq!(placed[1].words(), [3 | 6 << 8 | 20 << 24, 5, 1120, 32, 7, 1280, 1312]);
-        assert_eq!(placed[2].words(), [5 | 4 << 8 | 4 << 24, 3, 1344, 16, 0, 0, 0]);
+        assert_eq!(placed[2].words(), [5 | 0x40 | 4 << 8 | 4 << 24, 3, 1344, 16, 0, 0, 0]);
         assert_eq!(layout.bytes, 1392);
         assert_eq!((placed[1].value_offset(), placed[1].entry_at(2)), (8, 1184));
     }
@@ -230,9 +287,28 @@ mod tests {
     }
 
     #[test]
+    fn maps_without_keys_and_of_maps_have_their_own_shapes() {
+        let maps = [
+            map(MapKind::Queue, 0, 12, 5),
+            map(MapKind::BloomFilter, 0, 13, 3),
+            map(MapKind::ArrayOfMaps, 4, 4, 3),
+        ];
+        let layout = Layout::new(&maps, 1 << 16, 1);
+        let placed: Vec<_> = layout.maps.iter().map(|map| map.as_ref().expect("room")).collect();
+        assert_eq!(placed[0].words(), [7 | 12 << 8 | 12 << 24, 5, 1024, 16, 0, 0, 0]);
+        // 32 words for each of three, and up to a power of two.
+        assert_eq!(placed[1].words(), [9 | 13 << 8, 3, 1120, 0, 127, 1120, 0]);
+        assert_eq!(placed[2].words(), [1 | 0x80 | 4 << 8 | 8 << 24, 3, 1632, 8, 0, 0, 0]);
+        let inner = Some(Box::new(map(MapKind::RingBuffer, 0, 0, 64)));
+        let layout = Layout::new(&[MapDefinition { inner, ..maps[2].clone() }], 1 << 16, 1);
+        let reason = "map `array_of_maps`: of maps in it, the card has no maps of kind ringbuf";
+        assert_eq!(layout.maps[0], Err(reason.into()));
+    }
+
+    #[test]
     fn what_has_no_place_is_said_and_leaves_room() {
         let maps = [
-            map(MapKind::Queue, 0, 8, 5),
+            map(MapKind::RingBuffer, 0, 0, 4096),
             map(MapKind::Hash, 8, 8, 4000),
             map(MapKind::Array, 4, 8, 1),
         ];
@@ -240,7 +316,7 @@ mod tests {
         let reasons: Vec<_> = layout.maps.iter().map(|map| map.as_ref().err()).collect();
         assert_eq!(
             reasons[0].map(String::as_str),
-            Some("map `queue`: the card has no maps of kind queue")
+            Some("map `ringbuf`: the card has no maps of kind ringbuf")
         );
         let room = "map `hash`: it takes 96384 bytes, and of 65536 bytes of map memory 64512 are \
                     left";

@@ -2,18 +2,20 @@
 //! An object on the simulated card.
 
 mod maps;
+mod redirect;
 mod refusals;
 mod stream;
 mod watched;
 
 use crate::nic::control;
 use crate::{Layout, Nic, Stamp, Stuck, Tags, Watcher, address};
-use freeport_ebpf::interpreter::{Clock, Environment};
+use freeport_ebpf::interpreter::verdict::REDIRECT;
+use freeport_ebpf::interpreter::{Clock, Environment, Redirect};
 use freeport_ebpf::object::{MapDefinition, Object, Program, SlotTarget};
 use freeport_vliw::encode::encode;
 use freeport_vliw::image::Image;
 use freeport_vliw::operation::Operation;
-use freeport_vliw::{Options, compile};
+use freeport_vliw::{Options, compile, with_local_helpers};
 use freeport_xdp::{Arrival, Contents, Departure, Error, Profiles, Target};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -87,11 +89,12 @@ impl Sim {
         options: &Options,
         environment: &Environment,
     ) -> Result<Self, Error> {
+        let object = with_local_helpers(object);
         let images = object.programs.iter().map(|program| {
             let image = compile(program, &object.maps, options);
             image.map_err(|unsupported| unsupported.to_string())
         });
-        Self::with_images_on(nic, object, images.collect(), environment)
+        Self::with_images_on(nic, &object, images.collect(), environment)
     }
 
     /// The same where it is known which ways packets take: see
@@ -117,12 +120,13 @@ impl Sim {
         profiles: &Profiles,
         environment: &Environment,
     ) -> Result<Self, Error> {
+        let object = with_local_helpers(object);
         let programs = object.programs.iter().enumerate();
         let images = programs.map(|(number, program)| {
             let image = profiles.compile(number, program, &object.maps, &Options::default());
             image.map_err(|unsupported| unsupported.to_string())
         });
-        Self::with_images_on(nic, object, images.collect(), environment)
+        Self::with_images_on(nic, &object, images.collect(), environment)
     }
 
     /// The same with given images: of each program, in the order of the object, there is one or a
@@ -194,17 +198,28 @@ impl Sim {
         self.nic.host_write(address::RANDOM, &[environment.seed])
     }
 
-    /// Programs that begin in entries of maps from the start.
+    /// Programs and maps that are in entries of maps from the start.
     fn set_slots(&mut self) -> Result<(), Error> {
         for number in 0..self.maps.len() {
             let map = self.maps[number].clone();
             for (key, target) in map.slots {
-                let SlotTarget::Program(program) = target else { continue };
-                let name = self.programs.get(program).map(|program| program.name.clone());
-                let is_here = self.programs.get(program).is_some_and(|it| it.row.is_ok());
-                // Who calls what is not here finds nothing, and goes on.
-                if let (Some(name), true) = (name, is_here && self.layout.maps[number].is_ok()) {
-                    self.put_program(&map.name, &key.to_ne_bytes(), &name)?;
+                if self.layout.maps[number].is_err() {
+                    continue;
+                }
+                // Who calls or looks up what is not here finds nothing, and goes on.
+                match target {
+                    SlotTarget::Program(program) => {
+                        let Some(program) = self.programs.get(program) else { continue };
+                        if let (name, Ok(_)) = (program.name.clone(), &program.row) {
+                            self.put_program(&map.name, &key.to_ne_bytes(), &name)?;
+                        }
+                    }
+                    SlotTarget::Map(inner) => {
+                        if matches!(self.layout.maps.get(inner), Some(Ok(_))) {
+                            let inner = self.maps[inner].name.clone();
+                            self.put_inside(&map.name, &key.to_ne_bytes(), &inner)?;
+                        }
+                    }
                 }
             }
         }
@@ -229,6 +244,17 @@ impl Sim {
     /// What came with the last packet: where it was redirected to, why its program was stopped.
     pub fn last(&self) -> Option<&Tags> {
         self.last.as_ref()
+    }
+
+    /// Where the last packet is redirected to, if its verdict is to redirect it: what the tags say,
+    /// with what the map has for the key.
+    ///
+    /// # Errors
+    /// If the card does not answer.
+    pub fn redirect(&mut self) -> Result<Option<Redirect>, Error> {
+        let Some(tags) = self.last.filter(|tags| tags.verdict == REDIRECT) else { return Ok(None) };
+        let found = self.redirect_of(&tags);
+        found.map_err(|failure| failure.of("reading where a packet goes"))
     }
 
     /// Cycles from the first beat of the last packet to its verdict.
@@ -472,16 +498,13 @@ impl Target for Sim {
         self.lookup_in_map(map, key).map_err(|it| it.of(&format!("looking up in {map}")))
     }
 
-    fn push(&mut self, map: &str, _: &[u8]) -> Result<(), Error> {
-        let reason = self.place_of(map)?.err();
-        let reason = reason.unwrap_or_else(|| "it is no queue".into());
-        Err(Failure(reason).of(&format!("pushing to {map}")))
+    fn push(&mut self, map: &str, value: &[u8]) -> Result<(), Error> {
+        self.push_value(map, value).map_err(|it| it.of(&format!("pushing to {map}")))
     }
 
-    fn put_inside(&mut self, outer: &str, _: &[u8], _: &str) -> Result<(), Error> {
-        let reason = self.place_of(outer)?.err();
-        let reason = reason.unwrap_or_else(|| "its values are not maps".into());
-        Err(Failure(reason).of(&format!("putting a map into {outer}")))
+    fn put_inside(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Error> {
+        let put = self.put_map(outer, key, inner);
+        put.map_err(|it| it.of(&format!("putting a map into {outer}")))
     }
 
     fn put_program(&mut self, map: &str, key: &[u8], program: &str) -> Result<(), Error> {

@@ -4,7 +4,7 @@
 //! written there.
 
 use super::{Failure, Sim};
-use crate::layout::{Kind, Placed};
+use crate::layout::{Holds, Kind, Placed};
 use crate::nic::{MAP_HANDLES, MAP_REGION};
 use crate::{Stuck, address};
 use freeport_ebpf::maps::{ErrorNumber, flags};
@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 const LOOKUP: u64 = 1;
 const UPDATE: u64 = 2;
 const DELETE: u64 = 3;
+const PUSH: u64 = 87;
+const POP: u64 = 88;
 /// Where commands find keys and values, in bytes of map memory.
 const KEY_AT: u64 = 0;
 const VALUE_AT: u64 = 512;
@@ -46,13 +48,6 @@ impl Sim {
         Ok(())
     }
 
-    /// Where a map lies, or why it does not.
-    pub(super) fn place_of(&self, name: &str) -> Result<Result<Placed, String>, Error> {
-        let number = self.maps.iter().position(|map| map.name == name);
-        let number = number.ok_or_else(|| Error::NoMap(name.into()))?;
-        Ok(self.layout.maps[number].clone())
-    }
-
     fn map(&self, name: &str) -> Result<(usize, MapDefinition, Placed), Failure> {
         let number = self.maps.iter().position(|map| map.name == name);
         let number = number.ok_or_else(|| Failure(Error::NoMap(name.into()).to_string()))?;
@@ -70,7 +65,9 @@ impl Sim {
         let (number, map, placed) = self.map(name)?;
         let is_of_size =
             key.len() == map.key_size as usize && value.len() == map.value_size as usize;
-        if !is_of_size || (flags & flags::LOCK != 0 && map.lock_at.is_none()) {
+        // What is in maps of maps is put there by name.
+        let is_settable = placed.holds != Holds::Maps && placed.has_keys();
+        if !is_of_size || !is_settable || (flags & flags::LOCK != 0 && map.lock_at.is_none()) {
             return Err(ErrorNumber::EINVAL.into());
         }
         let mut value = value.to_vec();
@@ -91,20 +88,18 @@ impl Sim {
                 }
                 Ok(())
             }
-            Kind::Programs => Err(ErrorNumber::EINVAL.into()),
+            Kind::Programs | Kind::Queue | Kind::Stack | Kind::Bloom => {
+                Err(ErrorNumber::EINVAL.into())
+            }
             Kind::Sparse => self.update_sparse(map.kind, key, &value, flags, &placed),
             Kind::Hash | Kind::LruHash | Kind::Prefixes => {
                 let is_device = map.kind == MapKind::DevmapHash;
                 if is_device && value.iter().take(4).all(|byte| *byte == 0) {
                     return Err(ErrorNumber::EINVAL.into());
                 }
-                self.stage(KEY_AT, key)?;
-                self.stage(VALUE_AT, &value)?;
-                let value_bytes = value;
-                let [key, value] = [KEY_AT, VALUE_AT].map(|at| MAP_REGION + at);
-                let arguments = [MAP_HANDLES + number as u64, key, value, flags];
-                succeeded(self.nic.command(UPDATE, &arguments)?)?;
-                self.spread(&arguments[..2], &value_bytes, &placed)
+                self.set(number, key, &value, flags)?;
+                let lookup = [MAP_HANDLES + number as u64, MAP_REGION + KEY_AT];
+                self.spread(&lookup, &value, &placed)
             }
         }
     }
@@ -121,6 +116,70 @@ impl Sim {
             self.nic.write_memory(first + placed.value_of(core) - placed.value_of(0), value)?;
         }
         Ok(())
+    }
+
+    /// Has the card set an entry of a map with keys.
+    fn set(&mut self, number: usize, key: &[u8], value: &[u8], flags: u64) -> Result<(), Failure> {
+        self.stage(KEY_AT, key)?;
+        self.stage(VALUE_AT, value)?;
+        let [key, value] = [KEY_AT, VALUE_AT].map(|at| MAP_REGION + at);
+        let arguments = [MAP_HANDLES + number as u64, key, value, flags];
+        succeeded(self.nic.command(UPDATE, &arguments)?)
+    }
+
+    pub(super) fn push_value(&mut self, name: &str, value: &[u8]) -> Result<(), Failure> {
+        let (number, map, placed) = self.map(name)?;
+        if placed.has_keys() {
+            return Err(ErrorNumber::EOPNOTSUPP.into());
+        }
+        if value.len() != map.value_size as usize {
+            return Err(ErrorNumber::EINVAL.into());
+        }
+        self.stage(VALUE_AT, value)?;
+        let arguments = [MAP_HANDLES + number as u64, MAP_REGION + VALUE_AT, flags::ANY];
+        succeeded(self.nic.command(PUSH, &arguments)?)
+    }
+
+    /// Takes all values out of a queue or stack.
+    fn take_values(&mut self, number: usize, placed: &Placed) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut values = vec![];
+        let arguments = [MAP_HANDLES + number as u64, MAP_REGION + VALUE_AT];
+        loop {
+            match succeeded(self.nic.command(POP, &arguments)?) {
+                Ok(()) => values.push(self.nic.read_memory(VALUE_AT, placed.value_bytes as usize)?),
+                Err(_) if values.len() as u64 <= placed.entries => return Ok(values),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Puts a map into a map of maps, by their names.
+    pub(super) fn put_map(&mut self, outer: &str, key: &[u8], inner: &str) -> Result<(), Failure> {
+        let (number, map, placed) = self.map(outer)?;
+        let (inner, added, _) = self.map(inner)?;
+        let is_alike = map.inner.as_ref().is_none_or(|alike| {
+            (alike.kind, alike.key_size, alike.value_size)
+                == (added.kind, added.key_size, added.value_size)
+        });
+        let is_of_size = key.len() == map.key_size as usize;
+        if placed.holds != Holds::Maps || !is_alike || added.kind.is_of_maps() || !is_of_size {
+            return Err(ErrorNumber::EINVAL.into());
+        }
+        let handle = (MAP_HANDLES + inner as u64).to_le_bytes();
+        if placed.kind == Kind::Array {
+            let entry = checked_entry(key, flags::ANY, &placed)?;
+            return Ok(self.nic.write_memory(placed.entry_at(entry), &handle)?);
+        }
+        self.set(number, key, &handle, flags::ANY)
+    }
+
+    /// Takes a map out of an array of maps.
+    fn take_map(&mut self, key: &[u8], placed: &Placed) -> Result<(), Failure> {
+        let at = placed.entry_at(checked_entry(key, flags::ANY, placed)?);
+        if self.nic.read_memory(at, 8)? == [0; 8] {
+            return Err(ErrorNumber::ENOENT.into());
+        }
+        Ok(self.nic.write_memory(at, &[0; 8])?)
     }
 
     fn update_sparse(
@@ -172,7 +231,11 @@ impl Sim {
 
     pub(super) fn delete_in_map(&mut self, name: &str, key: &[u8]) -> Result<(), Failure> {
         let (number, map, placed) = self.map(name)?;
-        if key.len() != map.key_size as usize || placed.kind == Kind::Array {
+        let is_array = placed.kind == Kind::Array;
+        if is_array && placed.holds == Holds::Maps && key.len() == map.key_size as usize {
+            return self.take_map(key, &placed);
+        }
+        if key.len() != map.key_size as usize || is_array || !placed.has_keys() {
             return Err(ErrorNumber::EINVAL.into());
         }
         if matches!(placed.kind, Kind::Sparse | Kind::Programs) {
@@ -202,18 +265,30 @@ impl Sim {
         if key.len() != map.key_size as usize {
             return Err(ErrorNumber::EINVAL.into());
         }
+        if !placed.has_keys() {
+            return Err(ErrorNumber::EOPNOTSUPP.into());
+        }
         if matches!(placed.kind, Kind::Array | Kind::Sparse | Kind::Programs) {
             return Ok(match self.contents_of(name)? {
                 Contents::Entries(mut entries) => entries.remove(key),
                 Contents::Items(_) | Contents::Opaque => None,
             });
         }
-        self.stage(KEY_AT, key)?;
-        let arguments = [MAP_HANDLES + number as u64, MAP_REGION + KEY_AT];
-        match self.nic.command(LOOKUP, &arguments)?.checked_sub(MAP_REGION) {
-            Some(at) => Ok(Some(self.nic.read_memory(at, placed.value_bytes as usize)?)),
+        match self.look_up(number, key)? {
+            Some(address) => {
+                let at = address - MAP_REGION;
+                Ok(Some(self.nic.read_memory(at, placed.value_bytes as usize)?))
+            }
             None => Ok(None),
         }
+    }
+
+    /// The address of a key's value.
+    pub(super) fn look_up(&mut self, map: usize, key: &[u8]) -> Result<Option<u64>, Failure> {
+        self.stage(KEY_AT, key)?;
+        let arguments = [MAP_HANDLES + map as u64, MAP_REGION + KEY_AT];
+        let address = self.nic.command(LOOKUP, &arguments)?;
+        Ok(Some(address).filter(|&address| address >= MAP_REGION && address < MAP_HANDLES))
     }
 
     /// Puts a key or a value where commands find it.
@@ -224,9 +299,13 @@ impl Sim {
     }
 
     pub(super) fn contents_of(&mut self, name: &str) -> Result<Contents, Failure> {
-        let (_, map, _) = self.map(name)?;
-        if matches!(map.kind, MapKind::ProgramArray | MapKind::Xskmap) {
+        let (number, map, placed) = self.map(name)?;
+        let is_opaque = matches!(map.kind, MapKind::ProgramArray | MapKind::Xskmap);
+        if is_opaque || placed.holds == Holds::Maps || placed.kind == Kind::Bloom {
             return Ok(Contents::Opaque);
+        }
+        if !placed.has_keys() {
+            return Ok(Contents::Items(self.take_values(number, &placed)?));
         }
         let entries = self.values_of(name)?.into_iter();
         let first = entries.filter_map(|(key, values)| Some((key, values.into_iter().next()?)));
@@ -237,8 +316,8 @@ impl Sim {
     pub(super) fn values_of(&mut self, name: &str) -> Result<Values, Failure> {
         let (number, _, placed) = self.map(name)?;
         let used = match placed.kind {
-            Kind::Array | Kind::Sparse | Kind::Programs => (0..placed.entries).collect(),
             Kind::Hash | Kind::LruHash | Kind::Prefixes => self.used_entries(number, &placed)?,
+            _ => (0..placed.entries).collect(),
         };
         let stride = placed.stride as usize;
         let (key_bytes, value_bytes) = (placed.key_bytes as usize, placed.value_bytes as usize);

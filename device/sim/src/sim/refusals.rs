@@ -8,12 +8,16 @@ use freeport_vliw::image::Image;
 use freeport_vliw::operation::{Argument, Constant, Operation};
 
 /// Helpers of the card, by the kernel's numbers.
-pub const HELPERS: [u32; 22] =
-    [1, 2, 3, 5, 7, 8, 12, 23, 28, 42, 44, 51, 54, 65, 93, 94, 125, 160, 188, 189, 190, 208];
+pub const HELPERS: [u32; 25] = [
+    1, 2, 3, 5, 7, 8, 12, 23, 28, 42, 44, 51, 54, 65, 87, 88, 89, 93, 94, 125, 160, 188, 189, 190,
+    208,
+];
 
-/// The helper with a flag that the card does not have.
-const REDIRECT_MAP: u32 = 51;
-const BROADCAST: u8 = 8;
+/// Helpers that call functions of the program. Where it is known which function, and which map if
+/// there is one, the program has a function in their place:
+/// [`with_local_helpers`](freeport_vliw::with_local_helpers).
+const FOR_EACH: u32 = 164;
+const LOOP: u32 = 181;
 
 /// Looks at all operations of a program.
 ///
@@ -35,20 +39,21 @@ pub fn check(program: &Program, image: &Image, layout: &Layout) -> Result<(), St
 
 fn check_operation(operation: &Operation, layout: &Layout) -> Result<(), String> {
     let map = match *operation {
-        Operation::Call {
-            helper: REDIRECT_MAP,
-            arguments: [_, _, Argument::Number(flags), ..],
-        } if flags & BROADCAST != 0 => {
-            return Err("the card sends no packet to all devices of a map".into());
+        Operation::Call { helper: FOR_EACH, .. } => {
+            return Err("the card walks over arrays only (bpf_for_each_map_elem), and calls a \
+                        function only if it is known which"
+                .into());
+        }
+        Operation::Call { helper: LOOP, .. } => {
+            return Err("the card repeats a function (bpf_loop) only if it is known which, and \
+                        six calls deep at most"
+                .into());
         }
         Operation::Call { helper, .. } if !HELPERS.contains(&helper) => {
             let name = name(helper).unwrap_or("unknown");
             return Err(format!("the card has no helper {helper} ({name})"));
         }
         Operation::Call { arguments: [Argument::Map(map), ..], .. } => usize::from(map),
-        Operation::Constant { constant: Constant::Function(_), .. } => {
-            return Err("the card's helpers call no functions".into());
-        }
         Operation::Constant { constant: Constant::Map(map), .. }
         | Operation::Constant { constant: Constant::MapValue { map, .. }, .. } => map as usize,
         _ => return Ok(()),
