@@ -6,6 +6,7 @@
 //! the packet in its context, calls the bare program as a function of its own, and leaves all it
 //! returns in a map. Nothing else changes: the bare program has registers and a stack of its own.
 
+use crate::{Arrival, Contents, Error, Target};
 use freeport_ebpf::instruction::{
     Arithmetic, Callee, Constant, Instruction, Operand, Operation, Size, Width,
 };
