@@ -63,8 +63,8 @@ impl Failure {
 }
 
 impl Sim {
-    /// Lengths of packets that the card takes. The longest are the kernel's; without a byte there is
-    /// nothing on the bus.
+    /// Lengths of packets that the card takes. The longest are the kernel's; without a byte there
+    /// is nothing on the bus.
     pub const LENGTHS: RangeInclusive<usize> = 1..=3520;
 
     /// Compiles all programs of an object that the card can execute, and loads them with its maps.

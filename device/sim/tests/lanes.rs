@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many cycles a packet takes on a card of so many lanes: the four cases of `freeport bench xdp`
-//! on the card that this crate was built with. `scripts/test-lanes.sh` builds it with others.
+//! How many cycles a packet takes on a card of so many lanes: the four cases of `freeport bench
+//! xdp` on the card that this crate was built with. `scripts/test-lanes.sh` builds it with others.
 
 mod scenarios;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several packets are in the card at once: one comes, one is in work, another one leaves. They fare
-//! as in the interpreter, one after the other, with state carried along.
+//! Several packets are in the card at once: one comes, one is in work, another one leaves. They
+//! fare as in the interpreter, one after the other, with state carried along.
 
 #[path = "../../xdp/tests/network/environment.rs"]
 mod network;

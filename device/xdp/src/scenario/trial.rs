@@ -123,7 +123,9 @@ impl Lengths {
         let longest = whole.min(*self.all.end());
         let (dense_to, one_of) = (self.dense_to, self.one_of.max(1));
         (*self.all.start()..=longest).filter(move |&length| {
-            length <= dense_to || length == longest || (length + seed as usize) % one_of == 0
+            length <= dense_to
+                || length == longest
+                || (length + seed as usize).is_multiple_of(one_of)
         })
     }
 }
