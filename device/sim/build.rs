@@ -113,7 +113,10 @@ fn compile(
         for job in 0..jobs {
             let mut part = compiler(verilator)?;
             // The shim's object has the same name for each card.
-            part.out_dir(folder).include(folder).opt_level(level).define("CORES", &*card.cores.to_string());
+            part.out_dir(folder)
+                .include(folder)
+                .opt_level(level)
+                .define("CORES", &*card.cores.to_string());
             part.files(files.iter().skip(job).step_by(jobs));
             parts.push(part);
         }

@@ -119,7 +119,9 @@ impl Card {
     pub fn host_write(&mut self, address: u32, words: &[u64], cycles_max: u64) -> usize {
         let (start, count) = (words.as_ptr(), words.len() as u64);
         // SAFETY: see `reset`. It reads `count` words from `start`, as many as there are.
-        let done = unsafe { (self.functions.host_write)(self.at.as_ptr(), address, start, count, cycles_max) };
+        let done = unsafe {
+            (self.functions.host_write)(self.at.as_ptr(), address, start, count, cycles_max)
+        };
         done as usize
     }
 
@@ -127,7 +129,9 @@ impl Card {
     pub fn host_read(&mut self, address: u32, words: &mut [u64], cycles_max: u64) -> usize {
         let (start, count) = (words.as_mut_ptr(), words.len() as u64);
         // SAFETY: see `reset`. It writes `count` words from `start`, as many as there are.
-        let done = unsafe { (self.functions.host_read)(self.at.as_ptr(), address, start, count, cycles_max) };
+        let done = unsafe {
+            (self.functions.host_read)(self.at.as_ptr(), address, start, count, cycles_max)
+        };
         done as usize
     }
 
@@ -169,7 +173,8 @@ impl Card {
     pub fn stamps(&self, count: usize) -> Vec<Stamp> {
         let mut stamps = vec![Stamp::default(); count];
         // SAFETY: see `reset`. It writes at most `count` stamps, and there are as many.
-        let found = unsafe { (self.functions.stamps)(self.at.as_ptr(), stamps.as_mut_ptr(), count as u64) };
+        let found =
+            unsafe { (self.functions.stamps)(self.at.as_ptr(), stamps.as_mut_ptr(), count as u64) };
         stamps.truncate(found as usize);
         stamps
     }

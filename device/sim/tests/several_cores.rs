@@ -223,7 +223,8 @@ fn a_program_that_hangs_holds_up_its_own_core_alone() {
     let stamps = nic.stamps(frames.len());
     let (hung, others) = stamps.split_first().expect("there are some");
     assert!(hung.done - hung.began >= WATCHDOG);
-    let (behind, beside): (Vec<&Stamp>, Vec<&Stamp>) = others.iter().partition(|it| it.core == hung.core);
+    let (behind, beside): (Vec<&Stamp>, Vec<&Stamp>) =
+        others.iter().partition(|it| it.core == hung.core);
     assert!(!behind.is_empty() && beside.len() > 50);
     assert!(behind.iter().all(|it| it.done > hung.done));
     assert!(beside.iter().all(|it| it.done < hung.done), "they do not wait for it");
