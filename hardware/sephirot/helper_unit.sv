@@ -251,7 +251,8 @@ module helper_unit #(
   end
   memory_copy copier (
       .clk, .rst, .start(engine_copies || adjust_copies || bytes_copies), .source(copy_source),
-      .target(copy_target), .bytes(copy_bytes), .fill(is_engine ? engine_fill : adjust_copies && adjust_fill),
+      .target(copy_target), .bytes(copy_bytes),
+      .fill(is_engine ? engine_fill : adjust_copies && adjust_fill),
       .backward(adjust_copies && adjust_backward), .done(copy_done), .miss(copy_miss),
       .request_valid(copy_request), .request_write(copy_write), .request_address(copy_address),
       .request_bytes(copy_count), .request_data(copy_data), .request_ready, .request_miss,
