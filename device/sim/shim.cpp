@@ -91,6 +91,8 @@ class Card {
     Card() : context(new VerilatedContext), model(new MODEL{context.get(), "nic"}) { reset(); }
 
     ~Card() {
+        // The model takes leave of its thread's context, which may be that of another card.
+        Verilated::threadContextp(context.get());
         if (trace) trace->close();
         model->final();
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Which calls of helpers are at work at the same time, where each core has helpers of its own (hXDP,
-// OSDI 2020, section 4.1, has one helper unit for its one core). Calls that only read maps
-// are; one that changes a map, and a command of the host, is alone with those that leave maps alone:
-// so whole calls are atomic to each other. Who waits is served in turn.
+// Which calls of helpers are at work at the same time, where each core has helpers of its own
+// (hXDP, OSDI 2020, section 4.1, has one helper unit for its one core). Calls that only read maps
+// are; one that changes a map, and a command of the host, is alone with those that leave maps
+// alone: so whole calls are atomic to each other. Who waits is served in turn.
 //
 // There is one lock for all values that have one (`bpf_spin_lock`): whoever wants it waits here. It
 // is free again with `bpf_spin_unlock`, when all that was stored before is in memory, or when the

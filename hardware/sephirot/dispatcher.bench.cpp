@@ -311,7 +311,8 @@ int main() {
     for (int core = 0; core < CORES; core++) {
       uint64_t share = dispatched[core] - before[core];
       CHECK(share > count / CORES * 3 / 4 && share < count / CORES * 5 / 4,
-            "core %d has %llu of %d flows of kind %d", core, (unsigned long long)share, count, kind);
+            "core %d has %llu of %d flows of kind %d", core, (unsigned long long)share, count,
+            kind);
     }
   }
 

@@ -4,8 +4,8 @@
 // OSDI 2020, section 4.1.1; it has one core.)
 //
 // A flow is, of what is there:
-// - TCP, UDP and SCTP over IPv4, with any options, or over IPv6 without extension headers: addresses,
-//   ports, protocol;
+// - TCP, UDP and SCTP over IPv4, with any options, or over IPv6 without extension headers:
+//   addresses, ports, protocol;
 // - fragments of IPv4 (any of a packet's, the first one too), and what has no room for ports:
 //   addresses;
 // - other protocols, and IPv6 with extension headers: addresses and protocol;

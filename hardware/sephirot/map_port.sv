@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Who writes to maps, of several cores, each of which has a copy of them (the publication, hXDP, has
-// one core; its map memory, OSDI 2020, section 4.1, is what is shared here). What one core writes is
-// written to all copies in the same cycle, so there is one order of all writes, which all cores see,
-// and loads wait for nobody.
+// Who writes to maps, of several cores, each of which has a copy of them (the publication, hXDP,
+// has one core; its map memory, OSDI 2020, section 4.1, is what is shared here). What one core
+// writes is written to all copies in the same cycle, so there is one order of all writes, which all
+// cores see, and loads wait for nobody.
 //
-// Stores take turns, a row of them a cycle. Atomic operations and helpers ask a cycle before and are
-// owners of the maps until they have written: nobody else's stores change maps meanwhile. Between
-// two owners there is a cycle for stores, so that nobody waits for ever. What cores do with
-// packets is no matter here; what they do with their stacks, which lie in the same memory as
-// their copy, waits for the very cycles in which others write.
+// Stores take turns, a row of them a cycle. Atomic operations and helpers ask a cycle before and
+// are owners of the maps until they have written: nobody else's stores change maps meanwhile.
+// Between two owners there is a cycle for stores, so that nobody waits for ever. What cores do with
+// packets is no matter here; what they do with their stacks, which lie in the same memory as their
+// copy, waits for the very cycles in which others write.
 
 module map_port #(
     parameter int CORES = 4,

@@ -262,8 +262,8 @@ impl Sim {
         self.cycles
     }
 
-    /// All values of a map's entries by key: one of each, or one for each core of the card, in their
-    /// order. [`contents`](Target::contents) gives the first core's.
+    /// All values of a map's entries by key: one of each, or one for each core of the card, in
+    /// their order. [`contents`](Target::contents) gives the first core's.
     ///
     /// # Errors
     /// No such map, or what the card says.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Verilator has nothing to say against the card, whatever its number of lanes.
+//! Verilator has nothing to say against the card, whatever its number of lanes and cores.
 
 #[path = "../src/verilator.rs"]
 mod verilator;
@@ -8,15 +8,16 @@ use std::path::Path;
 use verilator::Verilator;
 
 #[test]
-fn the_card_is_clean_for_all_numbers_of_lanes() {
+fn the_card_is_clean_for_all_numbers_of_lanes_and_cores() {
     let hardware = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hardware");
     let verilator = Verilator::find().expect("it built this crate");
     let sources = verilator::sources(&hardware).expect("they are there");
-    for lanes in [1, 2, 3, 4, 8] {
+    for (lanes, cores) in [(1, 1), (2, 1), (3, 1), (4, 1), (8, 1), (4, 2), (4, 4), (1, 4)] {
         let mut command = verilator.command();
         command.args(["--lint-only", "-Wall", "--no-timing", "--top-module", "nic"]);
-        command.arg(format!("-GLANES={lanes}")).args(verilator::include_flags(&hardware));
+        command.arg(format!("-GLANES={lanes}")).arg(format!("-GCORES={cores}"));
+        command.args(verilator::include_flags(&hardware));
         let linted = verilator::run(command.args(&sources));
-        assert!(linted.is_ok(), "{lanes} lanes: {}", linted.unwrap_err());
+        assert!(linted.is_ok(), "{lanes} lanes, {cores} cores: {}", linted.unwrap_err());
     }
 }
