@@ -36,9 +36,9 @@ module call_arbiter #(
     asks = {command_valid, {CORES{1'b0}}};
     for (int c = 0; c < CORES; c++) begin
       case (call_helper[c])
-        8'd1, 8'd12, 8'd28, 8'd51, 8'd190: asks[c] = call_valid[c];
+        8'd1, 8'd12, 8'd28, 8'd51, 8'd89, 8'd190: asks[c] = call_valid[c];
         // What is read of the packet may go to a map.
-        8'd2, 8'd3, 8'd189: begin
+        8'd2, 8'd3, 8'd87, 8'd88, 8'd189: begin
           asks[c] = call_valid[c];
           changes[c] = 1'b1;
         end
@@ -92,7 +92,8 @@ module call_arbiter #(
   always_comb
     for (int c = 0; c < CORES; c++)
       case (call_helper[c])
-        8'd1, 8'd2, 8'd3, 8'd12, 8'd28, 8'd51, 8'd189, 8'd190: call_go[c] = goes[c];
+        8'd1, 8'd2, 8'd3, 8'd12, 8'd28, 8'd51, 8'd87, 8'd88, 8'd89, 8'd189, 8'd190:
+        call_go[c] = goes[c];
         8'd93: call_go[c] = lock_go[c];
         8'd94: call_go[c] = !stores_waiting[c];
         default: call_go[c] = 1'b1;

@@ -139,7 +139,7 @@ mod tests {
     fn a_line_says_where_it_comes_from() {
         let image = jumping(&[2, 1, 0]);
         let mut out = String::new();
-        Jumps::of(&image).draw(&mut out, &Places::of(&image), 100.0);
+        Jumps::of(&image).draw(&mut out, &Places::of(&image, 0.0), 100.0);
         assert!(out.contains("<title>from row 0 to row 2</title>"), "{out}");
         assert!(out.contains("<title>from row 2 to row 0</title>"), "{out}");
         assert!(out.contains("<title>from row 1 to row 1</title>"), "{out}");
