@@ -20,7 +20,7 @@ fn a_capture_passes_and_the_run_ends() {
     writer.transmit(arena.frames()).unwrap();
     writer.finish().unwrap();
     let capture = format!("{},ifindex=9", file.display());
-    for (on, dropped) in [("interpreter", 3), ("sim", 1)] {
+    for (on, dropped) in [("interpreter", 3), ("sim", 2)] {
         let words = ["xdp", "load", object.to_str().unwrap(), "--on", on, "--port", &capture];
         let told = net.told(&[&words[..], &["--port", "gen:64x1000,ifindex=7"]].concat());
         let lines: Vec<Vec<&str>> =
@@ -29,7 +29,7 @@ fn a_capture_passes_and_the_run_ends() {
         let dropped = dropped.to_string();
         let drops = lines.iter().filter(|it| it[..2] == ["XDP_DROP", dropped.as_str()]);
         assert_eq!(drops.count(), 1, "{told}");
-        let refused = "in.pcap: 2 too short or too long for the target";
+        let refused = "in.pcap: 1 too short or too long for the target";
         assert_eq!(told.contains(refused), on == "sim", "{told}");
         let back = "dropped, gen:64x1000: 1000 sent to a port that only brings packets";
         assert!(told.contains(back), "{told}");

@@ -77,7 +77,7 @@ fn who_may_not_is_told_and_what_the_target_refuses_too() {
         return;
     }
     let net = Net::new();
-    let sampler = net.object("tenants");
+    let sampler = net.object("sampler");
     let object = sampler.to_str().unwrap();
     let words = ["xdp", "load", object, "--on", "sim", "--port", "m0"];
     let error = net.complaint(&words);

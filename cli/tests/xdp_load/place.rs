@@ -110,9 +110,12 @@ impl Net {
         command
     }
 
-    /// What it gives, once it has ended.
+    /// What it gives, once it has ended. One that runs although it should have refused is ended,
+    /// so that the test fails instead of waiting for ever.
     pub fn output(&self, words: &[&str]) -> Output {
-        let mut command = self.command(words);
+        let mut command = Command::new("timeout");
+        command.args(["120", env!("CARGO_BIN_EXE_freeport")]);
+        command.args(words).env("FREEPORT_RUN", self.folder.path()).stdin(Stdio::null());
         self.middle.within(|| Ok(command.output()?)).unwrap()
     }
 

@@ -9,13 +9,11 @@ mod map;
 mod run;
 mod show;
 mod stats;
+mod subject;
 mod trace;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use freeport_ebpf::object::{Error, Object};
 use freeport_vliw::machine::LANES;
-use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -77,20 +75,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Stats(arguments) => stats::run(arguments),
         What::Trace(arguments) => trace::run(arguments),
     }
-}
-
-/// The bytes of an object; a source (`.c`) is compiled first.
-fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    if file.extension().is_some_and(|extension| extension == "c") {
-        return Ok(freeport_xdp::compile(file)?);
-    }
-    std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))
-}
-
-/// What is in them. Errors name the file.
-fn parse(file: &Path, bytes: &[u8]) -> anyhow::Result<Object> {
-    let object = Object::parse(bytes);
-    Ok(object.map_err(|error| Error { file: Some(file.to_owned()), ..error })?)
 }
 
 /// Numbers of lanes that there may be, as the parser of the command line takes them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport xdp show`: what is in an object.
 
+use super::subject::open;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::interpreter::{Environment, LoadError, Machine};
@@ -34,7 +35,7 @@ pub struct Arguments {
 /// What is wrong with the object, or no program of that name.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
-    let object = super::parse(&arguments.object, &super::read(&arguments.object)?)?;
+    let (_, object) = open(&arguments.object)?;
     let is_meant =
         |program: &&Program| arguments.program.as_ref().is_none_or(|name| *name == program.name);
     let programs: Vec<&Program> = object.programs.iter().filter(is_meant).collect();

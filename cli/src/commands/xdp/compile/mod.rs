@@ -5,6 +5,7 @@
 mod json;
 mod text;
 
+use super::subject::open;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::analysis::Analysis;
@@ -68,7 +69,7 @@ struct Compiled<'o> {
 /// has not, or a picture that cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
-    let object = super::parse(&arguments.object, &super::read(&arguments.object)?)?;
+    let (_, object) = open(&arguments.object)?;
     let programs = choose(&object, arguments).with_context(|| file.to_string())?;
     let (mut compiled, mut refused) = (vec![], vec![]);
     for program in programs {

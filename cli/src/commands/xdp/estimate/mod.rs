@@ -6,7 +6,8 @@ mod report;
 
 use super::run::distribution::{Distribution, PerPacket};
 use super::run::feed::Feed;
-use super::run::{choose, profile, settings};
+use super::run::profile;
+use super::subject::Subject;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::interpreter::{Clock, Environment};
@@ -14,7 +15,7 @@ use freeport_ebpf::object::{Object, Program};
 use freeport_sim::{Identity, Sim, Stamp};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Setting};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Bytes of a beat of the bus by which packets come.
@@ -28,23 +29,8 @@ const BEAT_BYTES: usize = 32;
     Packets of the capture come one behind the other, as fast as the card takes them, whatever\n\
     their times are. Cycles are counted in a simulation of the hardware; the clock is assumed.")]
 pub struct Arguments {
-    /// An object, or its source (.c)
-    object: PathBuf,
-    /// The packets: a pcap or pcapng file of Ethernet
-    #[arg(long, value_name = "CAPTURE")]
-    trace: PathBuf,
-    /// Which program, where there are several
-    #[arg(long, value_name = "NAME")]
-    program: Option<String>,
-    /// Change a map before the first packet; may be given several times
-    #[arg(long, value_name = "SETTING")]
-    map: Vec<Setting>,
-    /// The same, a line each, before those of --map; `#` begins a comment
-    #[arg(long, value_name = "FILE")]
-    map_file: Vec<PathBuf>,
-    /// The device by which packets come
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    ifindex: u32,
+    #[command(flatten)]
+    subject: Subject,
     /// The clock at which cycles are stated as times and rates, in MHz
     #[arg(long, value_name = "MHZ", default_value_t = 156.25, value_parser = clock)]
     clock_mhz: f64,
@@ -93,14 +79,14 @@ pub(super) struct Packets {
 /// # Errors
 /// What is wrong with the object, the settings or the capture, and why the card refuses a program.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let file = arguments.object.display();
-    let object = super::parse(&arguments.object, &super::read(&arguments.object)?)?;
-    let program = choose(&object, arguments.program.as_deref());
-    let program = program.with_context(|| file.to_string())?;
-    let settings = settings(&arguments.map_file, &arguments.map)?;
-    let packets = Packets::read(&arguments.trace, 2)?;
+    let subject = &arguments.subject;
+    let file = subject.object.display();
+    let (_, object) = subject.open()?;
+    let program = subject.choose(&object)?;
+    let settings = subject.settings()?;
+    let packets = Packets::read(&subject.trace, 2)?;
     let mut sim = load(&object, program, &settings, arguments).with_context(|| {
-        let trace = arguments.trace.display();
+        let trace = subject.trace.display();
         format!(
             "{file}: the card does not take it; without cycles, `freeport xdp run {file} \
              --trace {trace} --on interpreter` works"
@@ -164,8 +150,8 @@ fn load(
         return Ok(plain);
     }
     let source = profile::Source {
-        trace: &arguments.trace,
-        ingress_ifindex: arguments.ifindex,
+        trace: &arguments.subject.trace,
+        ingress_ifindex: arguments.subject.ifindex,
         rx_queue_index: 0,
         environment: environment.clone(),
         follows_capture: true,
@@ -183,7 +169,8 @@ fn count<'a>(
     packets: &Packets,
     arguments: &Arguments,
 ) -> anyhow::Result<Estimate<'a>> {
-    let arrival = |bytes| Arrival { bytes, ingress_ifindex: arguments.ifindex, rx_queue_index: 0 };
+    let arrival =
+        |bytes| Arrival { bytes, ingress_ifindex: arguments.subject.ifindex, rx_queue_index: 0 };
     let arrivals: Vec<Arrival<'_>> = packets.taken.iter().map(|bytes| arrival(bytes)).collect();
     let before = sim.nic_mut().spent()?;
     let stamps = sim.run_stream(&program.name, &arrivals)?;

@@ -6,7 +6,8 @@ mod json;
 mod table;
 pub(super) mod text;
 
-use super::run::{choose, profile, settings};
+use super::run::profile;
+use super::subject::{choose, open, settings};
 use anyhow::{Context, bail};
 use clap::Args;
 use count::{Counted, environment};
@@ -76,7 +77,7 @@ struct Explained<'o> {
 /// the card refuses a program.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
-    let object = super::parse(&arguments.object, &super::read(&arguments.object)?)?;
+    let (_, object) = open(&arguments.object)?;
     let program = choose(&object, arguments.program.as_deref());
     let program = program.with_context(|| file.to_string())?;
     let settings = settings(&arguments.map_file, &arguments.map)?;

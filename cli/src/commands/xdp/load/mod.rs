@@ -5,7 +5,7 @@
 mod port;
 mod target;
 
-use super::run::{choose, settings};
+use super::subject::{choose, open, settings};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use freeport_attach::{OfXdp, Request, Worker};
@@ -114,8 +114,7 @@ impl On {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     check(arguments)?;
     let file = arguments.object.display();
-    let bytes = super::read(&arguments.object)?;
-    let object = super::parse(&arguments.object, &bytes)?;
+    let (bytes, object) = open(&arguments.object)?;
     let program = choose(&object, arguments.program.as_deref());
     let program = program.with_context(|| file.to_string())?;
     if program.kind != ProgramKind::Xdp {

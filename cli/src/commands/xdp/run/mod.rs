@@ -13,16 +13,17 @@ mod session;
 mod tally;
 mod targets;
 
+use super::subject::Subject;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::object::{Object, Program, ProgramKind};
 use freeport_sim::Nic;
-use freeport_xdp::{Setting, Unsteady};
+use freeport_xdp::Unsteady;
 use options::{Exception, On, Place, Time};
 use outputs::Output;
 use report::Report;
 use session::Session;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use targets::Targets;
 
@@ -39,14 +40,8 @@ use targets::Targets;
     In front of `key`, the name alone does as well. Maps of programs or of maps have\n\
     `value name NAME`.")]
 pub struct Arguments {
-    /// An object, or its source (.c)
-    object: PathBuf,
-    /// The packets: a pcap or pcapng file of Ethernet
-    #[arg(long, value_name = "CAPTURE")]
-    trace: PathBuf,
-    /// Which program, where there are several
-    #[arg(long, value_name = "NAME")]
-    program: Option<String>,
+    #[command(flatten)]
+    subject: Subject,
     /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), `sim`
     /// (its simulated hardware), or two of them with a comma, which compares each packet and the
     /// maps, believes the first, and ends at the first difference; `both` is kernel,interpreter
@@ -64,12 +59,6 @@ pub struct Arguments {
     /// through the program are likely, and schedule for those
     #[arg(long)]
     profile: bool,
-    /// Change a map before the first packet; may be given several times
-    #[arg(long, value_name = "SETTING")]
-    map: Vec<Setting>,
-    /// The same, a line each, before those of --map; `#` begins a comment
-    #[arg(long, value_name = "FILE")]
-    map_file: Vec<PathBuf>,
     /// Print what is in a map at the end; may be given several times
     #[arg(long, value_name = "MAP")]
     dump: Vec<String>,
@@ -77,9 +66,6 @@ pub struct Arguments {
     /// given several times
     #[arg(long, value_name = "[VERDICT=]FILE")]
     write: Vec<Output>,
-    /// The device by which packets come
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    ifindex: u32,
     /// The queue of that device
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     rx_queue: u32,
@@ -126,17 +112,16 @@ pub struct Arguments {
 /// difference between two targets.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     check_targets(arguments)?;
-    let bytes = super::read(&arguments.object)?;
-    let object = super::parse(&arguments.object, &bytes)?;
-    let file = arguments.object.display();
-    let program = choose(&object, arguments.program.as_deref());
-    let program = program.with_context(|| file.to_string())?;
+    let subject = &arguments.subject;
+    let (bytes, object) = subject.open()?;
+    let file = subject.object.display();
+    let program = subject.choose(&object)?;
     check_kind(program, &arguments.on).with_context(|| file.to_string())?;
     check_maps(&object, arguments).with_context(|| file.to_string())?;
-    let settings = settings(&arguments.map_file, &arguments.map)?;
+    let settings = subject.settings()?;
     let source = profile::Source {
-        trace: &arguments.trace,
-        ingress_ifindex: arguments.ifindex,
+        trace: &subject.trace,
+        ingress_ifindex: subject.ifindex,
         rx_queue_index: arguments.rx_queue,
         environment: targets::environment(arguments),
         follows_capture: arguments.clock == Time::Capture,
@@ -194,31 +179,6 @@ fn check_targets(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The program that is asked for, or the only one for packets that are received.
-///
-/// # Errors
-/// No such program, or several.
-pub(super) fn choose<'o>(object: &'o Object, name: Option<&str>) -> anyhow::Result<&'o Program> {
-    let is_xdp = |program: &&Program| !matches!(program.kind, ProgramKind::Other(_));
-    let all: Vec<&Program> = object.programs.iter().filter(is_xdp).collect();
-    let names = |programs: &[&Program]| {
-        programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    if all.is_empty() {
-        bail!("there is no XDP program in it");
-    }
-    let received: Vec<&Program> =
-        all.iter().copied().filter(|program| program.kind == ProgramKind::Xdp).collect();
-    Ok(match (name, received.as_slice()) {
-        (Some(name), _) => match all.iter().find(|program| program.name == name) {
-            Some(program) => *program,
-            None => bail!("there is no XDP program `{name}`; there are: {}", names(&all)),
-        },
-        (None, [program]) => *program,
-        (None, _) => bail!("say which with --program; there are: {}", names(&all)),
-    })
-}
-
 /// The kernel's test facility is not for all kinds of programs.
 fn check_kind(program: &Program, on: &On) -> anyhow::Result<()> {
     if on.has(Place::Kernel) && program.kind != ProgramKind::Xdp {
@@ -241,30 +201,6 @@ fn check_maps(object: &Object, arguments: &Arguments) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Those of the files, then those of the command line.
-///
-/// # Errors
-/// A file that cannot be read, and a line of it that is no setting.
-pub(super) fn settings(files: &[PathBuf], more: &[Setting]) -> anyhow::Result<Vec<Setting>> {
-    let mut settings = vec![];
-    for file in files {
-        settings.extend(settings_of(file)?);
-    }
-    settings.extend(more.iter().cloned());
-    Ok(settings)
-}
-
-fn settings_of(file: &Path) -> anyhow::Result<Vec<Setting>> {
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    let lines = lines.enumerate().filter(|(_, line)| !line.is_empty());
-    lines
-        .map(|(at, line)| {
-            line.parse().with_context(|| format!("{}: line {}", file.display(), at + 1))
-        })
-        .collect()
 }
 
 /// What is not compared, of all exceptions.

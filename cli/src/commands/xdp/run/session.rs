@@ -35,8 +35,8 @@ impl<'a> Session<'a> {
         program: &'a Program,
         targets: Targets<'a>,
     ) -> anyhow::Result<Self> {
-        let feed = Feed::open(&arguments.trace, arguments.repeat > 1)?;
-        let outputs = Outputs::create(&arguments.write, &arguments.trace)?;
+        let feed = Feed::open(&arguments.subject.trace, arguments.repeat > 1)?;
+        let outputs = Outputs::create(&arguments.write, &arguments.subject.trace)?;
         Ok(Self { arguments, program, targets, feed, outputs, tally: Tally::default() })
     }
 
@@ -53,7 +53,7 @@ impl<'a> Session<'a> {
 
     fn run_all(&mut self) -> anyhow::Result<()> {
         let mut progress = ProgressLine::default();
-        let file = self.arguments.trace.display();
+        let file = self.arguments.subject.trace.display();
         for repetition in 1..=self.arguments.repeat {
             if repetition > 1 {
                 self.feed.rewind()?;
@@ -80,7 +80,8 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         self.targets.set_time(self.feed.time_ns());
-        let Arguments { ifindex, rx_queue, .. } = *self.arguments;
+        let rx_queue = self.arguments.rx_queue;
+        let ifindex = self.arguments.subject.ifindex;
         let arrival = Arrival { bytes, ingress_ifindex: ifindex, rx_queue_index: rx_queue };
         self.targets.run(&self.program.name, number, &arrival)?;
         if self.arguments.printk {

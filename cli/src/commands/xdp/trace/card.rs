@@ -4,10 +4,7 @@
 
 use super::{Told, Traced, Tracer};
 use anyhow::anyhow;
-use freeport_ebpf::interpreter::Environment;
-use freeport_ebpf::object::{Object, Program};
 use freeport_sim::{Moment, Sim, event};
-use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Target};
 use serde_json::json;
 use std::path::PathBuf;
@@ -29,22 +26,9 @@ const HAPPENS: [(u32, &str); 11] = [
 
 /// An object on the card.
 pub struct OnCard {
-    sim: Sim,
+    pub sim: Sim,
     /// Where its signals go, until that has begun.
-    wave: Option<PathBuf>,
-}
-
-impl OnCard {
-    pub fn load(
-        object: &Object,
-        program: &Program,
-        environment: &Environment,
-        wave: Option<PathBuf>,
-    ) -> anyhow::Result<Self> {
-        let sim = Sim::load(object, &Options::default(), environment)?;
-        sim.takes(&program.name)?;
-        Ok(Self { sim, wave })
-    }
+    pub wave: Option<PathBuf>,
 }
 
 impl Tracer for OnCard {

@@ -5,8 +5,8 @@ use super::super::explain::text::{instruction, source};
 use super::super::run::report::abort;
 use super::{Told, Traced, Tracer, hexadecimal, number};
 use freeport_ebpf::instruction::{Callee, Operation, Width, decode};
-use freeport_ebpf::interpreter::{Clock, Environment, Observer, Point};
-use freeport_ebpf::object::{Object, Program};
+use freeport_ebpf::interpreter::{Clock, Observer, Point};
+use freeport_ebpf::object::Object;
 use freeport_xdp::{Arrival, Interpreter, Target};
 use serde_json::{Map, Value, json};
 
@@ -17,20 +17,8 @@ const CHANGES: usize = 48;
 
 /// An object in the interpreter.
 pub struct Interpreted<'o> {
-    object: &'o Object,
-    interpreter: Interpreter,
-}
-
-impl<'o> Interpreted<'o> {
-    pub fn load(
-        object: &'o Object,
-        program: &Program,
-        environment: Environment,
-    ) -> anyhow::Result<Self> {
-        let interpreter = Interpreter::load(object, environment)?;
-        interpreter.takes(&program.name)?;
-        Ok(Self { object, interpreter })
-    }
+    pub object: &'o Object,
+    pub interpreter: Interpreter,
 }
 
 impl Tracer for Interpreted<'_> {
@@ -40,10 +28,6 @@ impl Tracer for Interpreted<'_> {
 
     fn set_time(&mut self, time_ns: u64) {
         self.interpreter.environment_mut().clock = Clock::Set(time_ns);
-    }
-
-    fn takes(&self, _: usize) -> bool {
-        true
     }
 
     fn trace(

@@ -6,12 +6,17 @@ mod interpreter;
 mod model;
 
 use super::run::feed::Feed;
-use super::run::{choose, settings};
+use super::subject::Subject;
 use anyhow::{Context, bail};
+use card::OnCard;
 use clap::Args;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::{Object, Program};
-use freeport_xdp::{Arrival, Departure, Setting, Target};
+use freeport_sim::Sim;
+use freeport_vliw::Options;
+use freeport_xdp::{Arrival, Departure, Interpreter, Target, Vliw};
+use interpreter::Interpreted;
+use model::Modelled;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,11 +29,8 @@ use std::process::ExitCode;
     Packets before the ones that are asked for are run as well, without a word, so that maps are\n\
     as they were. The kernel shows no steps of a program; there `bpf_printk` in it helps.")]
 pub struct Arguments {
-    /// An object, or its source (.c)
-    object: PathBuf,
-    /// The packets: a pcap or pcapng file of Ethernet
-    #[arg(long, value_name = "CAPTURE")]
-    trace: PathBuf,
+    #[command(flatten)]
+    subject: Subject,
     /// The number of a packet in the capture, from 1; may be given several times
     #[arg(long, value_name = "NUMBER", default_value = "1",
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -37,18 +39,6 @@ pub struct Arguments {
     /// `sim` (cycles of its simulated hardware)
     #[arg(long, value_name = "TARGET", default_value = "interpreter", value_parser = place)]
     on: Place,
-    /// Which program, where there are several
-    #[arg(long, value_name = "NAME")]
-    program: Option<String>,
-    /// Change a map before the first packet; may be given several times
-    #[arg(long, value_name = "SETTING")]
-    map: Vec<Setting>,
-    /// The same, a line each, before those of --map; `#` begins a comment
-    #[arg(long, value_name = "FILE")]
-    map_file: Vec<PathBuf>,
-    /// The device by which packets come
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    ifindex: u32,
     /// Steps of a packet that are told at most
     #[arg(long, value_name = "STEPS", default_value_t = 1000,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -79,7 +69,9 @@ trait Tracer {
     fn set_time(&mut self, time_ns: u64);
 
     /// Whether it takes a packet of that length.
-    fn takes(&self, length: usize) -> bool;
+    fn takes(&self, _length: usize) -> bool {
+        true
+    }
 
     /// Runs a packet, and tells at most so many steps.
     fn trace(
@@ -116,16 +108,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.wave.is_some() && arguments.on != Place::Sim {
         bail!("--wave is for --on sim: only the simulated hardware has signals");
     }
-    let file = arguments.object.display();
-    let object = super::parse(&arguments.object, &super::read(&arguments.object)?)?;
-    let program = choose(&object, arguments.program.as_deref());
-    let program = program.with_context(|| file.to_string())?;
+    let subject = &arguments.subject;
+    let file = subject.object.display();
+    let (_, object) = subject.open()?;
+    let program = subject.choose(&object)?;
     let mut tracer = load(&object, program, arguments).with_context(|| file.to_string())?;
-    for setting in settings(&arguments.map_file, &arguments.map)? {
+    for setting in subject.settings()? {
         setting.apply(&object, tracer.target())?;
     }
-    let trace = arguments.trace.display();
-    let mut feed = Feed::open(&arguments.trace, false)?;
+    let trace = subject.trace.display();
+    let mut feed = Feed::open(&subject.trace, false)?;
     let last = arguments.packet.iter().copied().max().unwrap_or(1);
     let mut count = 0;
     while count < last && feed.advance().with_context(|| trace.to_string())? {
@@ -149,7 +141,7 @@ fn pass(
     arguments: &Arguments,
 ) -> anyhow::Result<()> {
     let bytes = feed.bytes();
-    let arrival = Arrival { bytes, ingress_ifindex: arguments.ifindex, rx_queue_index: 0 };
+    let arrival = Arrival { bytes, ingress_ifindex: arguments.subject.ifindex, rx_queue_index: 0 };
     tracer.set_time(feed.time_ns());
     if !tracer.takes(bytes.len()) {
         match is_asked {
@@ -189,14 +181,22 @@ fn load<'o>(
     arguments: &Arguments,
 ) -> anyhow::Result<Box<dyn Tracer + 'o>> {
     let environment = Environment { clock: Clock::running(), ..Environment::default() };
+    let options = Options::default();
     Ok(match arguments.on {
         Place::Interpreter => {
-            Box::new(interpreter::Interpreted::load(object, program, environment)?)
+            let interpreter = Interpreter::load(object, environment)?;
+            interpreter.takes(&program.name)?;
+            Box::new(Interpreted { object, interpreter })
         }
-        Place::Vliw => Box::new(model::Modelled::load(object, program, environment)?),
+        Place::Vliw => {
+            let vliw = Vliw::load(object, &options, environment)?;
+            vliw.takes(&program.name)?;
+            Box::new(Modelled { object, vliw })
+        }
         Place::Sim => {
-            let wave = arguments.wave.clone();
-            Box::new(card::OnCard::load(object, program, &environment, wave)?)
+            let sim = Sim::load(object, &options, &environment)?;
+            sim.takes(&program.name)?;
+            Box::new(OnCard { sim, wave: arguments.wave.clone() })
         }
     })
 }

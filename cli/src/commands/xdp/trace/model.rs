@@ -3,9 +3,8 @@
 
 use super::super::run::report::abort;
 use super::{Told, Traced, Tracer, number};
-use freeport_ebpf::interpreter::{Clock, Environment};
-use freeport_ebpf::object::{Object, Program};
-use freeport_vliw::Options;
+use freeport_ebpf::interpreter::Clock;
+use freeport_ebpf::object::Object;
 use freeport_vliw::image::{Image, Slot};
 use freeport_vliw::model::{Step, Way};
 use freeport_xdp::{Arrival, Target, Vliw};
@@ -14,20 +13,8 @@ use std::fmt::Write;
 
 /// An object on the model.
 pub struct Modelled<'o> {
-    object: &'o Object,
-    vliw: Vliw,
-}
-
-impl<'o> Modelled<'o> {
-    pub fn load(
-        object: &'o Object,
-        program: &Program,
-        environment: Environment,
-    ) -> anyhow::Result<Self> {
-        let vliw = Vliw::load(object, &Options::default(), environment)?;
-        vliw.takes(&program.name)?;
-        Ok(Self { object, vliw })
-    }
+    pub object: &'o Object,
+    pub vliw: Vliw,
 }
 
 impl Tracer for Modelled<'_> {
@@ -37,10 +24,6 @@ impl Tracer for Modelled<'_> {
 
     fn set_time(&mut self, time_ns: u64) {
         self.vliw.environment_mut().clock = Clock::Set(time_ns);
-    }
-
-    fn takes(&self, _: usize) -> bool {
-        true
     }
 
     fn trace(

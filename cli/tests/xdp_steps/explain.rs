@@ -2,33 +2,12 @@
 //! `freeport xdp explain` on the programs of the repository: every instruction is accounted for,
 //! and every cycle of the card.
 
+use crate::{MAPS, at, complaint, freeport};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-const MAPS: [&str; 6] = [
-    "--ifindex",
-    "2",
-    "--map",
-    "inside key 0 0 0 0 value 2 0 0 0",
-    "--map",
-    "ways key 0 0 0 0 value 3 0 0 0",
-];
-
-fn at(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
-
-fn explain(program: &str, more: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
-    command.args(["xdp", "explain"]).arg(at("programs/xdp").join(program)).args(more);
-    command.output().unwrap()
-}
+use std::path::Path;
 
 fn told(program: &str, more: &[&str]) -> String {
-    let output = explain(program, more);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    crate::told(freeport("explain", program, more))
 }
 
 fn told_as_json(program: &str, more: &[&str]) -> Value {
@@ -99,13 +78,10 @@ fn cycles_of_rows_and_what_is_named_beside_them_are_all_cycles() {
         assert_eq!(rows + besides, number(&card["cycles"]), "{card}");
         assert!(rows > 100 * 10, "{card}");
         // The same packets without who looks on: from the first verdict to the last, the mean.
-        let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
-        command.args(["xdp", "estimate", "--json", "--trace"]).arg(&trace).args(MAPS);
-        if profile.is_empty() {
-            command.arg("--without-profile");
-        }
-        let output = command.arg(at("programs/xdp/simple_firewall.bpf.c")).output().unwrap();
-        let estimate: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let without: &[&str] = if profile.is_empty() { &["--without-profile"] } else { &[] };
+        let more = with_packets(&trace, &[&["--json"], without].concat());
+        let output = freeport("estimate", "simple_firewall.bpf.c", &more);
+        let estimate: Value = serde_json::from_str(&crate::told(output)).unwrap();
         let cycles = estimate["cycles"]["mean"].as_f64().unwrap() * 99.0;
         let first = number(&card["cycles"]) as f64 - cycles;
         assert!((1.0..200.0).contains(&first), "the first packet takes {first} cycles");
@@ -138,8 +114,7 @@ fn what_cannot_be_explained_is_said() {
         ("simple_firewall.bpf.c", &["--trace", "none.pcap"], "none.pcap"),
         ("simple_firewall.bpf.c", &["--svg", "/none/a.svg"], "/none/a.svg: cannot be written"),
     ] {
-        let output = explain(program, more);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && error.contains(reason), "{reason}: {error}");
+        let error = complaint(freeport("explain", program, more));
+        assert!(error.contains(reason), "{reason}: {error}");
     }
 }

@@ -1,45 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport xdp trace` follows packets of a capture on each target, and `--wave` writes signals.
 
+use crate::{MAPS, at, complaint};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-const MAPS: [&str; 6] = [
-    "--ifindex",
-    "2",
-    "--map",
-    "inside key 0 0 0 0 value 2 0 0 0",
-    "--map",
-    "ways key 0 0 0 0 value 3 0 0 0",
-];
-
-fn at(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
+use std::process::Output;
 
 fn freeport(what: &str, more: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
-    command.args(["xdp", what]).arg(at("programs/xdp/simple_firewall.bpf.c"));
-    command.arg("--trace").arg(at("examples/traces/sample.pcap"));
-    command.args(MAPS).args(more).output().unwrap()
+    let trace = at("examples/traces/sample.pcap");
+    let packets = [&["--trace", trace.to_str().unwrap()], &MAPS[..], more].concat();
+    crate::freeport(what, "simple_firewall.bpf.c", &packets)
 }
 
 fn told(more: &[&str]) -> String {
-    let output = freeport("trace", more);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    crate::told(freeport("trace", more))
 }
 
 fn steps(more: &[&str]) -> Vec<Value> {
     let text = told(&[more, &["--json"]].concat());
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn complaint(what: &str, more: &[&str]) -> String {
-    let output = freeport(what, more);
-    assert!(!output.status.success(), "{more:?}");
-    String::from_utf8(output.stderr).unwrap()
 }
 
 /// How many instructions, rows or cycles `freeport xdp run` counts for a single packet at most.
@@ -113,8 +91,7 @@ fn signals_are_written_for_the_packets_that_are_asked_for() {
     let clocks = |what: &str, more: &[&str]| {
         let file = folder.path().join(format!("{what}.vcd"));
         let wave = ["--on", "sim", "--wave", file.to_str().unwrap()];
-        let output = freeport(what, &[&wave[..], more].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        crate::told(freeport(what, &[&wave[..], more].concat()));
         let text = std::fs::read_to_string(&file).unwrap();
         let clock = text.lines().map(str::trim_start).find(|line| line.ends_with(" clk $end"));
         let mark = format!("1{}", clock.unwrap().split_whitespace().nth(3).unwrap());
@@ -137,7 +114,7 @@ fn what_cannot_be_traced_is_said() {
         ("run", &["--wave", "a.vcd"], "--wave is for --on sim"),
         ("trace", &["--on", "sim", "--wave", "/none/a.vcd"], "/none/a.vcd: cannot be written"),
     ] {
-        let error = complaint(what, more);
+        let error = complaint(freeport(what, more));
         assert!(error.contains(reason), "{reason}: {error}");
     }
 }
