@@ -127,6 +127,34 @@ fn settings_of_maps_are_made_and_a_profile_may_be_left_out() {
 }
 
 #[test]
+fn several_cores_are_faster_and_each_has_some_of_the_packets() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flows.pcap");
+    // A port of the source for each flow.
+    let flow = |number: u16| {
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+        frame.extend([0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 7]);
+        frame.extend((4_000 + number).to_be_bytes());
+        frame.resize(60, 0);
+        frame
+    };
+    capture(&file, &(0..400).map(|at| flow(at % 64)).collect::<Vec<_>>());
+    let of = |cores: &str| told_as_json("xdp2.bpf.c", &file, &["--cores", cores]);
+    let [one, four] = [of("1"), of("4")];
+    assert_eq!(one["packets_by_core"], json!([400]));
+    let by_core = four["packets_by_core"].as_array().unwrap();
+    let by_core: Vec<u64> = by_core.iter().map(|it| it.as_u64().unwrap()).collect();
+    assert!(by_core.len() == 4 && by_core.iter().all(|packets| *packets > 0), "{by_core:?}");
+    assert_eq!(by_core.iter().sum::<u64>(), 400);
+    let mean = |told: &Value| told["cycles"]["mean"].as_f64().unwrap();
+    assert!(mean(&four) < 0.6 * mean(&one), "{one} {four}");
+    let text = told("xdp2.bpf.c", &file, &["--cores", "4"]);
+    assert!(text.contains("\n4 cores, of which one has "), "{text}");
+    let error = complaint("xdp2.bpf.c", &file, &["--cores", "9"]);
+    assert!(error.contains("9 is not in 1..="), "{error}");
+}
+
+#[test]
 fn a_program_that_the_card_refuses_names_the_reason() {
     let error = complaint("fib_forward.bpf.c", &sample(), &[]);
     assert!(error.contains("the card has no helper 69 (bpf_fib_lookup)"), "{error}");

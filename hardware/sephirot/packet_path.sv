@@ -84,6 +84,9 @@ module packet_path #(
   logic [1:0] fill_slot, emit_slot;
   logic [11:0] fill_offset, emit_offset;
   logic [sephirot_pkg::SLOTS-1:0] stores_pending;
+  // With one core nobody asks before a store, and no other one has a copy.
+  wire map_store, map_window, map_window_write, map_window_done;
+
   input_queue arriving (.*);
   packet_selector selector (.*);
   data_memory #(

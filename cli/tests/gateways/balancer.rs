@@ -3,7 +3,8 @@
 //! is a host with a program of ours that ends its tunnel (`examples/backend.cnp`) and an unmodified
 //! HTTP server behind it. Answers go back past the tunnels, through the balancer's other direction.
 
-use super::network::{Kind, MOMENT, at, launch, lead, make_tap, may_make_hosts, wait_until_up};
+use super::network::{Kind, MOMENT, at, launch, lead, make_tap, wait_until_up};
+use crate::hosts::may_make_hosts;
 use freeport_bench::network::http::{self, Connection, HttpServer};
 use freeport_bench::network::{Freeport, Host, PATIENCE, datagram, echo, until};
 use std::collections::BTreeMap;

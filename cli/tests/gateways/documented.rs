@@ -3,7 +3,8 @@
 //! written, one after the other, in a network and a table of mounts of their own, so that the names
 //! of namespaces there are nobody else's.
 
-use super::network::{MOMENT, launch, may_make_hosts};
+use super::network::{MOMENT, launch};
+use crate::hosts::may_make_hosts;
 use freeport_bench::network::PATIENCE;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};

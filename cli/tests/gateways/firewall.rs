@@ -2,9 +2,8 @@
 //! The firewall of `examples/gateway_firewall.cnp` between a client and a server: unmodified stacks
 //! and programs on hosts of their own, whose only way to each other is the running command.
 
-use super::network::{
-    Kind, MOMENT, at, kernel_frames, launch, lead, may_make_hosts, wait_until_up,
-};
+use super::network::{Kind, MOMENT, at, kernel_frames, launch, lead, wait_until_up};
+use crate::hosts::may_make_hosts;
 use freeport_bench::network::bulk::{self, Direction};
 use freeport_bench::network::http::{self, Connection, Connections, HttpServer, Load, Outcome};
 use freeport_bench::network::{Freeport, Host, PATIENCE, Service, datagram, echo, until};

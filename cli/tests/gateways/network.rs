@@ -3,7 +3,6 @@
 //! the hosts.
 
 use freeport_bench::network::{End, Host, Launch, join, until};
-use freeport_nic::namespace::Namespace;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
@@ -19,18 +18,6 @@ pub enum Kind {
     Tap,
     /// The interface is one end of a link, at whose other end AF_XDP takes frames.
     Xdp,
-}
-
-/// Whether the process may make hosts; if not, says that the test is skipped.
-pub fn may_make_hosts() -> bool {
-    match Namespace::new() {
-        Ok(_) => true,
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            eprintln!("skipped: this process may not make network namespaces");
-            false
-        }
-        Err(error) => panic!("{error}"),
-    }
 }
 
 /// The command as it was built for the tests, which keeps native code to themselves.

@@ -2,7 +2,8 @@
 //! The VXLAN tunnel of `examples/overlay.cnp` with the kernel's own VXLAN device at the other end:
 //! each side takes what the other one has put into tunnels, whatever it is that travels inside.
 
-use super::network::{Kind, MOMENT, at, launch, lead, make_tap, may_make_hosts, wait_until_up};
+use super::network::{Kind, MOMENT, at, launch, lead, make_tap, wait_until_up};
+use crate::hosts::may_make_hosts;
 use freeport_bench::network::bulk::{self, Direction};
 use freeport_bench::network::http::{self, HttpServer};
 use freeport_bench::network::{Freeport, Host, PATIENCE, echo};

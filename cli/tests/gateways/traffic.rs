@@ -3,7 +3,8 @@
 //! interfaces: what is sent comes back through another program, is measured, and all of it is
 //! recorded on the way.
 
-use super::network::{Kind, launch, lead, make_tap, may_make_hosts, wait_until_up};
+use super::network::{Kind, launch, lead, make_tap, wait_until_up};
+use crate::hosts::may_make_hosts;
 use freeport_bench::network::{Freeport, Host, until};
 
 /// As many as a ring holds at the rate of a second: a program may have to wait for a processor.

@@ -2,7 +2,8 @@
 //! What is counted: rates, counters for Prometheus, runs in the kernel, and what each processor has
 //! of a map.
 
-use crate::place::{Net, address, may_make_hosts, word};
+use crate::hosts::may_make_hosts;
+use crate::place::{Net, address, word};
 use freeport_bench::network::{echo, until};
 use freeport_xdp::Kernel;
 use std::io::{Read, Write};

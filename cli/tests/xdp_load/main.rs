@@ -5,6 +5,8 @@ mod captures;
 mod counted;
 mod ends;
 mod firewall;
+#[path = "../hosts/mod.rs"]
+mod hosts;
 mod mistakes;
 mod patch;
 mod place;

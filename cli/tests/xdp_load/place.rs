@@ -3,7 +3,7 @@
 
 use freeport_bench::network::{End, Host, join, until};
 use freeport_nic::bpf::{AttachMode, Attachment, LoadOptions, XdpProgram};
-use freeport_nic::namespace::{Namespace, interface};
+use freeport_nic::namespace::interface;
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,6 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// Hosts beside the middle.
 pub const SIDES: usize = 3;
-
-/// Whether the process may make hosts; if not, says that the test is skipped.
-pub fn may_make_hosts() -> bool {
-    match Namespace::new() {
-        Ok(_) => true,
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            eprintln!("skipped: this process may not make network namespaces");
-            false
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
 
 /// The hosts, and a folder for what belongs to the test.
 pub struct Net {

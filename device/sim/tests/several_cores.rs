@@ -174,6 +174,55 @@ fn nothing_is_lost_of_what_cores_share() {
     }
 }
 
+/// Takes a number from each of two maps, leaves both in the packet, and puts them back elsewhere.
+const POPS: &str = "struct { __uint(type, BPF_MAP_TYPE_QUEUE); __uint(max_entries, 512);
+    __type(value, __u32); } queue SEC(\".maps\");
+    struct { __uint(type, BPF_MAP_TYPE_STACK); __uint(max_entries, 512);
+    __type(value, __u32); } stack SEC(\".maps\");
+    struct { __uint(type, BPF_MAP_TYPE_QUEUE); __uint(max_entries, 512);
+    __type(value, __u32); } taken SEC(\".maps\");
+    SEC(\"xdp\") int pop(struct xdp_md *context) {
+    unsigned char *data = (void *)(long)context->data;
+    unsigned char *end = (void *)(long)context->data_end;
+    if (data + 64 > end) return XDP_ABORTED;
+    __u32 first, other;
+    if (bpf_map_pop_elem(&queue, &first) || bpf_map_pop_elem(&stack, &other)) return XDP_DROP;
+    *(__u32 *)(data + 56) = first; *(__u32 *)(data + 60) = other;
+    if (bpf_map_push_elem(&taken, &first, 0)) return XDP_DROP;
+    return XDP_TX; }";
+
+#[test]
+fn what_is_in_queues_and_stacks_is_taken_once() {
+    const PACKETS: u32 = 250;
+    for cores in [2, 4] {
+        let mut sim = loaded(cores, POPS);
+        for number in 0..PACKETS {
+            sim.push("queue", &number.to_ne_bytes()).expect("there is room");
+            sim.push("stack", &(1_000 + number).to_ne_bytes()).expect("there is room");
+        }
+        let frames = mixed(PACKETS + 50, 24, cores.into());
+        let departures = sim.run_together("pop", &arrivals(&frames)).expect("it runs");
+        let sent: Vec<_> = departures.iter().filter(|departure| departure.verdict == 3).collect();
+        let taken = |at: usize| {
+            let number = |bytes: &[u8]| u32::from_ne_bytes(*bytes[at..].first_chunk().unwrap());
+            let mut numbers: Vec<u32> = sent.iter().map(|sent| number(&sent.bytes)).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        assert_eq!(taken(56), (0..PACKETS).collect::<Vec<_>>(), "{cores} cores");
+        assert_eq!(taken(60), (1_000..1_000 + PACKETS).collect::<Vec<_>>(), "{cores} cores");
+        let Contents::Items(items) = sim.contents("taken").expect("it is read") else {
+            panic!("a queue has items");
+        };
+        let word = |item: &Vec<u8>| u32::from_ne_bytes(*item.first_chunk().unwrap());
+        let mut items: Vec<u32> = items.iter().map(word).collect();
+        items.sort_unstable();
+        assert_eq!(items, (0..PACKETS).collect::<Vec<_>>(), "nothing that was put in is lost");
+        let by_core = sim.nic_mut().packets_by_core().expect("it answers");
+        assert!(by_core[..cores.into()].iter().all(|count| *count > 0), "{by_core:?}");
+    }
+}
+
 /// A slot of 64 bits.
 fn slot(opcode: u8, registers: u8, offset: i16, immediate: i32) -> u64 {
     let (offset, immediate) = (offset as u16, immediate as u32);

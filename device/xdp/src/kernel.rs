@@ -16,7 +16,9 @@ pub use raw::RawProgram;
 pub use timed::Timed;
 
 use crate::{Arrival, Contents, Departure, Error, Target};
-use libbpf_rs::{Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput};
+use libbpf_rs::{
+    Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput, ProgramMut,
+};
 use std::fmt::Display;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -86,6 +88,12 @@ impl Kernel {
     }
 }
 
+/// A program of an object by its name.
+fn named<'o>(object: &'o mut Object, program: &str) -> Result<ProgramMut<'o>, Error> {
+    let found = object.progs_mut().find(|it| it.name().to_str() == Some(program));
+    found.ok_or_else(|| Error::NoProgram(program.into()))
+}
+
 impl Target for Kernel {
     fn run_into(
         &mut self,
@@ -93,14 +101,8 @@ impl Target for Kernel {
         arrival: &Arrival<'_>,
         departure: &mut Departure,
     ) -> Result<(), Error> {
-        let found = self.object.progs_mut().find(|it| it.name().to_str() == Some(program));
-        let found = found.ok_or_else(|| Error::NoProgram(program.into()))?;
-        let context = Context {
-            data_end: arrival.bytes.len() as u32,
-            ingress_ifindex: arrival.ingress_ifindex,
-            rx_queue_index: arrival.rx_queue_index,
-            ..Context::default()
-        };
+        let found = named(&mut self.object, program)?;
+        let context = Context::of(arrival);
         let (mut before, mut after) = (context.to_bytes(), [0; CONTEXT_BYTES]);
         let run = found.test_run(ProgramInput {
             context_in: Some(&mut before),
@@ -184,6 +186,16 @@ impl Target for Kernel {
 }
 
 impl Context {
+    /// What a packet comes with.
+    fn of(arrival: &Arrival<'_>) -> Self {
+        Self {
+            data_end: arrival.bytes.len() as u32,
+            ingress_ifindex: arrival.ingress_ifindex,
+            rx_queue_index: arrival.rx_queue_index,
+            ..Self::default()
+        }
+    }
+
     fn to_bytes(&self) -> [u8; CONTEXT_BYTES] {
         let fields = [
             self.data,

@@ -8,12 +8,14 @@
 //! jumps forward and loops that count down. At the end all registers and the stack go into the
 //! value, so that a wrong result shows even if nothing else came of it.
 
+use crate::{Error, RawProgram};
 use fastrand::Rng;
 use freeport_ebpf::instruction::{
     Arithmetic, AtomicOperation, ByteOrder, Callee, Condition, Constant, Instruction, Operand,
     Operation, Size, Width,
 };
 use freeport_ebpf::object::{Function, MapDefinition, MapKind, Object, Program};
+use std::ops::Range;
 
 /// Bytes that a packet has at least, or the program ends at once.
 pub const PACKET_BYTES: usize = 64;
@@ -50,6 +52,50 @@ pub fn random_program(random: &mut Rng, length: usize) -> Vec<Instruction> {
     }
     program.end();
     program.slots
+}
+
+/// Random programs that the kernel's verifier was asked about.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Verified {
+    /// How many it took.
+    pub taken: u64,
+    /// What it said of the others, with their seeds.
+    pub refusals: Vec<String>,
+}
+
+impl Verified {
+    /// Makes a program of each seed, and has `compare` run those that the verifier takes: it gets
+    /// the seed, the program, the same in the kernel, and the generator as the program left it.
+    ///
+    /// # Errors
+    /// What the kernel says against the map or the call, which is not about the program.
+    pub fn each(
+        seeds: Range<u64>,
+        mut compare: impl FnMut(u64, &[Instruction], &RawProgram, &mut Rng),
+    ) -> Result<Self, Error> {
+        let mut verified = Self::default();
+        for seed in seeds {
+            let mut random = Rng::with_seed(seed);
+            let length = random.usize(70..160);
+            let program = random_program(&mut random, length);
+            match RawProgram::load(&program, VALUE_BYTES as u32) {
+                Ok(kernel) => {
+                    verified.taken += 1;
+                    compare(seed, &program, &kernel, &mut random);
+                }
+                Err(Error::Load(reason)) => {
+                    verified.refusals.push(format!("seed {seed}: {reason}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(verified)
+    }
+
+    /// Whether so few are refused that the others show something.
+    pub fn is_most(&self) -> bool {
+        self.taken >= 9 * self.refusals.len() as u64
+    }
 }
 
 /// An object of such a program and its map.

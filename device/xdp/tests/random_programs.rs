@@ -6,8 +6,8 @@
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
-use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES, object_of};
-use freeport_xdp::{Error, Kernel, RawProgram, random_program};
+use freeport_xdp::random_program::{PACKET_BYTES, Verified, object_of};
+use freeport_xdp::{Kernel, RawProgram};
 
 fn programs() -> u64 {
     let given = std::env::var("FREEPORT_PROGRAMS").ok().and_then(|count| count.parse().ok());
@@ -23,22 +23,9 @@ fn random_programs_fare_alike_in_the_kernel_and_in_the_interpreter() {
     if let Some(reason) = Kernel::refusal() {
         return eprintln!("skipped: {reason}");
     }
-    let (mut taken, mut refusals) = (0, vec![]);
-    for seed in first_seed()..first_seed() + programs() {
-        let mut random = Rng::with_seed(seed);
-        let length = random.usize(70..160);
-        let program = random_program(&mut random, length);
-        match RawProgram::load(&program, VALUE_BYTES as u32) {
-            Ok(kernel) => {
-                taken += 1;
-                compare(seed, &program, &kernel, &mut random);
-            }
-            Err(Error::Load(reason)) => refusals.push(format!("seed {seed}: {reason}")),
-            Err(error) => panic!("seed {seed}: {error}"),
-        }
-    }
-    let refused = refusals.len() as u64;
-    assert!(taken >= 9 * refused, "{refused} of {} refused: {}", programs(), refusals[0]);
+    let seeds = first_seed()..first_seed() + programs();
+    let verified = Verified::each(seeds, compare).expect("the kernel takes their map");
+    assert!(verified.is_most(), "refused: {:?}", verified.refusals);
 }
 
 fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut Rng) {

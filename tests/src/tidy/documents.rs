@@ -65,7 +65,7 @@ fn leads(tree: &Tree, from: &File, target: &str) -> bool {
 }
 
 /// The path that `target` means in a document at `from`.
-fn resolve(from: &str, target: &str) -> String {
+pub(super) fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {

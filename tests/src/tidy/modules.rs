@@ -2,6 +2,7 @@
 //! Rules about how Rust files hang together: every file is reached from a crate's root by `mod`
 //! declarations, and no module has a name that says nothing.
 
+use super::documents::resolve;
 use super::{File, Finding, Tree};
 use std::collections::BTreeSet;
 
@@ -72,7 +73,7 @@ fn visit(tree: &Tree, path: &str, is_root: bool, alive: &mut BTreeSet<String>) {
             given_path = rest.split('"').next();
         } else if let Some(module) = declared_module(line) {
             match given_path.take() {
-                Some(given) => visit(tree, &format!("{folder}/{given}"), false, alive),
+                Some(given) => visit(tree, &resolve(path, given), false, alive),
                 None => {
                     visit(tree, &format!("{below}/{module}.rs"), false, alive);
                     visit(tree, &format!("{below}/{module}/mod.rs"), false, alive);
@@ -108,6 +109,8 @@ mod tests {
             ("a/special.rs", ""),
             ("a/src/lib.rs", "mod one;\npub(crate) mod two;\n// mod three;\nmod inner {}\n"),
             ("a/src/one.rs", "mod deep;\n#[path = \"odd_name.rs\"]\nmod odd;\n"),
+            ("a/tests/all/main.rs", "#[path = \"../shared/mod.rs\"]\nmod shared;\n"),
+            ("a/tests/shared/mod.rs", ""),
             ("a/src/one/deep.rs", ""),
             ("a/src/odd_name.rs", ""),
             ("a/src/odd.rs", ""),

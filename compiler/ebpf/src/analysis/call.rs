@@ -173,6 +173,8 @@ impl Walk<'_> {
                 Some((map, size)) => {
                     note(AccessKind::Change, Space::MapValue(map), Some(size.into()));
                 }
+                // A lock is in an element, which has been noted with it.
+                None if helper.signature.arguments.contains(&Argument::Lock) => {}
                 None => {
                     let space = Space::Unknown(unknown(slot, 1, Why::UnknownCall));
                     note(AccessKind::Change, space, None);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How long the kernel says that a program takes.
 
-use super::{Context, Kernel, refused};
+use super::{Context, Kernel, named, refused};
 use crate::{Arrival, Error};
 use libbpf_rs::ProgramInput;
 use std::time::Duration;
@@ -27,14 +27,8 @@ impl Kernel {
         arrival: &Arrival<'_>,
         repeat: u32,
     ) -> Result<Timed, Error> {
-        let found = self.object.progs_mut().find(|it| it.name().to_str() == Some(program));
-        let found = found.ok_or_else(|| Error::NoProgram(program.into()))?;
-        let context = Context {
-            data_end: arrival.bytes.len() as u32,
-            ingress_ifindex: arrival.ingress_ifindex,
-            rx_queue_index: arrival.rx_queue_index,
-            ..Context::default()
-        };
+        let found = named(&mut self.object, program)?;
+        let context = Context::of(arrival);
         let mut before = context.to_bytes();
         let run = found.test_run(ProgramInput {
             context_in: Some(&mut before),

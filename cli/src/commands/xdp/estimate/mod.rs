@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::{Object, Program};
-use freeport_sim::{Identity, Sim, Stamp};
+use freeport_sim::{Identity, Nic, Sim, Stamp};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Setting};
 use std::path::Path;
@@ -25,12 +25,17 @@ const BEAT_BYTES: usize = 32;
 #[command(after_help = "Example:\n  \
     freeport xdp estimate filter.bpf.c --trace packets.pcap\n  \
     freeport xdp estimate filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
-    --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt --clock-mhz 250\n\n\
+    --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt --clock-mhz 250\n  \
+    freeport xdp estimate filter.bpf.o --trace packets.pcap --cores 4\n\n\
     Packets of the capture come one behind the other, as fast as the card takes them, whatever\n\
     their times are. Cycles are counted in a simulation of the hardware; the clock is assumed.")]
 pub struct Arguments {
     #[command(flatten)]
     subject: Subject,
+    /// How many cores of the card are in use, among which flows are divided
+    #[arg(long, value_name = "NUMBER", default_value_t = 1,
+          value_parser = clap::value_parser!(u8).range(1..=i64::from(Nic::CORES_MAX)))]
+    cores: u8,
     /// The clock at which cycles are stated as times and rates, in MHz
     #[arg(long, value_name = "MHZ", default_value_t = 156.25, value_parser = clock)]
     clock_mhz: f64,
@@ -61,6 +66,8 @@ struct Estimate<'a> {
     long_packets: usize,
     /// What a packet had of each of [`freeport_sim::SPENT`], the mean.
     spent: Vec<f64>,
+    /// How many packets each of the cores in use had.
+    by_core: Vec<u64>,
     /// What became of packets: counters of the card, by their names, that are not 0.
     verdicts: Vec<(&'static str, u64)>,
     rows: usize,
@@ -144,7 +151,8 @@ fn load(
     arguments: &Arguments,
 ) -> anyhow::Result<Sim> {
     let environment = Environment { clock: Clock::running(), ..Environment::default() };
-    let plain = Sim::load(object, &Options::default(), &environment)?;
+    let nic = Nic::with_cores(arguments.cores)?;
+    let plain = Sim::load_on(nic, object, &Options::default(), &environment)?;
     plain.takes(&program.name)?;
     if arguments.without_profile {
         return Ok(plain);
@@ -157,7 +165,8 @@ fn load(
         follows_capture: true,
     };
     let profiles = profile::take(object, program, settings, source)?;
-    let sim = Sim::load_profiled(object, &profiles, &environment)?;
+    let nic = Nic::with_cores(arguments.cores)?;
+    let sim = Sim::load_profiled_on(nic, object, &profiles, &environment)?;
     sim.takes(&program.name)?;
     Ok(sim)
 }
@@ -179,6 +188,8 @@ fn count<'a>(
     let beats = packets.taken.iter().map(|bytes| bytes.len().div_ceil(BEAT_BYTES) as u64);
     let ends = |name: &str| name.starts_with("stopped_") || report::VERDICTS.contains(&name);
     let counters = sim.nic_mut().counters()?.into_iter();
+    let mut by_core = sim.nic_mut().packets_by_core()?;
+    by_core.truncate(arguments.cores.into());
     let (cycles, latency) = distributions(&stamps).context("there are not two packets")?;
     Ok(Estimate {
         program: &program.name,
@@ -191,6 +202,7 @@ fn count<'a>(
         beats: mean(beats.clone().sum()),
         long_packets: beats.filter(|beats| *beats > cycles.median).count(),
         spent: after.into_iter().zip(before).map(|(after, before)| mean(after - before)).collect(),
+        by_core,
         verdicts: counters.filter(|&(name, packets)| packets > 0 && ends(name)).collect(),
         rows: sim.rows(),
         map_bytes: sim.layout().bytes,

@@ -34,6 +34,12 @@ impl Estimate<'_> {
         self.busy_percent() >= BUSY_PERCENT
     }
 
+    /// Of a hundred packets, how many the core has that has most.
+    fn busiest_percent(&self) -> f64 {
+        let most = self.by_core.iter().copied().max().unwrap_or(0);
+        100.0 * most as f64 / self.packets as f64
+    }
+
     /// For scripts.
     pub fn as_json(&self) -> Value {
         let spent = SPENT.iter().zip(&self.spent).map(|((name, _), mean)| (*name, *mean));
@@ -44,6 +50,7 @@ impl Estimate<'_> {
             "profile": self.has_profile,
             "packets": self.packets,
             "refused": self.refused,
+            "packets_by_core": self.by_core,
             "verdicts": self.verdicts.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
             "cycles": figures_json(self.cycles),
             "assumed_clock_mhz": self.clock_mhz,
@@ -99,11 +106,16 @@ impl fmt::Display for Estimate<'_> {
         let (median, most) = (self.latency.median, self.latency.percentile_99);
         let (median_ns, most_ns) = (self.ns(median), self.ns(most));
         writeln!(f, "  p50 {median} cycles ({median_ns:.0} ns), p99 {most} ({most_ns:.0} ns)")?;
+        if self.by_core.len() > 1 {
+            let (cores, most) = (self.by_core.len(), self.busiest_percent());
+            writeln!(f, "{cores} cores, of which one has {most:.0} % of the packets")?;
+        }
         writeln!(
             f,
             "what limits it: {}",
             match self.is_bound_by_bus() {
                 true => "the bus",
+                false if self.by_core.len() > 1 => "the processors",
                 false => "the processor",
             }
         )?;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The programs of `programs/xdp` on four cores: as many packets leave with the same verdict, bytes
+//! and metadata as the interpreter makes of them one after the other, and the maps hold the same,
+//! where values that each core has for itself are added up. Of programs for which it matters in
+//! which order flows come, it is said why.
+
+#[path = "../../xdp/tests/network/environment.rs"]
+mod network;
+mod scenarios;
+
+use freeport_ebpf::interpreter::{Clock, Environment};
+use freeport_sim::{Nic, Sim};
+use freeport_xdp::traffic::Traffic;
+use freeport_xdp::{Contents, Departure, Interpreter, Target};
+use scenarios::Case;
+use std::collections::BTreeMap;
+
+const CORES: u8 = 4;
+
+/// Scenarios in which a packet's fate, or a map, depends on packets of other flows before it.
+const ORDERED: [(&str, &str); 10] = [
+    ("router_ipv4", "who comes first to an address looks its route up, and is counted for that"),
+    ("load_balancer", "its flows share one server's rate; and its maps take minutes to be read"),
+    ("vlan", "of two first frames of a network one finds that the other has made its entry"),
+    ("rate_limiter", "flows of an address share its bucket"),
+    ("port_knocking", "knocks at several ports are several flows"),
+    ("dns_filter", "what the last name left in each core's room stays there"),
+    ("metadata", "it numbers packets"),
+    ("spread", "it learns of all flows where addresses are"),
+    ("request_filter", "what the last request left in each core's room stays there"),
+    ("port_pool", "ports are given in turn"),
+];
+
+/// How often each departure was.
+type Fates = BTreeMap<(u32, Vec<u8>, Vec<u8>), usize>;
+
+#[test]
+fn all_packets_and_maps_fare_as_one_after_the_other() {
+    let packets = if scenarios::is_long() { 5_000 } else { 60 };
+    let environment = Environment { clock: Clock::Set(1_000_000_007), ..network::environment() };
+    let mut failures = vec![];
+    for case in scenarios::taken() {
+        let name = case.scenario.name;
+        if ORDERED.iter().any(|(ordered, _)| *ordered == name) {
+            continue;
+        }
+        if let Err(difference) = compare(&case, packets, &environment) {
+            failures.push(format!("{name}: {difference}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn compare(case: &Case, packets: u64, environment: &Environment) -> Result<(), String> {
+    let scenario = &case.scenario;
+    let mut interpreter = Interpreter::load(&case.object, environment.clone()).expect("it can run");
+    let nic = Nic::with_cores(CORES).expect("there is such a card");
+    let options = scenarios::options();
+    let mut sim = Sim::load_on(nic, &case.object, &options, environment).expect("it fits");
+    (scenario.set_up)(&mut interpreter).expect("the interpreter takes it");
+    (scenario.set_up)(&mut sim).expect("the card takes it");
+    let mut traffic = Traffic::new(scenarios::seed(), scenario.kinds);
+    let (mut arrivals, mut expected) = (vec![], vec![]);
+    for _ in 0..packets {
+        let packet = traffic.next_packet();
+        let departure = interpreter.run(scenario.program, &packet.arrival()).expect("it runs");
+        traffic.observe(&departure);
+        arrivals.push(packet);
+        expected.push(departure);
+    }
+    let arrivals: Vec<_> = arrivals.iter().map(|packet| packet.arrival()).collect();
+    let found = sim.run_together(scenario.program, &arrivals).expect("it runs");
+    let by_core = sim.nic_mut().packets_by_core().expect("it answers");
+    assert!(by_core[..CORES.into()].iter().all(|count| *count > 0), "{by_core:?}");
+    let (expected, found) = (fates(expected), fates(found));
+    if expected != found {
+        let more = |of: &Fates, than: &Fates| {
+            of.iter().filter(|(fate, count)| than.get(fate).unwrap_or(&0) < count).count()
+        };
+        let (missing, new) = (more(&expected, &found), more(&found, &expected));
+        return Err(format!("{missing} fates of packets are missing, {new} are new"));
+    }
+    interpreter.maps().iter().try_for_each(|map| same_map(map, &mut interpreter, &mut sim))
+}
+
+fn fates(departures: Vec<Departure>) -> Fates {
+    let mut fates = Fates::new();
+    for Departure { verdict, bytes, metadata } in departures {
+        *fates.entry((verdict, bytes, metadata)).or_default() += 1;
+    }
+    fates
+}
+
+fn same_map(map: &str, interpreter: &mut Interpreter, sim: &mut Sim) -> Result<(), String> {
+    let expected = interpreter.contents(map).expect("it is read");
+    let Contents::Entries(expected) = expected else {
+        let found = sim.contents(map).expect("it is read");
+        return if found == expected { Ok(()) } else { Err(format!("map {map}")) };
+    };
+    let found = sim.values(map).expect("it is read");
+    let found: BTreeMap<_, _> = found.into_iter().map(|(key, of)| (key, sum(&of))).collect();
+    match expected.iter().find(|(key, value)| found.get(*key) != Some(value)) {
+        None if expected.len() == found.len() => Ok(()),
+        None => Err(format!("map {map}: {} entries, not {}", found.len(), expected.len())),
+        Some((key, value)) => {
+            Err(format!("map {map}: key {key:02x?}: {value:02x?}, found {:02x?}", found.get(key)))
+        }
+    }
+}
+
+/// Values of all cores together, by numbers of eight bytes.
+fn sum(values: &[Vec<u8>]) -> Vec<u8> {
+    let word = |value: &Vec<u8>, at: usize| {
+        let mut bytes = [0; 8];
+        let part = &value[at..value.len().min(at + 8)];
+        bytes[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(bytes)
+    };
+    let bytes = values.first().map_or(0, Vec::len);
+    let sums = (0..bytes).step_by(8).flat_map(|at| {
+        let sum = values.iter().fold(0, |sum: u64, value| sum.wrapping_add(word(value, at)));
+        sum.to_le_bytes()
+    });
+    sums.take(bytes).collect()
+}
