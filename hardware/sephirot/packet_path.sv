@@ -84,9 +84,6 @@ module packet_path #(
   logic [1:0] fill_slot, emit_slot;
   logic [11:0] fill_offset, emit_offset;
   logic [sephirot_pkg::SLOTS-1:0] stores_pending;
-  // With one core nobody asks before a store, and no other one has a copy.
-  wire map_store, map_window, map_window_write, map_window_done;
-
   input_queue arriving (.*);
   packet_selector selector (.*);
   data_memory #(
@@ -103,11 +100,22 @@ module packet_path #(
       .frame(3'd0),
       .frame_clear(1'b0),
       .stack_clear(1'b0),
+      // Nobody else has maps here.
+      /* verilator lint_off PINCONNECTEMPTY */
+      .map_store(),
       .map_store_go(1'b1),
+      .map_window(),
       .map_window_go(1'b1),
+      .map_window_write(),
+      .map_window_done(),
       .map_busy(1'b0),
       .map_in_enable('0),
       .map_in_row('0),
-      .map_in_data('0)
+      .map_in_data('0),
+      .map_out_enable(),
+      .map_out_row(),
+      .map_out_data(),
+      .stores_waiting()
+      /* verilator lint_on PINCONNECTEMPTY */
   );
 endmodule

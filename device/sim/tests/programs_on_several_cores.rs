@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const CORES: u8 = 4;
 
 /// Scenarios in which a packet's fate, or a map, depends on packets of other flows before it.
-const ORDERED: [(&str, &str); 10] = [
+const ORDERED: [(&str, &str); 11] = [
     ("router_ipv4", "who comes first to an address looks its route up, and is counted for that"),
     ("load_balancer", "its flows share one server's rate; and its maps take minutes to be read"),
     ("vlan", "of two first frames of a network one finds that the other has made its entry"),
@@ -28,6 +28,7 @@ const ORDERED: [(&str, &str); 10] = [
     ("metadata", "it numbers packets"),
     ("spread", "it learns of all flows where addresses are"),
     ("request_filter", "what the last request left in each core's room stays there"),
+    ("length_histogram", "its summary is one value for all, which it changes without a lock"),
     ("port_pool", "ports are given in turn"),
 ];
 
