@@ -26,6 +26,9 @@ const WHOLE: [(&str, &str, &str); 5] = [
     ("load-balancer", "load_balancer", include_str!("../../../programs/xdp/load_balancer.bpf.c")),
 ];
 
+/// What fills the maps of a target.
+type SetUp = Box<dyn Fn(&mut dyn Target) -> Result<(), Error>>;
+
 /// Work for all targets.
 pub struct Work {
     /// What it is called.
@@ -35,7 +38,7 @@ pub struct Work {
     pub object: Object,
     pub program: &'static str,
     pub packets: Vec<Packet>,
-    set_up: Box<dyn Fn(&mut dyn Target) -> Result<(), Error>>,
+    set_up: SetUp,
     /// Whether the first packet is the same for a program after one run or two on itself: then the
     /// kernel can run it again and again.
     pub is_repeatable: bool,
@@ -79,7 +82,7 @@ impl Work {
         program: &'static str,
         bytes: Vec<u8>,
         packets: Vec<Packet>,
-        set_up: Box<dyn Fn(&mut dyn Target) -> Result<(), Error>>,
+        set_up: SetUp,
     ) -> Result<Self> {
         let object = Object::parse(&bytes)?;
         let mut work = Self { name, bytes, object, program, packets, set_up, is_repeatable: false };

@@ -37,7 +37,7 @@ type Fates = BTreeMap<(u32, Vec<u8>, Vec<u8>), usize>;
 
 #[test]
 fn all_packets_and_maps_fare_as_one_after_the_other() {
-    let packets = if scenarios::is_long() { 5_000 } else { 60 };
+    let packets = if scenarios::is_long() { 5_000 } else { 40 };
     let environment = Environment { clock: Clock::Set(1_000_000_007), ..network::environment() };
     let mut failures = vec![];
     for case in scenarios::taken() {

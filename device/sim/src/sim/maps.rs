@@ -288,7 +288,7 @@ impl Sim {
         self.stage(KEY_AT, key)?;
         let arguments = [MAP_HANDLES + map as u64, MAP_REGION + KEY_AT];
         let address = self.nic.command(LOOKUP, &arguments)?;
-        Ok(Some(address).filter(|&address| address >= MAP_REGION && address < MAP_HANDLES))
+        Ok(Some(address).filter(|address| (MAP_REGION..MAP_HANDLES).contains(address)))
     }
 
     /// Puts a key or a value where commands find it.
