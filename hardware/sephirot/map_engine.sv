@@ -5,8 +5,8 @@
 // bytes. A longest-prefix map is a hash that is asked once for each length of prefix that there is,
 // the longest first. If an LRU hash is full, the entry whose turn it is gives way: it is removed as
 // if its key had been deleted, and the update begins anew. Queues and stacks are rings of values
-// without keys; a Bloom filter has heads of buckets alone, which say whether a hash has come.
-// Long because: one state machine walks through all kinds of maps, whose steps are the same.
+// without keys (map_line); a Bloom filter has heads of buckets alone, which say whether a hash has
+// come. One state machine walks through all kinds of maps, since most of their steps are the same.
 
 module map_engine #(
     parameter int CORES = 1,
@@ -161,27 +161,23 @@ module map_engine #(
   assign fault = (!has_index && key_fault) || (do_update && value_fault);
 
   // The key as it was given; what is behind it is zero.
-  logic [511:0] key, kept, wanted, compared;
-  always_comb for (int i = 0; i < 64; i++) compared[8 * i +: 8] = {8{7'(i) < key_bytes}};
+  logic [511:0] key, key_mask;
 
   // The length in question of a longest-prefix map; its bits are all that count.
   logic [7:0] length, longest, limit;
   logic [127:0] length_mask, prefix_mask;
-  logic has_length;
+  logic has_length, bad_length;
   assign limit = state == PREFIX ? key[7:0] : length - 8'd1;
   prefix_select select (
-      .lengths(row_lengths), .limit(limit), .found(has_length), .longest(longest),
-      .length(length), .mask(length_mask));
-  logic [31:0] given_length;
-  logic bad_length;
-  assign given_length = key[31:0];
-  assign bad_length = given_length > {22'd0, row_key_bytes[6:0] - 7'd4, 3'd0};
-  assign kept = is_prefix ? compared & {352'd0, prefix_mask, {32{1'b1}}} : compared;
-  assign wanted = is_prefix ? {352'd0, key[159:32] & prefix_mask, 24'd0, length} : key;
+      .lengths(row_lengths), .limit, .found(has_length), .longest, .length, .mask(length_mask),
+      .given(key[31:0]), .key_bytes, .is_too_long(bad_length));
 
   logic [31:0] hashed;
   logic [25:0] hash;
-  key_hash hasher (.key(wanted), .hash(hashed));
+  logic same, same_rest;
+  map_key counted (
+      .key, .bytes(key_bytes), .is_prefix, .length, .mask(prefix_mask), .window, .key_mask, .hashed,
+      .same, .same_rest);
   // It is used as it is computed, and kept for when the bucket gets another head.
   logic [25:0] bucket;
   assign bucket = state == HEAD ? hashed[25:0] : hash;
@@ -217,15 +213,9 @@ module map_engine #(
     endcase
   end
 
-  logic [255:0] difference;
-  logic same, same2;
-  assign difference = (window ^ wanted[255:0]) & kept[255:0];
-  assign same = difference == '0;
-  assign same2 = ((window ^ wanted[511:256]) & kept[511:256]) == '0;
-
   // An update or removal has found its entry, or that there is none.
   logic hit, absent;
-  assign hit = (state == COMPARE && same && key_bytes <= 7'd32) || (state == COMPARE2 && same2);
+  assign hit = (state == COMPARE && same && key_bytes <= 7'd32) || (state == COMPARE2 && same_rest);
   assign absent = state == LINKED && linked == 32'd0 && !(is_prefix && !updates && !deletes);
 
   logic sparse_bad_flags, flags_bad;
@@ -236,14 +226,12 @@ module map_engine #(
   assign has_room = row_free != 32'd0 || row_used < row_entries;
   assign is_there = holds_maps ? chunk[30] : window[0];
 
-  // Of a queue or stack, how many there are is kept as entries that were used.
-  logic is_empty, is_full, advances;
+  logic is_empty, line_advances;
   logic [20:0] line_place;
-  assign is_empty = row_used == 32'd0;
-  assign is_full = !has_room;
-  assign line_place = {1'b0, row_hand[19:0]}
-      + (do_next && !is_stack ? 21'd0 : row_used[20:0]) - (do_next && is_stack ? 21'd1 : 21'd0);
-  assign advances = is_line && (do_push ? is_full : !is_stack);
+  logic [31:0] line_left;
+  map_line line (
+      .is_stack, .do_push, .do_next, .is_full(!has_room), .used(row_used), .hand(row_hand[19:0]),
+      .is_empty, .advances(line_advances), .place(line_place), .left(line_left));
 
   // Where the entry is, as far as it is known; bytes of its key that are written.
   logic [27:0] at;
@@ -380,10 +368,10 @@ module map_engine #(
       && (do_push || (do_pop && !is_empty));
   assign commit_valid = line_commit
       || (request_ready && ((state == FRONT && !is_bloom) || state == RELEASE));
-  assign commit_used = (state == FRONT && !from_free) || (line_commit && !(do_push && is_full))
+  assign commit_used = (state == FRONT && !from_free) || (line_commit && !(do_push && !has_room))
       ? current : row_used;
   assign commit_free = state == RELEASE ? current : from_free ? next_free : row_free;
-  assign commit_hand = !evicting && !advances ? row_hand
+  assign commit_hand = !evicting && !(is_line && line_advances) ? row_hand
       : row_hand + 32'd1 == row_entries ? 32'd0 : row_hand + 32'd1;
   assign commit_lengths = row_lengths
       | (state == FRONT && is_prefix ? 129'd1 << length : 129'd0);
@@ -425,7 +413,7 @@ module map_engine #(
         else done = beyond || (do_update && (sparse_bad_flags || flags == NOEXIST));
       end
       LINE: begin
-        done = do_push && (flags_bad || flags == NOEXIST || (is_full && flags != EXIST));
+        done = do_push && (flags_bad || flags == NOEXIST || (!has_room && flags != EXIST));
         error = flags_bad || flags == NOEXIST ? EINVAL : E2BIG;
       end
       PRESENCE: begin
@@ -480,7 +468,7 @@ module map_engine #(
       end
       LINE: begin
         at_index <= {11'd0, line_place};
-        current <= do_push ? row_used + 32'd1 : row_used - 32'd1;
+        current <= line_left;
         state <= do_next && is_empty ? VALUE : TURN;
       end
       TURN: state <= ELEMENT;
@@ -498,20 +486,20 @@ module map_engine #(
       end
       PRESENCE: state <= do_delete ? SET : VALUE;
       KEY1: begin
-        key[191:0] <= chunk & compared[191:0];
+        key[191:0] <= chunk & key_mask[191:0];
         if (request_ready) state <= KEY2;
       end
       KEY2: begin
-        key[511:192] <= {128'd0, chunk & compared[383:192]};
+        key[511:192] <= {128'd0, chunk & key_mask[383:192]};
         if (!request_valid) state <= is_prefix ? PREFIX : HEAD;
         else if (request_ready) state <= KEY3;
       end
       KEY3: begin
-        key[511:384] <= chunk[127:0] & compared[511:384];
+        key[511:384] <= chunk[127:0] & key_mask[511:384];
         state <= HEAD;
       end
       PREFIX: begin
-        length <= updates || deletes ? given_length[7:0] : longest;
+        length <= updates || deletes ? key[7:0] : longest;
         state <= MASK;
       end
       SELECT: begin

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// What counts of a key: its bytes, or the length of a prefix and as many of its bits. Says where
+// its bucket is, and whether an entry has the same key.
+
+module map_key (
+    // What is behind the key's bytes is zero.
+    input  logic [511:0] key,
+    input  logic [6:0] bytes,
+    // The key is a prefix: how many of its bits count, and which those are.
+    input  logic is_prefix,
+    input  logic [7:0] length,
+    input  logic [127:0] mask,
+    // Of an entry's key, the first 32 bytes for `same`, those behind them for `same_rest`.
+    input  logic [255:0] window,
+    output logic [511:0] key_mask,
+    output logic [31:0] hashed,
+    output logic same,
+    output logic same_rest
+);
+  always_comb for (int i = 0; i < 64; i++) key_mask[8 * i +: 8] = {8{7'(i) < bytes}};
+
+  logic [511:0] wanted, kept;
+  assign wanted = is_prefix ? {352'd0, key[159:32] & mask, 24'd0, length} : key;
+  assign kept = is_prefix ? key_mask & {352'd0, mask, {32{1'b1}}} : key_mask;
+  assign same = ((window ^ wanted[255:0]) & kept[255:0]) == '0;
+  assign same_rest = ((window ^ wanted[511:256]) & kept[511:256]) == '0;
+
+  key_hash hasher (.key(wanted), .hash(hashed));
+endmodule
