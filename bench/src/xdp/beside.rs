@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The same packets on the simulated card, in the kernel and in the interpreter, in nanoseconds:
-//! the card's are cycles at an assumed clock, the others are measured, in turn.
+//! The same packets on the simulated card, in the kernel, as compiled code in user space and in the
+//! interpreter, in nanoseconds: the card's are cycles at an assumed clock, the others are measured,
+//! in turn.
 
 use super::CLOCK_MHZ;
+use super::compiled::Compiled;
 use super::interpreter::Interpreted;
 use super::kernel::InKernel;
 use super::work::Work;
@@ -22,8 +24,8 @@ pub struct Beside {
     card: Result<f64, String>,
     /// Rates of who was measured.
     measured: Vec<Measurement>,
-    /// Why the kernel was not.
-    refusal: Option<String>,
+    /// Who was not, and why.
+    refusals: Vec<(&'static str, String)>,
     is_repeated: bool,
 }
 
@@ -34,13 +36,15 @@ pub struct Beside {
 pub fn measure(work: &Work, rounds: usize) -> Result<Beside> {
     let card = work.cycles().map(|cycles| cycles / CLOCK_MHZ * 1e3);
     let mut subjects: Vec<Box<dyn Subject + '_>> = vec![Box::new(Interpreted::load(work)?)];
-    let refusal = match InKernel::load(work) {
-        Ok(kernel) => {
-            subjects.insert(0, Box::new(kernel));
-            None
-        }
-        Err(error) => Some(first_line(&error)),
-    };
+    let mut refusals = vec![];
+    match Compiled::load(work) {
+        Ok(compiled) => subjects.insert(0, Box::new(compiled)),
+        Err(error) => refusals.push(("compiled", first_line(&error))),
+    }
+    match InKernel::load(work) {
+        Ok(kernel) => subjects.insert(0, Box::new(kernel)),
+        Err(error) => refusals.push(("kernel", first_line(&error))),
+    }
     let measured = alternate(&mut subjects, rounds)?;
     let bytes: usize = work.packets.iter().map(|packet| packet.bytes.len()).sum();
     Ok(Beside {
@@ -48,7 +52,7 @@ pub fn measure(work: &Work, rounds: usize) -> Result<Beside> {
         frame_bytes: bytes / work.packets.len().max(1),
         card: card.map_err(|error| first_line(&error)),
         measured,
-        refusal,
+        refusals,
         is_repeated: work.is_repeatable,
     })
 }
@@ -63,6 +67,12 @@ fn nanoseconds(rate: f64) -> f64 {
 }
 
 impl Beside {
+    /// Nanoseconds of a packet of somebody who was measured.
+    fn median_of(&self, name: &str) -> Option<f64> {
+        let found = self.measured.iter().find(|it| it.name == name)?;
+        Some(nanoseconds(found.median()))
+    }
+
     /// The card beside each of the others, and each of those by itself.
     pub fn lines(&self) -> Vec<Line> {
         let line = |metric: &str, kind, value: f64, p50: f64, p99: f64| Line {
@@ -95,11 +105,17 @@ impl Beside {
             };
             lines.push(peer);
             let metric = format!("time_{}", it.name);
-            lines.push(line(&metric, Kind::Measured, median, median, worst));
+            let own = line(&metric, Kind::Measured, median, median, worst);
+            // Who runs on this machine is compared with its kernel.
+            let kernel = self.median_of("kernel").filter(|_| it.name == "compiled");
+            let peer = kernel.map(|_| "kernel".to_owned());
+            let ratio = kernel.map(|kernel| rounded(kernel / median));
+            lines.push(Line { peer, peer_value: kernel.map(rounded), ratio, ..own });
         }
-        if let Some(refusal) = &self.refusal {
+        for (name, refusal) in &self.refusals {
             let nothing = f64::NAN;
-            let line = line("time_kernel", Kind::Measured, nothing, nothing, nothing);
+            let metric = format!("time_{name}");
+            let line = line(&metric, Kind::Measured, nothing, nothing, nothing);
             lines.push(Line { note: Some(refusal.clone()), ..line });
         }
         lines
@@ -109,14 +125,14 @@ impl Beside {
 /// For people.
 pub fn table(all: &[Beside]) -> String {
     let mut out = String::from(
-        "nanoseconds per packet; kernel and interpreter measured, spread from the best to the \
-         worst round\ncase            bytes   card, simulated        kernel       spread \
-          interpreter   spread\n",
+        "nanoseconds per packet; kernel, compiled code and interpreter measured, spread from the \
+         best to the worst round\ncase            bytes   card, simulated        kernel   spread \
+         \u{20}     compiled   spread   interpreter   spread\n",
     );
     for it in all {
         let card = it.card.as_ref().map_or("-".into(), |card| format!("{card:.1}"));
         let _ = write!(out, "{:<15} {:>5} {card:>17}", it.name, it.frame_bytes);
-        for name in ["kernel", "interpreter"] {
+        for name in ["kernel", "compiled", "interpreter"] {
             let found = it.measured.iter().find(|measured| measured.name == name);
             let (mean, spread) = found.map_or(("-".into(), "-".into()), |found| {
                 let median = nanoseconds(found.median());
@@ -133,10 +149,9 @@ pub fn table(all: &[Beside]) -> String {
         if let Err(reason) = &it.card {
             note("card", reason);
         }
-        match &it.refusal {
-            Some(reason) => note("kernel", reason),
-            None if !it.is_repeated => note("kernel", "a call for each packet, with its clock"),
-            None => {}
+        it.refusals.iter().for_each(|(name, reason)| note(name, reason));
+        if !it.is_repeated && it.median_of("kernel").is_some() {
+            note("kernel", "a call for each packet, with its clock");
         }
     }
     out

@@ -8,6 +8,7 @@
 
 mod beside;
 mod card;
+mod compiled;
 mod interpreter;
 mod kernel;
 mod work;
@@ -39,7 +40,7 @@ pub struct Arguments {
     /// interpreter sees them first
     #[arg(long)]
     without_profile: bool,
-    /// How often kernel and interpreter are measured, in turn; 0 for the card alone
+    /// How often kernel, compiled code and interpreter are measured, in turn; 0 for the card alone
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     rounds: u32,
     /// Print one JSON object a line
@@ -127,7 +128,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     tables_or_lines(tables.into_iter(), lines.into_iter(), &notes, &machine, arguments.json)
 }
 
-/// Kernel and interpreter on the cases that are asked for, and without a choice on whole programs.
+/// Kernel, compiled code and interpreter on the cases that are asked for, and without a choice on whole programs.
 fn measured(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Vec<Beside>> {
     if arguments.rounds == 0 {
         return Ok(vec![]);
@@ -140,7 +141,7 @@ fn measured(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Vec
     }
     let mut all = vec![];
     for work in &work {
-        progress(&format!("{} in the kernel and in the interpreter", work.name));
+        progress(&format!("{} in the kernel and in user space", work.name));
         all.push(beside::measure(work, arguments.rounds as usize).context(work.name)?);
     }
     Ok(all)

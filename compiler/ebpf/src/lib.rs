@@ -2,12 +2,14 @@
 //! XDP programs as compilers make them: [`object`] reads an ELF file into linked programs and map
 //! definitions, [`instruction`] says what each 64-bit slot means, and [`interpreter`] runs them
 //! with [`maps`] and [`helper_functions`] as the kernel would. [`analysis`] finds out beforehand
-//! what a program does with its registers and with memory.
+//! what a program does with its registers and with memory, and [`lift`] makes packet programs of
+//! the shared representation of that.
 
 pub mod analysis;
 pub mod conformance;
 pub mod helper_functions;
 pub mod instruction;
 pub mod interpreter;
+pub mod lift;
 pub mod maps;
 pub mod object;

@@ -42,8 +42,8 @@ use targets::Targets;
 pub struct Arguments {
     #[command(flatten)]
     subject: Subject,
-    /// Where to run it: `interpreter`, `kernel`, `vliw` (the model of a small processor), `sim`
-    /// (its simulated hardware), or two of them with a comma, which compares each packet and the
+    /// Where to run it: `interpreter`, `kernel`, `native` (compiled code in user space), `vliw`
+    /// (the model of a small processor), `sim` (its simulated hardware), or two of them with a comma, which compares each packet and the
     /// maps, believes the first, and ends at the first difference; `both` is kernel,interpreter
     #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,

@@ -12,6 +12,8 @@ pub enum Place {
     Interpreter,
     /// In the kernel, by `BPF_PROG_TEST_RUN`.
     Kernel,
+    /// As compiled code in user space, with no rights.
+    Native,
     /// On the model of the small processor, with no rights; counts rows.
     Vliw,
     /// On the simulated card, which is the small processor's hardware; counts cycles.
@@ -43,6 +45,7 @@ impl Place {
         match self {
             Self::Interpreter => "interpreter",
             Self::Kernel => "kernel",
+            Self::Native => "native",
             Self::Vliw => "vliw",
             Self::Sim => "sim",
         }
@@ -53,6 +56,7 @@ impl Place {
         match self {
             Self::Interpreter => "in the interpreter",
             Self::Kernel => "in the kernel",
+            Self::Native => "as compiled code",
             Self::Vliw => "on the model of the processor",
             Self::Sim => "on the simulated card",
         }
@@ -91,7 +95,7 @@ impl FromStr for On {
         if text == "both" {
             return Ok(Self(vec![Place::Kernel, Place::Interpreter]));
         }
-        let all = [Place::Interpreter, Place::Kernel, Place::Vliw, Place::Sim];
+        let all = [Place::Interpreter, Place::Kernel, Place::Native, Place::Vliw, Place::Sim];
         let named = |name| all.into_iter().find(|place| place.name() == name);
         match text.split(',').map(named).collect::<Option<Vec<_>>>() {
             Some(places) if matches!(places.as_slice(), [_]) => Ok(Self(places)),
@@ -99,7 +103,10 @@ impl FromStr for On {
                 Ok(Self(places))
             }
             _ => {
-                bail!("expected interpreter, kernel, vliw, sim, two of them with a comma, or both")
+                bail!(
+                    "expected interpreter, kernel, native, vliw, sim, two of them with a comma, or \
+                     both"
+                )
             }
         }
     }

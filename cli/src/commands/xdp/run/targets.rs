@@ -11,8 +11,8 @@ use freeport_ebpf::object::{MapKind, Object, Program};
 use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{
-    Arrival, Comparison, Contents, Departure, Disagreement, Interpreter, Kernel, Profiles, Setting,
-    Target, Vliw,
+    Arrival, Comparison, Contents, Departure, Disagreement, Interpreter, Kernel, Native, Profiles,
+    Setting, Target, Vliw,
 };
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -37,6 +37,7 @@ pub struct Targets<'o> {
 enum Loaded {
     Interpreter(Box<Interpreter>),
     Kernel(Box<Kernel>),
+    Native(Box<Native>),
     Vliw(Box<Vliw>, Option<ImageSize>),
     Sim(Box<Sim>),
 }
@@ -80,6 +81,7 @@ impl<'o> Targets<'o> {
             Place::Interpreter => {
                 load_interpreter(object, program, arguments).context(place.place())
             }
+            Place::Native => load_native(object, program).context(place.place()),
             Place::Vliw => load_vliw(object, program, profiles, arguments).context(place.place()),
             Place::Sim => load_sim(object, program, profiles, arguments).context(place.place()),
         };
@@ -136,7 +138,10 @@ impl<'o> Targets<'o> {
         if on.has(Place::Kernel) {
             return Some(("kernel", Kernel::LENGTHS));
         }
-        on.has(Place::Sim).then_some(("card", Sim::LENGTHS))
+        if on.has(Place::Sim) {
+            return Some(("card", Sim::LENGTHS));
+        }
+        on.has(Place::Native).then_some(("compiled code", 0..=Native::LENGTH_MAX))
     }
 
     /// Whether all take a packet of that length.
@@ -144,6 +149,7 @@ impl<'o> Targets<'o> {
         self.all.iter().all(|target| match target {
             Loaded::Kernel(_) => Kernel::LENGTHS.contains(&length),
             Loaded::Sim(_) => Sim::LENGTHS.contains(&length),
+            Loaded::Native(_) => length <= Native::LENGTH_MAX,
             Loaded::Interpreter(_) | Loaded::Vliw(..) => true,
         })
     }
@@ -227,7 +233,7 @@ impl<'o> Targets<'o> {
                 }
                 Loaded::Vliw(vliw, _) => told.statistics = vliw.statistics(),
                 Loaded::Sim(sim) => told.cycles = sim.cycles_of_last(),
-                Loaded::Kernel(_) => {}
+                Loaded::Kernel(_) | Loaded::Native(_) => {}
             }
         }
         told
@@ -266,6 +272,7 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => interpreter.as_mut(),
             Self::Kernel(kernel) => kernel.as_mut(),
+            Self::Native(native) => native.as_mut(),
             Self::Vliw(vliw, _) => vliw.as_mut(),
             Self::Sim(sim) => sim.as_mut(),
         }
@@ -275,7 +282,7 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => interpreter.last(),
             Self::Vliw(vliw, _) => vliw.last(),
-            Self::Kernel(_) | Self::Sim(_) => None,
+            Self::Kernel(_) | Self::Native(_) | Self::Sim(_) => None,
         }
     }
 
@@ -283,7 +290,7 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => Some(interpreter.environment_mut()),
             Self::Vliw(vliw, _) => Some(vliw.environment_mut()),
-            Self::Kernel(_) | Self::Sim(_) => None,
+            Self::Kernel(_) | Self::Native(_) | Self::Sim(_) => None,
         }
     }
 
@@ -291,7 +298,7 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => Some(interpreter.take_trace()),
             Self::Vliw(vliw, _) => Some(vliw.take_trace()),
-            Self::Kernel(_) | Self::Sim(_) => None,
+            Self::Kernel(_) | Self::Native(_) | Self::Sim(_) => None,
         }
     }
 }
@@ -360,6 +367,11 @@ fn load_interpreter(
     let interpreter = Interpreter::load(object, environment(arguments))?;
     interpreter.takes(&program.name)?;
     Ok(Loaded::Interpreter(Box::new(interpreter)))
+}
+
+fn load_native(object: &Object, program: &Program) -> anyhow::Result<Loaded> {
+    let native = Native::load(object, &program.name, &freeport_native::Options::default())?;
+    Ok(Loaded::Native(Box::new(native)))
 }
 
 fn load_in_kernel(bytes: &[u8]) -> anyhow::Result<Loaded> {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! XDP programs as packet programs of the shared representation, so that whatever runs those runs
+//! these: as compiled code in user space, or as an element among others.
+//!
+//! What the [`Analysis`] knows turns addresses into typed things. A packet pointer becomes the
+//! number of bytes behind the packet's start, one into a frame a place in an object of the firing,
+//! one into a value of a map a reference that a table gave, one into data a place in a variable.
+//! No address is a number any more, so nothing can reach what it was not made for. Functions of the
+//! program are merged into it, loops stay loops with the bound that the kernel has for all
+//! instructions, and maps become tables under their own names.
+//!
+//! What cannot be had so is [`NotLiftable`], with the instruction and the reason; it runs in the
+//! interpreter and in the kernel as before.
+
+mod arithmetic;
+mod bits;
+mod block;
+mod call;
+mod checksum;
+mod element;
+mod flow;
+mod held;
+mod loops;
+mod maps;
+mod memory;
+mod mixed;
+mod packet;
+mod redirect;
+mod refusal;
+
+pub use element::{INGRESS, Ports, QUEUE};
+pub use maps::MapPlace;
+pub use refusal::NotLiftable;
+
+use crate::analysis::Analysis;
+use crate::object::{Object, Program};
+use freeport_ir::{
+    BlockId, Builder, Element, ElementId, Function, Loc, ObjectRef, Program as IrProgram, ValueId,
+};
+use std::collections::HashMap;
+
+/// A program as an element of the shared representation.
+#[derive(Clone, Debug)]
+pub struct Lifted {
+    /// The element with its handler; its graph is one instance between outer ends.
+    pub program: IrProgram,
+    /// What became of each map of the object.
+    pub maps: Vec<Option<MapPlace>>,
+}
+
+/// Lifts a program of an object.
+///
+/// # Errors
+/// The first thing in it that has no counterpart.
+pub fn lift(object: &Object, program: &Program, ports: Ports) -> Result<Lifted, NotLiftable> {
+    let analysis = Analysis::of(program, &object.maps)
+        .map_err(|malformed| NotLiftable::at(malformed.slot, malformed.reason))?;
+    if let Some(unknown) = analysis.given_up() {
+        return Err(NotLiftable::at(unknown.slot, unknown.why.to_string()));
+    }
+    let (state, tables, maps) = maps::places(&object.maps);
+    let files = files(program);
+    let body = Lifter::new(program, &analysis, object, &maps, &files, ports).lift()?;
+    let mut element = element::declare(&program.name, ports);
+    element.state.extend(state);
+    element.tables = tables;
+    Ok(Lifted { program: assemble(program, files, element, body), maps })
+}
+
+fn assemble(program: &Program, files: Vec<String>, element: Element, body: Function) -> IrProgram {
+    let graph = element::graph(&element);
+    IrProgram {
+        name: program.name.clone(),
+        files,
+        functions: vec![body],
+        elements: vec![element],
+        graph,
+    }
+}
+
+/// The source files that a program is of.
+fn files(program: &Program) -> Vec<String> {
+    let mut files: Vec<String> = vec![];
+    for line in &program.lines {
+        if !files.contains(&line.file) {
+            files.push(line.file.clone());
+        }
+    }
+    files
+}
+
+/// A program on its way into the shared representation.
+struct Lifter<'a> {
+    program: &'a Program,
+    analysis: &'a Analysis,
+    object: &'a Object,
+    maps: &'a [Option<MapPlace>],
+    files: HashMap<&'a str, u32>,
+    ports: Ports,
+    builder: Builder,
+    /// The packet of this firing.
+    packet: ValueId,
+    /// All frames, one behind the other.
+    stack: ObjectRef,
+    /// Bytes of `stack` that are in use at most.
+    stack_bytes: i64,
+    /// The device that the packet is redirected to, plus one; 0 for none.
+    target: ObjectRef,
+    /// Where the program goes on with its verdict.
+    epilogue: BlockId,
+    /// What may be a reference to a value of one map or of another.
+    mixed: mixed::Mixed,
+    /// Functions that were merged into the program.
+    merged: usize,
+    /// The instruction that is being lifted.
+    slot: usize,
+}
+
+/// The element that everything belongs to.
+const ELEMENT: ElementId = ElementId(0);
+
+impl<'a> Lifter<'a> {
+    fn new(
+        program: &'a Program,
+        analysis: &'a Analysis,
+        object: &'a Object,
+        maps: &'a [Option<MapPlace>],
+        files: &'a [String],
+        ports: Ports,
+    ) -> Self {
+        let mut builder = Builder::new(Function::new(&program.name, Some(ELEMENT), Loc::default()));
+        let (stack, target) = element::locals(builder.function_mut());
+        let (packet, epilogue) = element::begin(&mut builder);
+        let files = (0..).zip(files).map(|(at, file)| (file.as_str(), at)).collect();
+        let [stack, target] = [stack, target].map(ObjectRef::Local);
+        Self {
+            program,
+            analysis,
+            object,
+            maps,
+            files,
+            ports,
+            builder,
+            packet,
+            stack,
+            stack_bytes: 0,
+            target,
+            epilogue,
+            mixed: mixed::Mixed::default(),
+            merged: 0,
+            slot: 0,
+        }
+    }
+
+    fn lift(mut self) -> Result<Function, NotLiftable> {
+        self.program()?;
+        self.mixed.check()?;
+        self.builder.loc = Loc::default();
+        element::end(&mut self.builder, self.epilogue, self.packet, self.target, self.ports);
+        let mut function = self.builder.finish();
+        function.locals[element::STACK.index()].depth = self.stack_bytes.max(8) as u64;
+        Ok(function)
+    }
+
+    /// Goes to an instruction.
+    fn go_to(&mut self, slot: usize) {
+        self.slot = slot;
+        let place = self.program.line(slot);
+        self.builder.loc = place.map_or(Loc::default(), |line| Loc {
+            file: freeport_ir::FileId(self.files[line.file.as_str()]),
+            line: line.line,
+            column: line.column,
+        });
+    }
+
+    /// A refusal of the instruction that is being lifted.
+    fn refuse<T>(&self, reason: impl Into<String>) -> Result<T, NotLiftable> {
+        Err(NotLiftable::at(self.slot, reason.into()))
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Short ways to write what lifted programs are full of.
+
+use super::Lifter;
+use crate::maps::ErrorNumber;
+use freeport_ir::{BinaryOp, CompareOp, Op, Type, UnaryOp, ValueId};
+
+impl Lifter<'_> {
+    /// A constant of 64 bits.
+    pub fn word(&mut self, value: u64) -> ValueId {
+        self.builder.number(64, value)
+    }
+
+    /// What a helper gives that fails.
+    pub fn error(&mut self, error: ErrorNumber) -> ValueId {
+        self.word(error.returned())
+    }
+
+    /// A sum of 64 bits.
+    pub fn add(&mut self, left: ValueId, right: ValueId) -> ValueId {
+        self.builder.binary(BinaryOp::Add, left, right)
+    }
+
+    /// A value and so many bytes.
+    pub fn offset(&mut self, value: ValueId, by: i64) -> ValueId {
+        if by == 0 {
+            return value;
+        }
+        let by = self.word(by as u64);
+        self.add(value, by)
+    }
+
+    /// The value in 64 bits, filled with zeros or cut.
+    pub fn widen(&mut self, value: ValueId) -> ValueId {
+        self.builder.resize(value, 64, false)
+    }
+
+    /// The lower half, in 64 bits.
+    pub fn low_half(&mut self, value: ValueId) -> ValueId {
+        let low = self.builder.resize(value, 32, false);
+        self.widen(low)
+    }
+
+    /// The lower half with its sign, in 64 bits.
+    pub fn signed_half(&mut self, value: ValueId) -> ValueId {
+        let low = self.builder.resize(value, 32, false);
+        self.builder.resize(low, 64, true)
+    }
+
+    /// One of two values.
+    pub fn select(&mut self, cond: ValueId, if_true: ValueId, if_false: ValueId) -> ValueId {
+        let ty = self.builder.function().type_of(if_true);
+        self.builder.push(Op::Select { cond, if_true, if_false }, ty)
+    }
+
+    /// Whether both bits are set.
+    pub fn both(&mut self, one: ValueId, other: ValueId) -> ValueId {
+        self.builder.binary(BinaryOp::And, one, other)
+    }
+
+    /// The other bit.
+    pub fn not(&mut self, bit: ValueId) -> ValueId {
+        self.builder.unary(UnaryOp::Not, bit)
+    }
+
+    /// Whether one is not greater than the other, without signs.
+    pub fn at_most(&mut self, one: ValueId, other: ValueId) -> ValueId {
+        self.builder.compare(CompareOp::ULe, one, other)
+    }
+
+    /// The packet's length, in 64 bits.
+    pub fn length(&mut self) -> ValueId {
+        let length = self.builder.push(Op::PacketLength(self.packet), Type::Bits(32));
+        self.widen(length)
+    }
+
+    /// Whether a reference is one.
+    pub fn is_valid(&mut self, reference: ValueId) -> ValueId {
+        self.builder.push(Op::RefIsValid(reference), Type::Bits(1))
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Calls of functions of the program, and of helpers.
+
+use super::flow::Frame;
+use super::held::{Held, State};
+use super::{Lifter, MapPlace, NotLiftable};
+use crate::analysis::Type as Known;
+use crate::helper_functions::signature;
+use crate::instruction::{Callee, FRAME_POINTER};
+use crate::maps::{ErrorNumber, flags};
+use crate::object::{MapDefinition, MapKind};
+use freeport_ir::{Op, Space, Spaces, TableId, Type, ValueId};
+
+/// Functions that may wait for each other.
+const CALLS_MAX: usize = crate::interpreter::FRAMES_MAX;
+
+impl Lifter<'_> {
+    pub fn call(
+        &mut self,
+        frame: &Frame,
+        callee: Callee,
+        state: &mut State,
+    ) -> Result<(), NotLiftable> {
+        match callee {
+            Callee::Local(distance) => {
+                let slot = self.slot as i64 + 1 + i64::from(distance);
+                let slot = usize::try_from(slot).unwrap_or_default();
+                self.call_function(frame, slot, state)
+            }
+            Callee::Helper(number) => {
+                let result = self.helper(frame, number, state)?;
+                state.set(0, result);
+                (1..=5).for_each(|register| state.set(register, Held::Nothing));
+                Ok(())
+            }
+            Callee::Kernel { .. } => self.refuse("it calls a function of the kernel"),
+        }
+    }
+
+    /// Merges a function of the program into the place of its call.
+    fn call_function(
+        &mut self,
+        frame: &Frame,
+        slot: usize,
+        state: &mut State,
+    ) -> Result<(), NotLiftable> {
+        let at = self.slot;
+        let function = self.analysis.graph().function_at(slot);
+        let Some(function) = function.filter(|_| frame.ends.len() < CALLS_MAX) else {
+            return self.refuse(format!("calls are more than {CALLS_MAX} deep"));
+        };
+        let back = self.builder.new_block();
+        let next = at + 1;
+        let is_needed = self.analysis.liveness().is_register_live(next, 0);
+        let shape = match self.analysis.registers(next) {
+            Some(facts) if is_needed => Some(self.shape(&facts[0], &frame.ends)?),
+            _ => None,
+        };
+        let mut result = Held::Nothing;
+        if let Some(shape) = shape {
+            result = match shape {
+                super::held::Shape::Known(_) => result,
+                shape => shape.holding(self.builder.add_param(back, shape.ty(), None)),
+            };
+        }
+        let mut ends = frame.ends.clone();
+        ends.push(frame.end() + self.frame_bytes(function));
+        self.function(function, ends, Some((back, shape)), state)?;
+        self.go_to(at);
+        self.builder.switch_to(back);
+        if let Some(super::held::Shape::Known(known)) = shape {
+            result = self.known(known);
+        }
+        state.set(0, result);
+        (1..=5).for_each(|register| state.set(register, Held::Nothing));
+        debug_assert!(state.get(FRAME_POINTER) != Held::Nothing);
+        Ok(())
+    }
+
+    /// What a helper gives.
+    fn helper(
+        &mut self,
+        frame: &Frame,
+        number: u32,
+        state: &mut State,
+    ) -> Result<Held, NotLiftable> {
+        Ok(Held::Number(match number {
+            1 => return self.lookup(state),
+            2 => self.update(state)?,
+            3 => self.delete(state)?,
+            5 | 125 | 160 | 208 => self.builder.push(Op::Now, Type::Bits(64)),
+            7 => {
+                let random = self.builder.push(Op::Random, Type::Bits(64));
+                self.low_half(random)
+            }
+            // One thing after the other: on one processor, which is number 0, and locked for all.
+            8 | 42 | 93 | 94 => self.word(0),
+            23 => self.redirect(state)?,
+            28 => self.checksum_difference(state)?,
+            44 => self.adjust_head(state)?,
+            51 => self.redirect_by_map(state)?,
+            65 => self.adjust_tail(state)?,
+            181 => self.repeat(frame, state)?,
+            188 => self.length(),
+            189 => self.load_packet_bytes(frame, state)?,
+            190 => self.store_packet_bytes(state)?,
+            _ => {
+                let name = signature(number).map_or("no helper that is known", |it| it.name);
+                return self.refuse(format!("it calls {name}, which is not there"));
+            }
+        }))
+    }
+
+    /// The table that register 1 stands for, and its map.
+    pub fn table(&self, state: &State) -> Result<(TableId, &MapDefinition), NotLiftable> {
+        let Held::Map(map) = state.get(1) else {
+            return self.refuse("it is not known which map it is given");
+        };
+        let definition = &self.object.maps[map as usize];
+        match self.maps[map as usize] {
+            Some(MapPlace::Table(table)) => Ok((table, definition)),
+            Some(MapPlace::Data(_)) => self.refuse("it takes data for a map"),
+            None => self.refuse(format!(
+                "map {} is of kind {}, which is no table",
+                definition.name, definition.kind
+            )),
+        }
+    }
+
+    pub fn handle(&mut self, table: TableId) -> ValueId {
+        self.builder.push(Op::Handle(table), Type::Handle(table))
+    }
+
+    /// The entry under a key.
+    pub fn found(&mut self, table: TableId, key: ValueId) -> ValueId {
+        let table = self.handle(table);
+        let ty = Type::Ref(Spaces::of(Space::TableValue));
+        self.builder.push(Op::TableLookup { table, key }, ty)
+    }
+
+    /// The key that register 2 points to.
+    fn key(&mut self, bytes: u32, state: &State) -> Result<ValueId, NotLiftable> {
+        self.read(state.get(2), 0, bytes, 2)
+    }
+
+    fn lookup(&mut self, state: &State) -> Result<Held, NotLiftable> {
+        let (table, map) = self.table(state)?;
+        let (key_size, kind) = (map.key_size, map.kind);
+        if matches!(kind, MapKind::Devmap | MapKind::DevmapHash) {
+            return self.refuse("it looks into a map of devices");
+        }
+        let key = self.key(key_size, state)?;
+        Ok(Held::Value(self.found(table, key)))
+    }
+
+    /// The number that a register always holds.
+    pub fn always(&self, register: u8) -> Option<u64> {
+        let facts = self.analysis.registers(self.slot)?;
+        match facts[usize::from(register)].holds {
+            Known::Number(scalar) => scalar.value(),
+            _ => None,
+        }
+    }
+
+    fn update(&mut self, state: &State) -> Result<ValueId, NotLiftable> {
+        let (table, map) = self.table(state)?;
+        let (key_size, value_size) = (map.key_size, map.value_size);
+        let (kind, capacity) = (map.kind, map.max_entries);
+        let lock_at = map.lock_at;
+        let Some(how) = self.always(4) else {
+            return self.refuse("its flags are computed");
+        };
+        let key = self.key(key_size, state)?;
+        let mut value = self.read(state.get(3), 0, value_size, 3)?;
+        if let Some(at) = lock_at {
+            // Locks are not copied, and nobody holds one here.
+            let free = self.builder.number(32, 0);
+            let ty = Type::Bits(value_size * 8);
+            value = self.builder.push(Op::Insert { value, lo: at * 8, part: free }, ty);
+        }
+        let ok = self.word(0);
+        if matches!(kind, MapKind::Array | MapKind::PerCpuArray) {
+            if how != flags::ANY && how != flags::EXIST {
+                return self.refuse("its flags are none that arrays take");
+            }
+            let is_set = self.set(table, key, value);
+            let beyond = self.error(ErrorNumber::E2BIG);
+            debug_assert!(capacity > 0);
+            return Ok(self.select(is_set, ok, beyond));
+        }
+        let full = match kind {
+            MapKind::LpmTrie => ErrorNumber::ENOSPC,
+            _ => ErrorNumber::E2BIG,
+        };
+        if how == flags::ANY && kind != MapKind::LpmTrie {
+            let (is_set, full) = (self.set(table, key, value), self.error(full));
+            return Ok(self.select(is_set, ok, full));
+        }
+        if kind == MapKind::LpmTrie || (how != flags::NOEXIST && how != flags::EXIST) {
+            return self.refuse(format!("it sets an entry of a {kind} with flags {how}"));
+        }
+        self.set_if(table, key, value, how == flags::EXIST)
+    }
+
+    fn set(&mut self, table: TableId, key: ValueId, value: ValueId) -> ValueId {
+        let table = self.handle(table);
+        self.builder.push(Op::TableUpdate { table, key, value }, Type::Bits(1))
+    }
+
+    /// Sets an entry only if it is there, or only if it is not.
+    fn set_if(
+        &mut self,
+        table: TableId,
+        key: ValueId,
+        value: ValueId,
+        wants_there: bool,
+    ) -> Result<ValueId, NotLiftable> {
+        let found = self.found(table, key);
+        let is_there = self.is_valid(found);
+        let [sets, ends] = [(); 2].map(|()| self.builder.new_block());
+        let result = self.builder.add_param(ends, Type::Bits(64), None);
+        let error = if wants_there { ErrorNumber::ENOENT } else { ErrorNumber::EEXIST };
+        let error = self.error(error);
+        let to_set = freeport_ir::Target::to(sets);
+        let refused = freeport_ir::Target { block: ends, args: vec![error] };
+        let (if_true, if_false) = if wants_there { (to_set, refused) } else { (refused, to_set) };
+        self.builder.end(freeport_ir::Term::Branch { cond: is_there, if_true, if_false });
+        self.builder.switch_to(sets);
+        let is_set = self.set(table, key, value);
+        let (ok, full) = (self.word(0), self.error(ErrorNumber::E2BIG));
+        let outcome = self.select(is_set, ok, full);
+        self.builder
+            .end(freeport_ir::Term::Jump(freeport_ir::Target { block: ends, args: vec![outcome] }));
+        self.builder.switch_to(ends);
+        Ok(result)
+    }
+
+    fn delete(&mut self, state: &State) -> Result<ValueId, NotLiftable> {
+        let (table, map) = self.table(state)?;
+        let (key_size, kind) = (map.key_size, map.kind);
+        let key = self.key(key_size, state)?;
+        if matches!(kind, MapKind::Array | MapKind::PerCpuArray) {
+            return Ok(self.error(ErrorNumber::EINVAL));
+        }
+        if kind == MapKind::LpmTrie {
+            return self.refuse("it removes a prefix");
+        }
+        let table = self.handle(table);
+        let was_there = self.builder.push(Op::TableDelete { table, key }, Type::Bits(1));
+        let (ok, error) = (self.word(0), self.error(ErrorNumber::ENOENT));
+        Ok(self.select(was_there, ok, error))
+    }
+}

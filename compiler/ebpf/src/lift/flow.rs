@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Functions, block by block: what is passed where ways meet, loops, calls of functions, and ends.
+
+use super::held::{Held, Known, Shape, State};
+use super::{Lifter, NotLiftable};
+use crate::analysis::Type;
+use crate::analysis::graph::Flow;
+use crate::instruction::{FRAME_POINTER, Operation, REGISTERS};
+use freeport_ir::{BlockId, LoopInfo, Target, Term, Unroll};
+use std::collections::BTreeMap;
+
+/// Most times a loop goes round: the kernel's limit for all instructions of a packet.
+const LOOP_BOUND: u64 = 1_000_000;
+/// Functions that are merged into a program at most, so that it stays of a size.
+const MERGED_MAX: usize = 200;
+
+/// A function that is being lifted, in the place of one call of it.
+pub struct Frame {
+    /// Where the frames of its callers and its own end, outermost first.
+    pub ends: Vec<i64>,
+    /// Where it returns to: the block, and what register 0 has to be there. None: the program
+    /// itself, which ends with a verdict.
+    pub back: Option<(BlockId, Option<Shape>)>,
+    /// Its blocks as they are here, by their first slots.
+    blocks: BTreeMap<usize, Entry>,
+}
+
+/// A block, and what it is passed.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    block: BlockId,
+    passed: Vec<(Place, Shape)>,
+}
+
+/// Where a value is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Place {
+    Register(u8),
+    /// In the frames, at that byte.
+    Spilled(i64),
+}
+
+impl Lifter<'_> {
+    /// The whole program.
+    pub fn program(&mut self) -> Result<(), NotLiftable> {
+        let end = self.frame_bytes(0);
+        let mut state = State::new();
+        state.set(1, Held::Context(0));
+        self.function(0, vec![end], None, &state)
+    }
+
+    /// A function in the place of a call; the state is the caller's.
+    pub fn function(
+        &mut self,
+        function: usize,
+        ends: Vec<i64>,
+        back: Option<(BlockId, Option<Shape>)>,
+        state: &State,
+    ) -> Result<(), NotLiftable> {
+        self.merged += 1;
+        if self.merged > MERGED_MAX {
+            return self.refuse(format!("it calls functions in more than {MERGED_MAX} places"));
+        }
+        self.stack_bytes = self.stack_bytes.max(ends.last().copied().unwrap_or(0));
+        let analysis = self.analysis;
+        let flow = analysis.graph().flow(function);
+        let loops = flow.loops();
+        if let Some((from, _)) = loops.irreducible_edges.first() {
+            self.slot = analysis.graph().blocks()[flow.block(*from)].last;
+            return self.refuse("it jumps into the middle of a loop");
+        }
+        let mut frame = Frame { ends, back, blocks: BTreeMap::new() };
+        let order: Vec<usize> = flow.dominators().order().to_vec();
+        for node in &order {
+            self.declare(&flow, *node, &mut frame)?;
+        }
+        for header in loops.loops.iter().map(|it| it.header) {
+            let start = analysis.graph().blocks()[flow.block(header)].slots.start;
+            if let Some(entry) = frame.blocks.get(&start) {
+                let (bound, unroll) = (LOOP_BOUND, Unroll::Auto);
+                let info = LoopInfo { bound, unroll, independent: false, is_watched: false };
+                self.builder.set_loop(entry.block, info);
+            }
+        }
+        let start = analysis.graph().functions()[function].slots.start;
+        let first = self.target(&frame, start, state)?;
+        self.builder.end(Term::Jump(first));
+        for node in order {
+            self.block(flow.block(node), &frame, state)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the block of a node, with what it is passed, if control comes there.
+    fn declare(
+        &mut self,
+        flow: &Flow<'_>,
+        node: usize,
+        frame: &mut Frame,
+    ) -> Result<(), NotLiftable> {
+        let start = self.analysis.graph().blocks()[flow.block(node)].slots.start;
+        if !self.analysis.is_reachable(start) {
+            return Ok(());
+        }
+        self.go_to(start);
+        let block = self.builder.new_block();
+        let passed = self.passed_at(start, frame)?;
+        for (_, shape) in &passed {
+            if !matches!(shape, Shape::Known(_)) {
+                self.builder.add_param(block, shape.ty(), None);
+            }
+        }
+        frame.blocks.insert(start, Entry { block, passed });
+        Ok(())
+    }
+
+    /// What is needed at the start of a block.
+    fn passed_at(&self, start: usize, frame: &Frame) -> Result<Vec<(Place, Shape)>, NotLiftable> {
+        let Some(facts) = self.analysis.registers(start) else { return Ok(vec![]) };
+        let liveness = self.analysis.liveness();
+        let mut passed = vec![];
+        for register in (0..REGISTERS).filter(|it| *it != FRAME_POINTER) {
+            if liveness.is_register_live(start, register) {
+                let shape = self.shape(&facts[usize::from(register)], &frame.ends)?;
+                passed.push((Place::Register(register), shape));
+            }
+        }
+        let end = frame.end();
+        for spill in self.analysis.spills(start) {
+            let is_reference = spill.size == 8 && matches!(spill.fact.holds, Type::MapValue { .. });
+            if is_reference && liveness.is_byte_live(start, spill.offset.into()) {
+                let shape = self.shape(&spill.fact, &frame.ends)?;
+                if matches!(shape, Shape::Value | Shape::Mixed) {
+                    passed.push((Place::Spilled(end + i64::from(spill.offset)), shape));
+                }
+            }
+        }
+        Ok(passed)
+    }
+
+    /// The block that begins at a slot, with what it is passed from here.
+    pub fn target(
+        &mut self,
+        frame: &Frame,
+        slot: usize,
+        state: &State,
+    ) -> Result<Target, NotLiftable> {
+        let Some(Entry { block, passed }) = frame.blocks.get(&slot).cloned() else {
+            return self.refuse("it goes where nothing is known to come");
+        };
+        let mut args = vec![];
+        let mut params = self.builder.function().block(block).params.clone().into_iter();
+        for (place, shape) in passed {
+            let to = if let Shape::Known(_) = shape { None } else { params.next() };
+            let held = match place {
+                Place::Register(register) => state.get(register),
+                Place::Spilled(at) => state.spilled.get(&at).copied().unwrap_or(Held::Nothing),
+            };
+            args.extend(self.passed(held, shape, to)?);
+        }
+        Ok(Target { block, args })
+    }
+
+    /// A block's instructions and its end. References in frames of callers stay what they were
+    /// when the function was called.
+    fn block(&mut self, number: usize, frame: &Frame, called: &State) -> Result<(), NotLiftable> {
+        let block = &self.analysis.graph().blocks()[number];
+        let Some(Entry { block: here, passed }) = frame.blocks.get(&block.slots.start).cloned()
+        else {
+            return Ok(());
+        };
+        self.go_to(block.slots.start);
+        self.builder.switch_to(here);
+        let mut state = State::new();
+        state.spilled = called.spilled.clone();
+        let mut values = self.builder.function().block(here).params.clone().into_iter();
+        for (place, shape) in passed {
+            let held = match shape {
+                Shape::Known(known) => self.known(known),
+                _ => values.next().map_or(Held::Nothing, |value| shape.holding(value)),
+            };
+            match place {
+                Place::Register(register) => state.set(register, held),
+                Place::Spilled(at) => drop(state.spilled.insert(at, held)),
+            }
+        }
+        let pointer = self.known(Known::Stack(frame.end()));
+        state.set(FRAME_POINTER, pointer);
+        let operations: Vec<_> = self.analysis.graph().operations(block.slots.clone()).collect();
+        for (slot, operation) in operations {
+            self.go_to(slot);
+            match operation {
+                Operation::Exit => return self.exit(frame, &state),
+                Operation::Goto { .. } | Operation::Jump { .. } => {
+                    return self.jump(frame, number, operation, &state);
+                }
+                _ => self.instruction(frame, operation, &mut state)?,
+            }
+        }
+        self.go_on(frame, number, &state)
+    }
+
+    /// Goes on with the next block.
+    pub fn go_on(
+        &mut self,
+        frame: &Frame,
+        number: usize,
+        state: &State,
+    ) -> Result<(), NotLiftable> {
+        let graph = self.analysis.graph();
+        let Some(next) = graph.blocks()[number].successors.first() else {
+            return self.refuse("nothing follows it");
+        };
+        let target = self.target(frame, graph.blocks()[*next].slots.start, state)?;
+        self.builder.end(Term::Jump(target));
+        Ok(())
+    }
+
+    /// Returns to the caller, or ends with a verdict.
+    fn exit(&mut self, frame: &Frame, state: &State) -> Result<(), NotLiftable> {
+        let target = match frame.back {
+            None => {
+                let value = self.number(state.get(0))?;
+                let verdict = self.builder.resize(value, 32, false);
+                Target { block: self.epilogue, args: vec![verdict] }
+            }
+            Some((block, shape)) => {
+                let to = self.builder.function().block(block).params.first().copied();
+                let mut args = vec![];
+                if let Some(shape) = shape {
+                    args.extend(self.passed(state.get(0), shape, to)?);
+                }
+                Target { block, args }
+            }
+        };
+        self.builder.end(Term::Jump(target));
+        Ok(())
+    }
+
+    /// Ends the program with the verdict of one that did what it may not.
+    pub fn abort_unless(&mut self, holds: freeport_ir::ValueId) {
+        let (goes_on, aborts) = (self.builder.new_block(), self.builder.new_block());
+        self.builder.branch(holds, goes_on, aborts);
+        self.builder.switch_to(aborts);
+        let verdict = self.builder.number(32, crate::interpreter::verdict::ABORTED.into());
+        self.builder.end(Term::Jump(Target { block: self.epilogue, args: vec![verdict] }));
+        self.builder.switch_to(goes_on);
+    }
+
+    /// Bytes of its frame that a function, or who is given its address, may touch.
+    pub fn frame_bytes(&self, function: usize) -> i64 {
+        let slots = self.analysis.graph().functions()[function].slots.clone();
+        let mut least = 0;
+        for slot in slots {
+            for register in self.analysis.registers(slot).into_iter().flatten() {
+                if let Type::Stack { calls_up: Some(0), offset } = register.holds {
+                    least = least.min(offset.0);
+                }
+            }
+            for access in self.analysis.accesses(slot) {
+                if let crate::analysis::Space::Stack { calls_up: Some(0) } = access.space {
+                    least = least.min(access.offset.0);
+                }
+            }
+        }
+        let most = crate::interpreter::FRAME_BYTES as i64;
+        ((-least).clamp(0, most) + 7) & !7
+    }
+}
+
+impl Frame {
+    /// Where its frame ends, which is what its frame pointer points to.
+    pub fn end(&self) -> i64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `bpf_loop`: a function of the program, again and again.
+
+use super::flow::Frame;
+use super::held::{Held, Shape, State};
+use super::{Lifter, NotLiftable};
+use crate::instruction::Condition;
+use crate::maps::ErrorNumber;
+use freeport_ir::{LoopInfo, Target, Term, Type, Unroll, ValueId};
+
+/// Most times that the kernel calls a function.
+const TIMES_MAX: u64 = 1 << 23;
+
+impl Lifter<'_> {
+    /// Calls the function of register 2 with 0, 1 and so on, as often as register 1 says or until
+    /// it gives something else than 0; gives how often it was called.
+    pub fn repeat(&mut self, frame: &Frame, state: &State) -> Result<ValueId, NotLiftable> {
+        let Held::Function(called) = state.get(2) else {
+            return self.refuse("it is not known which function it calls");
+        };
+        if self.always(4) != Some(0) {
+            return self.refuse("its flags are not 0");
+        }
+        let Some(function) = self.analysis.graph().function_at(called) else {
+            return self.refuse("it calls what is no function");
+        };
+        let at = self.slot;
+        let times = self.number(state.get(1))?;
+        let times = self.low_half(times);
+        let [header, body, again, ends] = [(); 4].map(|()| self.builder.new_block());
+        let turn = self.builder.add_param(header, Type::Bits(64), None);
+        let result = self.builder.add_param(ends, Type::Bits(64), None);
+        let (bound, unroll) = (TIMES_MAX, Unroll::Auto);
+        let info = LoopInfo { bound, unroll, independent: false, is_watched: false };
+        self.builder.set_loop(header, info);
+
+        let (most, zero) = (self.word(TIMES_MAX), self.word(0));
+        let is_allowed = self.at_most(times, most);
+        let too_many = self.error(ErrorNumber::E2BIG);
+        self.builder.end(Term::Branch {
+            cond: is_allowed,
+            if_true: Target { block: header, args: vec![zero] },
+            if_false: Target { block: ends, args: vec![too_many] },
+        });
+        self.builder.switch_to(header);
+        let goes_on = self.compared(Condition::Less, turn, times);
+        self.builder.end(Term::Branch {
+            cond: goes_on,
+            if_true: Target::to(body),
+            if_false: Target { block: ends, args: vec![turn] },
+        });
+        self.builder.switch_to(body);
+        let given = self.builder.add_param(again, Type::Bits(64), None);
+        let mut inside = State::new();
+        inside.spilled = state.spilled.clone();
+        inside.set(1, Held::Number(turn));
+        inside.set(2, state.get(3));
+        let mut frames = frame.ends.clone();
+        frames.push(frame.end() + self.frame_bytes(function));
+        self.function(function, frames, Some((again, Some(Shape::Number))), &inside)?;
+        self.go_to(at);
+        self.builder.switch_to(again);
+        let (one, zero) = (self.word(1), self.word(0));
+        let next = self.add(turn, one);
+        let is_over = self.compared(Condition::NotEqual, given, zero);
+        self.builder.end(Term::Branch {
+            cond: is_over,
+            if_true: Target { block: ends, args: vec![next] },
+            if_false: Target { block: header, args: vec![next] },
+        });
+        self.builder.switch_to(ends);
+        Ok(result)
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Loads, stores and atomic operations, and memory that helpers are given.
+
+use super::element::{INGRESS, QUEUE};
+use super::flow::Frame;
+use super::held::{Held, Shape, State};
+use super::{Lifter, MapPlace, NotLiftable};
+use crate::analysis::{Access, Space, Type as Known};
+use crate::instruction::{Arithmetic, AtomicOperation, Condition, Operand, Size, Width};
+use freeport_ir::{ObjectId, ObjectRef, Op, Type, ValueId};
+
+/// Fields of `xdp_md`.
+const DATA: i64 = 0;
+const DATA_END: i64 = 4;
+const INGRESS_IFINDEX: i64 = 12;
+const RX_QUEUE_INDEX: i64 = 16;
+const EGRESS_IFINDEX: i64 = 20;
+
+impl Lifter<'_> {
+    /// What a load gives its destination.
+    pub fn load(
+        &mut self,
+        frame: &Frame,
+        size: Size,
+        is_signed: bool,
+        destination: u8,
+        place: (u8, i64),
+        state: &State,
+    ) -> Result<Held, NotLiftable> {
+        let base = state.get(place.0);
+        if let Held::Context(offset) = base {
+            return self.context_field(offset + place.1);
+        }
+        if let (Held::Stack(_), Size::Double) = (base, size) {
+            if let Some(held) = self.spilled(frame, place.0, state)? {
+                return Ok(held);
+            }
+        }
+        let bytes = u32::from(size.bytes());
+        let value = self.read(base, place.1, bytes, place.0)?;
+        let value = self.builder.resize(value, 64, is_signed);
+        match (base, size) {
+            (Held::Stack(_), Size::Double) => self.typed(frame, place.0, destination, value),
+            _ => Ok(Held::Number(value)),
+        }
+    }
+
+    fn context_field(&mut self, offset: i64) -> Result<Held, NotLiftable> {
+        let variable = |this: &mut Self, at: usize| {
+            let zero = this.builder.number(32, 0);
+            let object = ObjectRef::State(ObjectId::new(at));
+            let value = this.builder.load(object, zero, 0, 32);
+            Held::Number(this.widen(value))
+        };
+        debug_assert_eq!([INGRESS, QUEUE].len(), super::element::VARIABLES);
+        Ok(match offset {
+            DATA => Held::Packet(self.word(0)),
+            DATA_END => Held::Packet(self.length()),
+            INGRESS_IFINDEX => variable(self, 0),
+            RX_QUEUE_INDEX => variable(self, 1),
+            EGRESS_IFINDEX => Held::Number(self.word(0)),
+            _ => return self.refuse("packets have no metadata there"),
+        })
+    }
+
+    /// The access of this instruction by a register to frames, if it is of one place.
+    fn stack_access(&self, register: u8) -> Option<&Access> {
+        let mut all = self.analysis.accesses(self.slot).iter();
+        all.find(|it| it.register == Some(register) && matches!(it.space, Space::Stack { .. }))
+    }
+
+    /// Where in all frames an access lies, at least and at most.
+    fn place_in_frames(&self, frame: &Frame, access: &Access) -> Option<(i64, i64)> {
+        let Space::Stack { calls_up: Some(up) } = access.space else { return None };
+        let end = frame.ends.iter().rev().nth(up.into())?;
+        Some((end + access.offset.0, end + access.offset.1))
+    }
+
+    /// A reference that lies in a frame where this instruction loads.
+    fn spilled(
+        &self,
+        frame: &Frame,
+        register: u8,
+        state: &State,
+    ) -> Result<Option<Held>, NotLiftable> {
+        let place = self.stack_access(register).and_then(|it| self.place_in_frames(frame, it));
+        Ok(match place {
+            Some((at, most)) if at == most => state.spilled.get(&at).copied(),
+            _ => None,
+        })
+    }
+
+    /// What 64 bits of a frame are, as far as it is known what was stored there.
+    fn typed(
+        &mut self,
+        frame: &Frame,
+        register: u8,
+        destination: u8,
+        value: ValueId,
+    ) -> Result<Held, NotLiftable> {
+        let access = self.stack_access(register).copied();
+        let own = access.filter(|it| it.space == Space::Stack { calls_up: Some(0) });
+        let own = own.filter(|it| it.offset.0 == it.offset.1);
+        let spills = self.analysis.spills(self.slot);
+        let found = own.and_then(|own| {
+            spills.iter().find(|it| i64::from(it.offset) == own.offset.0 && it.size == 8)
+        });
+        // Of frames of callers it is known what the register holds then.
+        let behind = self.analysis.registers(self.slot + 1);
+        let behind = behind.map(|facts| facts[usize::from(destination)]);
+        let Some(fact) = found.map(|spill| spill.fact).or(behind) else {
+            return Ok(Held::Number(value));
+        };
+        if matches!(fact.holds, Known::Number(_) | Known::Nothing | Known::Unknown(_)) {
+            return Ok(Held::Number(value));
+        }
+        Ok(match self.shape(&fact, &frame.ends)? {
+            Shape::Known(known) => self.known(known),
+            Shape::Value | Shape::Mixed => {
+                return self.refuse("a reference that it loads is not known here");
+            }
+            shape => shape.holding(value),
+        })
+    }
+
+    /// A store.
+    pub fn store(
+        &mut self,
+        frame: &Frame,
+        size: Size,
+        place: (u8, i64),
+        source: Operand,
+        state: &mut State,
+    ) -> Result<(), NotLiftable> {
+        let held = self.operand(source, state);
+        let base = state.get(place.0);
+        if let Held::Stack(_) = base {
+            self.forget_overwritten(frame, place.0, state);
+        }
+        let value = match (base, held) {
+            (_, Held::Number(value)) => value,
+            (Held::Stack(_), _) if size != Size::Double => {
+                return self.refuse("it stores part of an address");
+            }
+            (Held::Stack(_), Held::Value(_)) => return self.spill(frame, place.0, held, state),
+            (Held::Stack(_), Held::Packet(at) | Held::Stack(at) | Held::Data(_, at)) => at,
+            (Held::Stack(_), Held::Context(_) | Held::Map(_) | Held::Function(_)) => self.word(0),
+            (_, Held::Nothing) => return self.refuse("it stores what is not set"),
+            _ => return self.refuse("it stores an address outside of the stack"),
+        };
+        let value = self.builder.resize(value, u32::from(size.bytes()) * 8, false);
+        self.write(base, place.1, value, place.0)
+    }
+
+    /// References in frames that this instruction overwrites are gone.
+    pub fn forget_overwritten(&self, frame: &Frame, register: u8, state: &mut State) {
+        let access = self.stack_access(register).copied();
+        let place = access.and_then(|it| self.place_in_frames(frame, &it));
+        let size = access.and_then(|it| it.size).map_or(i64::MAX, |size| size as i64);
+        state.overwrite(place.unwrap_or((0, i64::MAX)), size);
+    }
+
+    /// A reference is kept beside the frames.
+    fn spill(
+        &self,
+        frame: &Frame,
+        register: u8,
+        held: Held,
+        state: &mut State,
+    ) -> Result<(), NotLiftable> {
+        let place = self.stack_access(register).and_then(|it| self.place_in_frames(frame, it));
+        match place {
+            Some((at, most)) if at == most => {
+                state.spilled.insert(at, held);
+                Ok(())
+            }
+            _ => self.refuse("it stores a reference at a place that is computed"),
+        }
+    }
+
+    /// An atomic operation: nothing else happens during a firing.
+    #[allow(clippy::too_many_arguments)]
+    pub fn atomic(
+        &mut self,
+        frame: &Frame,
+        width: Width,
+        operation: AtomicOperation,
+        is_fetching: bool,
+        place: (u8, i64),
+        source: u8,
+        state: &mut State,
+    ) -> Result<(), NotLiftable> {
+        let base = state.get(place.0);
+        if let Held::Stack(_) = base {
+            self.forget_overwritten(frame, place.0, state);
+        }
+        let bytes = if width == Width::Bits32 { 4 } else { 8 };
+        let old = self.read(base, place.1, bytes, place.0)?;
+        let old = self.widen(old);
+        let with = self.number(state.get(source))?;
+        let (result, into) = match operation {
+            AtomicOperation::Add => (self.computed(width, Arithmetic::Add, old, with), source),
+            AtomicOperation::Or => (self.computed(width, Arithmetic::Or, old, with), source),
+            AtomicOperation::And => (self.computed(width, Arithmetic::And, old, with), source),
+            AtomicOperation::Xor => (self.computed(width, Arithmetic::Xor, old, with), source),
+            AtomicOperation::Exchange => (with, source),
+            AtomicOperation::CompareExchange => {
+                let wanted = self.number(state.get(0))?;
+                let [one, other] =
+                    [wanted, old].map(|value| self.builder.resize(value, bytes * 8, false));
+                let is_equal = self.compared(Condition::Equal, one, other);
+                (self.select(is_equal, with, old), 0)
+            }
+        };
+        let result = self.builder.resize(result, bytes * 8, false);
+        self.write(base, place.1, result, place.0)?;
+        if is_fetching || operation == AtomicOperation::CompareExchange {
+            state.set(into, Held::Number(old));
+        }
+        Ok(())
+    }
+
+    /// Bytes at an address that `register` holds, and `offset` behind it.
+    pub fn read(
+        &mut self,
+        base: Held,
+        offset: i64,
+        bytes: u32,
+        register: u8,
+    ) -> Result<ValueId, NotLiftable> {
+        self.check_inside(base, offset, bytes, register)?;
+        let ty = Type::Bits(bytes * 8);
+        let op = match base {
+            Held::Packet(at) => {
+                let offset = self.offset(at, offset);
+                Op::PacketLoad { packet: self.packet, offset, bytes }
+            }
+            Held::Stack(at) => {
+                let offset = self.offset(at, offset);
+                Op::LoadBytes { object: self.stack, offset, bytes }
+            }
+            Held::Data(map, at) => {
+                let (object, offset) = (self.data(map)?, self.offset(at, offset));
+                Op::LoadBytes { object, offset, bytes }
+            }
+            Held::Value(reference) => {
+                let reference = self.further(reference, offset);
+                Op::RefLoad { reference, width: bytes * 8 }
+            }
+            _ => return self.refuse("it reads where no memory is known to be"),
+        };
+        Ok(self.builder.push(op, ty))
+    }
+
+    /// Writes at an address that `register` holds, and `offset` behind it.
+    pub fn write(
+        &mut self,
+        base: Held,
+        offset: i64,
+        value: ValueId,
+        register: u8,
+    ) -> Result<(), NotLiftable> {
+        let bytes = self.builder.function().width_of(value) / 8;
+        self.check_inside(base, offset, bytes, register)?;
+        let op = match base {
+            Held::Packet(at) => {
+                let offset = self.offset(at, offset);
+                Op::PacketStore { packet: self.packet, offset, value }
+            }
+            Held::Stack(at) => {
+                let offset = self.offset(at, offset);
+                Op::StoreBytes { object: self.stack, offset, value }
+            }
+            Held::Data(map, at) => {
+                let (object, offset) = (self.data(map)?, self.offset(at, offset));
+                Op::StoreBytes { object, offset, value }
+            }
+            Held::Value(reference) => {
+                let reference = self.further(reference, offset);
+                Op::RefStore { reference, value }
+            }
+            _ => return self.refuse("it writes where no memory is known to be"),
+        };
+        self.builder.push_effect(op);
+        Ok(())
+    }
+
+    fn further(&mut self, reference: ValueId, offset: i64) -> ValueId {
+        if offset == 0 {
+            return reference;
+        }
+        let offset = self.word(offset as u64);
+        self.reference_at(reference, offset)
+    }
+
+    fn data(&self, map: u32) -> Result<ObjectRef, NotLiftable> {
+        match self.maps[map as usize] {
+            Some(MapPlace::Data(object)) => Ok(ObjectRef::State(object)),
+            _ => self.refuse("it is no data"),
+        }
+    }
+
+    /// What is not known to lie in the packet is checked there, and ends the program if it does
+    /// not, as it does in the interpreter. Other memory has to be known.
+    fn check_inside(
+        &mut self,
+        base: Held,
+        offset: i64,
+        bytes: u32,
+        register: u8,
+    ) -> Result<(), NotLiftable> {
+        let all = self.analysis.accesses(self.slot).iter();
+        let mut all = all.filter(|access| access.register == Some(register)).peekable();
+        let is_any = all.peek().is_some();
+        let is_proven = is_any && all.all(|access| access.is_proven && is_in(base, access));
+        match base {
+            _ if is_proven => Ok(()),
+            Held::Packet(at) => {
+                let (length, place) = (self.length(), self.offset(at, offset));
+                let bytes = self.word(bytes.into());
+                let fits = self.at_most(bytes, length);
+                let last = self.builder.binary(freeport_ir::BinaryOp::Sub, length, bytes);
+                let begins = self.at_most(place, last);
+                let is_inside = self.both(fits, begins);
+                self.abort_unless(is_inside);
+                Ok(())
+            }
+            _ => self.refuse("it is not known to stay within its memory"),
+        }
+    }
+}
+
+/// Whether an access is to what is held.
+fn is_in(base: Held, access: &Access) -> bool {
+    match base {
+        Held::Packet(_) => access.space == Space::Packet,
+        Held::Stack(_) => matches!(access.space, Space::Stack { .. }),
+        Held::Value(_) | Held::Data(..) => matches!(access.space, Space::MapValue(_)),
+        _ => false,
+    }
+}
