@@ -515,8 +515,10 @@ pub struct InstanceDeclaration {
     pub host: bool,
     /// `verilog` before it.
     pub verilog: bool,
-    /// The element or group.
+    /// The element or group; for a program of an object, the object's path.
     pub element: Name,
+    /// `xdp "path"` before it, instead of an element.
+    pub object: Option<Box<ObjectProgram>>,
     /// Its compile-time arguments, `name = value` or by position.
     pub args: Vec<(Option<Name>, TemplateArg)>,
     /// The instance's name.
@@ -527,6 +529,15 @@ pub struct InstanceDeclaration {
     pub controlled: bool,
     /// The whole.
     pub span: Span,
+}
+
+/// `xdp "path" [program]`: a program of an object file as an element.
+#[derive(Clone, Debug)]
+pub struct ObjectProgram {
+    /// Where the object is, relative to the file that names it.
+    pub path: Name,
+    /// Which of its programs, where there are several.
+    pub program: Option<Name>,
 }
 
 /// A chain of connections: two nodes or more.

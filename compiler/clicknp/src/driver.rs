@@ -9,7 +9,7 @@
 //! A step is taken only if the one before it found no errors, so that one mistake is not reported
 //! in three ways.
 
-use crate::ast::{Element, Expr, Name, TemplateArg, TypeExpr};
+use crate::ast::{Element, Expr, Name, ObjectProgram, TemplateArg, TypeExpr};
 use crate::config::{self, Callable, Elements};
 use crate::diagnostic::{Diagnostic, Severity, in_order};
 use crate::layouts::Layouts;
@@ -208,6 +208,10 @@ impl<'a> Elements<'a> for Lowering<'a> {
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ir::ElementId> {
         Lowering::element(self, name, args)
+    }
+
+    fn object(&mut self, object: &ObjectProgram) -> Option<ir::ElementId> {
+        Lowering::object(self, object)
     }
 
     fn manager(

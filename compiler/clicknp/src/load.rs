@@ -201,6 +201,7 @@ fn undefined_of(files: &[File]) -> Vec<Name> {
 
 fn element_used(statement: &ConfigStatement) -> Option<&Name> {
     match statement {
+        ConfigStatement::Declare(declaration) if declaration.object.is_some() => None,
         ConfigStatement::Declare(declaration) => Some(&declaration.element),
         ConfigStatement::Connect(_) | ConfigStatement::Manager(_) => None,
     }

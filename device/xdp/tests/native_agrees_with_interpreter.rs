@@ -60,7 +60,7 @@ fn every_program_fares_alike_as_compiled_code_and_in_the_interpreter() {
         }
         let device = interpreter.last().and_then(|outcome| match outcome.redirect {
             Some(Redirect::Device { ifindex }) => Some(ifindex),
-            Some(Redirect::Map { target, .. }) => Some(target as u32),
+            Some(Redirect::Map { target, .. }) => Some(target),
             _ => None,
         });
         assert_eq!(native.redirected_to(), device, "{}", scenario.name);

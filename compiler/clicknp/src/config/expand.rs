@@ -134,6 +134,10 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
         let args = self.scopes[scope].substitution.args(&declaration.args);
         let of = &declaration.element;
+        if let Some(object) = &declaration.object {
+            let element = self.elements.object(object);
+            return self.instance(declaration, element, name, wishes);
+        }
         if let Some(group) = self.definitions.groups.get(of.text.as_str()).copied() {
             return self.make_group(group, &args, declaration.span, name, wishes, inside);
         }
@@ -147,7 +151,19 @@ impl<'a> ConfigBuilder<'a, '_> {
             self.report(error);
             return Node::Unknown;
         }
-        let Some(element) = self.elements.element(of, &args) else {
+        let element = self.elements.element(of, &args);
+        self.instance(declaration, element, name, wishes)
+    }
+
+    /// An instance of an element, if that could be made.
+    fn instance(
+        &mut self,
+        declaration: &InstanceDeclaration,
+        element: Option<ir::ElementId>,
+        name: String,
+        wishes: Wishes,
+    ) -> Node {
+        let Some(element) = element else {
             self.has_failed = true;
             return Node::Unknown;
         };

@@ -19,7 +19,8 @@ mod manage;
 mod substitute;
 
 use crate::ast::{
-    ConfigStatement, Element, Expr, File, Group, Name, TemplateArg, TopItem, TypeExpr,
+    ConfigStatement, Element, Expr, File, Group, Name, ObjectProgram, TemplateArg, TopItem,
+    TypeExpr,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::{SourceMap, Span};
@@ -41,6 +42,9 @@ pub trait Elements<'a> {
         name: &Name,
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ir::ElementId>;
+
+    /// The program of an object as an element.
+    fn object(&mut self, object: &ObjectProgram) -> Option<ir::ElementId>;
 
     /// The element of a manager, an instance of which is to have that name, and whose group has
     /// those arguments. `instances` are those that it may call.

@@ -21,6 +21,7 @@ mod initialisers;
 mod loops;
 mod managers;
 mod names;
+mod objects;
 mod operators;
 mod packets;
 mod places;
@@ -46,6 +47,7 @@ use freeport_ir::{self as ir, ElementId, Function, Item, ObjectId, Program};
 use globals::Global;
 use names::Binding;
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 /// That something was wrong, and has been reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +77,8 @@ pub struct Lowering<'a> {
     layouts: Layouts,
     diagnostics: Vec<Diagnostic>,
     elements: HashMap<templates::Key, Option<ElementId>>,
+    /// Programs of objects, by path and name.
+    objects: HashMap<(PathBuf, Option<String>), Option<ElementId>>,
     functions: HashMap<functions::FunctionKey, functions::Progress>,
     /// State that is indexed by a computed number.
     indexed_state: HashSet<(ElementId, ObjectId)>,
@@ -114,6 +118,7 @@ impl<'a> Lowering<'a> {
             layouts: Layouts::default(),
             diagnostics: vec![],
             elements: HashMap::new(),
+            objects: HashMap::new(),
             functions: HashMap::new(),
             indexed_state: HashSet::new(),
             table_states: vec![],

@@ -6,8 +6,8 @@
 
 use super::{Parsed, Parser, Role};
 use crate::ast::{
-    ConfigNode, ConfigStatement, Connection, EdgeOptions, Element, Expr, InstanceDeclaration,
-    PortSelector, TemplateArg, TemplateParam,
+    ConfigNode, ConfigStatement, Connection, EdgeOptions, Element, Expr, InstanceDeclaration, Name,
+    ObjectProgram, PortSelector, TemplateArg, TemplateParam,
 };
 use crate::lexer::TokenKind;
 
@@ -30,6 +30,9 @@ impl Parser<'_> {
         while matches!(self.ahead(words).name(), Some("host" | "verilog")) {
             words += 1;
         }
+        if self.is_object(words) {
+            return true;
+        }
         let is_declared = self.ahead(words).name().is_some() && starts(words + 1);
         is_declared || starts(1)
     }
@@ -44,8 +47,9 @@ impl Parser<'_> {
         while matches!(self.ahead(at).name(), Some("host" | "verilog")) {
             at += 1;
         }
-        let has_type = self.ahead(at).name().is_some()
-            && (self.ahead(at + 1).is_mark("::") || self.ahead(at + 1).is_mark("<"));
+        let has_type = self.is_object(at)
+            || self.ahead(at).name().is_some()
+                && (self.ahead(at + 1).is_mark("::") || self.ahead(at + 1).is_mark("<"));
         let statement = match has_type {
             true => ConfigStatement::Declare(self.instance()?),
             false => ConfigStatement::Connect(self.chain()?),
@@ -95,11 +99,31 @@ impl Parser<'_> {
         }
     }
 
-    /// `[host] [verilog] Type<args> :: name[#N] [@]`
+    /// Whether `xdp "path"` stands that many tokens ahead.
+    fn is_object(&self, count: usize) -> bool {
+        let is_path = matches!(self.ahead(count + 1).kind, TokenKind::Text(_));
+        self.ahead(count).name() == Some("xdp") && is_path
+    }
+
+    /// `xdp "path" [program]`
+    fn object(&mut self) -> Parsed<ObjectProgram> {
+        self.advance();
+        let TokenKind::Text(text) = self.token().kind.clone() else {
+            return self.unexpected("the path of an object in quotation marks");
+        };
+        let path = Name { text, span: self.span() };
+        self.advance();
+        let is_named = self.token().name().is_some();
+        let program = if is_named { Some(self.name("the name of a program")?) } else { None };
+        Ok(ObjectProgram { path, program })
+    }
+
+    /// `[host] [verilog] Type<args> :: name[#N] [@]`, with an object's program in place of the type
+    /// perhaps.
     fn instance(&mut self) -> Parsed<InstanceDeclaration> {
         let start = self.span();
         let (mut host, mut verilog) = (false, false);
-        while self.ahead(1).name().is_some() {
+        while self.ahead(1).name().is_some() && !self.is_object(0) {
             match self.token().name() {
                 Some("host") => host = true,
                 Some("verilog") => verilog = true,
@@ -107,7 +131,11 @@ impl Parser<'_> {
             }
             self.advance();
         }
-        let element = self.name("the name of an element")?;
+        let object = if self.is_object(0) { Some(Box::new(self.object()?)) } else { None };
+        let element = match &object {
+            Some(object) => object.path.clone(),
+            None => self.name("the name of an element")?,
+        };
         let args = match self.eat_as("<", Role::Arguments) {
             true => self.between_angles(Self::instance_args)?,
             false => vec![],
@@ -117,7 +145,18 @@ impl Parser<'_> {
         let count = if self.eat("#") { Some(self.primary()?) } else { None };
         let controlled = self.eat("@");
         let span = self.span_from(start);
-        Ok(InstanceDeclaration { host, verilog, element, args, name, count, controlled, span })
+        let declared = InstanceDeclaration {
+            host,
+            verilog,
+            element,
+            object,
+            args,
+            name,
+            count,
+            controlled,
+            span,
+        };
+        Ok(declared)
     }
 
     fn instance_args(&mut self) -> Parsed<Vec<(Option<crate::ast::Name>, TemplateArg)>> {

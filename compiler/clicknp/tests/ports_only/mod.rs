@@ -3,8 +3,8 @@
 //! ports it declares, and nothing else of it is looked at.
 
 use freeport_clicknp::ast::{
-    BinaryOperator, Element, Expr, ExprKind, File, Name, Port, TemplateArg, TopItem, TypeExpr,
-    TypeKind,
+    BinaryOperator, Element, Expr, ExprKind, File, Name, ObjectProgram, Port, TemplateArg, TopItem,
+    TypeExpr, TypeKind,
 };
 use freeport_clicknp::config::{Callable, Elements};
 use freeport_ir as ir;
@@ -60,6 +60,10 @@ impl Elements<'_> for PortsOnly {
         let made = (self.expand(&inputs, count), self.expand(&outputs, count));
         self.made.push(made);
         Some(ir::ElementId::new(self.made.len() - 1))
+    }
+
+    fn object(&mut self, _: &ObjectProgram) -> Option<ir::ElementId> {
+        None
     }
 
     fn manager(

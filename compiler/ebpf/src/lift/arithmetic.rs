@@ -30,10 +30,10 @@ impl Lifter<'_> {
             return self.moved(width, right);
         }
         let left = state.get(destination);
-        if width == Width::Bits64 {
-            if let Some(address) = self.address_arithmetic(operation, left, right)? {
-                return Ok(address);
-            }
+        if width == Width::Bits64
+            && let Some(address) = self.address_arithmetic(operation, left, right)?
+        {
+            return Ok(address);
         }
         let [left, right] = [left, right].map(|held| self.half_or_number(width, held));
         Ok(Held::Number(self.computed(width, operation, left?, right?)))
@@ -216,10 +216,10 @@ impl Lifter<'_> {
         // Compilers ask with 32 bits as well whether an address is 0. A packet never begins where a
         // page does, so its lower half is 0 only if all of it is.
         let is_null_check = matches!((left, right), (Held::Packet(_), Held::Number(_)));
-        if width == Width::Bits64 || is_null_check {
-            if let Some(holds) = self.address_condition(condition, left, right)? {
-                return Ok(holds);
-            }
+        if (width == Width::Bits64 || is_null_check)
+            && let Some(holds) = self.address_condition(condition, left, right)?
+        {
+            return Ok(holds);
         }
         let bits = bits_of(width);
         let [left, right] = [left, right].map(|held| self.number(held));

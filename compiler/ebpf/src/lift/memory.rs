@@ -31,10 +31,10 @@ impl Lifter<'_> {
         if let Held::Context(offset) = base {
             return self.context_field(offset + place.1);
         }
-        if let (Held::Stack(_), Size::Double) = (base, size) {
-            if let Some(held) = self.spilled(frame, place.0, state)? {
-                return Ok(held);
-            }
+        if let (Held::Stack(_), Size::Double) = (base, size)
+            && let Some(held) = self.spilled(frame, place.0, state)?
+        {
+            return Ok(held);
         }
         let bytes = u32::from(size.bytes());
         let value = self.read(base, place.1, bytes, place.0)?;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs of XDP objects as elements of a graph: the same packets come out as when they run by
+//! themselves, their maps are tables of the running graph, and what is wrong is told.
+
+mod running;
+
+use running::{Folder, repository};
+use std::path::{Path, PathBuf};
+
+const TRACE: &str = "examples/traces/sample.pcap";
+const MACHINES: [&str; 2] = ["native", "interpreter"];
+
+/// The object of a program of the repository, in a folder.
+fn object(folder: &Path, name: &str) -> PathBuf {
+    let source = repository().join(format!("programs/xdp/{name}.bpf.c"));
+    let path = folder.join(format!("{name}.o"));
+    let bytes = freeport_xdp::compile(&source).expect("clang-19 and libbpf-dev are there");
+    std::fs::write(&path, bytes).expect("the folder is there");
+    path
+}
+
+fn graph(folder: &Path, text: &str) -> String {
+    let path = folder.join("graph.cnp");
+    std::fs::write(&path, text).expect("the folder is there");
+    path.display().to_string()
+}
+
+/// The frames of a capture, whatever the unit of its times is.
+fn frames(path: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(path).expect("it was written");
+    let (mut rest, mut frames) = (&bytes[24..], vec![]);
+    while let Some((head, behind)) = rest.split_at_checked(16) {
+        let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes")) as usize;
+        frames.push(behind[..length].to_vec());
+        rest = &behind[length..];
+    }
+    frames
+}
+
+/// Every output goes to an element or an end.
+const BACK: &str = "xdp \"minimal.o\" transmit :: back\nDiscard :: passed Discard :: sent\n\
+                    from_tor -> back [tx] -> to_tor\nback [pass] -> passed\n\
+                    back [redirect] -> sent\n";
+
+#[test]
+fn an_element_sends_what_its_program_sends() {
+    let folder = Folder::new();
+    let object = object(folder.path(), "minimal").display().to_string();
+    let alone = folder.path().join("alone.pcap");
+    let write = format!("tx={}", alone.display());
+    folder.told(&[
+        "xdp",
+        "run",
+        &object,
+        "--program",
+        "transmit",
+        "--trace",
+        TRACE,
+        "--write",
+        &write,
+    ]);
+    let expected = frames(&alone);
+    assert!(expected.len() > 50, "packets are sent back");
+    let program = graph(folder.path(), BACK);
+    for machine in MACHINES {
+        let out = folder.path().join(format!("{machine}.pcap"));
+        let [input, output] = [format!("from_tor={TRACE}"), format!("to_tor={}", out.display())];
+        folder.told(&["run", &program, "--in", &input, "--out", &output, "--on", machine]);
+        assert!(frames(&out) == expected, "on {machine} other packets come out");
+    }
+}
+
+#[test]
+fn maps_of_an_element_are_tables_and_data_are_variables() {
+    let folder = Folder::new();
+    object(folder.path(), "stateful_firewall");
+    let text = "xdp \"stateful_firewall.o\" :: fw\nDiscard :: passed Discard :: back\n\
+                from_tor -> fw [redirect] -> to_tor\nfw [pass] -> passed\nfw [tx] -> back\n";
+    let program = graph(folder.path(), text);
+    for machine in MACHINES {
+        let traffic = ["--in", "from_tor=gen:64@2000", "--out", "to_tor=count", "--on", machine];
+        let running = folder.start("fw", &[&[program.as_str()][..], &traffic].concat());
+        running.told(&["table", "set", "fw.ways", "1", "2"]);
+        assert_eq!(running.told(&["table", "lookup", "fw.ways", "1"]), "2\n");
+        let key = "{low: 1, high: 2, protocol: 17}";
+        running.told(&["table", "set", "fw.flows", key, "5"]);
+        let entries = running.told(&["table", "entries", "fw.flows"]);
+        let entry = r#"{"high":2,"low":1,"protocol":17} = 5"#;
+        assert!(entries.contains(entry), "{entries}");
+        assert_eq!(running.told(&["get", "fw.ingress_ifindex"]), "fw.ingress_ifindex = 1\n");
+        running.told(&["set", "fw.ingress_ifindex=2"]);
+        let list = running.told(&["table", "list"]);
+        assert!(list.contains("fw.ways") && list.contains("fw.flows"), "{list}");
+        running.told(&["stop"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_an_element_is_told_with_its_place() {
+    let folder = Folder::new();
+    object(folder.path(), "minimal");
+    object(folder.path(), "sampler");
+    let complaint = |line: &str| {
+        let program = graph(folder.path(), &format!("{line}\nfrom_tor -> to_tor\n"));
+        folder.complaint(&["check", &program])
+    };
+    let several = complaint("xdp \"minimal.o\" :: it");
+    assert!(several.contains("E0520") && several.contains("drop, transmit, redirect"), "{several}");
+    let none = complaint("xdp \"minimal.o\" nothing :: it");
+    assert!(none.contains("no XDP program `nothing`"), "{none}");
+    let refused = complaint("xdp \"sampler.o\" :: it");
+    assert!(refused.contains("not liftable, because of instruction"), "{refused}");
+    assert!(refused.contains("sampler.bpf.c:"), "{refused}");
+}
