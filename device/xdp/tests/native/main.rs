@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs as compiled code do what they do in the interpreter and in the kernel: those of
+//! `programs/xdp` that can be lifted, on the packets of their scenarios and on packets cut at every
+//! length, and random ones that the kernel's verifier takes.
+
+#[path = "../network/mod.rs"]
+mod network;
+mod random;
+
+use freeport_ebpf::interpreter::Redirect;
+use freeport_ebpf::object::Object;
+use freeport_native::Options;
+use freeport_xdp::scenario::{Lengths, Scenario, compare, compare_lengths};
+use freeport_xdp::{Error, Interpreter, Kernel, Native, compile};
+use std::path::Path;
+
+/// Scenarios that have no counterpart, and the words of what has none.
+const NOT_LIFTED: [(&str, &str); 10] = [
+    ("parser_chain", "metadata"),
+    ("metadata", "metadata"),
+    ("counters", "bpf_for_each_map_elem"),
+    ("sampler", "ring buffers"),
+    ("tenants", "a map inside map"),
+    ("spread", "several devices"),
+    ("fib_forward", "bpf_fib_lookup"),
+    ("request_filter", "bpf_strncmp"),
+    ("port_pool", "bpf_map_pop_elem"),
+    ("deliver", "xskmap"),
+];
+
+fn is_long() -> bool {
+    std::env::var_os("FREEPORT_LONG").is_some()
+}
+
+fn seed() -> u64 {
+    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
+/// How code is compiled, which is not kept among the user's.
+fn options() -> Options {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lifted");
+    Options { cache, optimization: 1, ..Options::default() }
+}
+
+/// A scenario with its object, as it is in the file and read.
+struct Case {
+    scenario: Scenario,
+    bytes: Vec<u8>,
+    object: Object,
+}
+
+impl Case {
+    fn native(&self) -> Result<Native, Error> {
+        Native::load(&self.object, self.scenario.program, &options())
+    }
+
+    fn interpreter(&self) -> Interpreter {
+        Interpreter::load(&self.object, network::environment()).expect("it can run")
+    }
+}
+
+/// All scenarios, or those that `FREEPORT_CASES` names a part of.
+fn cases() -> Vec<Case> {
+    let only = std::env::var("FREEPORT_CASES").ok();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
+    let mut scenarios = Scenario::all();
+    scenarios.retain(|it| only.as_ref().is_none_or(|only| it.name.contains(only.as_str())));
+    let case = |scenario: Scenario| {
+        let bytes = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
+        let bytes = bytes.expect("clang-19 and libbpf-dev are there");
+        let object = Object::parse(&bytes).expect("clang makes such objects");
+        Case { scenario, bytes, object }
+    };
+    scenarios.into_iter().map(case).collect()
+}
+
+/// Those that can be lifted, ready to run.
+fn lifted() -> Vec<(Case, Native)> {
+    let native = |case: Case| case.native().ok().map(|native| (case, native));
+    cases().into_iter().filter_map(native).collect()
+}
+
+fn none_differs(failures: &[String]) {
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn what_is_not_lifted_is_told() {
+    for case in cases() {
+        let name = case.scenario.name;
+        let expected = NOT_LIFTED.iter().find(|(expected, _)| *expected == name);
+        match (case.native(), expected) {
+            (Ok(_), None) => {}
+            (Ok(_), Some(_)) => panic!("{name} is lifted: take it off the list"),
+            (Err(error), None) => panic!("{name} is to be lifted: {error}"),
+            (Err(error), Some((_, words))) => {
+                let text = error.to_string();
+                assert!(text.contains(words), "{name}: {text}");
+                assert!(text.contains("not liftable, because of instruction"), "{name}: {text}");
+                assert!(text.contains(".bpf.c:"), "{name}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_program_fares_alike_as_compiled_code_and_in_the_interpreter() {
+    let packets = if is_long() { 100_000 } else { 1_000 };
+    let mut failures = vec![];
+    for (case, mut native) in lifted() {
+        let (name, mut interpreter) = (case.scenario.name, case.interpreter());
+        let (reference, subject) = (&mut interpreter, &mut native);
+        if let Err(difference) = compare(&case.scenario, seed(), packets, reference, subject) {
+            failures.push(format!("{name}: {difference}"));
+            continue;
+        }
+        let device = interpreter.last().and_then(|outcome| match outcome.redirect {
+            Some(Redirect::Device { ifindex }) => Some(ifindex),
+            Some(Redirect::Map { target, .. }) => Some(target),
+            _ => None,
+        });
+        assert_eq!(native.redirected_to(), device, "{name}");
+        assert_eq!(native.out_of_range(), 0, "{name}");
+    }
+    none_differs(&failures);
+}
+
+#[test]
+fn packets_of_every_length_fare_alike_as_compiled_code_and_in_the_interpreter() {
+    let all = 0..=1_600;
+    let lengths = match is_long() {
+        true => Lengths { all, dense_to: usize::MAX, one_of: 1 },
+        false => Lengths { all, dense_to: 200, one_of: 16 },
+    };
+    let mut failures = vec![];
+    for (case, mut native) in lifted() {
+        let (reference, scenario) = (&mut case.interpreter(), &case.scenario);
+        let result = compare_lengths(scenario, seed(), &lengths, reference, &mut native);
+        match result {
+            Ok(packets) => assert!(packets > 100, "{}: {packets} packets", scenario.name),
+            Err(difference) => failures.push(format!("{}: {difference}", scenario.name)),
+        }
+    }
+    none_differs(&failures);
+}
+
+#[test]
+fn every_program_fares_alike_as_compiled_code_and_in_the_kernel() {
+    if let Some(reason) = Kernel::refusal() {
+        return eprintln!("skipped: {reason}");
+    }
+    network::enter().expect("who may load programs may make a network");
+    let packets = if is_long() { 100_000 } else { 300 };
+    let mut failures = vec![];
+    for (case, mut native) in lifted() {
+        let mut kernel = Kernel::load(&case.bytes).expect("the verifier takes it");
+        let (reference, subject) = (&mut kernel, &mut native);
+        if let Err(difference) = compare(&case.scenario, seed(), packets, reference, subject) {
+            failures.push(format!("{}: {difference}", case.scenario.name));
+        }
+    }
+    none_differs(&failures);
+}
