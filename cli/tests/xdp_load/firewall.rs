@@ -60,6 +60,11 @@ fn in_the_interpreter() {
 }
 
 #[test]
+fn as_compiled_code() {
+    a_flow_is_opened_from_inside_only("native");
+}
+
+#[test]
 fn on_the_simulated_card() {
     a_flow_is_opened_from_inside_only("sim");
 }

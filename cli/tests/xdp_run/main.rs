@@ -5,6 +5,7 @@
 mod kernel;
 mod maps;
 mod mistakes;
+mod native;
 mod packets;
 mod place;
 mod vliw;

@@ -59,6 +59,8 @@ impl Place {
 
     pub fn command(&self, trace: &Path, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        // Compiled code of tests is not kept among the user's.
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.args(["xdp", "run"]).arg(&self.object).arg("--trace").arg(trace).args(more);
         command
     }

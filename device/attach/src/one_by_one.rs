@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interpreter, and the model of the small processor: done with a packet before the next comes.
+//! Targets in user space that are done with a packet before the next comes: the interpreter, the
+//! model of the small processor, and compiled code.
 
 use crate::devices::Devices;
 use crate::{Engine, Error, Ran, Stop};
-use freeport_ebpf::interpreter::PACKET_MAX;
 use freeport_ebpf::object::Object;
 use freeport_nic::port::BATCH;
-use freeport_xdp::{Arrival, Executor, Hosted, Target};
+use freeport_xdp::{Arrival, InUserSpace, Target};
 use std::ops::RangeInclusive;
 
 /// A program of an object in user space.
-pub struct OneByOne<E> {
+pub struct OneByOne<T> {
     name: &'static str,
-    hosted: Hosted<E>,
+    target: T,
     program: String,
     devices: Devices,
     ran: Ran,
@@ -21,7 +21,7 @@ pub struct OneByOne<E> {
     instructions: u64,
 }
 
-impl<E: Executor> OneByOne<E> {
+impl<T: InUserSpace> OneByOne<T> {
     /// A program of an object that is loaded; `name` is what its figures are told of.
     ///
     /// # Errors
@@ -29,13 +29,13 @@ impl<E: Executor> OneByOne<E> {
     pub fn new(
         name: &'static str,
         object: &Object,
-        hosted: Hosted<E>,
+        target: T,
         program: &str,
     ) -> Result<Self, Error> {
-        hosted.takes(program)?;
+        target.takes(program)?;
         Ok(Self {
             name,
-            hosted,
+            target,
             program: program.to_owned(),
             devices: Devices::of(object),
             ran: Ran::default(),
@@ -46,13 +46,13 @@ impl<E: Executor> OneByOne<E> {
     }
 }
 
-impl<E: Executor> Engine for OneByOne<E> {
+impl<T: InUserSpace> Engine for OneByOne<T> {
     fn name(&self) -> &'static str {
         self.name
     }
 
     fn lengths(&self) -> RangeInclusive<usize> {
-        1..=PACKET_MAX
+        1..=T::LENGTH_MAX
     }
 
     fn room(&self) -> usize {
@@ -60,17 +60,17 @@ impl<E: Executor> Engine for OneByOne<E> {
     }
 
     fn offer(&mut self, arrival: &Arrival<'_>) -> Result<(), Error> {
-        self.hosted.run_into(&self.program, arrival, &mut self.ran.departure)?;
+        self.target.run_into(&self.program, arrival, &mut self.ran.departure)?;
         self.packets += 1;
         self.ran.ingress_ifindex = arrival.ingress_ifindex;
         (self.ran.way, self.ran.stop) = (None, None);
         let (mut redirect, mut aborted) = (None, None);
-        if let Some(outcome) = self.hosted.last() {
+        if let Some(outcome) = self.target.last() {
             self.instructions += outcome.instructions;
             (redirect, aborted) = (outcome.redirect, outcome.aborted.clone());
         }
         if let Some(redirect) = redirect {
-            let way = self.devices.way(redirect, arrival.ingress_ifindex, &mut self.hosted)?;
+            let way = self.devices.way(redirect, arrival.ingress_ifindex, &mut self.target)?;
             self.ran.way = Some(way);
         }
         self.ran.stop = aborted.map(Stop::At);
@@ -94,7 +94,7 @@ impl<E: Executor> Engine for OneByOne<E> {
     }
 
     fn target_mut(&mut self) -> &mut dyn Target {
-        &mut self.hosted
+        &mut self.target
     }
 
     fn maps_changed(&mut self) {
@@ -102,6 +102,11 @@ impl<E: Executor> Engine for OneByOne<E> {
     }
 
     fn figures(&mut self) -> Result<Vec<(&'static str, u64)>, Error> {
-        Ok(vec![("packets run", self.packets), ("instructions executed", self.instructions)])
+        let mut figures = vec![("packets run", self.packets)];
+        // Compiled code counts none.
+        if self.instructions > 0 {
+            figures.push(("instructions executed", self.instructions));
+        }
+        Ok(figures)
     }
 }

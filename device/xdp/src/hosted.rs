@@ -2,8 +2,8 @@
 //! Targets in user space: an object's maps in a machine of the interpreter's, whoever it is that
 //! executes the programs.
 
-use crate::{Arrival, Contents, Departure, Error, Target};
-use freeport_ebpf::interpreter::{Environment, Machine, Outcome, Packet};
+use crate::{Arrival, Contents, Departure, Error, InUserSpace, Target};
+use freeport_ebpf::interpreter::{Environment, Machine, Outcome, PACKET_MAX, Packet};
 use freeport_ebpf::maps::{ErrorNumber, Map, flags};
 use freeport_ebpf::object::{MapKind, Object};
 
@@ -112,6 +112,18 @@ impl<E: Executor> Hosted<E> {
     fn number_of(&self, name: &str) -> Result<usize, Error> {
         let found = self.maps.iter().position(|map| map == name);
         found.ok_or_else(|| Error::NoMap(name.into()))
+    }
+}
+
+impl<E: Executor> InUserSpace for Hosted<E> {
+    const LENGTH_MAX: usize = PACKET_MAX;
+
+    fn takes(&self, program: &str) -> Result<(), Error> {
+        Hosted::takes(self, program)
+    }
+
+    fn last(&self) -> Option<&Outcome> {
+        Hosted::last(self)
     }
 }
 

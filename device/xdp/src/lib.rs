@@ -39,5 +39,5 @@ pub use native::Native;
 pub use profiles::Profiles;
 pub use random_program::random_program;
 pub use setting::{EntryName, NotASetting, Setting};
-pub use target::{Arrival, Contents, Departure, Target};
+pub use target::{Arrival, Contents, Departure, InUserSpace, Target};
 pub use vliw::{Rows, Vliw};

@@ -2,7 +2,8 @@
 //! Programs as compiled code in user space: lifted to the representation that packet programs
 //! share, and from there made into machine code as those are. One program of an object at a time.
 
-use crate::{Arrival, Contents, Departure, Error, Target};
+use crate::{Arrival, Contents, Departure, Error, InUserSpace, Target};
+use freeport_ebpf::interpreter::{Outcome, Redirect};
 use freeport_ebpf::lift::{INGRESS, Lifted, MapPlace, Ports, QUEUE, lift};
 use freeport_ebpf::maps::{ErrorNumber, flags};
 use freeport_ebpf::object::{MapDefinition, MapKind, Object};
@@ -33,16 +34,13 @@ pub struct Native {
     memory: Vec<u8>,
     room: Vec<u8>,
     records: Vec<u8>,
-    redirected_to: Option<u32>,
+    last: Option<Outcome>,
     /// Keys of prefixes as they were given, by map and by what is looked up: tables keep no bits
     /// behind a prefix.
     prefixes: HashMap<(String, Vec<u8>), Vec<u8>>,
 }
 
 impl Native {
-    /// Most bytes of a packet.
-    pub const LENGTH_MAX: usize = SLOT_BYTES - HEAD_ROOM - TAIL_ROOM;
-
     /// Compiles a program of an object.
     ///
     /// # Errors
@@ -68,14 +66,9 @@ impl Native {
             memory: vec![0; BATCH * SLOT_BYTES],
             room: vec![0; SLOT_BYTES],
             records: vec![0; BATCH * RECORD_BYTES],
-            redirected_to: None,
+            last: None,
             prefixes: HashMap::new(),
         })
-    }
-
-    /// The device that the last packet was redirected to.
-    pub fn redirected_to(&self) -> Option<u32> {
-        self.redirected_to
     }
 
     /// How often memory was asked for where there is none, which no program that the kernel takes
@@ -170,6 +163,22 @@ fn place(slot: &mut [u8], arrival: &Arrival<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+impl InUserSpace for Native {
+    const LENGTH_MAX: usize = SLOT_BYTES - HEAD_ROOM - TAIL_ROOM;
+
+    fn takes(&self, program: &str) -> Result<(), Error> {
+        match program == self.program {
+            true => Ok(()),
+            false => Err(Error::NoProgram(program.into())),
+        }
+    }
+
+    /// Instructions are not counted, and why a packet was aborted is not known.
+    fn last(&self) -> Option<&Outcome> {
+        self.last.as_ref()
+    }
+}
+
 impl Target for Native {
     fn run_into(
         &mut self,
@@ -177,9 +186,8 @@ impl Target for Native {
         arrival: &Arrival<'_>,
         departure: &mut Departure,
     ) -> Result<(), Error> {
-        if program != self.program {
-            return Err(Error::NoProgram(program.into()));
-        }
+        self.takes(program)?;
+        self.last = None;
         self.come_from(arrival.ingress_ifindex, arrival.rx_queue_index)?;
         place(&mut self.memory, arrival)?;
         let slot = &mut self.memory[..SLOT_BYTES];
@@ -201,7 +209,14 @@ impl Target for Native {
         let word =
             |at: usize| u32::from_le_bytes(self.records[at..at + 4].try_into().unwrap_or_default());
         departure.verdict = word(0);
-        self.redirected_to = Some(word(4)).filter(|device| *device != 0);
+        let redirect = (word(4) != 0).then_some(Redirect::Device { ifindex: word(4) });
+        self.last = Some(Outcome {
+            verdict: departure.verdict,
+            value: departure.verdict.into(),
+            aborted: None,
+            instructions: 0,
+            redirect,
+        });
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! What every target of an XDP object can do.
 
 use crate::Error;
+use freeport_ebpf::interpreter::Outcome;
 use freeport_ebpf::maps::flags;
 use std::collections::BTreeMap;
 
@@ -106,6 +107,22 @@ pub trait Target {
     /// # Errors
     /// No such map, or what the map says.
     fn contents(&mut self, map: &str) -> Result<Contents, Error>;
+}
+
+/// A target in user space, which says more of a packet than what became of it.
+pub trait InUserSpace: Target {
+    /// Most bytes of a packet.
+    const LENGTH_MAX: usize;
+
+    /// Whether a program can run here.
+    ///
+    /// # Errors
+    /// No such program, or all that keeps it from running.
+    fn takes(&self, program: &str) -> Result<(), Error>;
+
+    /// What came of the last packet, with where it was redirected to and, where that is known, why
+    /// it was aborted and how many instructions it took.
+    fn last(&self) -> Option<&Outcome>;
 }
 
 /// A packet as it comes.

@@ -78,6 +78,8 @@ pub enum On {
     Kernel,
     /// In the interpreter, in user space
     Interpreter,
+    /// As compiled code, in user space
+    Native,
     /// On the model of the small processor
     Vliw,
     /// On the small processor's simulated hardware
@@ -101,6 +103,7 @@ impl On {
         match self {
             Self::Kernel => "kernel",
             Self::Interpreter => "interpreter",
+            Self::Native => "native",
             Self::Vliw => "vliw",
             Self::Sim => "sim",
         }

@@ -10,7 +10,7 @@ use freeport_ebpf::object::Object;
 use freeport_nic::bpf::AttachMode;
 use freeport_sim::Sim;
 use freeport_vliw::Options;
-use freeport_xdp::{Interpreter, Kernel, RunTimes, Setting, Target, Vliw};
+use freeport_xdp::{Interpreter, Kernel, Native, RunTimes, Setting, Target, Vliw};
 
 /// What is to run.
 pub struct Loaded<'a> {
@@ -36,6 +36,11 @@ pub fn begin(
             let interpreter = Interpreter::load(object, environment)?;
             let engine = OneByOne::new("interpreter", object, interpreter, program);
             wired(engine.context("in the interpreter")?, object, settings, arguments)
+        }
+        On::Native => {
+            let native = Native::load(object, program, &freeport_native::Options::default())?;
+            let engine = OneByOne::new("code", object, native, program);
+            wired(engine.context("as compiled code")?, object, settings, arguments)
         }
         On::Vliw => {
             let mut options = Options::default();

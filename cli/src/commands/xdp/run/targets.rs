@@ -11,8 +11,8 @@ use freeport_ebpf::object::{MapKind, Object, Program};
 use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{
-    Arrival, Comparison, Contents, Departure, Disagreement, Interpreter, Kernel, Native, Profiles,
-    Setting, Target, Vliw,
+    Arrival, Comparison, Contents, Departure, Disagreement, InUserSpace, Interpreter, Kernel,
+    Native, Profiles, Setting, Target, Vliw,
 };
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -282,7 +282,8 @@ impl Loaded {
         match self {
             Self::Interpreter(interpreter) => interpreter.last(),
             Self::Vliw(vliw, _) => vliw.last(),
-            Self::Kernel(_) | Self::Native(_) | Self::Sim(_) => None,
+            Self::Native(native) => native.last(),
+            Self::Kernel(_) | Self::Sim(_) => None,
         }
     }
 
