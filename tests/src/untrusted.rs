@@ -25,12 +25,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+mod bpf_lift;
 mod bpf_program;
 mod bpf_rows;
 mod monitor_messages;
 mod ring;
 mod shared_queue;
 
+pub use bpf_lift::bpf_lift;
 pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
 pub use monitor_messages::monitor_messages;
@@ -41,7 +43,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 16] = [
+pub const READERS: [Reader; 17] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -58,6 +60,7 @@ pub const READERS: [Reader; 16] = [
     ("bpf_program", bpf_program),
     ("bpf_analysis", bpf_analysis),
     ("bpf_rows", bpf_rows),
+    ("bpf_lift", bpf_lift),
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.

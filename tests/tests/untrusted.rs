@@ -105,7 +105,9 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "shared_queue" => (0..30).chain(36..39).map(behaviour).collect(),
         "hello" => [1, 0, 3].map(hello).into(),
         "monitor_messages" => (0..30).map(members).collect(),
-        "bpf_program" | "bpf_analysis" => BPF_PROGRAMS.iter().map(|text| assembled(text)).collect(),
+        "bpf_program" | "bpf_analysis" | "bpf_lift" => {
+            BPF_PROGRAMS.iter().map(|text| assembled(text)).collect()
+        }
         // Two bytes of options come first.
         "bpf_rows" => {
             let programs =

@@ -128,7 +128,8 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
     tables_or_lines(tables.into_iter(), lines.into_iter(), &notes, &machine, arguments.json)
 }
 
-/// Kernel, compiled code and interpreter on the cases that are asked for, and without a choice on whole programs.
+/// Kernel, compiled code and interpreter on the cases that are asked for, and without a choice on
+/// whole programs.
 fn measured(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Vec<Beside>> {
     if arguments.rounds == 0 {
         return Ok(vec![]);

@@ -19,7 +19,7 @@ mod execute;
 mod lower;
 pub(crate) mod memory;
 mod observe;
-mod packet;
+pub(crate) mod packet;
 pub(crate) mod run;
 mod scratch;
 mod stack;

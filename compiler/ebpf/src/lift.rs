@@ -104,8 +104,10 @@ struct Lifter<'a> {
     stack: ObjectRef,
     /// Bytes of `stack` that are in use at most.
     stack_bytes: i64,
-    /// The device that the packet is redirected to, plus one; 0 for none.
+    /// The device that the packet is redirected to; 0 for none.
     target: ObjectRef,
+    /// By how much the packet's start has moved.
+    moved: ObjectRef,
     /// Where the program goes on with its verdict.
     epilogue: BlockId,
     /// What may be a reference to a value of one map or of another.
@@ -129,10 +131,10 @@ impl<'a> Lifter<'a> {
         ports: Ports,
     ) -> Self {
         let mut builder = Builder::new(Function::new(&program.name, Some(ELEMENT), Loc::default()));
-        let (stack, target) = element::locals(builder.function_mut());
+        let objects = element::locals(builder.function_mut());
         let (packet, epilogue) = element::begin(&mut builder);
         let files = (0..).zip(files).map(|(at, file)| (file.as_str(), at)).collect();
-        let [stack, target] = [stack, target].map(ObjectRef::Local);
+        let [stack, target, moved] = objects.map(ObjectRef::Local);
         Self {
             program,
             analysis,
@@ -145,6 +147,7 @@ impl<'a> Lifter<'a> {
             stack,
             stack_bytes: 0,
             target,
+            moved,
             epilogue,
             mixed: mixed::Mixed::default(),
             merged: 0,

@@ -11,6 +11,8 @@ const PAGE_BYTES: usize = 4_096;
 const SHARED_INFO_BYTES: usize = 320;
 /// Bytes at the start of the head room that the kernel needs for itself (`xdp_frame`).
 pub(crate) const FRAME_BYTES: usize = 40;
+/// Where a packet that comes with no more ends at most, in bytes from where it began.
+pub(crate) const END_MAX: u64 = (PAGE_BYTES - SHARED_INFO_BYTES - HEAD_ROOM) as u64;
 /// Longest packet in bytes.
 pub const PACKET_MAX: usize = 65_535;
 

@@ -19,6 +19,7 @@ pub(super) const VARIABLES: usize = 2;
 /// The frames, among the objects of a firing.
 pub(super) const STACK: LocalId = LocalId(0);
 const TARGET: LocalId = LocalId(1);
+const MOVED: LocalId = LocalId(2);
 /// Bytes of a packet that programs read first, as a rule.
 const WINDOW_BYTES: u32 = 64;
 const IN: PortId = PortId(0);
@@ -51,7 +52,10 @@ pub(super) fn declare(name: &str, ports: Ports) -> Element {
         name: name.into(),
         inputs: vec![Port { name: "in".into(), item: packets, loc: Loc::default() }],
         outputs: ports.outputs(),
-        state: vec![number(INGRESS, Lifetime::Instance, 1), number(QUEUE, Lifetime::Instance, 0)],
+        state: vec![
+            number(INGRESS, 32, Lifetime::Instance, 1),
+            number(QUEUE, 32, Lifetime::Instance, 0),
+        ],
         tables: vec![],
         init: None,
         handler: FunctionId(0),
@@ -98,8 +102,9 @@ pub(super) fn graph(element: &Element) -> Graph {
     graph
 }
 
-/// The objects of a firing: the frames, and the device that the packet is redirected to.
-pub(super) fn locals(function: &mut Function) -> (LocalId, LocalId) {
+/// The objects of a firing: the frames, the device that the packet is redirected to, and by how many
+/// bytes, of 64 bits, its start has moved.
+pub(super) fn locals(function: &mut Function) -> [LocalId; 3] {
     let frames = Object {
         name: "frames".into(),
         space: Space::Stack,
@@ -113,21 +118,22 @@ pub(super) fn locals(function: &mut Function) -> (LocalId, LocalId) {
         loc: Loc::default(),
     };
     let stack = function.add_local(frames);
-    let target = function.add_local(number("target", Lifetime::Firing, 0));
-    debug_assert_eq!((stack, target), (STACK, TARGET));
-    (stack, target)
+    let target = function.add_local(number("target", 32, Lifetime::Firing, 0));
+    let moved = function.add_local(number("moved", 64, Lifetime::Firing, 0));
+    debug_assert_eq!([stack, target, moved], [STACK, TARGET, MOVED]);
+    [stack, target, moved]
 }
 
-fn number(name: &str, lifetime: Lifetime, value: u64) -> Object {
+fn number(name: &str, bits: u32, lifetime: Lifetime, value: u64) -> Object {
     let is_state = lifetime == Lifetime::Instance;
     Object {
         name: name.into(),
         space: Space::Register,
-        elem_bits: 32,
+        elem_bits: bits,
         depth: 1,
         addressing: Addressing::Element,
         lifetime,
-        init: if is_state { vec![Bits::from_u64(32, value)] } else { vec![] },
+        init: if is_state { vec![Bits::from_u64(bits, value)] } else { vec![] },
         host_visible: is_state,
         is_pinned: is_state,
         loc: Loc::default(),

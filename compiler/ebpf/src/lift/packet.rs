@@ -5,6 +5,7 @@ use super::flow::Frame;
 use super::held::{Held, State};
 use super::{Lifter, NotLiftable};
 use crate::interpreter::ETHERNET_BYTES;
+use crate::interpreter::packet::{END_MAX, FRAME_BYTES, HEAD_ROOM};
 use crate::maps::ErrorNumber;
 use freeport_ir::{BinaryOp, CompareOp, Op, Target, Term, Type, ValueId};
 
@@ -12,39 +13,76 @@ use freeport_ir::{BinaryOp, CompareOp, Op, Target, Term, Type, ValueId};
 const COPY_MAX: u64 = 512;
 
 impl Lifter<'_> {
+    /// Moves the start, if an Ethernet header is left and there is room.
     pub fn adjust_head(&mut self, state: &mut State) -> Result<ValueId, NotLiftable> {
-        self.adjust(state, BinaryOp::Sub, |packet, delta| Op::PacketAdjustHead { packet, delta })
+        let delta = self.delta(state)?;
+        let (length, before) = (self.length(), self.start_moved());
+        let left = self.builder.binary(BinaryOp::Sub, length, delta);
+        let is_left = self.is_header_left(left);
+        let start = self.add(before, delta);
+        let first = self.word((FRAME_BYTES as i64 - HEAD_ROOM as i64) as u64);
+        let has_room = self.builder.compare(CompareOp::SLe, first, start);
+        let may = self.both(is_left, has_room);
+        let packet = self.packet;
+        Ok(self.adjust(state, may, Op::PacketAdjustHead { packet, delta }, Some(start)))
     }
 
+    /// Moves the end, if an Ethernet header is left and a page has room for it.
     pub fn adjust_tail(&mut self, state: &mut State) -> Result<ValueId, NotLiftable> {
-        self.adjust(state, BinaryOp::Add, |packet, delta| Op::PacketAdjustTail { packet, delta })
+        let delta = self.delta(state)?;
+        let (length, start) = (self.length(), self.start_moved());
+        let left = self.add(length, delta);
+        let is_left = self.is_header_left(left);
+        let (end, most) = (self.add(start, left), self.word(END_MAX));
+        let has_room = self.builder.compare(CompareOp::SLe, end, most);
+        let none = self.word(0);
+        let shrinks = self.builder.compare(CompareOp::SLe, delta, none);
+        let has_room = self.builder.binary(BinaryOp::Or, shrinks, has_room);
+        let may = self.both(is_left, has_room);
+        let packet = self.packet;
+        Ok(self.adjust(state, may, Op::PacketAdjustTail { packet, delta }, None))
     }
 
-    /// Moves an end if an Ethernet header is left; `new_length` says what the length becomes.
+    fn delta(&mut self, state: &State) -> Result<ValueId, NotLiftable> {
+        let delta = self.number(state.get(2))?;
+        Ok(self.signed_half(delta))
+    }
+
+    fn start_moved(&mut self) -> ValueId {
+        let zero = self.builder.number(32, 0);
+        self.builder.load(self.moved, zero, 0, 64)
+    }
+
+    fn is_header_left(&mut self, length: ValueId) -> ValueId {
+        let least = self.word(ETHERNET_BYTES as u64);
+        self.builder.compare(CompareOp::SLe, least, length)
+    }
+
+    /// Does it if it may be done, and notes where the packet starts then; gives what the helper
+    /// gives.
     fn adjust(
         &mut self,
         state: &mut State,
-        new_length: BinaryOp,
-        op: impl Fn(ValueId, ValueId) -> Op,
-    ) -> Result<ValueId, NotLiftable> {
-        let delta = self.number(state.get(2))?;
-        let delta = self.signed_half(delta);
-        let length = self.length();
-        let left = self.builder.binary(new_length, length, delta);
-        let least = self.word(ETHERNET_BYTES as u64);
-        let is_left = self.builder.compare(CompareOp::SLe, least, left);
+        may: ValueId,
+        op: Op,
+        start: Option<ValueId>,
+    ) -> ValueId {
         let [moves, ends] = [(); 2].map(|()| self.builder.new_block());
         let result = self.builder.add_param(ends, Type::Bits(64), None);
         let error = self.error(ErrorNumber::EINVAL);
         self.builder.end(Term::Branch {
-            cond: is_left,
+            cond: may,
             if_true: Target::to(moves),
             if_false: Target { block: ends, args: vec![error] },
         });
         self.builder.switch_to(moves);
-        let moved = self.builder.push(op(self.packet, delta), Type::Bits(1));
+        let is_moved = self.builder.push(op, Type::Bits(1));
+        if let Some(start) = start {
+            let zero = self.builder.number(32, 0);
+            self.builder.store(self.moved, zero, 0, start);
+        }
         let ok = self.word(0);
-        let outcome = self.select(moved, ok, error);
+        let outcome = self.select(is_moved, ok, error);
         self.builder.end(Term::Jump(Target { block: ends, args: vec![outcome] }));
         self.builder.switch_to(ends);
         // Addresses in the packet mean nothing any more.
@@ -53,7 +91,7 @@ impl Lifter<'_> {
                 *held = Held::Nothing;
             }
         }
-        Ok(result)
+        result
     }
 
     /// `bpf_xdp_load_bytes`.

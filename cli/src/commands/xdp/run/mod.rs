@@ -43,8 +43,9 @@ pub struct Arguments {
     #[command(flatten)]
     subject: Subject,
     /// Where to run it: `interpreter`, `kernel`, `native` (compiled code in user space), `vliw`
-    /// (the model of a small processor), `sim` (its simulated hardware), or two of them with a comma, which compares each packet and the
-    /// maps, believes the first, and ends at the first difference; `both` is kernel,interpreter
+    /// (the model of a small processor), `sim` (its simulated hardware), or two of them with a
+    /// comma, which compares each packet and the maps, believes the first, and ends at the first
+    /// difference; `both` is kernel,interpreter
     #[arg(long, value_name = "TARGETS", default_value = "interpreter")]
     on: On,
     /// With `vliw`: how many operations a row may hold [default: 4]

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Instructions of eBPF from anybody, lifted to the representation and run.
+#![no_main]
+
+use freeport_tests::untrusted;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| untrusted::bpf_lift(bytes));
