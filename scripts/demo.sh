@@ -117,9 +117,9 @@ fi
 
 echo
 echo "8. an XDP program, unmodified, on the same trace: the firewall of the hXDP publication in the"
-echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then"
-echo "   compiled for a small VLIW processor, on a model of it and on its simulated hardware, each"
-echo "   compared with the interpreter; and cycles of that hardware"
+echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then as"
+echo "   compiled code; and compiled for a small VLIW processor, on a model of it and on its simulated"
+echo "   hardware: each compared with the interpreter; and cycles of that hardware"
 target=interpreter
 if "$freeport" doctor --json | grep -q '"name":"BPF","seen":"a program was loaded"'; then
     target=both
@@ -127,6 +127,9 @@ fi
 "$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
     --on "$target" --map 'inside key 0 0 0 0 value 1 0 0 0' \
     --map 'ways key 0 0 0 0 value 3 0 0 0' --write "$out/xdp.pcap"
+"$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
+    --on interpreter,native --map 'inside key 0 0 0 0 value 1 0 0 0' \
+    --map 'ways key 0 0 0 0 value 3 0 0 0'
 "$freeport" xdp run programs/xdp/simple_firewall.bpf.c --trace examples/traces/sample.pcap \
     --on interpreter,vliw --profile --map 'inside key 0 0 0 0 value 1 0 0 0' \
     --map 'ways key 0 0 0 0 value 3 0 0 0'

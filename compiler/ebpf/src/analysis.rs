@@ -30,7 +30,7 @@ mod unknown;
 mod value;
 mod walk;
 #[cfg(test)]
-mod wild;
+pub(crate) mod wild;
 mod witness;
 
 pub use access::{Access, AccessKind, Space};

@@ -27,6 +27,8 @@ mod mixed;
 mod packet;
 mod redirect;
 mod refusal;
+#[cfg(test)]
+mod tests;
 
 pub use element::{INGRESS, Ports, QUEUE};
 pub use maps::MapPlace;

@@ -180,7 +180,8 @@ fn wild(random: &mut Rng) -> Object {
     object(Program { name: "wild".into(), instructions, ..Program::default() })
 }
 
-fn programs(usually: u64) -> impl Iterator<Item = (u64, Object)> {
+/// Wild programs, so many usually, with their seeds.
+pub(crate) fn programs(usually: u64) -> impl Iterator<Item = (u64, Object)> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     let is_long = std::env::var_os("FREEPORT_LONG").is_some();
     let first = number("FREEPORT_SEED").unwrap_or(1);
@@ -190,11 +191,12 @@ fn programs(usually: u64) -> impl Iterator<Item = (u64, Object)> {
 }
 
 /// Whether somebody looks at a few programs, of which no number is expected.
-fn are_chosen() -> bool {
+pub(crate) fn are_chosen() -> bool {
     std::env::var_os("FREEPORT_PROGRAMS").is_some()
 }
 
-fn machine(object: &Object) -> Machine {
+/// The machine that they run on.
+pub(crate) fn machine(object: &Object) -> Machine {
     let environment =
         Environment { clock: Clock::Set(5), instructions_max: 2_000, ..Environment::default() };
     let mut machine = Machine::load(object, environment).expect("it can be loaded");
@@ -204,7 +206,7 @@ fn machine(object: &Object) -> Machine {
 }
 
 /// Packets of one long and some short lengths.
-fn packets(seed: u64) -> impl Iterator<Item = Packet> {
+pub(crate) fn packets(seed: u64) -> impl Iterator<Item = Packet> {
     let mut random = Rng::with_seed(seed);
     let lengths = (0..8).map(move |at| if at == 0 { 300 } else { random.usize(0..60) });
     lengths.map(|length| Packet::new(&vec![0x45; length]).expect("a short one"))

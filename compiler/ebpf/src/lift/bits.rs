@@ -3,7 +3,7 @@
 
 use super::Lifter;
 use crate::maps::ErrorNumber;
-use freeport_ir::{BinaryOp, CompareOp, Op, Type, UnaryOp, ValueId};
+use freeport_ir::{BinaryOp, BlockId, CompareOp, Op, Target, Term, Type, UnaryOp, ValueId};
 
 impl Lifter<'_> {
     /// A constant of 64 bits.
@@ -72,6 +72,24 @@ impl Lifter<'_> {
     pub fn length(&mut self) -> ValueId {
         let length = self.builder.push(Op::PacketLength(self.packet), Type::Bits(32));
         self.widen(length)
+    }
+
+    /// Goes on in a block that is only entered if a condition holds; gives where both ways meet,
+    /// and the value that there is there, which is `otherwise` if it does not.
+    pub fn only_if(&mut self, cond: ValueId, otherwise: ValueId) -> (BlockId, ValueId) {
+        let [inside, ends] = [(); 2].map(|()| self.builder.new_block());
+        let ty = self.builder.function().type_of(otherwise);
+        let result = self.builder.add_param(ends, ty, None);
+        let if_false = Target { block: ends, args: vec![otherwise] };
+        self.builder.end(Term::Branch { cond, if_true: Target::to(inside), if_false });
+        self.builder.switch_to(inside);
+        (ends, result)
+    }
+
+    /// Ends that block with the value that there is then.
+    pub fn end_if(&mut self, ends: BlockId, value: ValueId) {
+        self.builder.end(Term::Jump(Target { block: ends, args: vec![value] }));
+        self.builder.switch_to(ends);
     }
 
     /// Whether a reference is one.

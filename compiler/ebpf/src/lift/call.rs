@@ -216,22 +216,17 @@ impl Lifter<'_> {
         wants_there: bool,
     ) -> Result<ValueId, NotLiftable> {
         let found = self.found(table, key);
-        let is_there = self.is_valid(found);
-        let [sets, ends] = [(); 2].map(|()| self.builder.new_block());
-        let result = self.builder.add_param(ends, Type::Bits(64), None);
+        let mut may = self.is_valid(found);
+        if !wants_there {
+            may = self.not(may);
+        }
         let error = if wants_there { ErrorNumber::ENOENT } else { ErrorNumber::EEXIST };
         let error = self.error(error);
-        let to_set = freeport_ir::Target::to(sets);
-        let refused = freeport_ir::Target { block: ends, args: vec![error] };
-        let (if_true, if_false) = if wants_there { (to_set, refused) } else { (refused, to_set) };
-        self.builder.end(freeport_ir::Term::Branch { cond: is_there, if_true, if_false });
-        self.builder.switch_to(sets);
+        let (ends, result) = self.only_if(may, error);
         let is_set = self.set(table, key, value);
         let (ok, full) = (self.word(0), self.error(ErrorNumber::E2BIG));
         let outcome = self.select(is_set, ok, full);
-        self.builder
-            .end(freeport_ir::Term::Jump(freeport_ir::Target { block: ends, args: vec![outcome] }));
-        self.builder.switch_to(ends);
+        self.end_if(ends, outcome);
         Ok(result)
     }
 

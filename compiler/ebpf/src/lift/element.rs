@@ -102,8 +102,8 @@ pub(super) fn graph(element: &Element) -> Graph {
     graph
 }
 
-/// The objects of a firing: the frames, the device that the packet is redirected to, and by how many
-/// bytes, of 64 bits, its start has moved.
+/// The objects of a firing: the frames, the device that the packet is redirected to, and by how
+/// many bytes, in 64 bits, its start has moved.
 pub(super) fn locals(function: &mut Function) -> [LocalId; 3] {
     let frames = Object {
         name: "frames".into(),

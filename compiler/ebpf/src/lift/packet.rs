@@ -7,7 +7,7 @@ use super::{Lifter, NotLiftable};
 use crate::interpreter::ETHERNET_BYTES;
 use crate::interpreter::packet::{END_MAX, FRAME_BYTES, HEAD_ROOM};
 use crate::maps::ErrorNumber;
-use freeport_ir::{BinaryOp, CompareOp, Op, Target, Term, Type, ValueId};
+use freeport_ir::{BinaryOp, BlockId, CompareOp, Op, Type, ValueId};
 
 /// Most bytes of a copy.
 const COPY_MAX: u64 = 512;
@@ -67,15 +67,8 @@ impl Lifter<'_> {
         op: Op,
         start: Option<ValueId>,
     ) -> ValueId {
-        let [moves, ends] = [(); 2].map(|()| self.builder.new_block());
-        let result = self.builder.add_param(ends, Type::Bits(64), None);
         let error = self.error(ErrorNumber::EINVAL);
-        self.builder.end(Term::Branch {
-            cond: may,
-            if_true: Target::to(moves),
-            if_false: Target { block: ends, args: vec![error] },
-        });
-        self.builder.switch_to(moves);
+        let (ends, result) = self.only_if(may, error);
         let is_moved = self.builder.push(op, Type::Bits(1));
         if let Some(start) = start {
             let zero = self.builder.number(32, 0);
@@ -83,8 +76,7 @@ impl Lifter<'_> {
         }
         let ok = self.word(0);
         let outcome = self.select(is_moved, ok, error);
-        self.builder.end(Term::Jump(Target { block: ends, args: vec![outcome] }));
-        self.builder.switch_to(ends);
+        self.end_if(ends, outcome);
         // Addresses in the packet mean nothing any more.
         for held in &mut state.registers {
             if matches!(held, Held::Packet(_)) {
@@ -135,25 +127,17 @@ impl Lifter<'_> {
     }
 
     /// Goes on only if so many bytes are there; gives what the helper gives, and where it ends.
-    fn if_in_packet(&mut self, offset: ValueId, bytes: u32) -> (ValueId, freeport_ir::BlockId) {
+    fn if_in_packet(&mut self, offset: ValueId, bytes: u32) -> (ValueId, BlockId) {
         let (bytes, length) = (self.word(bytes.into()), self.length());
         let end = self.add(offset, bytes);
         let is_there = self.at_most(end, length);
-        let [copies, ends] = [(); 2].map(|()| self.builder.new_block());
-        let result = self.builder.add_param(ends, Type::Bits(64), None);
         let error = self.error(ErrorNumber::EINVAL);
-        self.builder.end(Term::Branch {
-            cond: is_there,
-            if_true: Target::to(copies),
-            if_false: Target { block: ends, args: vec![error] },
-        });
-        self.builder.switch_to(copies);
+        let (ends, result) = self.only_if(is_there, error);
         (result, ends)
     }
 
-    fn end_copy(&mut self, ends: freeport_ir::BlockId) {
+    fn end_copy(&mut self, ends: BlockId) {
         let ok = self.word(0);
-        self.builder.end(Term::Jump(Target { block: ends, args: vec![ok] }));
-        self.builder.switch_to(ends);
+        self.end_if(ends, ok);
     }
 }

@@ -34,23 +34,12 @@ impl Lifter<'_> {
         let key = self.builder.resize(key, 32, false);
         let found = self.found(table, key);
         let is_there = self.is_valid(found);
-        let [known, ends] = [(); 2].map(|()| self.builder.new_block());
-        let device = self.builder.add_param(ends, Type::Bits(32), None);
         let none = self.builder.number(32, 0);
-        let to_known = freeport_ir::Target::to(known);
-        let to_end = freeport_ir::Target { block: ends, args: vec![none] };
-        self.builder.end(freeport_ir::Term::Branch {
-            cond: is_there,
-            if_true: to_known,
-            if_false: to_end,
-        });
-        self.builder.switch_to(known);
+        let (ends, device) = self.only_if(is_there, none);
         let load = Op::RefLoad { reference: found, width: value_bits.min(32) };
         let number = self.builder.push(load, Type::Bits(value_bits.min(32)));
         let number = self.builder.resize(number, 32, false);
-        self.builder
-            .end(freeport_ir::Term::Jump(freeport_ir::Target { block: ends, args: vec![number] }));
-        self.builder.switch_to(ends);
+        self.end_if(ends, number);
         self.set_target(device);
         let (redirected, otherwise) = (self.word(verdict::REDIRECT.into()), self.word(flags));
         Ok(self.select(is_there, redirected, otherwise))

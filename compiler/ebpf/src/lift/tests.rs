@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is lifted means the same: wild programs in the interpreter of this crate and, lifted, in
+//! the reference interpreter of the representation; and what is not lifted, with the reason.
+
+use super::{NotLiftable, Ports, lift};
+use crate::analysis::Analysis;
+use crate::analysis::wild::{are_chosen, machine, packets, programs};
+use crate::instruction::{assemble, disassemble};
+use crate::object::{MapDefinition, MapKind, Object, Program};
+use freeport_ir::interp::{Interpreter, Options};
+use freeport_ir::{Bits, EndpointId, InstanceId, Op, Program as IrProgram, verify};
+
+/// Firings that one packet takes at most.
+const FIRINGS: u64 = 16;
+
+#[test]
+fn wild_programs_mean_the_same_when_they_are_lifted() {
+    let (mut lifted, mut compared, mut all) = (0, 0, 0);
+    for (seed, object) in programs(6_000) {
+        all += 1;
+        let program = &object.programs[0];
+        let Ok(made) = lift(&object, program, Ports::Verdicts) else { continue };
+        lifted += 1;
+        let text = || disassemble(&program.instructions);
+        verify(&made.program).unwrap_or_else(|errors| {
+            panic!("FREEPORT_SEED={seed}: {errors:?}\n{}", text());
+        });
+        let analysis = Analysis::of(program, &object.maps).expect("it was lifted");
+        let mut slots = 0..analysis.graph().slots();
+        if slots.any(|slot| analysis.reads_unset(slot).is_some()) || moves_often(&made.program) {
+            continue;
+        }
+        let mut other = Interpreter::new(&made.program, &Options::default()).expect("is sound");
+        fill(&mut other, &object);
+        let mut machine = machine(&object);
+        for mut packet in packets(seed) {
+            let given = packet.bytes().to_vec();
+            let expected = machine.run(0, &mut packet);
+            if expected.aborted.is_some() {
+                break;
+            }
+            other.feed_packet(EndpointId(0), &given).expect("it takes packets");
+            other.run(FIRINGS).expect("it runs");
+            let bytes = other.take_packets(EndpointId(1)).expect("they come out there");
+            let verdicts = other.take_items(EndpointId(2)).expect("they come out there");
+            let found: Vec<u32> = verdicts.iter().map(|it| it.to_u64() as u32).collect();
+            let is_same = found == [expected.verdict] && bytes == [packet.bytes()];
+            assert!(
+                is_same,
+                "FREEPORT_SEED={seed}: {found:?} {bytes:02x?}\nand not {expected:?} {:02x?}\n{}",
+                packet.bytes(),
+                text()
+            );
+            compared += 1;
+        }
+    }
+    // Most of them use what nobody knows to be an address.
+    let is_enough = lifted > all / 100 && compared > all / 30;
+    assert!(is_enough || are_chosen(), "of {all} {lifted} are lifted; {compared} packets");
+}
+
+/// Whether an end of the packet is moved in several places: what was beyond an end before is not
+/// the same everywhere.
+fn moves_often(program: &IrProgram) -> bool {
+    let blocks = program.functions.iter().flat_map(|function| &function.blocks);
+    let moves = blocks.flat_map(|block| &block.insts).filter(|inst| {
+        matches!(inst.op, Op::PacketAdjustHead { .. } | Op::PacketAdjustTail { .. })
+    });
+    moves.count() > 1
+}
+
+/// What the machine of wild programs has in its maps.
+fn fill(interpreter: &mut Interpreter<'_>, object: &Object) {
+    let name = &object.maps[3].name;
+    let (key, value) = (Bits::zero(32), Bits::from_le_bytes(512, &[7; 64]));
+    let set = interpreter.table_update(InstanceId(0), name, key, value);
+    assert!(set.expect("there is such a table"), "there is room");
+}
+
+fn refused(text: &str) -> NotLiftable {
+    let instructions = assemble(text).expect("the text is right");
+    let map = |kind, value_size, name: &str| MapDefinition {
+        name: name.into(),
+        kind,
+        key_size: 4,
+        value_size,
+        max_entries: 4,
+        ..MapDefinition::default()
+    };
+    let maps = vec![map(MapKind::Hash, 8, "hash"), map(MapKind::Queue, 8, "queue")];
+    let program = Program { instructions, ..Program::default() };
+    let object = Object { programs: vec![program], maps, ..Object::default() };
+    let refusal = lift(&object, &object.programs[0], Ports::ByVerdict);
+    refusal.expect_err("it has no counterpart")
+}
+
+#[test]
+fn what_is_not_lifted_has_its_instruction_and_a_reason() {
+    let end = "r0 = 2\nexit";
+    for (text, slot, reason) in [
+        ("r2 = *(u32 *)(r1 + 0)\nr2 *= 3", 1, "it computes with an address"),
+        ("r2 = *(u32 *)(r1 + 8)", 0, "packets have no metadata there"),
+        ("r2 = r10\n*(u32 *)(r10 - 4) = r2", 1, "it stores part of an address"),
+        ("r0 = 1\nr3 = r10\nr1 += r3", 2, "it computes with an address"),
+        ("call 0x14", 0, "it calls no helper that is known, which is not there"),
+        ("r1 = map[1]\nr2 = r10\nr2 += -8\ncall 0x58", 4, "it calls bpf_map_pop_elem"),
+        (
+            "*(u32 *)(r10 - 4) = 0\nr2 = r10\nr2 += -4\nr1 = map[1]\ncall 0x1",
+            5,
+            "map queue is of kind queue, which is no table",
+        ),
+        (
+            "r4 = *(u32 *)(r1 + 12)\n*(u32 *)(r10 - 4) = 0\n*(u64 *)(r10 - 16) = 1\n\
+             r2 = r10\nr2 += -4\nr3 = r10\nr3 += -16\nr1 = map[0]\ncall 0x2",
+            9,
+            "its flags are computed",
+        ),
+        (
+            "r3 = *(u32 *)(r1 + 12)\nr4 = *(u32 *)(r1 + 16)\nif r3 == 1 goto +1\nr4 += 1\n\
+             r4 += 2\nif r4 != 9 goto -3",
+            3,
+            "it jumps into the middle of a loop",
+        ),
+    ] {
+        let refusal = refused(&format!("{text}\n{end}"));
+        assert!(refusal.reason.contains(reason), "{text}: {refusal}");
+        assert_eq!(refusal.slot, slot, "{text}: {refusal}");
+    }
+}
