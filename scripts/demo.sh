@@ -118,7 +118,7 @@ fi
 echo
 echo "8. an XDP program, unmodified, on the same trace: the firewall of the hXDP publication in the"
 echo "   interpreter, and if the kernel may be asked, in both, compared packet by packet; then as"
-echo "   compiled code; and compiled for a small VLIW processor, on a model of it and on its simulated"
+echo "   compiled code; and compiled for a small VLIW processor, on a model of it and as simulated"
 echo "   hardware: each compared with the interpreter; and cycles of that hardware"
 target=interpreter
 if "$freeport" doctor --json | grep -q '"name":"BPF","seen":"a program was loaded"'; then
