@@ -82,3 +82,19 @@ fn errors_name_the_file_and_what_is_there_instead() {
     assert!(complaint(&garbage, &[]).contains("garbage.o"));
     assert!(complaint(&folder.path().join("none.o"), &[]).contains("none.o"));
 }
+
+#[test]
+fn what_keeps_a_program_from_being_compiled_code_is_told() {
+    let programs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../programs/xdp");
+    let told = |name: &str| {
+        let source = programs.join(format!("{name}.bpf.c"));
+        let told: Value = serde_json::from_str(&shown(&source, &["--json"])).unwrap();
+        (told["programs"][0]["not_lifted"].clone(), shown(&source, &[]))
+    };
+    let (reason, text) = told("sampler");
+    let reason = reason.as_str().expect("rings of records are no tables");
+    assert!(reason.starts_with("not liftable, because of instruction"), "{reason}");
+    assert!(text.contains(&format!("    not as compiled code: {reason}\n")), "{text}");
+    let (reason, text) = told("xdp1");
+    assert!(reason.is_null() && !text.contains("not as compiled code"), "{text}");
+}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp show`: what is in an object.
+//! `freeport xdp show`: what is in an object, and what of it cannot run here.
 
 use super::subject::open;
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::interpreter::{Environment, LoadError, Machine};
+use freeport_ebpf::lift::{Ports, lift};
 use freeport_ebpf::object::{MapDefinition, Object, Program, ProgramKind};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -61,6 +62,9 @@ fn print(object: &Object, programs: &[&Program], refused: Option<&LoadError>) {
         let Program { name, section, kind, instructions, .. } = program;
         println!("program {name}: section {section}, {kind}, {} slots", instructions.len());
         reasons(program, refused).iter().for_each(|reason| println!("    not here: {reason}"));
+        if let Some(reason) = not_lifted(object, program) {
+            println!("    not as compiled code: {reason}");
+        }
     }
     for map in &object.maps {
         let what = if map.initial.is_some() { "variables" } else { "map" };
@@ -81,6 +85,15 @@ fn reasons(program: &Program, refused: Option<&LoadError>) -> Vec<String> {
     of_it.map(ToString::to_string).collect()
 }
 
+/// Why an XDP program can be no element and no compiled code, if it cannot.
+fn not_lifted(object: &Object, program: &Program) -> Option<String> {
+    if matches!(program.kind, ProgramKind::Other(_)) {
+        return None;
+    }
+    let refusal = lift(object, program, Ports::Verdicts).err()?;
+    Some(refusal.explain(program))
+}
+
 /// Why the interpreter does not take the object, if that is no single program's fault.
 fn of_object(refused: Option<&LoadError>) -> Option<String> {
     let error = refused.filter(|error| !matches!(error, LoadError::Unsupported(_)));
@@ -95,6 +108,7 @@ fn as_json(object: &Object, programs: &[&Program], refused: Option<&LoadError>) 
             "kind": program.kind.to_string(),
             "slots": program.instructions.len(),
             "refused": reasons(program, refused),
+            "not_lifted": not_lifted(object, program),
         })
     };
     json!({

@@ -3,10 +3,10 @@
 
 use super::held::{Held, Known, Shape, State};
 use super::{Lifter, NotLiftable};
-use crate::analysis::Type;
 use crate::analysis::graph::Flow;
+use crate::analysis::{Space, Type};
 use crate::instruction::{FRAME_POINTER, Operation, REGISTERS};
-use freeport_ir::{BlockId, LoopInfo, Target, Term, Unroll};
+use freeport_ir::{Bits, BlockId, LoopInfo, Op, Target, Term, Unroll};
 use std::collections::BTreeMap;
 
 /// Most times a loop goes round: the kernel's limit for all instructions of a packet.
@@ -62,6 +62,9 @@ impl Lifter<'_> {
             return self.refuse(format!("it calls functions in more than {MERGED_MAX} places"));
         }
         self.stack_bytes = self.stack_bytes.max(ends.last().copied().unwrap_or(0));
+        if let [.., begins, ends] = ends[..] {
+            self.clear_frame(begins, ends);
+        }
         let analysis = self.analysis;
         let flow = analysis.graph().flow(function);
         let loops = flow.loops();
@@ -247,24 +250,39 @@ impl Lifter<'_> {
         self.builder.switch_to(goes_on);
     }
 
-    /// Bytes of its frame that a function, or who is given its address, may touch.
+    /// Bytes of its frame that a function, or who is given an address in it, may touch.
     pub fn frame_bytes(&self, function: usize) -> i64 {
-        let slots = self.analysis.graph().functions()[function].slots.clone();
+        let own = self.analysis.graph().functions()[function].slots.clone();
         let mut least = 0;
-        for slot in slots {
+        for slot in 0..self.analysis.graph().slots() {
+            // Who is called may have the frame of anybody.
+            let is_meant = |calls_up: Option<u8>| own.contains(&slot) || calls_up != Some(0);
             for register in self.analysis.registers(slot).into_iter().flatten() {
-                if let Type::Stack { calls_up: Some(0), offset } = register.holds {
+                if let Type::Stack { calls_up, offset } = register.holds
+                    && is_meant(calls_up)
+                {
                     least = least.min(offset.0);
                 }
             }
             for access in self.analysis.accesses(slot) {
-                if let crate::analysis::Space::Stack { calls_up: Some(0) } = access.space {
+                if let Space::Stack { calls_up } = access.space
+                    && is_meant(calls_up)
+                {
                     least = least.min(access.offset.0);
                 }
             }
         }
         let most = crate::interpreter::FRAME_BYTES as i64;
         ((-least).clamp(0, most) + 7) & !7
+    }
+
+    /// A frame begins with zeros, whoever had its place before.
+    fn clear_frame(&mut self, begins: i64, ends: i64) {
+        if ends > begins {
+            let offset = self.word(begins as u64);
+            let value = self.builder.constant(Bits::zero((ends - begins) as u32 * 8));
+            self.builder.push_effect(Op::StoreBytes { object: self.stack, offset, value });
+        }
     }
 }
 

@@ -31,16 +31,11 @@ impl Lifter<'_> {
         if let Held::Context(offset) = base {
             return self.context_field(offset + place.1);
         }
-        if let (Held::Stack(_), Size::Double) = (base, size)
-            && let Some(held) = self.spilled(frame, place.0, state)?
-        {
-            return Ok(held);
-        }
         let bytes = u32::from(size.bytes());
         let value = self.read(base, place.1, bytes, place.0)?;
         let value = self.builder.resize(value, 64, is_signed);
         match (base, size) {
-            (Held::Stack(_), Size::Double) => self.typed(frame, place.0, destination, value),
+            (Held::Stack(_), Size::Double) => self.typed(frame, place.0, destination, value, state),
             _ => Ok(Held::Number(value)),
         }
     }
@@ -76,27 +71,15 @@ impl Lifter<'_> {
         Some((end + access.offset.0, end + access.offset.1))
     }
 
-    /// A reference that lies in a frame where this instruction loads.
-    fn spilled(
-        &self,
-        frame: &Frame,
-        register: u8,
-        state: &State,
-    ) -> Result<Option<Held>, NotLiftable> {
-        let place = self.stack_access(register).and_then(|it| self.place_in_frames(frame, it));
-        Ok(match place {
-            Some((at, most)) if at == most => state.spilled.get(&at).copied(),
-            _ => None,
-        })
-    }
-
-    /// What 64 bits of a frame are, as far as it is known what was stored there.
+    /// What 64 bits of a frame are, by what is known of the frame or, if that is a caller's, of the
+    /// register behind the load.
     fn typed(
         &mut self,
         frame: &Frame,
         register: u8,
         destination: u8,
         value: ValueId,
+        state: &State,
     ) -> Result<Held, NotLiftable> {
         let access = self.stack_access(register).copied();
         let own = access.filter(|it| it.space == Space::Stack { calls_up: Some(0) });
@@ -105,19 +88,26 @@ impl Lifter<'_> {
         let found = own.and_then(|own| {
             spills.iter().find(|it| i64::from(it.offset) == own.offset.0 && it.size == 8)
         });
-        // Of frames of callers it is known what the register holds then.
         let behind = self.analysis.registers(self.slot + 1);
         let behind = behind.map(|facts| facts[usize::from(destination)]);
-        let Some(fact) = found.map(|spill| spill.fact).or(behind) else {
-            return Ok(Held::Number(value));
+        let fact = found.map(|spill| spill.fact).or(behind);
+        let Some(fact) = fact.filter(|fact| !matches!(fact.holds, Known::Nothing)) else {
+            return Ok(Held::Nothing);
         };
-        if matches!(fact.holds, Known::Number(_) | Known::Nothing | Known::Unknown(_)) {
-            return Ok(Held::Number(value));
+        if let Known::Unknown(unknown) = fact.holds {
+            return self.refuse(format!("what it loads is not known: {unknown}"));
         }
         Ok(match self.shape(&fact, &frame.ends)? {
+            // A number that is always the same is what lies there.
+            Shape::Known(super::held::Known::Number(_)) => Held::Number(value),
             Shape::Known(known) => self.known(known),
             Shape::Value | Shape::Mixed => {
-                return self.refuse("a reference that it loads is not known here");
+                let place = access.and_then(|it| self.place_in_frames(frame, &it));
+                let at = place.filter(|(at, most)| at == most).map(|(at, _)| at);
+                match at.and_then(|at| state.spilled.get(&at)) {
+                    Some(held) => *held,
+                    None => return self.refuse("a reference that it loads is not known here"),
+                }
             }
             shape => shape.holding(value),
         })
@@ -168,8 +158,11 @@ impl Lifter<'_> {
         held: Held,
         state: &mut State,
     ) -> Result<(), NotLiftable> {
-        let place = self.stack_access(register).and_then(|it| self.place_in_frames(frame, it));
-        match place {
+        let access = self.stack_access(register);
+        if access.is_none_or(|it| it.space != (Space::Stack { calls_up: Some(0) })) {
+            return self.refuse("it stores a reference in the frame of a caller");
+        }
+        match access.and_then(|it| self.place_in_frames(frame, it)) {
             Some((at, most)) if at == most => {
                 state.spilled.insert(at, held);
                 Ok(())

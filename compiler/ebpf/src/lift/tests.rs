@@ -77,7 +77,8 @@ fn fill(interpreter: &mut Interpreter<'_>, object: &Object) {
     assert!(set.expect("there is such a table"), "there is room");
 }
 
-fn refused(text: &str) -> NotLiftable {
+/// An object of one program with a hash and a queue.
+fn object(text: &str) -> Object {
     let instructions = assemble(text).expect("the text is right");
     let map = |kind, value_size, name: &str| MapDefinition {
         name: name.into(),
@@ -89,9 +90,51 @@ fn refused(text: &str) -> NotLiftable {
     };
     let maps = vec![map(MapKind::Hash, 8, "hash"), map(MapKind::Queue, 8, "queue")];
     let program = Program { instructions, ..Program::default() };
-    let object = Object { programs: vec![program], maps, ..Object::default() };
+    Object { programs: vec![program], maps, ..Object::default() }
+}
+
+fn refused(text: &str) -> NotLiftable {
+    let object = object(text);
     let refusal = lift(&object, &object.programs[0], Ports::ByVerdict);
     refusal.expect_err("it has no counterpart")
+}
+
+/// What a program that is lifted gives for a packet.
+fn verdict(text: &str) -> u64 {
+    let object = object(text);
+    let lifted = lift(&object, &object.programs[0], Ports::Verdicts).expect("it is lifted");
+    verify(&lifted.program).expect("it is sound");
+    let mut interpreter = Interpreter::new(&lifted.program, &Options::default()).expect("sound");
+    interpreter.feed_packet(EndpointId(0), &[7; 60]).expect("it takes packets");
+    interpreter.run(FIRINGS).expect("it runs");
+    interpreter.take_items(EndpointId(2)).expect("they come out there")[0].to_u64() & 0xffff_ffff
+}
+
+#[test]
+fn a_frame_reaches_as_far_as_anybody_who_is_given_its_address() {
+    let text = "r1 = r10\nr1 += -8\ncall inner\nr1 = r10\nr1 += -8\ncall look\nexit\n\
+                inner:\n*(u64 *)(r1 - 16) = 7\n*(u64 *)(r10 - 8) = 9\nr0 = 0\nexit\n\
+                look:\nr0 = *(u64 *)(r1 - 16)\nr2 = *(u64 *)(r10 - 8)\nr0 += r2\nexit";
+    assert_eq!(verdict(text), 7, "and frames begin with zeros");
+}
+
+#[test]
+fn a_reference_in_a_frame_is_gone_when_a_function_has_overwritten_it() {
+    let looked_up = "*(u32 *)(r10 - 12) = 0\n*(u64 *)(r10 - 24) = 3\nr1 = map[0]\nr2 = r10\n\
+                     r2 += -12\nr3 = r10\nr3 += -24\nr4 = 0\ncall 0x2\nr1 = map[0]\nr2 = r10\n\
+                     r2 += -12\ncall 0x1\nif r0 == 0 goto none\n*(u64 *)(r10 - 8) = r0\n";
+    let none = "none:\nr0 = 1\nexit\n";
+    let kept = format!(
+        "{looked_up}r1 = r10\nr1 += -8\ncall inner\nr3 = *(u64 *)(r10 - 8)\n\
+         r0 = *(u64 *)(r3 + 0)\nexit\n{none}inner:\nr2 = *(u64 *)(r1 + 0)\n\
+         *(u64 *)(r2 + 0) = 8\nr0 = 0\nexit"
+    );
+    assert_eq!(verdict(&kept), 8);
+    let overwritten = format!(
+        "{looked_up}r1 = r10\nr1 += -8\ncall inner\nr0 = *(u64 *)(r10 - 8)\nexit\n{none}\
+         inner:\n*(u64 *)(r1 + 0) = 5\nr0 = 0\nexit"
+    );
+    assert_eq!(verdict(&overwritten), 5);
 }
 
 #[test]

@@ -189,3 +189,17 @@ fn what_is_not_known_to_be_in_the_packet_is_looked_for_there() {
         assert_eq!(expected.verdict == 0, length < 22 + bytes.get(12).map_or(0, |it| it & 15));
     }
 }
+
+#[test]
+fn a_loop_that_does_not_end_is_ended() {
+    let text = "r0 = 1\nagain:\nr0 += 2\nif r0 != 0 goto again\nexit";
+    let object = object_of(&assemble(text).expect("the text is right"));
+    let mut native = Native::load(&object, "random", &options()).expect("it is lifted");
+    let mut interpreter = Interpreter::load(&object, network::environment()).expect("it can run");
+    let arrival = Arrival { bytes: &[5; 60], ingress_ifindex: 1, rx_queue_index: 0 };
+    for _ in 0..2 {
+        let expected = interpreter.run("random", &arrival).expect("it is there");
+        let found = native.run("random", &arrival).expect("it is there");
+        assert_eq!((found.verdict, &found), (0, &expected));
+    }
+}
