@@ -7,13 +7,17 @@ use crate::interpreter::verdict;
 use freeport_ir::{
     Addressing, Bits, BlockId, Builder, Channel, DEFAULT_DEPTH, Direction, Element, Endpoint,
     EndpointId, Function, FunctionId, Graph, Instance, InstanceId, Item, Lifetime, Loc, LocalId,
-    Object, ObjectRef, OnFull, Op, Port, PortId, Sink, Source, Space, Target, Term, Type, ValueId,
+    Object, ObjectId, ObjectRef, OnFull, Op, Port, PortId, Sink, Source, Space, Target, Term, Type,
+    ValueId,
 };
 
 /// The variable with the number of the device that packets come from.
 pub const INGRESS: &str = "ingress_ifindex";
 /// The variable with the number of the queue that they come from.
 pub const QUEUE: &str = "rx_queue_index";
+/// Where these two are among the variables.
+pub(super) const INGRESS_VARIABLE: ObjectId = ObjectId(0);
+pub(super) const QUEUE_VARIABLE: ObjectId = ObjectId(1);
 /// How many variables come before those of the maps.
 pub(super) const VARIABLES: usize = 2;
 /// The frames, among the objects of a firing.

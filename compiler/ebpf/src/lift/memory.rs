@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loads, stores and atomic operations, and memory that helpers are given.
 
-use super::element::{INGRESS, QUEUE};
+use super::element::{INGRESS_VARIABLE, QUEUE_VARIABLE};
 use super::flow::Frame;
 use super::held::{Held, Shape, State};
 use super::{Lifter, MapPlace, NotLiftable};
 use crate::analysis::{Access, Space, Type as Known};
 use crate::instruction::{Arithmetic, AtomicOperation, Condition, Operand, Size, Width};
-use freeport_ir::{ObjectId, ObjectRef, Op, Type, ValueId};
+use freeport_ir::{ObjectRef, Op, Type, ValueId};
 
 /// Fields of `xdp_md`.
 const DATA: i64 = 0;
@@ -41,18 +41,16 @@ impl Lifter<'_> {
     }
 
     fn context_field(&mut self, offset: i64) -> Result<Held, NotLiftable> {
-        let variable = |this: &mut Self, at: usize| {
+        let variable = |this: &mut Self, object| {
             let zero = this.builder.number(32, 0);
-            let object = ObjectRef::State(ObjectId::new(at));
-            let value = this.builder.load(object, zero, 0, 32);
+            let value = this.builder.load(ObjectRef::State(object), zero, 0, 32);
             Held::Number(this.widen(value))
         };
-        debug_assert_eq!([INGRESS, QUEUE].len(), super::element::VARIABLES);
         Ok(match offset {
             DATA => Held::Packet(self.word(0)),
             DATA_END => Held::Packet(self.length()),
-            INGRESS_IFINDEX => variable(self, 0),
-            RX_QUEUE_INDEX => variable(self, 1),
+            INGRESS_IFINDEX => variable(self, INGRESS_VARIABLE),
+            RX_QUEUE_INDEX => variable(self, QUEUE_VARIABLE),
             EGRESS_IFINDEX => Held::Number(self.word(0)),
             _ => return self.refuse("packets have no metadata there"),
         })
