@@ -162,7 +162,6 @@ module map_engine #(
 
   // The key as it was given; what is behind it is zero.
   logic [511:0] key, key_mask;
-
   // The length in question of a longest-prefix map; its bits are all that count.
   logic [7:0] length, longest, limit;
   logic [127:0] length_mask, prefix_mask;
@@ -370,7 +369,9 @@ module map_engine #(
       || (request_ready && ((state == FRONT && !is_bloom) || state == RELEASE));
   assign commit_used = (state == FRONT && !from_free) || (line_commit && !(do_push && !has_room))
       ? current : row_used;
-  assign commit_free = state == RELEASE ? current : from_free ? next_free : row_free;
+  // Rings have no free entries, whatever the last map with keys had.
+  assign commit_free = state == RELEASE ? current
+      : state == FRONT && from_free ? next_free : row_free;
   assign commit_hand = !evicting && !(is_line && line_advances) ? row_hand
       : row_hand + 32'd1 == row_entries ? 32'd0 : row_hand + 32'd1;
   assign commit_lengths = row_lengths

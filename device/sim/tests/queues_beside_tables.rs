@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Queues keep their size beside tables whose entries come and go: a pool of ports is lent and given
+//! back until a queue is full, which takes some thousands of packets.
+
+mod scenarios;
+
+use freeport_ebpf::interpreter::Environment;
+use freeport_xdp::Interpreter;
+use freeport_xdp::scenario::compare;
+
+const PACKETS: u64 = 12_000;
+
+#[test]
+fn a_full_queue_takes_no_more_whatever_tables_have_done() {
+    for case in scenarios::cases() {
+        if case.scenario.name != "port_pool" {
+            continue;
+        }
+        let interpreter = Interpreter::load(&case.object, Environment::default());
+        let mut interpreter = interpreter.expect("it can run");
+        let mut sim = case.sim(&Environment::default());
+        let verdicts = compare(&case.scenario, 1, PACKETS, &mut interpreter, &mut sim);
+        let verdicts = verdicts.unwrap_or_else(|difference| panic!("{difference}"));
+        assert!(verdicts.len() > 1, "{verdicts:?}");
+    }
+}
