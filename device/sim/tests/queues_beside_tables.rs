@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Queues keep their size beside tables whose entries come and go: a pool of ports is lent and given
-//! back until a queue is full, which takes some thousands of packets.
+//! Queues keep their size beside tables whose entries come and go: a pool of ports is lent and
+//! given back until a queue is full, which takes some thousands of packets.
 
 mod scenarios;
 
