@@ -12,15 +12,16 @@ const PACKETS: u64 = 12_000;
 
 #[test]
 fn a_full_queue_takes_no_more_whatever_tables_have_done() {
-    for case in scenarios::cases() {
-        if case.scenario.name != "port_pool" {
-            continue;
-        }
-        let interpreter = Interpreter::load(&case.object, Environment::default());
-        let mut interpreter = interpreter.expect("it can run");
-        let mut sim = case.sim(&Environment::default());
-        let verdicts = compare(&case.scenario, 1, PACKETS, &mut interpreter, &mut sim);
-        let verdicts = verdicts.unwrap_or_else(|difference| panic!("{difference}"));
-        assert!(verdicts.len() > 1, "{verdicts:?}");
-    }
+    let mut cases = scenarios::cases();
+    cases.retain(|case| case.scenario.name == "port_pool");
+    let [case] = cases.as_slice() else {
+        // Another one may have been asked for by name.
+        return assert!(std::env::var_os("FREEPORT_CASES").is_some(), "there is no such scenario");
+    };
+    let interpreter = Interpreter::load(&case.object, Environment::default());
+    let mut interpreter = interpreter.expect("it can run");
+    let mut sim = case.sim(&Environment::default());
+    let verdicts = compare(&case.scenario, 1, PACKETS, &mut interpreter, &mut sim);
+    let verdicts = verdicts.unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(verdicts.len() > 1, "{verdicts:?}");
 }

@@ -105,7 +105,11 @@ impl Native {
             self.graph.run(&mut io).map_err(|error| Error::Load(error.to_string()))?;
             elapsed += begin.elapsed();
             if io[2].done() != batch.len() {
-                return Err(Error::Load(format!("{} of {BATCH} packets came", io[2].done())));
+                return Err(Error::Load(format!(
+                    "{} of {} packets came",
+                    io[2].done(),
+                    batch.len()
+                )));
             }
         }
         Ok(elapsed)
