@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# How large the hardware is on an FPGA of Xilinx' 7 series: synthesis by Yosys, by module, with
-# 8 KiB of map memory. With --timing, also the longest path between two registers,
-# which counts the delays of cells and none of wires.
+# How large the hardware is on an FPGA of Xilinx' 7 series, and how fast: synthesis by Yosys, by
+# module, with 8 KiB of map memory, and the longest path between two registers through all modules,
+# which counts Yosys' delays of cells and none of wires.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 lanes=4
-timing=
 while [ $# -gt 0 ]; do
     case "$1" in
         --lanes) lanes=$2; shift ;;
-        --timing) timing=1 ;;
-        *) echo "area.sh: the options are --lanes N and --timing" >&2; exit 1 ;;
+        *) echo "area.sh: the option is --lanes N" >&2; exit 1 ;;
     esac
     shift
 done
@@ -23,15 +21,15 @@ out=out/area
 mkdir -p "$out"
 sources="hardware/sephirot/sephirot_pkg.sv $(ls hardware/lib/*.sv hardware/sephirot/*.sv |
     grep -v -e sephirot_pkg.sv -e '\.bench\.sv$' | tr '\n' ' ')"
-flatten=${timing:+-flatten -abc9}
-sta=${timing:+read_verilog -lib -specify +/xilinx/cells_sim.v; tee -o $out/timing.txt sta}
 echo "area.sh: synthesis for $lanes lanes; this takes minutes" >&2
 "$yosys" -q -l "$out/synthesis.log" -p "
     read_verilog -sv $sources
     chparam -set LANES $lanes -set MAP_BYTES 8192 nic
-    synth_xilinx -family xc7 -noiopad -top nic $flatten
+    synth_xilinx -family xc7 -noiopad -top nic
     tee -o $out/area.txt stat -tech xilinx
-    $sta
+    read_verilog -lib -specify -overwrite +/xilinx/cells_sim.v
+    flatten
+    tee -o $out/timing.txt sta
 " >"$out/yosys.out" 2>&1 || { tail -20 "$out/yosys.out" >&2; exit 1; }
 # A name that was never declared is a wire of one bit to Yosys, with no more than a warning.
 if grep -n "implicitly declared" "$out/synthesis.log"; then
@@ -39,5 +37,10 @@ if grep -n "implicitly declared" "$out/synthesis.log"; then
     exit 1
 fi
 sed -n '/design hierarchy/,$p' "$out/area.txt"
-[ -z "$timing" ] || tail -30 "$out/timing.txt"
-echo "area.sh: by module in $out/area.txt" >&2
+longest=$(sed -n "s/^Latest arrival time in .* is \([0-9]*\):.*/\1/p" "$out/timing.txt")
+[ -n "$longest" ] || { echo "area.sh: no path in $out/timing.txt" >&2; exit 1; }
+awk -v ps="$longest" 'BEGIN {
+    print "estimated by delays of cells alone:"
+    printf "longest path %.1f ns, so at most %.0f MHz\n", ps / 1e3, 1e6 / ps
+}'
+echo "area.sh: by module in $out/area.txt, the path in $out/timing.txt" >&2

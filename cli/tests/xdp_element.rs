@@ -5,9 +5,11 @@
 mod running;
 
 use running::{Folder, repository};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const TRACE: &str = "examples/traces/sample.pcap";
+const STATS: [&str; 4] = ["stats", "--json", "--to", "fw"];
 const MACHINES: [&str; 2] = ["native", "interpreter"];
 
 /// The object of a program of the repository, in a folder.
@@ -95,6 +97,42 @@ fn maps_of_an_element_are_tables_and_data_are_variables() {
     }
 }
 
+/// A firewall between two devices: 1, which is inside, and 2.
+const BETWEEN: &str = "xdp \"stateful_firewall.o\" <1, 2> :: fw\n\
+                       Discard :: passed Discard :: elsewhere\n\
+                       from_nic -> [in_1] fw [out_2] -> to_tor\n\
+                       from_tor -> [in_2] fw [out_1] -> to_nic\n\
+                       fw [pass] -> passed\nfw [redirect] -> elsewhere\n";
+
+#[test]
+fn an_element_between_devices_has_its_maps_in_common_for_all_of_them() {
+    let folder = Folder::new();
+    object(folder.path(), "stateful_firewall");
+    let program = graph(folder.path(), BETWEEN);
+    let inputs = ["--in", "from_nic=gen:64@2000", "--in", "from_tor=gen:64@2000"];
+    let outputs = ["--out", "to_tor=count", "--out", "to_nic=count"];
+    for machine in MACHINES {
+        let on = [program.as_str(), "--on", machine];
+        let mut running = folder.start("fw", &[&on[..], &inputs, &outputs].concat());
+        let left = |name: &str| {
+            let stats: Value = serde_json::from_str(&folder.told(&STATS)).expect("it is JSON");
+            let ends = stats["endpoints"].as_array().expect("there are some").clone();
+            let end = ends.into_iter().find(|end| end["endpoint"] == name).expect("it is there");
+            end["frames"].as_u64().expect("it is a number")
+        };
+        running.told(&["table", "set", "fw.ways", "1", "2"]);
+        running.wait_until("packets leave for device 2", || left("to_tor") > 0);
+        assert_eq!(left("to_nic"), 0, "on {machine}, without a way to device 1");
+        // Flows that the other direction has made are let in by this one.
+        running.told(&["table", "set", "fw.ways", "2", "1"]);
+        running.wait_until("packets leave for device 1", || left("to_nic") > 0);
+        // Where packets come from is not asked of a variable any more.
+        let complaint = running.complaint(&["get", "fw.ingress_ifindex"]);
+        assert!(complaint.contains("ingress_ifindex"), "{complaint}");
+        running.told(&["stop"]);
+    }
+}
+
 #[test]
 fn what_cannot_be_an_element_is_told_with_its_place() {
     let folder = Folder::new();
@@ -108,6 +146,15 @@ fn what_cannot_be_an_element_is_told_with_its_place() {
     assert!(several.contains("E0520") && several.contains("drop, transmit, redirect"), "{several}");
     let none = complaint("xdp \"minimal.o\" nothing :: it");
     assert!(none.contains("no XDP program `nothing`"), "{none}");
+    for (devices, reason) in [
+        ("0", "0 is no device"),
+        ("2, 2", "2 is no device, or is given twice"),
+        ("uint8", "E0520"),
+        ("device = 2", "no parameter `device`"),
+    ] {
+        let told = complaint(&format!("xdp \"minimal.o\" transmit <{devices}> :: it"));
+        assert!(told.contains("E0520") && told.contains(reason), "{told}");
+    }
     let refused = complaint("xdp \"sampler.o\" :: it");
     assert!(refused.contains("not liftable, because of instruction"), "{refused}");
     assert!(refused.contains("sampler.bpf.c:"), "{refused}");

@@ -210,8 +210,12 @@ impl<'a> Elements<'a> for Lowering<'a> {
         Lowering::element(self, name, args)
     }
 
-    fn object(&mut self, object: &ObjectProgram) -> Option<ir::ElementId> {
-        Lowering::object(self, object)
+    fn object(
+        &mut self,
+        object: &ObjectProgram,
+        args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ir::ElementId> {
+        Lowering::object(self, object, args)
     }
 
     fn manager(

@@ -25,13 +25,15 @@ mod maps;
 mod memory;
 mod mixed;
 mod packet;
+mod ports;
 mod redirect;
 mod refusal;
 #[cfg(test)]
 mod tests;
 
-pub use element::{INGRESS, Ports, QUEUE};
+pub use element::{INGRESS, QUEUE};
 pub use maps::MapPlace;
+pub use ports::Ports;
 pub use refusal::NotLiftable;
 
 use crate::analysis::Analysis;
@@ -54,7 +56,7 @@ pub struct Lifted {
 ///
 /// # Errors
 /// The first thing in it that has no counterpart.
-pub fn lift(object: &Object, program: &Program, ports: Ports) -> Result<Lifted, NotLiftable> {
+pub fn lift(object: &Object, program: &Program, ports: &Ports) -> Result<Lifted, NotLiftable> {
     let analysis = Analysis::of(program, &object.maps)
         .map_err(|malformed| NotLiftable::at(malformed.slot, malformed.reason))?;
     if let Some(unknown) = analysis.given_up() {
@@ -98,9 +100,10 @@ struct Lifter<'a> {
     object: &'a Object,
     maps: &'a [Option<MapPlace>],
     files: HashMap<&'a str, u32>,
-    ports: Ports,
+    ports: &'a Ports,
     builder: Builder,
-    /// The packet of this firing.
+    /// The input that is being made, and the packet of it.
+    input: usize,
     packet: ValueId,
     /// All frames, one behind the other.
     stack: ObjectRef,
@@ -130,11 +133,10 @@ impl<'a> Lifter<'a> {
         object: &'a Object,
         maps: &'a [Option<MapPlace>],
         files: &'a [String],
-        ports: Ports,
+        ports: &'a Ports,
     ) -> Self {
         let mut builder = Builder::new(Function::new(&program.name, Some(ELEMENT), Loc::default()));
         let objects = element::locals(builder.function_mut());
-        let (packet, epilogue) = element::begin(&mut builder);
         let files = (0..).zip(files).map(|(at, file)| (file.as_str(), at)).collect();
         let [stack, target, moved] = objects.map(ObjectRef::Local);
         Self {
@@ -145,23 +147,33 @@ impl<'a> Lifter<'a> {
             files,
             ports,
             builder,
-            packet,
+            input: 0,
+            packet: ValueId(0),
             stack,
             stack_bytes: 0,
             target,
             moved,
-            epilogue,
+            epilogue: BlockId(0),
             mixed: mixed::Mixed::default(),
             merged: 0,
             slot: 0,
         }
     }
 
+    /// The handler: the program, once for each input.
     fn lift(mut self) -> Result<Function, NotLiftable> {
-        self.program()?;
-        self.mixed.check()?;
-        self.builder.loc = Loc::default();
-        element::end(&mut self.builder, self.epilogue, self.packet, self.target, self.ports);
+        let starts = ports::choose(&mut self.builder, self.ports.inputs().len());
+        for (input, start) in starts.into_iter().enumerate() {
+            self.builder.loc = Loc::default();
+            self.builder.switch_to(start);
+            self.input = input;
+            (self.packet, self.epilogue) = ports::begin(&mut self.builder, input);
+            self.merged = 0;
+            self.program()?;
+            self.mixed.check()?;
+            self.builder.loc = Loc::default();
+            ports::end(&mut self.builder, self.epilogue, self.packet, self.ports, input);
+        }
         let mut function = self.builder.finish();
         function.locals[element::STACK.index()].depth = self.stack_bytes.max(8) as u64;
         Ok(function)

@@ -48,7 +48,7 @@ impl Native {
     pub fn load(object: &Object, program: &str, options: &Options) -> Result<Self, Error> {
         let found = object.programs.iter().find(|it| it.name == program);
         let found = found.ok_or_else(|| Error::NoProgram(program.into()))?;
-        let lifted = lift(object, found, Ports::Verdicts);
+        let lifted = lift(object, found, &Ports::Verdicts);
         let Lifted { program: lifted, maps: places } =
             lifted.map_err(|error| Error::Unsupported(error.explain(found)))?;
         let load = |error: &dyn std::fmt::Display| Error::Load(error.to_string());

@@ -18,7 +18,7 @@ const FIRINGS: u64 = 16;
 pub fn bpf_lift(bytes: &[u8]) {
     let Some((mut machine, object)) = load(instructions(bytes)) else { return };
     let program = &object.programs[0];
-    let lifted = match lift(&object, program, Ports::Verdicts) {
+    let lifted = match lift(&object, program, &Ports::Verdicts) {
         Ok(lifted) => lifted.program,
         Err(refusal) => return assert!(!refusal.explain(program).is_empty()),
     };

@@ -90,7 +90,7 @@ fn not_lifted(object: &Object, program: &Program) -> Option<String> {
     if matches!(program.kind, ProgramKind::Other(_)) {
         return None;
     }
-    let refusal = lift(object, program, Ports::Verdicts).err()?;
+    let refusal = lift(object, program, &Ports::Verdicts).err()?;
     Some(refusal.explain(program))
 }
 

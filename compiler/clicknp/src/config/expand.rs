@@ -135,7 +135,7 @@ impl<'a> ConfigBuilder<'a, '_> {
         let args = self.scopes[scope].substitution.args(&declaration.args);
         let of = &declaration.element;
         if let Some(object) = &declaration.object {
-            let element = self.elements.object(object);
+            let element = self.elements.object(object, &args);
             return self.instance(declaration, element, name, wishes);
         }
         if let Some(group) = self.definitions.groups.get(of.text.as_str()).copied() {

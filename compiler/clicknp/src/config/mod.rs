@@ -43,8 +43,12 @@ pub trait Elements<'a> {
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ir::ElementId>;
 
-    /// The program of an object as an element.
-    fn object(&mut self, object: &ObjectProgram) -> Option<ir::ElementId>;
+    /// The program of an object as an element, with ports for the devices that are given.
+    fn object(
+        &mut self,
+        object: &ObjectProgram,
+        args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ir::ElementId>;
 
     /// The element of a manager, an instance of which is to have that name, and whose group has
     /// those arguments. `instances` are those that it may call.

@@ -77,8 +77,8 @@ pub struct Lowering<'a> {
     layouts: Layouts,
     diagnostics: Vec<Diagnostic>,
     elements: HashMap<templates::Key, Option<ElementId>>,
-    /// Programs of objects, by path and name.
-    objects: HashMap<(PathBuf, Option<String>), Option<ElementId>>,
+    /// Programs of objects, by path, name and devices.
+    objects: HashMap<(PathBuf, Option<String>, Vec<u32>), Option<ElementId>>,
     functions: HashMap<functions::FunctionKey, functions::Progress>,
     /// State that is indexed by a computed number.
     indexed_state: HashSet<(ElementId, ObjectId)>,

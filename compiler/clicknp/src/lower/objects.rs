@@ -3,7 +3,7 @@
 //! tables of the element, and their data variables, under the names that they have in the object.
 
 use super::Lowering;
-use crate::ast::{Name, ObjectProgram};
+use crate::ast::{Name, ObjectProgram, TemplateArg};
 use crate::diagnostic::Diagnostic;
 use crate::layouts::{ElementLayout, FieldLayout, TableLayout, VariableLayout};
 use crate::library::FILE_BYTES_MAX;
@@ -12,19 +12,27 @@ use freeport_ebpf::object::{Layout, MapDefinition, Object, Program, ProgramKind}
 use freeport_ir::{self as ir, ElementId, FunctionId, Loc, ObjectId, Table, TableId, TableKind};
 use std::path::Path;
 
+/// Most devices that an element has ports for: the program is in it once for each.
+const DEVICES_MAX: usize = 16;
 /// Most numbers of a key or a value that are told one by one.
 const MOST_FIELDS: usize = 4096;
 
 impl Lowering<'_> {
-    /// The element of a program of an object; none if there is none, which has been reported.
-    pub fn object(&mut self, object: &ObjectProgram) -> Option<ElementId> {
+    /// The element of a program of an object, with ports for the devices that are given; none if
+    /// there is none, which has been reported.
+    pub fn object(
+        &mut self,
+        object: &ObjectProgram,
+        args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ElementId> {
+        let devices = self.devices(object, args)?;
         let from = &self.sources.files()[object.path.span.file as usize].path;
         let path = from.parent().unwrap_or(Path::new("")).join(&object.path.text);
-        let key = (path, object.program.as_ref().map(|name| name.text.clone()));
+        let key = (path, object.program.as_ref().map(|name| name.text.clone()), devices);
         if let Some(known) = self.objects.get(&key) {
             return *known;
         }
-        let made = match self.lifted(&key.0, object) {
+        let made = match self.lifted(&key.0, object, &key.2) {
             Ok(element) => Some(element),
             Err(error) => {
                 self.report(*error);
@@ -35,10 +43,48 @@ impl Lowering<'_> {
         made
     }
 
+    /// The devices that an element has ports for.
+    fn devices(
+        &mut self,
+        object: &ObjectProgram,
+        args: &[(Option<Name>, TemplateArg)],
+    ) -> Option<Vec<u32>> {
+        let mut devices = vec![];
+        for (name, arg) in args {
+            let span = object.path.span;
+            let TemplateArg::Value(value) = arg else {
+                self.report(Diagnostic::error("E0520", span, "a device is a number, no type"));
+                return None;
+            };
+            if let Some(name) = name {
+                let message = format!("a program of an object has no parameter `{}`", name.text);
+                let error = Diagnostic::error("E0520", name.span, message);
+                self.report(error.help("give the numbers of devices, as in `<2, 3>`"));
+                return None;
+            }
+            let number = self.constant(value)?;
+            match u32::try_from(number) {
+                Ok(device) if device != 0 && !devices.contains(&device) => devices.push(device),
+                _ => {
+                    let message = format!("{number} is no device, or is given twice");
+                    self.report(Diagnostic::error("E0520", value.span, message));
+                    return None;
+                }
+            }
+        }
+        if devices.len() > DEVICES_MAX {
+            let message = format!("{} devices; {DEVICES_MAX} are possible", devices.len());
+            self.report(Diagnostic::error("E0520", object.path.span, message));
+            return None;
+        }
+        Some(devices)
+    }
+
     fn lifted(
         &mut self,
         path: &Path,
         object: &ObjectProgram,
+        devices: &[u32],
     ) -> Result<ElementId, Box<Diagnostic>> {
         let span = object.path.span;
         let error = |what: String| {
@@ -48,7 +94,11 @@ impl Lowering<'_> {
         let bytes = read(path).map_err(&error)?;
         let read = Object::parse(&bytes).map_err(|reason| error(reason.to_string()))?;
         let program = chosen(&read, object)?;
-        let lifted = lift(&read, program, Ports::ByVerdict).map_err(|reason| {
+        let ports = match devices {
+            [] => Ports::ByVerdict,
+            _ => Ports::Devices(devices.to_vec()),
+        };
+        let lifted = lift(&read, program, &ports).map_err(|reason| {
             let help = "it can run by itself: `freeport xdp run`, in the interpreter or the kernel";
             Box::new(error(reason.explain(program)).help(help))
         })?;
@@ -146,8 +196,9 @@ fn layout(element: &ir::Element, maps: &[MapDefinition]) -> ElementLayout {
         }
     };
     let ports = element.inputs.iter().chain(&element.outputs);
+    let visible = element.state.iter().enumerate().filter(|(_, object)| object.host_visible);
     ElementLayout {
-        variables: element.state.iter().enumerate().map(variable).collect(),
+        variables: visible.map(variable).collect(),
         tables: element.tables.iter().enumerate().map(table).collect(),
         methods: vec![],
         ports: ports.map(|port| (port.name.clone(), "packet".to_owned())).collect(),

@@ -62,7 +62,11 @@ impl Elements<'_> for PortsOnly {
         Some(ir::ElementId::new(self.made.len() - 1))
     }
 
-    fn object(&mut self, _: &ObjectProgram) -> Option<ir::ElementId> {
+    fn object(
+        &mut self,
+        _: &ObjectProgram,
+        _: &[(Option<Name>, TemplateArg)],
+    ) -> Option<ir::ElementId> {
         None
     }
 

@@ -1,65 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The element around a lifted program: its ports, the variables that say where packets come from,
-//! and how a verdict becomes an output.
+//! The element around a lifted program: the variables that say where packets come from, the objects
+//! of a firing, and a graph of that element alone.
 
-use super::ELEMENT;
-use crate::interpreter::verdict;
+use super::{ELEMENT, Ports};
 use freeport_ir::{
-    Addressing, Bits, BlockId, Builder, Channel, DEFAULT_DEPTH, Direction, Element, Endpoint,
-    EndpointId, Function, FunctionId, Graph, Instance, InstanceId, Item, Lifetime, Loc, LocalId,
-    Object, ObjectId, ObjectRef, OnFull, Op, Port, PortId, Sink, Source, Space, Target, Term, Type,
-    ValueId,
+    Addressing, Bits, Channel, DEFAULT_DEPTH, Direction, Element, Endpoint, EndpointId, Function,
+    FunctionId, Graph, Instance, InstanceId, Lifetime, Loc, LocalId, Object, ObjectId, ObjectRef,
+    OnFull, PortId, Sink, Source, Space,
 };
 
-/// The variable with the number of the device that packets come from.
+/// The variable with the number of the device that packets come from, unless inputs say that.
 pub const INGRESS: &str = "ingress_ifindex";
 /// The variable with the number of the queue that they come from.
 pub const QUEUE: &str = "rx_queue_index";
-/// Where these two are among the variables.
-pub(super) const INGRESS_VARIABLE: ObjectId = ObjectId(0);
-pub(super) const QUEUE_VARIABLE: ObjectId = ObjectId(1);
+/// Where these two are among the variables; with an input for each device, the number of the one
+/// whose turn it is stands in the place of the first.
+pub(super) const INGRESS_VARIABLE: ObjectRef = ObjectRef::State(ObjectId(0));
+pub(super) const TURN_VARIABLE: ObjectRef = ObjectRef::State(ObjectId(0));
+pub(super) const QUEUE_VARIABLE: ObjectRef = ObjectRef::State(ObjectId(1));
 /// How many variables come before those of the maps.
 pub(super) const VARIABLES: usize = 2;
 /// The frames, among the objects of a firing.
 pub(super) const STACK: LocalId = LocalId(0);
-const TARGET: LocalId = LocalId(1);
+/// The device that the packet is redirected to.
+pub(super) const TARGET: LocalId = LocalId(1);
 const MOVED: LocalId = LocalId(2);
-/// Bytes of a packet that programs read first, as a rule.
-const WINDOW_BYTES: u32 = 64;
-const IN: PortId = PortId(0);
-
-/// Which outputs an element has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ports {
-    /// `out` for every packet, whatever becomes of it, and `verdict` for what that is: 32 bits of
-    /// verdict, below 32 bits of device.
-    Verdicts,
-    /// `pass`, `tx` and `redirect` for the packets that get this verdict; others end.
-    ByVerdict,
-}
-
-impl Ports {
-    fn outputs(self) -> Vec<Port> {
-        let packets = Item::Packet { window_bytes: WINDOW_BYTES };
-        let port = |name: &str, item| Port { name: name.into(), item, loc: Loc::default() };
-        match self {
-            Self::Verdicts => vec![port("out", packets), port("verdict", Item::Bits(64))],
-            Self::ByVerdict => ["pass", "tx", "redirect"].map(|name| port(name, packets)).to_vec(),
-        }
-    }
-}
 
 /// The element without what the maps become.
-pub(super) fn declare(name: &str, ports: Ports) -> Element {
-    let packets = Item::Packet { window_bytes: WINDOW_BYTES };
+pub(super) fn declare(name: &str, ports: &Ports) -> Element {
+    let first = match ports {
+        Ports::Devices(_) => {
+            let turn = number("turn", 32, Lifetime::Instance, 0);
+            Object { host_visible: false, ..turn }
+        }
+        Ports::Verdicts | Ports::ByVerdict => number(INGRESS, 32, Lifetime::Instance, 1),
+    };
     Element {
         name: name.into(),
-        inputs: vec![Port { name: "in".into(), item: packets, loc: Loc::default() }],
+        inputs: ports.inputs(),
         outputs: ports.outputs(),
-        state: vec![
-            number(INGRESS, 32, Lifetime::Instance, 1),
-            number(QUEUE, 32, Lifetime::Instance, 0),
-        ],
+        state: vec![first, number(QUEUE, 32, Lifetime::Instance, 0)],
         tables: vec![],
         init: None,
         handler: FunctionId(0),
@@ -87,7 +67,7 @@ pub(super) fn graph(element: &Element) -> Graph {
     for (at, (port, direction)) in inputs.chain(outputs).enumerate() {
         let end = EndpointId::new(at);
         let (source, sink) = match direction {
-            Direction::Into => (Source::Endpoint(end), Sink::Port(InstanceId(0), IN)),
+            Direction::Into => (Source::Endpoint(end), Sink::Port(InstanceId(0), PortId::new(at))),
             Direction::OutOf => {
                 let out = PortId::new(at - element.inputs.len());
                 (Source::Port(InstanceId(0), out), Sink::Endpoint(end))
@@ -141,54 +121,5 @@ fn number(name: &str, bits: u32, lifetime: Lifetime, value: u64) -> Object {
         host_visible: is_state,
         is_pinned: is_state,
         loc: Loc::default(),
-    }
-}
-
-/// Takes the packet; gives it, and the block that the program ends in, whose parameter is the
-/// verdict.
-pub(super) fn begin(builder: &mut Builder) -> (ValueId, BlockId) {
-    let packet = builder.push(Op::Take(IN), Type::Packet);
-    let epilogue = builder.new_block();
-    builder.add_param(epilogue, Type::Bits(32), Some("verdict".into()));
-    (packet, epilogue)
-}
-
-/// Puts the packet where the verdict says.
-pub(super) fn end(
-    builder: &mut Builder,
-    epilogue: BlockId,
-    packet: ValueId,
-    target: ObjectRef,
-    ports: Ports,
-) {
-    builder.switch_to(epilogue);
-    let found = builder.function().block(epilogue).params[0];
-    match ports {
-        Ports::Verdicts => {
-            let zero = builder.number(32, 0);
-            let device = builder.load(target, zero, 0, 32);
-            let record = builder.push(Op::Concat(vec![found, device]), Type::Bits(64));
-            builder.push_effect(Op::Put { port: PortId(0), value: packet });
-            builder.push_effect(Op::Put { port: PortId(1), value: record });
-            builder.end(Term::Done { mask: None });
-        }
-        Ports::ByVerdict => {
-            let others = builder.new_block();
-            let outputs = [verdict::PASS, verdict::TX, verdict::REDIRECT];
-            let cases = outputs.map(|of| (Bits::from_u64(32, of.into()), builder.new_block()));
-            let term = Term::Switch {
-                value: found,
-                cases: cases.iter().map(|(of, block)| (of.clone(), Target::to(*block))).collect(),
-                default: Target::to(others),
-            };
-            builder.end(term);
-            for (at, (_, block)) in cases.iter().enumerate() {
-                builder.switch_to(*block);
-                builder.push_effect(Op::Put { port: PortId::new(at), value: packet });
-                builder.end(Term::Done { mask: None });
-            }
-            builder.switch_to(others);
-            builder.end(Term::Done { mask: None });
-        }
     }
 }

@@ -43,13 +43,16 @@ impl Lifter<'_> {
     fn context_field(&mut self, offset: i64) -> Result<Held, NotLiftable> {
         let variable = |this: &mut Self, object| {
             let zero = this.builder.number(32, 0);
-            let value = this.builder.load(ObjectRef::State(object), zero, 0, 32);
+            let value = this.builder.load(object, zero, 0, 32);
             Held::Number(this.widen(value))
         };
         Ok(match offset {
             DATA => Held::Packet(self.word(0)),
             DATA_END => Held::Packet(self.length()),
-            INGRESS_IFINDEX => variable(self, INGRESS_VARIABLE),
+            INGRESS_IFINDEX => match self.ports.device(self.input) {
+                Some(device) => Held::Number(self.word(device.into())),
+                None => variable(self, INGRESS_VARIABLE),
+            },
             RX_QUEUE_INDEX => variable(self, QUEUE_VARIABLE),
             EGRESS_IFINDEX => Held::Number(self.word(0)),
             _ => return self.refuse("packets have no metadata there"),

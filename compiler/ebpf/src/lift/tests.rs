@@ -19,7 +19,7 @@ fn wild_programs_mean_the_same_when_they_are_lifted() {
     for (seed, object) in programs(6_000) {
         all += 1;
         let program = &object.programs[0];
-        let Ok(made) = lift(&object, program, Ports::Verdicts) else { continue };
+        let Ok(made) = lift(&object, program, &Ports::Verdicts) else { continue };
         lifted += 1;
         let text = || disassemble(&program.instructions);
         verify(&made.program).unwrap_or_else(|errors| {
@@ -95,14 +95,14 @@ fn object(text: &str) -> Object {
 
 fn refused(text: &str) -> NotLiftable {
     let object = object(text);
-    let refusal = lift(&object, &object.programs[0], Ports::ByVerdict);
+    let refusal = lift(&object, &object.programs[0], &Ports::ByVerdict);
     refusal.expect_err("it has no counterpart")
 }
 
 /// What a program that is lifted gives for a packet.
 fn verdict(text: &str) -> u64 {
     let object = object(text);
-    let lifted = lift(&object, &object.programs[0], Ports::Verdicts).expect("it is lifted");
+    let lifted = lift(&object, &object.programs[0], &Ports::Verdicts).expect("it is lifted");
     verify(&lifted.program).expect("it is sound");
     let mut interpreter = Interpreter::new(&lifted.program, &Options::default()).expect("sound");
     interpreter.feed_packet(EndpointId(0), &[7; 60]).expect("it takes packets");
@@ -135,6 +135,65 @@ fn a_reference_in_a_frame_is_gone_when_a_function_has_overwritten_it() {
          inner:\n*(u64 *)(r1 + 0) = 5\nr0 = 0\nexit"
     );
     assert_eq!(verdict(&overwritten), 5);
+}
+
+/// The outputs by which packets leave, of inputs for the devices 4, 5 and 7, that were given one in
+/// that order.
+fn outputs(text: &str, inputs: &[u32]) -> Vec<String> {
+    let object = object(text);
+    let ports = Ports::Devices(vec![4, 5, 7]);
+    let program = lift(&object, &object.programs[0], &ports).expect("it is lifted").program;
+    verify(&program).expect("it is sound");
+    let mut interpreter = Interpreter::new(&program, &Options::default()).expect("sound");
+    let ends = &program.graph.endpoints;
+    let of = |name: &str| ends.iter().position(|end| end.name == name).map(EndpointId::new);
+    let mut left = vec![];
+    for input in inputs {
+        let input = of(&format!("in_{input}")).expect("there is one for each device");
+        interpreter.feed_packet(input, &[7; 60]).expect("it takes packets");
+        interpreter.run(FIRINGS).expect("it runs");
+        for name in ["out_4", "out_5", "out_7", "pass", "redirect"] {
+            let end = of(name).expect("it is there");
+            let packets = interpreter.take_packets(end).expect("they come out there");
+            left.extend(packets.iter().map(|_| name.to_owned()));
+        }
+    }
+    left
+}
+
+#[test]
+fn packets_leave_by_the_port_of_the_device_that_they_are_for() {
+    let inputs = [7, 4, 5];
+    let next = "r1 = *(u32 *)(r1 + 12)\nr1 += 1\nr2 = 0\ncall 0x17\nexit";
+    assert_eq!(outputs(next, &inputs), ["redirect", "out_5", "redirect"]);
+    assert_eq!(outputs("r0 = 3\nexit", &inputs), ["out_7", "out_4", "out_5"]);
+    assert_eq!(outputs("r0 = 2\nexit", &inputs), ["pass", "pass", "pass"]);
+    for dropped in [0, 1, 9] {
+        assert_eq!(outputs(&format!("r0 = {dropped}\nexit"), &inputs), [""; 0]);
+    }
+}
+
+#[test]
+fn no_input_waits_for_another_one() {
+    let object = object("r0 = 3\nexit");
+    let ports = Ports::Devices(vec![1, 2, 3]);
+    let program = lift(&object, &object.programs[0], &ports).expect("it is lifted").program;
+    let mut interpreter = Interpreter::new(&program, &Options::default()).expect("sound");
+    for _ in 0..4 {
+        for input in [0, 1, 2] {
+            interpreter.feed_packet(EndpointId(input), &[7; 60]).expect("it takes packets");
+        }
+    }
+    // As many firings as there are inputs, and what moves items between them.
+    let mut left = [0; 3];
+    while left.iter().sum::<usize>() < 6 {
+        interpreter.run(1).expect("it runs");
+        for (at, count) in left.iter_mut().enumerate() {
+            let end = EndpointId::new(3 + at);
+            *count += interpreter.take_packets(end).expect("they come out there").len();
+        }
+    }
+    assert_eq!(left, [2, 2, 2]);
 }
 
 #[test]
