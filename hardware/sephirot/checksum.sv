@@ -26,9 +26,9 @@ module checksum (
   localparam logic [63:0] EINVAL = -64'd22;
   localparam logic [63:0] EFAULT = -64'd14;
   // Reads what goes, then what comes; waits until the last bytes are added; sums of 32 bits; their
-  // difference; its halves.
+  // difference; its halves. Or bytes were not there.
   localparam logic [2:0] READ = 3'd0, LAST = 3'd1, ADD = 3'd2, SUMS = 3'd3, DIFFERENCE = 3'd4;
-  localparam logic [2:0] FINISH = 3'd5;
+  localparam logic [2:0] FINISH = 3'd5, MISSED = 3'd6;
 
   logic [31:0] from_bytes, to_bytes, seed;
   assign from_bytes = arguments[1][31:0];
@@ -71,11 +71,10 @@ module checksum (
   assign request_address = (comes ? arguments[2][31:0] : arguments[0][31:0]) + offset;
   assign request_bytes = count[4:0];
 
-  logic odd, faulty, waits, miss;
+  logic odd, faulty, waits;
   assign waits = (has_from && from_waits) || (has_to && to_waits);
   assign odd = from_bytes[1:0] != 2'd0 || to_bytes[1:0] != 2'd0;
   assign faulty = (has_from && from_fault) || (has_to && to_fault);
-  assign miss = request_valid && request_ready && request_miss;
 
   logic [47:0] sum_of_words;
   always_comb begin
@@ -92,10 +91,13 @@ module checksum (
     done = 1'b0;
     result = {48'd0, twice[15:0]};
     if (start && state == READ && !waits) begin
-      if (odd || faulty || !(has_from || has_to) || miss) done = 1'b1;
-      result = odd ? EINVAL : faulty || miss ? EFAULT : {32'd0, seed};
+      if (odd || faulty || !(has_from || has_to)) done = 1'b1;
+      result = odd ? EINVAL : faulty ? EFAULT : {32'd0, seed};
     end else if (start && state == FINISH) begin
       done = 1'b1;
+    end else if (start && state == MISSED) begin
+      done = 1'b1;
+      result = EFAULT;
     end
   end
 
@@ -118,6 +120,7 @@ module checksum (
           second <= 1'b1;
           if (comes || !has_to) state <= LAST;
         end
+        if (request_miss) state <= MISSED;
       end
       LAST: state <= ADD;
       ADD: state <= SUMS;

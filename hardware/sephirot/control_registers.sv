@@ -221,17 +221,26 @@ module control_registers #(
   logic [COUNTERS-1:0][47:0] counters;
   logic [COUNTERS-1:0][CORES-1:0] steps;
   logic [COUNTERS-1:0][STEP_BITS-1:0] steps_sum, steps_taken;
+  // Verdicts are known late in their cycle, and compared in the next one.
+  logic [CORES-1:0] ended;
+  logic [CORES-1:0][31:0] ended_verdict;
+  logic [CORES-1:0][2:0] ended_stop;
+  always_ff @(posedge clk) begin
+    ended <= rst ? '0 : event_done;
+    ended_verdict <= event_verdict;
+    ended_stop <= event_stop;
+  end
   always_comb begin
     steps = 0;
     steps[0][0] = 1;
     steps[1] = event_packet;
     for (int c = 0; c < CORES; c++) begin
       for (int i = 0; i < 5; i++) begin
-        steps[2+i][c] = event_done[c] && event_verdict[c] == 32'(i);
+        steps[2+i][c] = ended[c] && ended_verdict[c] == 32'(i);
       end
-      steps[7][c] = event_done[c] && event_verdict[c] > 4;
+      steps[7][c] = ended[c] && ended_verdict[c] > 4;
       for (int i = 1; i < 7; i++) begin
-        steps[7+i][c] = event_done[c] && event_stop[c] == 3'(i);
+        steps[7+i][c] = ended[c] && ended_stop[c] == 3'(i);
       end
     end
     steps[16] = busy;

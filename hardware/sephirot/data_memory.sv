@@ -397,8 +397,8 @@ module data_memory #(
   end
   logic service_outside;
   assign service_outside = (word_used & ~word_there) != 4'd0;
-  assign service_ready = service_valid && !atomic_lock &&
-                         (service_outside || (!stores_busy && service_may_write));
+  // Whether it is accepted does not depend on where it is: that is known late.
+  assign service_ready = service_valid && !atomic_lock && !stores_busy && service_may_write;
   logic service_may_write;
   assign service_may_write = !SHARED || !service_write ||
                              (service_in_maps ? map_window_write : !map_busy);
@@ -412,7 +412,7 @@ module data_memory #(
   // Maps are asked for a cycle before they are changed, and it is known whether by a write then: so
   // nobody's stores depend on what other cores do in the same cycle but on their stores.
   assign map_window = SHARED && (atomic_lock ? atomic_in_maps
-                                 : service_valid && service_in_maps && !service_outside);
+                                 : service_valid && service_in_maps);
   always_ff @(posedge clk) asked_to_write <= map_window && !atomic_lock;
   assign map_window_write = map_window_go && (asked_to_write || atomic_write);
   assign map_window_done = window_go && window_write && in_maps(window_word);

@@ -165,7 +165,7 @@ module helper_unit #(
   end
 
   // Those at work for some cycles, and who of them has the memory.
-  logic bad_flags, to_all, engine_start, engine_done, engine_found;
+  logic bad_flags, to_all, engine_start, engine_done, engine_found, engine_fault;
   logic [31:0] engine_value;
   logic [15:0] engine_row;
   logic [63:0] engine_error;
@@ -199,7 +199,7 @@ module helper_unit #(
       .has_index(by_number), .index(is_tail_call ? arguments[2][31:0] : arguments[1][31:0]),
       .key_address(arguments[1]), .value_address(arguments[2]), .flags(map_flags),
       .packet_meta, .packet_end, .packet_arrived, .packet_complete,
-      .done(engine_done), .found(engine_found), .value_at(engine_value),
+      .done(engine_done), .found(engine_found), .fault(engine_fault), .value_at(engine_value),
       .value_row(engine_row), .error(engine_error),
       .row_kind, .row_key_bytes, .row_value_bytes, .row_entries, .row_base, .row_stride,
       .row_mask, .row_heads, .row_links, .row_used, .row_free, .row_hand, .row_lengths,
@@ -308,7 +308,8 @@ module helper_unit #(
     if (is_engine) begin
       done = bad_flags || to_all || engine_done;
       result = engine_error;
-      if (is_lookup && engine_error == 64'd0) result = engine_found ? {32'd0, engine_value} : 64'd0;
+      if (is_lookup)
+        result = engine_fault ? EFAULT : engine_found ? {32'd0, engine_value} : 64'd0;
       if (is_tail_call) begin
         call_jump = engine_done && engine_found && tail_calls < TAIL_CALLS_MAX;
         result = ENOENT;

@@ -116,8 +116,12 @@ module lane (
   wire [63:0] operand_left = forward_left && x_done ? x_result : left_value;
   wire [63:0] operand_right =
       !reads_right ? constant : forward_right && x_done ? x_result : right_value;
-  assign address = (is_load ? operand_right : operand_left) + {{48{offset[15]}}, offset};
-  assign late = is_load && forward_right && x_is_load;
+  // What is loaded, or a helper gives, comes too late in its cycle to be part of an address.
+  assign late = (is_load ? forward_right : (is_store || is_atomic) && forward_left)
+      && (x_is_load || x_is_call);
+  wire forward_base = (is_load ? forward_right : forward_left) && x_done;
+  wire [63:0] base = forward_base ? x_early : is_load ? right_value : left_value;
+  assign address = base + {{48{offset[15]}}, offset};
 
   // Comparisons of what needs no forwarding.
   logic holds, undecided;
@@ -203,11 +207,10 @@ module lane (
   wire [63:0] map_value = {32'd0, sephirot_pkg::REGION_MAPS, 28'd0} + {32'd0, map_base}
       + {32'd0, x_right[31:0]};
 
+  wire [63:0] x_early = x_has_slow ? x_slow : x_is_map_value ? map_value : computed;
   always_comb begin
-    if (x_has_slow) x_result = x_slow;
-    else if (x_is_load) x_result = loaded;
-    else if (x_is_call) x_result = call_result;
-    else if (x_is_map_value) x_result = map_value;
-    else x_result = computed;
+    x_result = x_early;
+    if (!x_has_slow && x_is_load) x_result = loaded;
+    if (!x_has_slow && x_is_call) x_result = call_result;
   end
 endmodule

@@ -39,7 +39,9 @@ module map_engine #(
     output logic found,
     output logic [31:0] value_at,
     output logic [15:0] value_row,
-    // Of an update or deletion, or a lookup whose key cannot be read: 0 or a negative error.
+    // Key or value cannot be reached.
+    output logic fault,
+    // Of an update or deletion: 0 or a negative error.
     output logic [63:0] error,
 
     input  logic [7:0] row_kind,
@@ -122,6 +124,7 @@ module map_engine #(
   localparam logic [5:0] LINE = 6'd29;      // queue, stack: which place
   localparam logic [5:0] TURN = 6'd30;      // behind the last one is the first one
   localparam logic [5:0] HANDLE = 6'd31;    // of maps: reads which one
+  localparam logic [5:0] FAULT = 6'd33;     // the key or the value is nowhere
 
   localparam logic [3:0] MAPS = sephirot_pkg::REGION_MAPS;
 
@@ -156,9 +159,10 @@ module map_engine #(
   packet_bounds value_bounds (
       .address(value_address), .bytes(row_value_bytes), .packet_meta, .packet_end,
       .packet_arrived, .packet_complete, .must_wait(value_waits), .fault(value_fault));
-  logic waits, fault;
+  logic waits, outside;
   assign waits = (!has_index && key_waits) || (do_update && value_waits);
-  assign fault = (!has_index && key_fault) || (do_update && value_fault);
+  assign outside = (!has_index && key_fault) || (do_update && value_fault);
+  assign fault = state == FAULT;
 
   // The key as it was given; what is behind it is zero.
   logic [511:0] key, key_mask;
@@ -252,7 +256,7 @@ module map_engine #(
     request_data = 192'd0;
     case (state)
       BEGIN: begin
-        request_valid = start && !waits && !fault && !has_index && !is_line;
+        request_valid = start && !waits && !outside && !has_index && !is_line;
         // What is needed of the first window; arrays have nothing behind it.
         request_bytes = key_bytes < 7'd24 ? key_bytes[4:0] : 5'd24;
       end
@@ -298,7 +302,9 @@ module map_engine #(
         request_address = {MAPS, entry_at};
       end
       COMPARE: begin
-        request_valid = same && key_bytes > 7'd32;
+        // Read before it is known whether that is needed: a request that depends on what is read
+        // would make a long way.
+        request_valid = key_bytes > 7'd32;
         request_address = {MAPS, entry_at + 28'd32};
       end
       LINK, NEXT: begin
@@ -386,20 +392,7 @@ module map_engine #(
     found = 1'b0;
     error = 64'd0;
     case (state)
-      BEGIN: begin
-        if (start && !waits && fault) begin
-          done = 1'b1;
-          error = EFAULT;
-        end else if (request_valid && request_ready && request_miss) begin
-          done = 1'b1;
-          error = EFAULT;
-        end
-      end
-      KEY1: if (request_ready && request_miss && key_bytes > 7'd24) begin
-        done = 1'b1;
-        error = EFAULT;
-      end
-      KEY2: if (request_valid && request_ready && request_miss) begin
+      FAULT: begin
         done = 1'b1;
         error = EFAULT;
       end
@@ -437,9 +430,10 @@ module map_engine #(
         error = deletes ? ENOENT : !updates ? 64'd0 : flags_bad ? EINVAL
             : flags == EXIST ? ENOENT : is_prefix ? ENOSPC : E2BIG;
       end
-      COMPARE, COMPARE2: if (hit && !deletes) begin
+      // What is found counts if it is done, so it need not wait for the comparison.
+      COMPARE, COMPARE2: begin
         found = 1'b1;
-        done = updates ? flags_bad || flags == NOEXIST : !asks_map;
+        done = hit && !deletes && (updates ? flags_bad || flags == NOEXIST : !asks_map);
         error = !updates ? 64'd0 : flags_bad ? EINVAL : EEXIST;
       end
       VALUE: begin
@@ -460,12 +454,12 @@ module map_engine #(
         at_index <= index;
         written <= 7'd0;
         new_entry <= 1'b0;
-        if (start && !waits && !fault && (has_index || is_line || request_ready)) begin
-          // A key that is a number is padded as any other.
-          key <= {480'd0, index};
-          state <= is_line ? LINE : has_index ? (by_index ? ELEMENT : HEAD)
-              : by_index ? INDEX : KEY1;
-        end
+        // A key that is a number is padded as any other.
+        if (start && !waits) key <= {480'd0, index};
+        if (start && !waits && outside) state <= FAULT;
+        else if (start && !waits && (has_index || is_line || request_ready))
+          state <= request_valid && request_miss ? FAULT : is_line ? LINE
+              : has_index ? (by_index ? ELEMENT : HEAD) : by_index ? INDEX : KEY1;
       end
       LINE: begin
         at_index <= {11'd0, line_place};
@@ -488,12 +482,12 @@ module map_engine #(
       PRESENCE: state <= do_delete ? SET : VALUE;
       KEY1: begin
         key[191:0] <= chunk & key_mask[191:0];
-        if (request_ready) state <= KEY2;
+        if (request_ready) state <= request_miss && key_bytes > 7'd24 ? FAULT : KEY2;
       end
       KEY2: begin
         key[511:192] <= {128'd0, chunk & key_mask[383:192]};
         if (!request_valid) state <= is_prefix ? PREFIX : HEAD;
-        else if (request_ready) state <= KEY3;
+        else if (request_ready) state <= request_miss ? FAULT : KEY3;
       end
       KEY3: begin
         key[511:384] <= chunk[127:0] & key_mask[511:384];

@@ -31,6 +31,9 @@ module memory_copy (
   localparam logic [31:0] STEP = 32'd24;
 
   logic busy, writing;
+  // The last request has been accepted; a request was for what is not there. Both are told a cycle
+  // later, so that the call's end does not depend on addresses of the same cycle.
+  logic finished, missed;
   // Bytes that are done, from whichever side.
   logic [31:0] moved;
   logic [31:0] left, at, count;
@@ -38,23 +41,26 @@ module memory_copy (
   assign count = left < STEP ? left : STEP;
   assign at = backward ? left - count : bytes - left;
 
-  assign request_valid = start && left != 32'd0;
+  assign request_valid = start && left != 32'd0 && !finished;
   assign request_write = fill || writing;
   assign request_address = (request_write ? target : source) + at;
   assign request_bytes = count[4:0];
   assign request_data = fill ? '0 : chunk;
 
-  assign miss = request_valid && request_ready && request_miss;
-  assign done = start && (left == 32'd0 || miss
-      || (request_ready && request_write && left == count));
+  assign miss = missed;
+  assign done = start && (bytes == 32'd0 || finished);
 
   always_ff @(posedge clk) begin
     if (rst || done || !start) begin
       busy <= 1'b0;
       writing <= 1'b0;
+      finished <= 1'b0;
+      missed <= 1'b0;
       moved <= 32'd0;
     end else if (request_ready) begin
       busy <= 1'b1;
+      missed <= request_miss;
+      finished <= request_miss || (request_write && left == count);
       writing <= !request_write;
       if (request_write) moved <= moved + count;
     end
