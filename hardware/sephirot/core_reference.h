@@ -89,6 +89,8 @@ inline Helped help(Memory &memory, int number, const u64 *arguments) {
   helped.unknown = number == 0 || number > 100;
   for (int i = 0; i < 5; i++) helped.result = helped.result * 1000003 + arguments[i] + number;
   if (number == 12 && arguments[1] < 64) helped.jump = true, helped.to = u16(arguments[1]);
+  // One of those after which the next row goes on at once.
+  if (number == 51) helped.result = arguments[0];
   if (number == 44) memory.data += 4, helped.result = 0;
   if (number == 2) memory.maps[500]++;
   return helped;

@@ -164,6 +164,14 @@ static void directed() {
            row({keeps(3, 0), slot(0x95)}), row({slot(0x15, 2, 0, 2, 7)}), row({
            slot(0x07, 2, 0, 0, 1), slot(0x85, 0, 1, 0, 4)}), row({slot(0x07, 0, 0, 0, 5),
            slot(0x95)}), row({slot(0xb7, 0, 0, 0, 1), slot(0x95)})}, "recursion", 1);
+  // Addresses that a helper has given, or that were loaded, by the row before in the same lane.
+  Row given = row({slot(0x85, 0, 0, 0, 51)}), loaded = row({slot(0x79, 0, 10, -8)});
+  for (const Row &before : {given, loaded})
+    for (u64 there : {slot(0x79, 2, 0, 2), slot(0x7b, 0, 9, 16), slot(0x7a, 0, 0, 8, 5),
+                      slot(0xdb, 0, 9, 24)})
+      compare({maps(), row({slot(0xbf, 1, 11), sets(9, 77)}), row({slot(0x7b, 10, 11, -8)}),
+               row({}), before, row({there}), row({keeps(2, 0), keeps(0, 8), leave(3)})},
+              "address that has just come", 1);
   // Exits with register 0 and bounds.
   for (u32 n : {0u, 1u, 31u, 32u, 33u, 99u, 100u, 101u, 5000u, u32(-1)})
     for (int op : {0xf5, 0xf6, 0xfd, 0xfe})

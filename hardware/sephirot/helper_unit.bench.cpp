@@ -202,6 +202,33 @@ static void test_maps(u32 operations) {
   }
 }
 
+// Keys, values and texts of which only the first bytes are there.
+static void test_misses() {
+  const u64 end = STACK + 4096;
+  u32 place_at = 1024;
+  Map shorter = create(1, 2, 32, 48, 8, 4, place_at);
+  Map longer = create(2, 2, 64, 8, 8, 4, place_at);
+  for (u32 helper : {1, 2, 3}) {
+    auto call = [&](const Map &map, u64 key, u64 value) {
+      return bench->call(helper, {HANDLE + map.number, key, value, 0}).result;
+    };
+    CHECK(call(shorter, end, STACK) == E_FAULT, "helper %u: no byte of a key", helper);
+    CHECK(call(shorter, end - 16, STACK) == E_FAULT, "helper %u: 16 of 32 bytes", helper);
+    CHECK(call(longer, end - 40, STACK) == E_FAULT, "helper %u: 40 of 64 bytes", helper);
+  }
+  Bytes key(32);
+  for (auto &byte : key) byte = chance();
+  u64 from = place(key, false, 0);
+  auto update = [&](u64 value) {
+    return bench->call(2, {HANDLE + shorter.number, from, value, 0}).result;
+  };
+  CHECK(update(end) == E_FAULT && update(end - 24) == E_FAULT, "a value that is not there");
+  check_lookup(shorter, key, false);
+  CHECK(bench->call(28, {end - 24, 48, STACK, 0, 0}).result == E_FAULT, "24 of 48 bytes summed");
+  CHECK(bench->call(28, {STACK, 0, end, 24, 0}).result == E_FAULT, "none of 24 bytes summed");
+  CHECK(bench->call(190, {0, 8, end - 24, 48}).result == E_FAULT, "24 of 48 bytes stored");
+}
+
 static u64 plain_checksum(const Bytes &from, const Bytes &to, u32 seed) {
   // As the interpreter has it: sums of 32 bits, carries around.
   auto add = [](u32 a, u32 b) { return (u32)(((u64)a + b) + (((u64)a + b) >> 32)); };
@@ -447,6 +474,7 @@ int main() {
     bench->begin(3400);
     bench->always_ready = seed % 3 == 0;
     test_maps(3000);
+    test_misses();
     test_checksums();
     test_bounds();
     test_rest();
