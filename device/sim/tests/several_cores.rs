@@ -7,7 +7,7 @@ use freeport_ebpf::object::Object;
 use freeport_sim::{Nic, Sim, Stamp, Tags, address, control};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Contents, Target, compile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const FRAME_BYTES: usize = 64;
 /// Where a frame has what programs here look at.
@@ -321,20 +321,81 @@ fn another_number_of_cores_takes_over_between_two_packets() {
     let frames = mixed(240, 24, 7);
     let nic = sim.nic_mut();
     assert!(nic.set_cores(0).is_err() && nic.set_cores(5).is_err());
+    let mut left = vec![];
     for (part, cores) in frames.chunks(80).zip([4, 1, 2]) {
         send(nic, part);
-        nic.step(200);
+        left.extend(receive(nic, 60));
         nic.set_cores(cores).expect("it has so many");
     }
+    left.extend(receive(nic, frames.len() - left.len()));
     let mut next: BTreeMap<u16, u32> = BTreeMap::new();
-    let mut cores_of_last = vec![];
-    for (_, bytes) in receive(nic, frames.len()) {
+    let mut core_of = vec![0; frames.len()];
+    for (_, bytes) in left {
         let number = number_of(&bytes);
         let before = next.insert(flow_of(&bytes), number);
         assert!(before.is_none_or(|before| before < number), "{number} is late");
-        if number >= 230 {
-            cores_of_last.push(bytes[58]);
-        }
+        core_of[number as usize] = bytes[58];
     }
-    assert!(cores_of_last.iter().all(|core| *core < 2), "{cores_of_last:?}");
+    // The first meet four cores; those behind the changes fewer, each from one packet on.
+    let cores: Vec<BTreeSet<u8>> =
+        core_of.chunks(80).map(|part| part.iter().copied().collect()).collect();
+    assert_eq!(cores[0], BTreeSet::from([0, 1, 2, 3]));
+    let last_of_four = core_of.iter().rposition(|core| *core > 1).expect("four were used");
+    assert!((80..160).contains(&last_of_four), "{core_of:?}");
+    let behind = &core_of[last_of_four + 1..];
+    let alone = behind.iter().take_while(|core| **core == 0).count();
+    assert!(alone > 20, "one core is used alone: {behind:?}");
+    let both: BTreeSet<u8> = behind[alone..].iter().copied().collect();
+    assert_eq!(both, BTreeSet::from([0, 1]), "and then two");
+}
+
+/// Rows that do to maps what a packet says: 0, add 1 to the first word; 1, have a helper write to
+/// bytes of which the last are behind all maps; 2, add to a word that is behind them.
+fn rows_that_reach_too_far(map_bytes: u32) -> Vec<u64> {
+    const MAPS: u32 = 4 << 28;
+    let number = |register: u8, value: u32| slot(0xb4, register, 0, value as i32);
+    let add = |pointer: u8| slot(0xdb, 7 << 4 | pointer, 0, 0);
+    let when = |work: i32, ahead: i16| slot(0x15, 0x06, ahead, work);
+    [
+        [slot(0x71, 0xb6, WORK_AT as i16, 0), number(5, MAPS), number(7, 1), 0],
+        [when(1, 2), when(2, 5), number(8, MAPS + map_bytes), number(4, 24)],
+        [add(5), 0, 0, 0],
+        [slot(0x9d, 0, 0, 2), 0, 0, 0],
+        // bpf_xdp_load_bytes(context, 0, behind, 24)
+        [number(2, 0), number(3, MAPS + map_bytes - 16), 0, 0],
+        [slot(0x85, 0, 0, 189), 0, 0, 0],
+        [slot(0x95, 0, 0, 0), 0, 0, 0],
+        [add(8), 0, 0, 0],
+        [slot(0x9d, 0, 0, 2), 0, 0, 0],
+    ]
+    .concat()
+}
+
+#[test]
+fn what_is_written_behind_all_maps_holds_up_nobody() {
+    for cores in [1, 2, 4] {
+        let map_bytes = Nic::new().identity().expect("it answers").map_bytes;
+        let mut nic = card(cores, &rows_that_reach_too_far(map_bytes as u32), 3_000);
+        let marks: Vec<u8> = (1..=16).collect();
+        let last = u64::from(map_bytes) - 16;
+        nic.write_memory(0, &[0; 16]).expect("it answers");
+        nic.write_memory(last, &marks).expect("it answers");
+        let mut random = fastrand::Rng::with_seed(cores.into());
+        let frames: Vec<_> =
+            (0..300).map(|number| frame(random.u16(..24), random.u8(..3), number)).collect();
+        send(&mut nic, &frames);
+        let mut counts = [0; 3];
+        for (tags, bytes) in receive(&mut nic, frames.len()) {
+            let work = usize::from(bytes[WORK_AT]);
+            // The helper says -EFAULT.
+            let expected = [(2, 0), (-14_i32 as u32, 0), (0, 1)][work];
+            assert_eq!((tags.verdict, tags.stop), expected, "{cores} cores");
+            counts[work] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 50), "{counts:?}");
+        assert_eq!(number(&nic.read_memory(0, 8).expect("it answers")), counts[0]);
+        assert_eq!(nic.read_memory(8, 8).expect("it answers"), [0; 8]);
+        assert_eq!(nic.read_memory(last, 16).expect("it answers"), marks, "nothing is written");
+        assert_eq!(nic.counter("stopped_memory"), Ok(counts[2]));
+    }
 }
