@@ -2,9 +2,9 @@
 //! A stream of bytes over a ring: what a stream socket is in one direction.
 //!
 //! A write becomes as many entries as it needs, a read takes from as many as it has room for. An
-//! entry is cut where the ring ends, so the end is not wasted; and long writes are cut into
-//! [pieces](piece_bytes), each seen as soon as it is in place, so that the other side copies out
-//! while this one copies in.
+//! entry is cut where the ring ends, so the end is not wasted, and both parts are seen at once.
+//! Long writes are cut into [pieces](piece_bytes), each seen as soon as it is in place, so that the
+//! other side copies out while this one copies in.
 
 use crate::layout::HEADER_BYTES;
 use crate::receiver::Place;
@@ -53,7 +53,8 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
     }
 
     /// Writes as many of the bytes as there are credits for; gives how many. None: the ring is
-    /// full.
+    /// full. What is not longer than a [piece](piece_bytes) is seen at once, also where it is cut:
+    /// who reads a short message as often as it was written gets all of it, as from the kernel.
     ///
     /// # Errors
     /// The receiver broke the protocol. What was written before it showed counts for nothing.
@@ -62,22 +63,20 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         if let Some(wake) = self.write_short(bytes, 0) {
             return Ok(Done { outcome: bytes.len(), wake });
         }
-        let mut rest = bytes;
-        let mut wake = false;
         // Most writes are shorter than any piece: they need not know.
         let is_long = bytes.len() > PIECE_MIN;
         let longest = if is_long { piece_bytes(self.ring.capacity()) } else { PIECE_MIN };
-        while !rest.is_empty() {
-            let wanted = rest.len().min(longest);
-            let (piece, behind) = rest.split_at(self.ring.room(wanted)?.min(wanted));
-            match self.stage(piece, behind.len(), longest) {
-                Ok(true) => wake |= self.ring.publish(),
-                Ok(false) => break,
-                Err(fault) => return Err(fault),
+        let (mut written, mut wake) = (0, false);
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            let (piece, behind) = rest.split_at(rest.len().min(longest));
+            let count = self.put_before(piece, behind.len(), longest)?;
+            wake |= self.ring.publish();
+            written += count;
+            if count < piece.len() {
+                break;
             }
-            rest = behind;
         }
-        Ok(Done { outcome: bytes.len() - rest.len(), wake })
+        Ok(Done { outcome: written, wake })
     }
 
     /// Writes all of the bytes, if there are few and they can be one entry behind the last one
@@ -98,13 +97,19 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
     /// # Errors
     /// The receiver broke the protocol.
     pub fn put(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
+        self.put_before(bytes, 0, self.ring.capacity())
+    }
+
+    /// The same for bytes that so many others follow at once, in pieces of at most so many.
+    #[inline]
+    fn put_before(&mut self, bytes: &[u8], behind: usize, longest: usize) -> Result<usize, Fault> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(self.ring.room(rest.len())?.min(rest.len()));
-            if !self.stage(piece, behind.len(), self.ring.capacity())? {
+            let (part, others) = rest.split_at(self.ring.room(rest.len())?.min(rest.len()));
+            if !self.stage(part, others.len() + behind, longest)? {
                 break;
             }
-            rest = behind;
+            rest = others;
         }
         Ok(bytes.len() - rest.len())
     }

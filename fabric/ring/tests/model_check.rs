@@ -2,10 +2,10 @@
 //! Small rings are right in every state that they can be in, and each rule of the protocol is
 //! needed: without it there is a state that is wrong.
 //!
-//! What is right: what is received is what was sent, in order, and nobody finds a fault; nothing
-//! is read that is being written; nobody sleeps while there is something for him to do and nobody
-//! about to wake him; once all is read, the longest message has room; and whatever has happened,
-//! all can still be sent and received.
+//! What is right: what is received is what was sent, in order, and nobody finds a fault; what is
+//! short is seen at once; nothing is read that is being written; nobody sleeps while there is
+//! something for him to do and nobody about to wake him; once all is read, the longest message has
+//! room; and whatever has happened, all can still be sent and received.
 //!
 //! `FREEPORT_LONG=1` goes further: that takes minutes.
 

@@ -96,6 +96,8 @@ pub struct World {
     /// Bytes, or messages, that were sent and received.
     sent: usize,
     received: usize,
+    /// Where a reader with room for more has found the end of the stream while something was sent.
+    seen: Option<usize>,
     /// The lengths of messages that are on their way.
     lengths: Vec<usize>,
     /// Whether each side was woken since it slept last.
@@ -122,6 +124,7 @@ impl World {
                 room: None,
                 sent: 0,
                 received: 0,
+                seen: None,
                 lengths: vec![],
                 woken: [false; 2],
             };
@@ -408,7 +411,11 @@ impl World {
         self.sender.is_known &= !outcome.is_new;
         let done = outcome.result.map_err(|fault| format!("the sender finds {fault}"))?;
         let Some(count) = done.filter(|_| is_main) else { return Ok(None) };
+        let before = self.sent;
         self.sent += count;
+        if let Some(seen) = self.seen.take().filter(|seen| (before + 1..self.sent).contains(seen)) {
+            return Err(format!("of {count} bytes, the first {} were seen alone", seen - before));
+        }
         let item = self.item.take().expect("it was sent");
         match item {
             Item::End => return Ok(Some(true)),
@@ -431,13 +438,17 @@ impl World {
             return Ok(None);
         }
         let Some(got) = got else { return Ok(None) };
-        self.room = None;
+        let room = self.room.take();
         if got == Got::End {
             let all = self.item == Some(Item::End) || self.sender.phase == Phase::Done;
             let is_complete = all && self.received == self.sent && self.lengths.is_empty();
             return is_complete.then_some(Some(true)).ok_or("the end came too early".into());
         }
         self.check(&got)?;
+        let has_room = matches!(&got, Got::Bytes(bytes) if room > Some(bytes.len()));
+        if has_room && self.seen.is_none() && self.received > self.sent {
+            self.seen = Some(self.received);
+        }
         Ok(Some(false))
     }
 
