@@ -4,6 +4,7 @@
 
 mod clusters;
 mod death;
+mod departed;
 mod handing;
 mod handing_death;
 mod harness;

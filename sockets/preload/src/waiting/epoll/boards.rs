@@ -159,11 +159,13 @@ impl Reader {
     }
 
     fn leave(&self, set: &Set) {
-        self.reads.store(false, Ordering::Relaxed);
-        let Some(board) = self.board() else { return };
-        board.is_left();
-        let marks = board.take_marks();
-        self.activate(set, marks);
+        if let Some(board) = self.board() {
+            board.is_left();
+            let marks = board.take_marks();
+            self.activate(set, marks);
+        }
+        // Only then: the slab may be taken away from now on.
+        self.reads.store(false, Ordering::Release);
     }
 
     /// Makes active what is marked. A peer may mark what it likes: that is looked at.
@@ -195,7 +197,7 @@ impl Reader {
 
 /// Whether the board of a slab is read.
 pub fn is_read(place: u32) -> bool {
-    READERS.get(place as usize).is_some_and(|reader| reader.reads.load(Ordering::Relaxed))
+    READERS.get(place as usize).is_some_and(|reader| reader.reads.load(Ordering::Acquire))
 }
 
 /// Another slab has that place.
@@ -209,7 +211,7 @@ pub fn is_new(place: u32) {
 /// Before a fork, or when a set is closed (`of`): nobody reads a board any more, and marks are
 /// enough for nobody.
 pub fn give_up(of: Option<u32>) {
-    for reader in READERS.get(..slabs::count()).unwrap_or_default() {
+    for (place, reader) in READERS.iter().enumerate().take(slabs::count()) {
         let Some(number) = reader.set.load(Ordering::Acquire).checked_sub(1) else { continue };
         if of.is_some_and(|of| of != number) {
             continue;
@@ -220,7 +222,8 @@ pub fn give_up(of: Option<u32>) {
             continue;
         }
         leave_all(set);
-        if let Some(board) = reader.board() {
+        // Of a slab that nobody is in, nothing is left to be forgotten; it may be gone already.
+        if let Some(board) = reader.board().filter(|_| slabs::is_in_use(place as u32)) {
             board.forget();
         }
         reader.set.store(0, Ordering::Release);
