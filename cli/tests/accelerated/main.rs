@@ -4,7 +4,7 @@
 
 mod clusters;
 mod death;
-mod departed;
+mod forks;
 mod handing;
 mod handing_death;
 mod harness;

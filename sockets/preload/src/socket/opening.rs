@@ -169,6 +169,9 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
             }
             let is_last_here = stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1;
             if is_last_here {
+                if stream.shared.references.load(Ordering::Acquire) > 1 {
+                    epoll::leaves_to_others(&stream);
+                }
                 stream.gives_back_kept();
                 stream.leaves_slab();
             }

@@ -22,7 +22,7 @@ mod wait;
 
 pub use control::{
     control, forget_set, forget_stream, goes_on_as, has_attached, has_left, has_news, has_switched,
-    look_again, register_set,
+    leaves_to_others, look_again, register_set,
 };
 pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
 pub use registration::{ends_of_rings, events_of};

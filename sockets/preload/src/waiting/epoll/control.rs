@@ -7,6 +7,7 @@ use super::set::{self, Set};
 use super::{boards, listening, nested, one_shot};
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
+use crate::process;
 use crate::process::lock::Lock;
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
@@ -281,7 +282,7 @@ fn insert(
         return added;
     };
     *new = Registration { state: state::USED, set, stream: stream.number, ..Default::default() };
-    new.descriptor = descriptor;
+    (new.descriptor, new.made_in) = (descriptor, process::generation());
     change(new, wanted);
     new.next = set_of.first.swap(number + 1, Ordering::Relaxed);
     new.next_of_stream = stream.local.registrations.swap(number + 1, Ordering::Relaxed);
@@ -434,6 +435,29 @@ pub fn forget_stream(stream: &Stream, is_kept: bool) {
         with_set(number, |set_of, known| {
             if is_kept {
                 delete(set_of, known);
+            }
+            unlink(number, known, set_of, stream);
+        });
+    });
+}
+
+/// The last descriptor of this process is about to be closed, and others have the socket still: it
+/// is in no set any more for the library. The kernel goes on to report it, as the application wants
+/// it, if it was this process that has registered it; else that is its parent's.
+pub fn leaves_to_others(stream: &Stream) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if known.made_in == process::generation() {
+                if known.is(state::DELETED) {
+                    delete(set_of, known);
+                } else if known.is(state::TOKENED) {
+                    let event = libc::epoll_event { events: known.of_kernel(), u64: known.data };
+                    replace(set_of, known, event);
+                }
             }
             unlink(number, known, set_of, stream);
         });

@@ -2,6 +2,7 @@
 //! That a socket is in a set: what is to be reported of it, and what was.
 
 use crate::kernel::raw;
+use crate::process;
 use crate::process::lock::Lock;
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
@@ -67,6 +68,11 @@ pub struct Registration {
     pub round: u32,
     /// Doorbells that nobody has taken.
     pub doorbells: u32,
+    /// The [generation](process::generation) of the process that has made it, and of the one that
+    /// has announced its sleep. A child of a fork has copies of what are its parent's.
+    pub made_in: u32,
+    /// See `made_in`.
+    pub parked_in: u32,
     /// The next one of the same socket, counted from 1.
     pub next_of_stream: u32,
     /// The next one of the same set, or the next free one, counted from 1.
@@ -159,6 +165,14 @@ impl Registration {
     pub fn of_kernel(&self) -> u32 {
         let is_fired = self.is(state::FIRED);
         self.events & if is_fired { libc::EPOLLONESHOT as u32 } else { u32::MAX }
+    }
+
+    /// It is parked no more. True: and this process has announced its sleep, which is to be taken
+    /// back. What a parent has announced is not its child's to take back.
+    pub fn takes_park(&mut self) -> bool {
+        let was_parked = self.is(state::PARKED);
+        self.state &= !state::PARKED;
+        was_parked && self.parked_in == process::generation()
     }
 
     /// What it says of rings is over: the next ones are others.

@@ -4,6 +4,7 @@
 use super::boards;
 use super::registration::{self, Registration, state};
 use crate::kernel::raw;
+use crate::process;
 use crate::process::lock::Lock;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
@@ -203,10 +204,11 @@ impl Set {
 /// Announces for a registration that its set sleeps, or announces it anew: a doorbell is rung once
 /// for each time.
 pub fn park(registration: &mut Registration, stream: &Stream, slot: &Slot) -> Owed {
-    if registration.is(state::PARKED) {
+    if registration.takes_park() {
         stream.shared.announced.fetch_sub(1, Ordering::SeqCst);
     }
     registration.state |= state::PARKED;
+    registration.parked_in = process::generation();
     let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
     let takes_marks = boards::are_enough(registration, stream, slot);
     let owed = stream.announce_set_sleep(descriptor, slot, takes_marks);
@@ -220,8 +222,7 @@ pub fn park(registration: &mut Registration, stream: &Stream, slot: &Slot) -> Ow
 
 /// Takes that back.
 pub fn unpark(registration: &mut Registration, stream: &Stream, slot: &Slot) {
-    if registration.is(state::PARKED) {
-        registration.state &= !state::PARKED;
+    if registration.takes_park() {
         stream.announce_data_awake(slot);
         stream.announce_room_awake(slot);
     }

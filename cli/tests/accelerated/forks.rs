@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Servers that wait for their clients in a set and fork: what children do with what they have
+//! copies of harms no parent, and neither does what clients that have left shared with it.
+
+use crate::harness::{Mode, Node, Program, find_or_say, free_port};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// Brings connections out of the kernel, with pauses in which the server sleeps; then sends each
+/// of the words that it is given over the one whose number stands before it, and prints answers.
+const CLIENT: &str = "import socket, sys, time
+streams = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(2)]
+for stream in streams * 40:
+    time.sleep(0.003)
+    stream.sendall(b'hello')
+    assert stream.recv(64) == b'hello'
+time.sleep(0.2)
+for word in sys.argv[2:]:
+    stream = streams[int(word[0])]
+    stream.settimeout(20)
+    stream.sendall(word[1:].encode())
+    print(stream.recv(64).decode())
+";
+
+/// What nobody uses is taken away a second later, with the next connection that leaves the kernel.
+const UNUSED: Duration = Duration::from_millis(1_500);
+
+struct Forking {
+    python: PathBuf,
+    node: Node,
+    _monitor: Program,
+    server: Program,
+    port: u16,
+}
+
+impl Forking {
+    /// `None`: there is no Python here, which is said.
+    fn begin() -> Option<Self> {
+        let python = find_or_say("python3")?;
+        let (node, monitor) = Node::new();
+        let port = free_port();
+        let text = include_str!("programs/forking_server.py");
+        let command = Self::script(&node, &python, node.write("server.py", text), port);
+        let server = node.serve("server", command, port);
+        Some(Self { python, node, _monitor: monitor, server, port })
+    }
+
+    fn script(node: &Node, python: &Path, script: PathBuf, port: u16) -> Command {
+        let mut command = node.command(Mode::Accelerated, python);
+        command.arg(script).arg(port.to_string());
+        command
+    }
+
+    fn visit(&self, words: &[&str]) -> Program {
+        let script = self.node.write("client.py", CLIENT);
+        let mut command = Self::script(&self.node, &self.python, script, self.port);
+        command.args(words);
+        self.node.start("client", command)
+    }
+
+    /// Clients that leave all with that answer to that word; then what they had is taken away.
+    fn have_left(&self, word: &str, answer: &str) {
+        // Several, so that those behind them do not take the places of all.
+        let first = [(); 4].map(|()| self.visit(&[word]));
+        for client in first {
+            assert_eq!(client.finish(), format!("{answer}\n"));
+        }
+        // With the next one the server learns that those are gone.
+        assert_eq!(self.visit(&["0once"]).finish(), "once\n");
+        thread::sleep(UNUSED);
+        assert_eq!(self.visit(&["0again"]).finish(), "again\n");
+        self.node.assert_moved(6, 1);
+    }
+
+    fn end(mut self) {
+        assert!(self.server.ended().is_none(), "{}", self.server.printed());
+        self.server.signal(libc::SIGTERM);
+        assert!(self.server.wait().success(), "{}", self.server.printed());
+    }
+}
+
+#[test]
+fn a_server_forks_when_its_clients_have_left() {
+    let Some(forking) = Forking::begin() else { return };
+    forking.have_left("0bye", "bye");
+    assert_eq!(forking.visit(&["0ends"]).finish(), "ended 0\n");
+    forking.end();
+}
+
+#[test]
+fn a_set_is_closed_whose_connections_children_had() {
+    let Some(forking) = Forking::begin() else { return };
+    forking.have_left("0leaves", "a child has it");
+    assert_eq!(forking.visit(&["0begins anew", "1on"]).finish(), "another set\non\n");
+    forking.end();
+}
+
+#[test]
+fn children_that_close_all_keep_nothing_from_their_parent() {
+    let Some(forking) = Forking::begin() else { return };
+    let words = ["1closes", "0one", "1two", "0three"];
+    let answers = "closed by a child\none\ntwo\nthree\n";
+    let clients = [(); 2].map(|()| forking.visit(&words));
+    for client in clients {
+        assert_eq!(client.finish(), answers);
+    }
+    forking.end();
+}
