@@ -167,6 +167,9 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                     slot.say_descriptor(other);
                 }
             }
+            if stream.local.copies.load(Ordering::Relaxed) > 1 {
+                epoll::loses_descriptor(&stream, descriptor);
+            }
             let is_last_here = stream.local.copies.fetch_sub(1, Ordering::Relaxed) == 1;
             if is_last_here {
                 if stream.shared.references.load(Ordering::Acquire) > 1 {

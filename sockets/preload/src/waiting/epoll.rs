@@ -9,6 +9,7 @@
 //! the sockets that are busy, not with those that there are.
 
 pub mod boards;
+mod closing;
 mod control;
 mod foreign;
 mod listening;
@@ -20,9 +21,10 @@ mod set;
 mod tour;
 mod wait;
 
+pub use closing::{forget_stream, leaves_to_others, loses_descriptor};
 pub use control::{
-    control, forget_set, forget_stream, goes_on_as, has_attached, has_left, has_news, has_switched,
-    leaves_to_others, look_again, register_set,
+    control, forget_set, goes_on_as, has_attached, has_left, has_news, has_switched, look_again,
+    register_set,
 };
 pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
 pub use registration::{ends_of_rings, events_of};

@@ -16,7 +16,7 @@ use crate::upgrade::slot::Slot;
 use core::sync::atomic::Ordering;
 
 /// Held while lists of registrations change; taken before a set's lock.
-static LISTS: Lock = Lock::new();
+pub(super) static LISTS: Lock = Lock::new();
 
 /// In the data of registrations that are ours: so much the application's own data will not have.
 const TOKEN: u64 = 0x46_72_65_65_70_6f << 16;
@@ -343,7 +343,7 @@ pub fn rearm(set_of: &Set, number: u32, known: &Registration) {
 }
 
 /// Does something with a registration and its set, which is locked meanwhile. Lists are held.
-fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
+pub(super) fn with_set(number: u32, visit: impl FnOnce(&Set, &mut Registration)) {
     // SAFETY: only its set is read, which does not change while it is in a list.
     let set = unsafe { registration::get(number) }.map(|known| known.set);
     let Some(set_of) = set.and_then(set::get) else { return };
@@ -424,48 +424,8 @@ pub fn has_left(stream: &Stream) {
     });
 }
 
-/// A socket is closed: it is in no set any more. `is_kept`: the monitor may have it open for a
-/// moment still, so that the kernel would go on to report it.
-pub fn forget_stream(stream: &Stream, is_kept: bool) {
-    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let Some(_lists) = LISTS.take(true) else { return };
-    each_of(stream, |number| {
-        with_set(number, |set_of, known| {
-            if is_kept {
-                delete(set_of, known);
-            }
-            unlink(number, known, set_of, stream);
-        });
-    });
-}
-
-/// The last descriptor of this process is about to be closed, and others have the socket still: it
-/// is in no set any more for the library. The kernel goes on to report it, as the application wants
-/// it, if it was this process that has registered it; else that is its parent's.
-pub fn leaves_to_others(stream: &Stream) {
-    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let Some(_lists) = LISTS.take(true) else { return };
-    each_of(stream, |number| {
-        with_set(number, |set_of, known| {
-            if known.made_in == process::generation() {
-                if known.is(state::DELETED) {
-                    delete(set_of, known);
-                } else if known.is(state::TOKENED) {
-                    let event = libc::epoll_event { events: known.of_kernel(), u64: known.data };
-                    replace(set_of, known, event);
-                }
-            }
-            unlink(number, known, set_of, stream);
-        });
-    });
-}
-
 /// Puts an event in the place of what the kernel has of a registration. False: it does not take it.
-fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool {
+pub(super) fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool {
     let mut operation = libc::EPOLL_CTL_MOD;
     if known.events & libc::EPOLLEXCLUSIVE as u32 != 0 {
         // Those that are told exclusively cannot be changed.
@@ -476,7 +436,7 @@ fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool
 }
 
 /// Deletes a registration in the kernel.
-fn delete(set_of: &Set, known: &Registration) {
+pub(super) fn delete(set_of: &Set, known: &Registration) {
     let nothing = libc::epoll_event { events: 0, u64: 0 };
     let (epoll, operation) = (set_of.descriptor(), libc::EPOLL_CTL_DEL);
     _ = raw::epoll_ctl(epoll, operation, known.descriptor, nothing);
@@ -524,7 +484,7 @@ fn find(stream: &Stream, set: u32, descriptor: i32) -> Option<u32> {
 }
 
 /// Visits the registrations of a socket; the visitor may unlink what it visits.
-fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
+pub(super) fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
     let mut next = stream.local.registrations.load(Ordering::Relaxed);
     while let Some(number) = next.checked_sub(1) {
         // SAFETY: lists are held.
@@ -535,7 +495,7 @@ fn each_of(stream: &Stream, mut visit: impl FnMut(u32)) {
 }
 
 /// Takes a registration out of all lists.
-fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream: &Stream) {
+pub(super) fn unlink(number: u32, known: &mut Registration, set_of: &Set, stream: &Stream) {
     if known.is(state::SWITCHED) {
         set_of.switched.fetch_sub(1, Ordering::Relaxed);
         if let Some(at) = set_of.place_of(number) {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What becomes of registrations whose descriptor is closed. In the kernel they are there for as
+//! long as anybody has the socket, by whatever number; but only who has the number by which they
+//! were made can change them.
+
+use super::control::{LISTS, delete, each_of, replace, unlink, with_set};
+use super::registration::state;
+use crate::process;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use core::sync::atomic::Ordering;
+use freeport_sockets_proto::Reason;
+
+fn has_none(stream: &Stream) -> bool {
+    stream.local.registrations.load(Ordering::Relaxed) == 0
+}
+
+/// A socket is closed: it is in no set any more. `is_kept`: the monitor may have it open for a
+/// moment still, so that the kernel would go on to report it.
+pub fn forget_stream(stream: &Stream, is_kept: bool) {
+    if has_none(stream) {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if is_kept {
+                delete(set_of, known);
+            }
+            unlink(number, known, set_of, stream);
+        });
+    });
+}
+
+/// The last descriptor of this process is about to be closed, and others have the socket still: it
+/// is in no set any more for the library. The kernel goes on to report it, as the application wants
+/// it, if it was this process that has registered it; else that is its parent's.
+pub fn leaves_to_others(stream: &Stream) {
+    if has_none(stream) {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if known.made_in == process::generation() {
+                if known.is(state::DELETED) {
+                    delete(set_of, known);
+                } else if known.is(state::TOKENED) {
+                    let event = libc::epoll_event { events: known.of_kernel(), u64: known.data };
+                    replace(set_of, known, event);
+                }
+            }
+            unlink(number, known, set_of, stream);
+        });
+    });
+}
+
+/// A descriptor is about to be closed, and this process has the socket by another number still.
+/// What the kernel has of it under that one is never changed again, so a connection that has no
+/// token there yet stays in the kernel.
+pub fn loses_descriptor(stream: &Stream, descriptor: i32) {
+    if has_none(stream) || stream.shared.is(phase::LISTENS) {
+        return;
+    }
+    let mut has_lost = false;
+    let Some(lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if known.descriptor == descriptor && !known.is(state::TOKENED) {
+                unlink(number, known, set_of, stream);
+                has_lost = true;
+            }
+        });
+    });
+    drop(lists);
+    if has_lost {
+        stream.keep(Reason::ForeignSet);
+    }
+}
