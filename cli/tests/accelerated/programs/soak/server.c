@@ -276,8 +276,17 @@ static void poll_all(int listener, int channel, struct worker *workers) {
     }
 }
 
-// Serves all with `epoll`.
+// A child that wants nothing of what it has copies of, as who begins another program.
+static void fork_and_close_all(void) {
+    if (fork() == 0) {
+        close_range(3, ~0u, 0);
+        _exit(0);
+    }
+}
+
+// Serves all with `epoll`, and forks now and then.
 static void epoll_all(int listener) {
+    signal(SIGCHLD, SIG_IGN);
     int set = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     epoll_ctl(set, EPOLL_CTL_ADD, listener, &event);
@@ -295,7 +304,11 @@ static void epoll_all(int listener) {
                 work->watched = EPOLLIN;
                 event = (struct epoll_event){.events = EPOLLIN, .data.ptr = work};
                 epoll_ctl(set, EPOLL_CTL_ADD, fd, &event);
+                if (random_number(4) == 0)
+                    fork_and_close_all();
             } else if (!go_on_at_once(work)) {
+                // A child may have it a moment longer, and so would the set.
+                epoll_ctl(set, EPOLL_CTL_DEL, work->fd, NULL);
                 close(work->fd);
                 free(work);
             } else {
