@@ -27,11 +27,12 @@ for word in sys.argv[2:]:
 /// What nobody uses is taken away a second later, with the next connection that leaves the kernel.
 const UNUSED: Duration = Duration::from_millis(1_500);
 
+/// In this order: programs end before the folder is gone in which they write.
 struct Forking {
-    python: PathBuf,
-    node: Node,
-    _monitor: Program,
     server: Program,
+    _monitor: Program,
+    node: Node,
+    python: PathBuf,
     port: u16,
 }
 
@@ -44,7 +45,7 @@ impl Forking {
         let text = include_str!("programs/forking_server.py");
         let command = Self::script(&node, &python, node.write("server.py", text), port);
         let server = node.serve("server", command, port);
-        Some(Self { python, node, _monitor: monitor, server, port })
+        Some(Self { server, _monitor: monitor, node, python, port })
     }
 
     fn script(node: &Node, python: &Path, script: PathBuf, port: u16) -> Command {

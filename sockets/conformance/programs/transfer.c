@@ -123,7 +123,7 @@ CASE(short_messages_come_whole, WARM | V6 | MIXED | RACE) {
             require(sent == (ssize_t)length, "it is sent");
             continue;
         }
-        ssize_t got = recv(fd, in, sizeof in, 0);
+        ssize_t got = recv(fd, in, length, 0);
         require(got > 0, "something is received");
         cut += got != (ssize_t)length;
         require(receive_all(fd, in + got, length - got) == length - got, "all is received");

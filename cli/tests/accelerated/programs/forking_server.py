@@ -9,7 +9,7 @@ import sys
 
 
 def fork(then):
-    """Forks a child that does something, and ends with its parent at the latest."""
+    """Forks a child that does something, and ends then."""
     child = os.fork()
     if child == 0:
         then()
