@@ -185,6 +185,42 @@ static void without_connection(enum way way, int fd, enum side side) {
 CASE(a_clone_that_leaves, WARM) { without_connection(CLONE, fd, side); }
 CASE(an_instruction_that_leaves, WARM) { without_connection(INSTRUCTION, fd, side); }
 
+extern int __clone(int (*run)(void *), void *stack, int flags, void *given, ...);
+extern pid_t __vfork(void) __attribute__((returns_twice));
+
+// A child in this process's memory, which closes the connection there.
+static int close_there(void *given) {
+    close(*(int *)given);
+    _exit(7);
+}
+
+// It has descriptors of its own, so the connection goes on: what is closed is its own alone.
+static void with_guest_that_closes(pid_t (*make)(int *), int fd, enum side side) {
+    if (side == SERVER) {
+        note_end("guest", make(&fd));
+        check_upgraded(fd);
+        TRY(send(fd, "data", 4, 0));
+    } else {
+        TRY(recv(fd, in, 4, MSG_WAITALL));
+    }
+    meet(side, 1);
+}
+
+static pid_t clone_guest(int *fd) {
+    static char stack[256 << 10] __attribute__((aligned(16)));
+    return __clone(close_there, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, fd);
+}
+
+static pid_t vfork_guest(int *fd) {
+    pid_t child = __vfork();
+    if (child == 0)
+        close_there(fd);
+    return child;
+}
+
+CASE(a_guest_of_underscore_clone_closes, WARM) { with_guest_that_closes(clone_guest, fd, side); }
+CASE(a_guest_of_underscore_vfork_closes, WARM) { with_guest_that_closes(vfork_guest, fd, side); }
+
 // Forks, and everything like it, fail with EAGAIN from now on.
 static void forbid_children(void) {
     unsigned numbers[] = {SYS_clone, SYS_clone3,

@@ -3,9 +3,10 @@
 //! one now.
 //!
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
-//! was made. The child of a `vfork` runs in its parent's memory, so it has to ask the kernel.
+//! was made. The child of a `vfork` runs in its parent's memory: see [`guests`].
 
 pub mod confined;
+pub mod guests;
 pub mod lock;
 pub mod straying;
 pub mod uring;
@@ -19,6 +20,7 @@ use crate::upgrade::monitor;
 use crate::waiting::epoll::boards;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+pub use guests::{has, is_guest};
 
 /// A page that is zero after a fork; its first word is the number of the process.
 static MARK: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
@@ -227,26 +229,6 @@ fn namespace_at(path: &CStr) -> u32 {
 #[inline]
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
-}
-
-/// Whether this is the child of a `vfork`, in its parent's memory: it may touch nothing but
-/// descriptors.
-#[inline]
-pub fn is_guest() -> bool {
-    number() != 0 && raw::process() != number()
-}
-
-/// Whether a descriptor is what this process knows of it. The child of a `vfork` has descriptors of
-/// its own, and may have put something else there.
-pub fn has(descriptor: i32) -> bool {
-    if !is_guest() {
-        return true;
-    }
-    match raw::is_same(number(), raw::process(), descriptor) {
-        Ok(same) => same,
-        // The kernel does not tell; then it is another one only if it is no connection at all.
-        Err(_) => raw::is_connected(descriptor),
-    }
 }
 
 /// Whether a program that is begun now has a descriptor of which this process knows something.

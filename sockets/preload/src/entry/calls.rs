@@ -10,7 +10,7 @@ use crate::handing::leaving;
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
 use crate::process;
-use crate::process::{confined, uring};
+use crate::process::{confined, guests, uring};
 use crate::reuse;
 use crate::socket::opening::stream;
 use crate::socket::table;
@@ -19,6 +19,10 @@ use core::ffi::{c_int, c_long, c_uint};
 
 /// What the kernel gives for errors.
 const ERRORS: core::ops::Range<isize> = -4095..0;
+
+/// Flags of a child that has its parent's memory, and of one that is a thread of the same process.
+const WITH_MEMORY: u64 = libc::CLONE_VM as u64;
+const AS_THREAD: u64 = libc::CLONE_THREAD as u64;
 
 /// `syscall(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -58,8 +62,14 @@ pub unsafe extern "C-unwind" fn syscall(
             reuse::stops();
             kernel()
         }
-        number if forks(number, arguments) => process::fork_by(kernel),
-        _ => kernel(),
+        _ => match flags_of_child(number, arguments) {
+            Some(flags) if flags & WITH_MEMORY == 0 => process::fork_by(kernel),
+            Some(flags) if flags & AS_THREAD == 0 => {
+                guests::may_come();
+                kernel()
+            }
+            _ => kernel(),
+        },
     };
     if ERRORS.contains(&result) {
         errno::fail(-result as c_int) as c_long
@@ -169,20 +179,20 @@ fn changes_network(number: c_long, arguments: [usize; 6]) -> bool {
     kind & libc::CLONE_NEWNET as usize != 0 || number == libc::SYS_setns && kind == 0
 }
 
-/// Whether a call makes a child with memory of its own.
-fn forks(number: c_long, arguments: [usize; 6]) -> bool {
-    const WITH_MEMORY: u64 = libc::CLONE_VM as u64;
+/// The flags with which a call makes a child, as `clone` has them.
+fn flags_of_child(number: c_long, arguments: [usize; 6]) -> Option<u64> {
     match number {
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_fork => true,
-        libc::SYS_clone => arguments[0] as u64 & WITH_MEMORY == 0,
+        libc::SYS_fork => Some(0),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_vfork => Some(WITH_MEMORY),
+        libc::SYS_clone => Some(arguments[0] as u64),
         libc::SYS_clone3 => {
             let [flags, bytes, ..] = arguments;
+            let has_flags = bytes >= size_of::<u64>() && flags != 0;
             // SAFETY: the kernel reads flags in front of all else there.
-            bytes >= size_of::<u64>()
-                && flags != 0
-                && unsafe { (flags as *const u64).read() } & WITH_MEMORY == 0
+            has_flags.then(|| unsafe { (flags as *const u64).read() })
         }
-        _ => false,
+        _ => None,
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Children with memory of their own, and other networks. `fork` calls handlers before and behind
-//! it, in which sockets are shared; the others do not.
+//! Children, with memory of their own and without, and other networks. `fork` calls handlers before
+//! and behind it, in which sockets are shared; the others do not.
 
-use crate::kernel::next::next;
-use crate::process::{self, Fork};
+use crate::kernel::next::{Next, next};
+use crate::process::{self, Fork, guests};
 use crate::reuse;
 use core::ffi::{c_int, c_void};
 
@@ -17,6 +17,46 @@ pub unsafe extern "C-unwind" fn fork() -> libc::pid_t {
     }
     child
 }
+
+/// Before a `vfork`, which is the function of that name behind ours.
+extern "C" fn before_guest() -> *mut c_void {
+    static NEXT: Next = Next::new(c"vfork");
+    guests::may_come();
+    NEXT.get()
+}
+
+// `vfork` comes back twice, so nothing may be left on the stack when it is called: the one behind
+// ours is not called but gone to.
+macro_rules! vfork {
+    ($(#[$about:meta])* $name:ident) => {
+        $(#[$about])*
+        #[cfg(target_arch = "x86_64")]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C-unwind" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 8",
+                "call {before}",
+                "add rsp, 8",
+                ".cfi_adjust_cfa_offset -8",
+                "jmp rax",
+                ".cfi_endproc",
+                before = sym before_guest,
+            )
+        }
+    };
+}
+
+vfork!(
+    /// `vfork(2)`.
+    vfork
+);
+vfork!(
+    /// The other name of [`vfork`].
+    __vfork
+);
 
 /// `unshare(2)`: in another network, the same addresses are those of others.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -61,7 +101,25 @@ pub unsafe extern "C-unwind" fn clone(
             number_there: *mut libc::pid_t) -> c_int)
     };
     if flags & libc::CLONE_VM != 0 {
+        if flags & libc::CLONE_THREAD == 0 {
+            guests::may_come();
+        }
         return make();
     }
     process::fork_by(|| make() as isize) as c_int
+}
+
+/// The other name of [`clone`].
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn __clone(
+    function: *const c_void,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    number_here: *mut libc::pid_t,
+    thread: *mut c_void,
+    number_there: *mut libc::pid_t,
+) -> c_int {
+    // SAFETY: as of the function that this stands for.
+    unsafe { clone(function, stack, flags, argument, number_here, thread, number_there) }
 }
