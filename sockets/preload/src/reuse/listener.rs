@@ -86,6 +86,9 @@ impl Listener {
 }
 
 fn number_of(listener: &Stream) -> Option<u32> {
+    if !super::is_on() {
+        return None;
+    }
     TABLE.iter().position(|known| known.is(listener)).map(|at| at as u32)
 }
 

@@ -220,7 +220,9 @@ impl Connection {
         let taken =
             self.references.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if taken {
-            self.generation.fetch_add(1, Ordering::Relaxed);
+            // Nobody else has the place, so nobody else writes there.
+            let generation = self.generation.load(Ordering::Relaxed);
+            self.generation.store(generation.wrapping_add(1), Ordering::Relaxed);
             self.reset();
         }
         taken
@@ -243,7 +245,8 @@ impl Connection {
         self.inherited.store(false, Ordering::Relaxed);
         self.holders.forget();
         self.error.store(0, Ordering::Relaxed);
-        if let Some((mut send, mut receive)) = self.send.take(false).zip(self.receive.take(false)) {
+        // A thread that was slow may still have a lock of the socket before, no other process.
+        if let Some((mut send, mut receive)) = self.send.take(true).zip(self.receive.take(true)) {
             self.begin_rings(&mut send, &mut receive);
         }
     }

@@ -107,7 +107,10 @@ pub fn add() -> Option<Stream> {
         if count > 0 && MADE_BY.load(Ordering::Acquire) == process::generation() {
             let first = (count - 1) * PER_ARENA;
             for _ in 0..LOOKS {
-                let at = NEXT.fetch_add(1, Ordering::Relaxed) % PER_ARENA;
+                // Two threads may look at the same place: one of them gets it.
+                let next = NEXT.load(Ordering::Relaxed);
+                NEXT.store(next.wrapping_add(1), Ordering::Relaxed);
+                let at = next % PER_ARENA;
                 if let Some(stream) = get(first + at).filter(|stream| stream.shared.occupy()) {
                     stream.gives_back_kept();
                     stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);

@@ -43,7 +43,9 @@ pub fn set(descriptor: i32, what: What) -> bool {
         What::Set(number) => SET | u64::from(number),
     };
     let Some(place) = place(descriptor) else { return false };
-    HIGHEST.fetch_max(descriptor, Ordering::Relaxed);
+    if HIGHEST.load(Ordering::Relaxed) < descriptor {
+        HIGHEST.fetch_max(descriptor, Ordering::Relaxed);
+    }
     place.store(word, Ordering::Release);
     true
 }
