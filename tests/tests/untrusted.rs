@@ -43,6 +43,22 @@ fn every_reader_has_a_fuzz_target() {
     }
 }
 
+/// Fuzz targets are no members of the workspace, so nothing else reads what they are built by.
+#[test]
+fn fuzz_targets_can_be_built_by_their_names() {
+    let manifest = repository().join("tests/fuzz/Cargo.toml");
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    let output = command.arg("--manifest-path").arg(manifest).output().expect("there is a cargo");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let known: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let targets = known["packages"][0]["targets"].as_array().expect("there are targets");
+    let names: Vec<&str> = targets.iter().filter_map(|target| target["name"].as_str()).collect();
+    for (name, _) in READERS {
+        assert!(names.contains(&name), "{name} is not among {names:?}");
+    }
+}
+
 /// What random changes do not find in the time of a test, fuzzing has found before.
 #[test]
 fn what_fuzzing_found_is_kept_for_rings_and_members() {
