@@ -112,6 +112,22 @@ fn of_rings(events: i16, (stream, slot): &(Stream, Slot)) -> i16 {
     ready | ends & (events | libc::POLLHUP)
 }
 
+/// Whether something may happen at a descriptor of which the kernel does not know.
+fn is_known(descriptor: i32) -> bool {
+    switched(descriptor).is_some()
+        || halfway(descriptor).is_some()
+        || nested::of(descriptor).is_some()
+        || listening(descriptor).is_some_and(|stream| listener::has(&stream))
+}
+
+/// Whether the socket behind a descriptor is on its way out of the kernel, or has left it.
+fn leaves(descriptor: i32) -> bool {
+    stream_of(descriptor).is_some_and(|stream| {
+        stream.go_on(descriptor);
+        switched(descriptor).is_some() || halfway(descriptor).is_some()
+    })
+}
+
 /// `poll`: `kernel` is the call of the C library that the application has made.
 pub fn poll(
     descriptors: *mut libc::pollfd,
@@ -130,24 +146,22 @@ pub fn poll(
             stream.go_on(one.fd);
         }
     }
-    let is_known = |fd: i32| {
-        switched(fd).is_some()
-            || halfway(fd).is_some()
-            || nested::of(fd).is_some()
-            || listening(fd).is_some_and(|stream| listener::has(&stream))
-    };
+    let deadline = Deadline::new(until);
     if !asked.iter().any(|one| is_known(one.fd)) {
         // Nothing is connected to listeners meanwhile but by the kernel.
-        if !close_listeners(asked) {
-            let result = in_kernel(asked, || kernel(descriptors, count, until));
-            open_listeners(asked);
+        let has_more = close_listeners(asked);
+        let result =
+            if has_more { 0 } else { in_kernel(asked, || kernel(descriptors, count, until)) };
+        open_listeners(asked);
+        // What leaves the kernel meanwhile rings a doorbell there, which tells less than there is.
+        let has_rung = result > 0 && asked.iter().any(|one| one.revents != 0 && leaves(one.fd));
+        if !has_more && !has_rung {
             return result;
         }
-        open_listeners(asked);
     }
     let Some(mut copy) = Copy::new(asked.len()) else { return errno::fail(libc::ENOMEM) as i32 };
     asked.iter().filter_map(|one| nested::of(one.fd)).for_each(nested::enter);
-    let result = poll_mixed(asked, &mut copy, until, kernel);
+    let result = poll_mixed(asked, &mut copy, &deadline, kernel);
     asked.iter().filter_map(|one| nested::of(one.fd)).for_each(nested::leave);
     result
 }
@@ -179,10 +193,9 @@ fn open_listeners(asked: &[libc::pollfd]) {
 fn poll_mixed(
     asked: &mut [libc::pollfd],
     copy: &mut Copy,
-    until: Until,
+    deadline: &Deadline,
     kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
 ) -> i32 {
-    let deadline = Deadline::new(until);
     let (mut wait, mut kernel_asked) = (Wait::new(), 0);
     loop {
         let mut found = look(asked);
