@@ -166,9 +166,10 @@ impl World {
         let on = self.chance(50);
         let low_water = self.one_of(&[1, 1, 10, 2000]).unwrap_or(1);
         let everywhere = self.goes_everywhere();
+        let is_own = self.is_in_one_process(held.object);
         let Some(end) = self.end(held.object) else { return };
         // A Unix socket comes back into the kernel for that.
-        let has_low_water = everywhere || end.family != Family::Unix;
+        let has_low_water = everywhere || is_own && end.family != Family::Unix;
         let number = u32::from(on);
         let line = match choice {
             0..=5 => {

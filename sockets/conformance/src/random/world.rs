@@ -137,16 +137,22 @@ impl World {
     }
 
     /// Whether a descriptor may go. What is reset when its last one goes tells of it in its own
-    /// ways, and what is in a set stays there under a number that has gone, as long as there are
-    /// others.
+    /// ways, and what is in a set stays there under a number that has gone, as long as another
+    /// process has it.
     pub fn may_close(&self, object: usize) -> bool {
         let names = self.processes.iter().flat_map(BTreeMap::values);
         let copies = names.filter(|entry| entry.object == object).count();
         let is_settled = match copies {
-            2.. => !self.registered.contains(&object),
+            2.. => !self.registered.contains(&object) || self.is_in_one_process(object),
             _ => self.is_drained(object),
         };
         is_settled || self.goes_everywhere()
+    }
+
+    /// Whether one process alone has it.
+    pub fn is_in_one_process(&self, object: usize) -> bool {
+        let has = |names: &&BTreeMap<u32, Entry>| names.values().any(|it| it.object == object);
+        self.processes.iter().filter(has).count() == 1
     }
 
     /// Whether an actor may hand on what its process has.
