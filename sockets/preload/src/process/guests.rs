@@ -11,8 +11,8 @@ use crate::kernel::raw;
 use crate::process;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether this process, or one that it was forked from, may ever have begun to make one: where ours
-/// stands in front of `vfork`, that is known.
+/// Whether this process, or one that it was forked from, may ever have begun to make one: that is
+/// known where ours stands in front of `vfork`.
 static MAY_BE: AtomicBool = AtomicBool::new(!cfg!(target_arch = "x86_64"));
 
 /// Before one may be made.
