@@ -360,8 +360,13 @@ impl Program {
     }
 
     /// Waits for its end, which has to be good; gives what it printed.
-    pub fn finish(mut self) -> String {
-        let status = self.wait();
+    pub fn finish(self) -> String {
+        self.finish_within(PATIENCE)
+    }
+
+    /// The same for what may take longer.
+    pub fn finish_within(mut self, patience: Duration) -> String {
+        let status = self.wait_for(patience);
         let printed = self.printed();
         assert!(status.success(), "{}: {status}:\n{printed}", self.name);
         printed

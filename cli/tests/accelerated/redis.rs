@@ -6,7 +6,11 @@ use crate::resp::{Answer, Client};
 use crate::roles;
 use std::io::ErrorKind;
 use std::thread;
+use std::time::Duration;
 
+/// How long all tests of its benchmark may take: a million requests and more in turn, where others
+/// are at work as well.
+pub const PATIENCE: Duration = Duration::from_secs(900);
 /// Connections of a crowd.
 const CROWD: usize = 200;
 
@@ -39,7 +43,7 @@ pub fn benchmark(node: &Node, place: &[&str], clients: usize, arguments: &[&str]
         "2000"
     };
     node.run_until_moved(1, 1_000_000, || {
-        let printed = begin(&["--csv", "-n", count]).finish();
+        let printed = begin(&["--csv", "-n", count]).finish_within(PATIENCE);
         let tests = printed.lines().filter(|line| line.starts_with('"')).count() - 1;
         assert!(tests >= 18, "{tests} tests:\n{printed}");
         assert!(!printed.contains("Error"), "{printed}");

@@ -140,7 +140,7 @@ fn a_replica_has_the_same_whatever_happens() {
             let piped = shell(&node, Mode::Accelerated, &pipe);
             assert!(piped.contains(&format!("errors: 0, replies: {count}")), "{piped}");
             servers.kill_replica();
-            let printed = benchmark.finish();
+            let printed = benchmark.finish_within(redis::PATIENCE);
             assert!(!printed.contains("rror"), "round {round}: {printed}");
         }
         clients.finish();
@@ -148,12 +148,12 @@ fn a_replica_has_the_same_whatever_happens() {
         servers.cut_off();
         // A link that is new, and one that has been there for long.
         for _ in 0..3 {
-            begin_benchmark(&servers).finish();
+            begin_benchmark(&servers).finish_within(redis::PATIENCE);
             servers.assert_same();
         }
         let replica = servers.replica.as_ref().expect("there is one").pid();
         wait_until("the link is past the kernel, if it can be", || {
-            begin_benchmark(&servers).finish();
+            begin_benchmark(&servers).finish_within(redis::PATIENCE);
             is_between(&node, [servers.primary.pid(), replica]) == are_accelerated(modes)
         });
         servers.end();
