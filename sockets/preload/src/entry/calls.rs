@@ -9,7 +9,6 @@ use super::{data, descriptors, programs, sockets};
 use crate::handing::leaving;
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
-use crate::process;
 use crate::process::{confined, guests, uring};
 use crate::reuse;
 use crate::socket::opening::stream;
@@ -19,10 +18,6 @@ use core::ffi::{c_int, c_long, c_uint};
 
 /// What the kernel gives for errors.
 const ERRORS: core::ops::Range<isize> = -4095..0;
-
-/// Flags of a child that has its parent's memory, and of one that is a thread of the same process.
-const WITH_MEMORY: u64 = libc::CLONE_VM as u64;
-const AS_THREAD: u64 = libc::CLONE_THREAD as u64;
 
 /// `syscall(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -63,12 +58,8 @@ pub unsafe extern "C-unwind" fn syscall(
             kernel()
         }
         _ => match flags_of_child(number, arguments) {
-            Some(flags) if flags & WITH_MEMORY == 0 => process::fork_by(kernel),
-            Some(flags) if flags & AS_THREAD == 0 => {
-                guests::may_come();
-                kernel()
-            }
-            _ => kernel(),
+            Some(flags) => guests::child_by(flags, kernel),
+            None => kernel(),
         },
     };
     if ERRORS.contains(&result) {
@@ -185,7 +176,7 @@ fn flags_of_child(number: c_long, arguments: [usize; 6]) -> Option<u64> {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_fork => Some(0),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_vfork => Some(WITH_MEMORY),
+        libc::SYS_vfork => Some(guests::WITH_MEMORY),
         libc::SYS_clone => Some(arguments[0] as u64),
         libc::SYS_clone3 => {
             let [flags, bytes, ..] = arguments;

@@ -2,6 +2,7 @@
 //! Children, with memory of their own and without, and other networks. `fork` calls handlers before
 //! and behind it, in which sockets are shared; the others do not.
 
+use crate::kernel::errno;
 use crate::kernel::next::{Next, next};
 use crate::process::{self, Fork, guests};
 use crate::reuse;
@@ -18,11 +19,15 @@ pub unsafe extern "C-unwind" fn fork() -> libc::pid_t {
     child
 }
 
-/// Before a `vfork`, which is the function of that name behind ours.
-extern "C" fn before_guest() -> *mut c_void {
+/// Before a `vfork`: gives the function of that name behind ours, or one that fails.
+extern "C" fn before_guest() -> *const c_void {
+    extern "C" fn there_is_none() -> c_int {
+        errno::fail(libc::ENOSYS) as c_int
+    }
     static NEXT: Next = Next::new(c"vfork");
     guests::may_come();
-    NEXT.get()
+    let next = NEXT.get();
+    if next.is_null() { there_is_none as *const c_void } else { next }
 }
 
 // `vfork` comes back twice, so nothing may be left on the stack when it is called: the one behind
@@ -100,13 +105,7 @@ pub unsafe extern "C-unwind" fn clone(
             argument: *mut c_void, number_here: *mut libc::pid_t, thread: *mut c_void,
             number_there: *mut libc::pid_t) -> c_int)
     };
-    if flags & libc::CLONE_VM != 0 {
-        if flags & libc::CLONE_THREAD == 0 {
-            guests::may_come();
-        }
-        return make();
-    }
-    process::fork_by(|| make() as isize) as c_int
+    guests::child_by(u64::from(flags.cast_unsigned()), || make() as isize) as c_int
 }
 
 /// The other name of [`clone`].
