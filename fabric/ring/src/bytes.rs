@@ -8,6 +8,7 @@
 
 use crate::layout::HEADER_BYTES;
 use crate::receiver::Place;
+use crate::stores::{Choice, LONG_BYTES, Stores};
 use crate::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
 
 /// Longer writes to a ring of that capacity are published in pieces of so many bytes.
@@ -39,12 +40,13 @@ pub struct Done<T> {
 #[derive(Debug)]
 pub struct ByteSender<R, L> {
     ring: Sender<R, L>,
+    choice: Choice,
 }
 
 impl<R: Remote, L: Local> ByteSender<R, L> {
     /// Over a ring.
     pub fn new(ring: Sender<R, L>) -> Self {
-        Self { ring }
+        Self { ring, choice: Choice::default() }
     }
 
     /// The ring below.
@@ -63,6 +65,28 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
         if let Some(wake) = self.write_short(bytes, 0) {
             return Ok(Done { outcome: bytes.len(), wake });
         }
+        if bytes.len() >= LONG_BYTES
+            && let Some(began) = self.ring.ticks()
+        {
+            return self.write_long(bytes, began);
+        }
+        self.write_pieces(bytes)
+    }
+
+    /// Writes by the stores that are to be used now, and notes how long it took since then.
+    fn write_long(&mut self, bytes: &[u8], began: u64) -> Result<Done<usize>, Fault> {
+        self.ring.use_stores(self.choice.stores());
+        let done = self.write_pieces(bytes);
+        self.ring.use_stores(Stores::Ordinary);
+        if let (Ok(done), Some(ended)) = (done, self.ring.ticks()) {
+            let capacity = self.ring.capacity();
+            self.choice.has_written((began, ended), done.outcome, capacity);
+        }
+        done
+    }
+
+    #[inline]
+    fn write_pieces(&mut self, bytes: &[u8]) -> Result<Done<usize>, Fault> {
         // Most writes are shorter than any piece: they need not know.
         let is_long = bytes.len() > PIECE_MIN;
         let longest = if is_long { piece_bytes(self.ring.capacity()) } else { PIECE_MIN };

@@ -45,6 +45,7 @@ mod sender;
 mod shared;
 pub mod shared_queue;
 pub mod sleep;
+mod stores;
 
 pub use fault::Fault;
 pub use header::{Header, Kind};

@@ -32,6 +32,24 @@ pub trait Remote {
     /// `offset` and as many bytes as there are in `bytes` are inside the memory.
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]);
 
+    /// The same past the caches of this core, where memory has stores for that: what is read far
+    /// from here need not come out of them then.
+    ///
+    /// # Safety
+    /// As of [`write`](Self::write).
+    #[inline]
+    unsafe fn write_non_temporal(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: as the caller says.
+        unsafe { self.write(offset, bytes) }
+    }
+
+    /// A clock of this side's processor, by which the two are compared. `None`: there is one way
+    /// only.
+    #[inline]
+    fn ticks(&self) -> Option<u64> {
+        None
+    }
+
     /// Writes a word, at once or not at all, which is seen only behind all that was written before.
     ///
     /// # Safety
@@ -99,6 +117,47 @@ unsafe fn copy_out(bytes: &[u8], to: *mut u8) {
 }
 
 const WORD_BYTES: usize = size_of::<u64>();
+
+/// The lines of caches, which non-temporal stores have to fill whole.
+#[cfg(target_arch = "x86_64")]
+const LINE_BYTES: usize = 64;
+
+/// Copies whole lines past the caches, and lets nothing that is stored behind be seen before them.
+///
+/// # Safety
+/// `to` begins a line; both have so many bytes, a multiple of a line and not zero, and are not the
+/// same.
+#[cfg(target_arch = "x86_64")]
+unsafe fn copy_lines(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: as the caller says. The fence is part of it because such stores are in no order that
+    // the compiler knows of.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "movdqu {a}, [{from}]",
+            "movdqu {b}, [{from} + 16]",
+            "movdqu {c}, [{from} + 32]",
+            "movdqu {d}, [{from} + 48]",
+            "movntdq [{to}], {a}",
+            "movntdq [{to} + 16], {b}",
+            "movntdq [{to} + 32], {c}",
+            "movntdq [{to} + 48], {d}",
+            "add {from}, 64",
+            "add {to}, 64",
+            "sub {left}, 64",
+            "jnz 2b",
+            "sfence",
+            from = inout(reg) from => _,
+            to = inout(reg) to => _,
+            left = inout(reg) bytes => _,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            options(nostack),
+        );
+    }
+}
 
 /// Copies one or two words, for which a call would cost as much as all the rest.
 ///
@@ -194,6 +253,29 @@ impl Remote for Mapped {
         unsafe { copy_out(bytes, self.start.add(offset)) }
     }
 
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn write_non_temporal(&mut self, offset: usize, bytes: &[u8]) {
+        let to_line = (self.start as usize + offset).wrapping_neg() % LINE_BYTES;
+        let (first, rest) = bytes.split_at(to_line.min(bytes.len()));
+        let (lines, last) = rest.split_at(rest.len() / LINE_BYTES * LINE_BYTES);
+        // SAFETY: as in `read`; behind the first bytes a line begins.
+        unsafe {
+            self.write(offset, first);
+            if !lines.is_empty() {
+                let to = self.start.add(offset + first.len());
+                copy_lines(lines.as_ptr(), to, lines.len());
+            }
+            self.write(offset + first.len() + lines.len(), last);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn ticks(&self) -> Option<u64> {
+        // SAFETY: each such processor counts them.
+        Some(unsafe { core::arch::x86_64::_rdtsc() })
+    }
+
     #[inline]
     unsafe fn store(&mut self, offset: usize, word: u64) {
         // SAFETY: as the caller says.
@@ -223,4 +305,34 @@ pub(crate) fn will_write<T>(at: *const T) {
     };
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mapped, Remote};
+    use std::vec::Vec;
+
+    const PLACES: usize = 1024;
+
+    #[test]
+    fn stores_of_either_kind_write_these_bytes_and_no_others() {
+        let bytes: Vec<u8> = (0..512).map(|at| (at % 251) as u8 + 1).collect();
+        for start in 0..72 {
+            for length in [0, 1, 7, 8, 16, 63, 64, 65, 127, 128, 129, 200, 256, 511, 512] {
+                for way in [Mapped::write, Mapped::write_non_temporal] {
+                    let mut memory = [0_u64; PLACES / 8];
+                    // SAFETY: inside the array, which nothing else touches meanwhile.
+                    unsafe {
+                        let mut at = Mapped::new(memory.as_mut_ptr().cast());
+                        way(&mut at, start, &bytes[..length]);
+                    }
+                    let found: Vec<u8> =
+                        memory.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                    let mut wanted = [0; PLACES];
+                    wanted[start..start + length].copy_from_slice(&bytes[..length]);
+                    assert_eq!(found, wanted, "{length} at {start}");
+                }
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::layout::{self, GIVEN_BACK, HEADER_BYTES, entry_bytes};
 use crate::sleep::{Announced, Rung, Sleeps};
+use crate::stores::Stores;
 use crate::{Fault, Header, Kind, Local, Remote};
 
 /// An empty ring goes on at its start once half of it has been passed, and at least this much, so
@@ -74,6 +75,7 @@ pub struct Sender<R, L> {
     cursor: SenderCursor,
     staged: Option<Staged>,
     clear: Clear,
+    stores: Stores,
 }
 
 /// How far short entries can go on without a look at anything, in bytes since the start: 0 if that
@@ -129,7 +131,8 @@ impl<R: Remote, L: Local> Sender<R, L> {
     ) -> Option<Self> {
         let mask = layout::is_capacity(capacity).then_some(capacity as u64 - 1)?;
         let cursor = SenderCursor { sleeps: cursor.sleeps.taken_up(), ..cursor };
-        Some(Self { ring, notes, receiver, mask, cursor, staged: None, clear: Clear::default() })
+        let (staged, clear, stores) = (None, Clear::default(), Stores::Ordinary);
+        Some(Self { ring, notes, receiver, mask, cursor, staged, clear, stores })
     }
 
     /// Where it is. What is staged is not part of it: who goes on there writes over that.
@@ -232,7 +235,10 @@ impl<R: Remote, L: Local> Sender<R, L> {
         unsafe {
             self.ring.set(self.offset(self.cursor.tail + entry as u64), 0);
             for part in parts {
-                self.ring.write(place, part);
+                match self.stores {
+                    Stores::Ordinary => self.ring.write(place, part),
+                    Stores::NonTemporal => self.ring.write_non_temporal(place, part),
+                }
                 place += part.len();
             }
         }
@@ -327,6 +333,16 @@ impl<R: Remote, L: Local> Sender<R, L> {
     pub fn send(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<bool, Full> {
         self.stage(kind, parts)?;
         Ok(self.publish())
+    }
+
+    /// Stages payloads by such stores from now on.
+    pub(crate) fn use_stores(&mut self, stores: Stores) {
+        self.stores = stores;
+    }
+
+    /// The clock of this side.
+    pub(crate) fn ticks(&self) -> Option<u64> {
+        self.ring.ticks()
     }
 
     /// Goes on in other memory, which is zero and which `name` tells the receiver. True: the

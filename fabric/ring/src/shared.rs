@@ -54,6 +54,17 @@ impl Remote for Shared {
     }
 
     #[inline]
+    unsafe fn write_non_temporal(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: as the caller says.
+        unsafe { self.at.write_non_temporal(offset, bytes) }
+    }
+
+    #[inline]
+    fn ticks(&self) -> Option<u64> {
+        self.at.ticks()
+    }
+
+    #[inline]
     unsafe fn store(&mut self, offset: usize, word: u64) {
         // SAFETY: as the caller says.
         unsafe { self.at.store(offset, word) }

@@ -41,6 +41,18 @@ fn a_stream_arrives_byte_by_byte_as_it_was_written() {
     }
 }
 
+/// Long enough that both kinds of stores are tried for long writes.
+#[test]
+fn a_long_stream_arrives_by_whatever_stores_it_goes() {
+    for (seed, capacity) in [16_384, 65_536].into_iter().enumerate() {
+        let (sender, receiver) = ring(capacity);
+        let total = 200 * capacity;
+        let writer = thread::spawn(move || write_stream(sender, total, seed as u64));
+        read_stream(receiver, total, 100 + seed as u64);
+        writer.join().expect("the writer is content");
+    }
+}
+
 fn write_stream(sender: Sender<Mapped, Mapped>, total: usize, seed: u64) {
     let (mut sender, mut random) = (ByteSender::new(sender), Rng::with_seed(seed));
     let mut sent = 0;

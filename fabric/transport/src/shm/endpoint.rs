@@ -311,6 +311,17 @@ impl Remote for Place {
     }
 
     #[inline]
+    unsafe fn write_non_temporal(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: as the caller says.
+        unsafe { self.memory.write_non_temporal(offset, bytes) }
+    }
+
+    #[inline]
+    fn ticks(&self) -> Option<u64> {
+        self.memory.ticks()
+    }
+
+    #[inline]
     unsafe fn store(&mut self, offset: usize, word: u64) {
         // SAFETY: as the caller says.
         unsafe { self.memory.store(offset, word) }
