@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Servers that wait for their clients in a set and fork: what children do with what they have
-//! copies of harms no parent, and neither does what clients that have left shared with it.
+//! copies of harms no parent, and neither does what clients that have left shared with it. And
+//! children that have their parent's memory, which wait for nothing that it has.
 
 use crate::harness::{Mode, Node, Program, find_or_say, free_port};
 use std::path::{Path, PathBuf};
@@ -108,4 +109,26 @@ fn children_that_close_all_keep_nothing_from_their_parent() {
         assert_eq!(client.finish(), answers);
     }
     forking.end();
+}
+
+#[test]
+fn children_wait_for_no_lock_of_the_loader() {
+    let Some(compiler) = find_or_say("cc") else { return };
+    let (node, _monitor) = Node::new();
+    node.write("guest.c", include_str!("programs/guest.c"));
+    let library: &[&str] = &["-DSLOW", "-shared", "-fPIC", "-o", "slow.so"];
+    for arguments in [library, &["-o", "guest", "-pthread"]] {
+        let mut command = Command::new(&compiler);
+        command.arg("guest.c").args(arguments).arg("-ldl").current_dir(node.path());
+        let compiled = command.output().expect("it can be begun");
+        let told = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "{arguments:?}: {told}");
+    }
+    for mode in [Mode::Plain, Mode::Accelerated] {
+        for arguments in [&["fork"][..], &[]] {
+            let mut command = node.command(mode, &node.path().join("guest"));
+            command.args(arguments);
+            node.start("guest", command).finish();
+        }
+    }
 }

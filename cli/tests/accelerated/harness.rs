@@ -2,6 +2,7 @@
 //! A monitor of a test's own, the programs that it begins, and what was moved past the kernel.
 
 use crate::roles::{ARGUMENT_VARIABLE, ROLE_VARIABLE};
+use crate::stuck;
 use serde_json::Value;
 use std::fs::{self, File, Permissions};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -353,8 +354,10 @@ impl Program {
             if let Some(status) = self.ended() {
                 return status;
             }
-            let is_late = begin.elapsed() > patience;
-            assert!(!is_late, "{} does not end:\n{}", self.name, self.printed());
+            if begin.elapsed() > patience {
+                let state = stuck::describe(self.pid());
+                panic!("{} does not end:\n{}\n{state}", self.name, self.printed());
+            }
             thread::sleep(PAUSE);
         }
     }

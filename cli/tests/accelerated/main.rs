@@ -28,5 +28,6 @@ mod scale;
 mod shells;
 mod soak;
 mod starved;
+mod stuck;
 mod unix;
 mod why;

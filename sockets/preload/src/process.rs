@@ -12,7 +12,7 @@ pub mod straying;
 pub mod uring;
 
 use crate::handing::{family, inherited, leaving};
-use crate::kernel::raw;
+use crate::kernel::{next, raw};
 use crate::reuse;
 use crate::reuse::entries;
 use crate::socket::opening;
@@ -44,6 +44,7 @@ const LEAST_ADDRESSES: u64 = 2 * freeport_sockets_proto::slab::SLAB_BYTES as u64
 
 /// When the library is loaded.
 extern "C" fn constructor() {
+    look_up();
     if monitor::begin() {
         reuse::begin();
         inherited::adopt_all();
@@ -63,6 +64,18 @@ extern "C" fn destructor() {
 #[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
 static DESTRUCTOR: extern "C" fn() = destructor;
 
+/// Looks up what is the C library's, while there is nobody who could be waited for: that takes a
+/// lock of the loader. Whoever loads a library has it until that has begun, which may be until
+/// another thread has done something. And a child of `vfork` that has it when its parent is killed
+/// never gives it back: the kernel takes the parent's number out of the memory of both, by which
+/// the owner of a lock is known, since somebody may wait for that thread's end.
+fn look_up() {
+    next::find_all();
+    // SAFETY: names that end with zero.
+    let word = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    ONE_THREAD.store(word.cast(), Ordering::Relaxed);
+}
+
 /// Begins to know. False: there is no memory for that, or so little that nothing comes of it.
 #[cold]
 pub fn begin() -> bool {
@@ -75,9 +88,6 @@ pub fn begin() -> bool {
     let Ok(page) = raw::map(PAGE_BYTES, false, None) else { return false };
     // SAFETY: just mapped. Where it is refused, the hook of fork has to do.
     _ = unsafe { raw::wipe_on_fork(page, PAGE_BYTES) };
-    // SAFETY: names that end with zero.
-    let word = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
-    ONE_THREAD.store(word.cast(), Ordering::Relaxed);
     let mark: *mut AtomicI32 = page.cast();
     settle(mark);
     // SAFETY: functions that stay, as the library does.

@@ -9,6 +9,10 @@ use crate::nginx::{self, PLAIN};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long compiling may take beside others that are at work.
+const COMPILING: Duration = Duration::from_secs(900);
 
 /// Compiles the program, linked to the C library or not.
 fn compile(node: &Node, is_static: bool) -> Option<PathBuf> {
@@ -19,7 +23,8 @@ fn compile(node: &Node, is_static: bool) -> Option<PathBuf> {
     command.env("CGO_ENABLED", if is_static { "0" } else { "1" });
     command.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"));
     command.env("GO111MODULE", "off").env("GOTOOLCHAIN", "local");
-    node.start("go", command).finish();
+    // It compiles the library of the language as well, the first time.
+    node.start("go", command).finish_within(COMPILING);
     Some(node.path().join("serve"))
 }
 

@@ -3,6 +3,7 @@
 //! this library.
 
 use core::ffi::CStr;
+use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function behind ours of the same name.
@@ -12,7 +13,7 @@ pub struct Next {
 }
 
 impl Next {
-    /// The one of that name, looked up when it is called first.
+    /// The one of that name, looked up when the library is loaded, or called before that.
     pub const fn new(name: &'static CStr) -> Self {
         Self { name, found: AtomicPtr::new(core::ptr::null_mut()) }
     }
@@ -33,11 +34,37 @@ impl Next {
     }
 }
 
+/// All that are called by [`next!`], which lie behind each other.
+fn all() -> &'static [Next] {
+    unsafe extern "C" {
+        #[link_name = "__start_freeport_next"]
+        static FIRST: usize;
+        #[link_name = "__stop_freeport_next"]
+        static END: usize;
+    }
+    let [first, end] = [&raw const FIRST, &raw const END].map(|at| at.cast::<Next>());
+    // SAFETY: the linker has put them there, all of one type, and says where they begin and end.
+    unsafe { slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
+}
+
+/// Looks all of them up, so that nobody has to do so later.
+#[cold]
+pub fn find_all() {
+    for one in all() {
+        one.get();
+    }
+    // The program has not asked for those that there are not.
+    // SAFETY: takes nothing.
+    unsafe { libc::dlerror() };
+}
+
 /// Calls the function behind ours: `next!(close(descriptor: i32) -> i32)`.
 ///
 /// Where there is none, as with functions that only newer C libraries have, it fails with `ENOSYS`.
 macro_rules! next {
     ($name:ident($($argument:ident: $kind:ty),*) -> $result:ty) => {{
+        #[used]
+        #[unsafe(link_section = "freeport_next")]
         static NEXT: $crate::kernel::next::Next = $crate::kernel::next::Next::new(
             // SAFETY: ends with zero, and has none before.
             unsafe {
@@ -59,3 +86,20 @@ macro_rules! next {
     }};
 }
 pub(crate) use next;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_can_be_looked_up_before_they_are_called() {
+        assert!(all().len() > 50, "{}", all().len());
+        find_all();
+        let of_guests = [c"close", c"close_range", c"dup2", c"dup3", c"fcntl", c"execve", c"_exit"];
+        for name in of_guests {
+            let of_it = all().iter().filter(|one| one.name == name);
+            let found: Vec<_> = of_it.map(|one| one.found.load(Ordering::Relaxed)).collect();
+            assert!(!found.is_empty() && !found.contains(&core::ptr::null_mut()), "{name:?}");
+        }
+    }
+}

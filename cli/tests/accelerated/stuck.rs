@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can be told of a program that does not end: where its threads are, and those of all others
+//! that have the same monitor, and what lies in the kernel for their sockets.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MONITOR_VARIABLE: &[u8] = b"FREEPORT_MONITOR=";
+
+/// The state of a process, and of all others with its monitor.
+pub fn describe(pid: i32) -> String {
+    let mut told = String::new();
+    let monitor = monitor_of(&PathBuf::from(format!("/proc/{pid}")));
+    for process in entries(Path::new("/proc")) {
+        let is_it = process.ends_with(pid.to_string());
+        if is_it || monitor.is_some() && monitor_of(&process) == monitor {
+            describe_one(&process, &mut told);
+        }
+    }
+    told
+}
+
+fn describe_one(process: &Path, told: &mut String) {
+    let command = text(process.join("cmdline")).replace('\0', " ");
+    let _ = writeln!(told, "-- {} {command}", process.display());
+    for thread in entries(&process.join("task")) {
+        let name = thread.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (at, call) = (text(thread.join("wchan")), text(thread.join("syscall")));
+        let _ = writeln!(told, "   thread {name} at {at}: {}", call.trim());
+    }
+    let connections = text(process.join("net/tcp"));
+    for descriptor in entries(&process.join("fd")) {
+        let Ok(link) = fs::read_link(&descriptor) else { continue };
+        let number = descriptor.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let _ = writeln!(told, "   descriptor {number}: {}", link.display());
+        let inode = link.to_string_lossy().replace("socket:[", "").replace(']', "");
+        let of_it = |line: &&str| line.split_whitespace().nth(9) == Some(&*inode);
+        if let Some(line) = connections.lines().find(of_it) {
+            let _ = writeln!(told, "      {}", line.trim());
+        }
+    }
+}
+
+fn monitor_of(process: &Path) -> Option<Vec<u8>> {
+    let environment = fs::read(process.join("environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.find(|variable| variable.starts_with(MONITOR_VARIABLE)).map(<[u8]>::to_vec)
+}
+
+/// What is numbered in a folder of `/proc`.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_numbered = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    all.filter(is_numbered).collect()
+}
+
+fn text(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
