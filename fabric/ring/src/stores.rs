@@ -39,9 +39,11 @@ enum Step {
     MeasureOther,
 }
 
-/// A longer time between two writes, in ticks, is the program's own, and counts for neither: some
-/// tenth of a millisecond. What is shorter counts, since in it the receiver does its part.
+/// A longer time between two writes, in ticks and in times that the second took itself, is the
+/// program's own, and counts for neither: some tenth of a millisecond, or more where there is much
+/// to do. What is shorter counts, since in it the receiver does its part.
 const GAP_MAX: u64 = 1 << 18;
+const GAP_WRITES_MAX: u64 = 8;
 
 /// Bytes, and the ticks that they took with what was between them.
 #[derive(Clone, Copy, Default, Debug)]
@@ -95,9 +97,9 @@ impl Choice {
         bytes: usize,
         capacity: usize,
     ) {
-        let gap = began.saturating_sub(self.ended);
-        let gap = if gap > GAP_MAX { 0 } else { gap };
-        self.pace.ticks += ended.saturating_sub(began) + gap;
+        let (gap, own) = (began.saturating_sub(self.ended), ended.saturating_sub(began));
+        let is_own = gap > GAP_MAX.max(own.saturating_mul(GAP_WRITES_MAX));
+        self.pace.ticks += if is_own { own } else { own + gap };
         self.ended = ended;
         self.pace.bytes += bytes as u64;
         let laps = match self.step {
@@ -149,7 +151,7 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, GAP_MAX, PAUSE, Stores};
+    use super::{Choice, GAP_MAX, GAP_WRITES_MAX, PAUSE, Stores};
 
     const CAPACITY: usize = 1 << 16;
     const WRITE: usize = CAPACITY / 4;
@@ -211,6 +213,10 @@ mod tests {
             now += 1000;
         }
         assert!(far > 15_000, "{far} of 16,000");
+        let slow = write(&mut Choice::default(), &mut 0, 4000, (GAP_MAX, GAP_MAX / 2), |_| {
+            GAP_WRITES_MAX * GAP_MAX / 2
+        });
+        assert!(slow <= 1, "{slow} of 100");
         let pauses = |number| if number % 3 == 0 { 2 * GAP_MAX } else { 100 };
         let far = write(&mut Choice::default(), &mut 0, 4000, (4000, 1600), pauses);
         assert!((98..100).contains(&far), "{far} of 100");
