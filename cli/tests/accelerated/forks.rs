@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Servers that wait for their clients in a set and fork: what children do with what they have
 //! copies of harms no parent, and neither does what clients that have left shared with it. And
-//! children that have their parent's memory, which wait for nothing that it has.
+//! no child, of `fork` or `vfork`, waits for a lock that another thread of its parent has.
 
 use crate::harness::{Mode, Node, Program, find_or_say, free_port};
 use std::path::{Path, PathBuf};

@@ -118,9 +118,8 @@ unsafe fn copy_out(bytes: &[u8], to: *mut u8) {
 
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// The lines of caches, which non-temporal stores have to fill whole.
-#[cfg(target_arch = "x86_64")]
-const LINE_BYTES: usize = 64;
+/// The lines of caches, nearly everywhere. Non-temporal stores have to fill them whole.
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// Copies whole lines past the caches, and lets nothing that is stored behind be seen before them.
 ///

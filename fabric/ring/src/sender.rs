@@ -2,6 +2,7 @@
 //! The side that fills a ring.
 
 use crate::layout::{self, GIVEN_BACK, HEADER_BYTES, entry_bytes};
+use crate::memory::LINE_BYTES;
 use crate::sleep::{Announced, Rung, Sleeps};
 use crate::stores::Stores;
 use crate::{Fault, Header, Kind, Local, Remote};
@@ -28,8 +29,6 @@ const REWIND_LOOK_BYTES: u64 = 512;
 const AHEAD_ENTRIES: usize = 8;
 const AHEAD_BYTES: (usize, usize) = (192, 512);
 const AHEAD_ENTRY_MAX: usize = 1024;
-/// The lines of caches, nearly everywhere.
-const LINE_BYTES: usize = 64;
 
 /// Where a sender is: plain values that may be kept anywhere, and taken up by another process of
 /// the same side.
