@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Children that are made past `fork`, and what they do with a connection that they have inherited.
+// Children that are made past `fork`, or come late, and what they do with a connection that they
+// have inherited.
 
 #include "case.h"
 
@@ -261,4 +262,47 @@ CASE(children_that_cannot_be, WARM | V6) {
     TRY(recv(fd, in, 4, MSG_WAITALL));
     TRY(recv(fd, in, 4, MSG_WAITALL));
     check_upgraded(fd);
+}
+
+// How long a fork stops parent and child before anybody else learns of it.
+static int parent_is_late_ms, child_is_late_ms;
+
+static void stop_parent(void) { sleep_ms(parent_is_late_ms); }
+static void stop_child(void) { sleep_ms(child_is_late_ms); }
+__attribute__((constructor)) static void stop_forks(void) {
+    pthread_atfork(NULL, stop_parent, stop_child);
+}
+
+static pid_t fork_late(int parent_ms, int child_ms, int fd) {
+    parent_is_late_ms = parent_ms;
+    child_is_late_ms = child_ms;
+    pid_t child = fork();
+    require(child >= 0, "fork");
+    if (child == 0) {
+        close(fd);
+        _exit(0);
+    }
+    return child;
+}
+
+// The first child comes while its parent makes the second one, and has left when that comes. Who
+// counts them wrong takes the third one for the last that has the connection.
+CASE(a_child_that_comes_while_another_is_made, WARM | V6 | RACE) {
+    if (side == CLIENT) {
+        ask(fd, 20);
+        await_peer(side, 1);
+        ask(fd, 20);
+        TRY(close(fd));
+        return;
+    }
+    for (int i = 0; i < 20; i++)
+        require(recv(fd, in, 4, MSG_WAITALL) == 4 && send(fd, in, 4, 0) == 4, "answer");
+    pid_t first = fork_late(0, 100, fd), second = fork_late(200, 300, fd);
+    note_end("first", first);
+    note_end("second", second);
+    note_end("third", fork_late(0, 0, fd));
+    reach(side, 1);
+    while (recv(fd, in, 4, MSG_WAITALL) == 4)
+        require(send(fd, in, 4, 0) == 4, "send");
+    note("done");
 }

@@ -12,14 +12,14 @@ pub mod straying;
 pub mod uring;
 
 use crate::handing::{family, inherited, leaving};
-use crate::kernel::{next, raw};
+use crate::kernel::{errno, next, raw};
 use crate::reuse;
 use crate::reuse::entries;
 use crate::socket::opening;
 use crate::upgrade::monitor;
 use crate::waiting::epoll::boards;
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 pub use guests::{has, is_guest};
 
 /// A page that is zero after a fork; its first word is the number of the process.
@@ -29,8 +29,9 @@ static NUMBER: AtomicI32 = AtomicI32::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Forks that are under way and share what they have to.
 static PREPARED: AtomicU32 = AtomicU32::new(0);
-/// Forks that have begun.
-static FORKS: AtomicU32 = AtomicU32::new(0);
+/// The thread whose child is expected, from before its fork until it is known here, as its
+/// [place](errno::place): one at a time, so that parent and child mean the same fork. 0: none.
+static EXPECTS: AtomicUsize = AtomicUsize::new(0);
 /// Tells the namespace of process numbers from others; 0: not looked at.
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
@@ -130,24 +131,27 @@ extern "C" fn after_fork() {
 /// Before a fork: what counts descriptors counts one more for each.
 pub fn prepare_fork() {
     check();
-    FORKS.fetch_add(1, Ordering::SeqCst);
     entries::let_go();
     boards::give_up(None);
-    opening::share_all();
+    opening::share_all(expects());
     PREPARED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Whether the child of this thread is the one that is expected.
+fn expects() -> bool {
+    EXPECTS.load(Ordering::Relaxed) == errno::place()
 }
 
 /// A fork that is about to be made by the C library.
 pub struct Fork {
-    /// How many there were before; `None`: others are under way.
-    before: Option<u32>,
+    is_expected: bool,
 }
 
 impl Fork {
     /// Before anything is prepared.
     pub fn new() -> Self {
-        let is_only = PREPARED.load(Ordering::SeqCst) == 0;
-        Self { before: is_only.then(|| FORKS.load(Ordering::SeqCst)) }
+        let (order, own) = (Ordering::SeqCst, errno::place());
+        Self { is_expected: EXPECTS.compare_exchange(0, own, order, order).is_ok() }
     }
 
     /// In the parent, with what the C library gave: which child this process has, so that the
@@ -156,11 +160,11 @@ impl Fork {
         if result < 0 {
             opening::has_no_child();
         }
-        // Of several forks at a time it is not known which child has come so far already.
-        let forks = FORKS.load(Ordering::SeqCst);
-        let is_only = self.before.is_some_and(|before| before.wrapping_add(1) == forks);
-        let is_near = || namespace() == namespace_at(c"/proc/self/ns/pid_for_children");
-        opening::knows_child(|| (result > 0 && is_only && is_near()).then_some(result));
+        if self.is_expected {
+            let is_near = || namespace() == namespace_at(c"/proc/self/ns/pid_for_children");
+            opening::knows_child(|| (result > 0 && is_near()).then_some(result));
+            EXPECTS.store(0, Ordering::SeqCst);
+        }
     }
 }
 
@@ -177,14 +181,11 @@ pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
     if MARK.load(Ordering::Acquire).is_null() {
         return make();
     }
+    // Nobody is expected: it may be in another namespace, where it has another number.
     prepare_fork();
     let result = make();
-    if result != 0 {
-        if result < 0 {
-            opening::has_no_child();
-        }
-        // It may be in another namespace, where it has another number.
-        opening::knows_child(|| None);
+    if result < 0 {
+        opening::has_no_child();
     }
     has_forked();
     result
@@ -200,7 +201,8 @@ fn is_child(mark: *mut AtomicI32) {
         opening::has_strayed();
     }
     boards::forget_all();
-    let parent = if forks == 1 { family::parent() } else { None };
+    let is_expected = EXPECTS.swap(0, Ordering::Relaxed) == errno::place();
+    let parent = if is_expected && forks > 0 { family::parent() } else { None };
     monitor::leave_to_parent();
     entries::leave_to_parent();
     NAMESPACE.store(0, Ordering::Relaxed);

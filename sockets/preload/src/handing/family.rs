@@ -7,7 +7,9 @@
 //! noted to be gone before they count no more.
 //!
 //! A child may be killed before it has noted itself. So its parent notes that it *expects* one
-//! before the fork, and which one it is behind it. The child is whatever stands for it by then.
+//! before the fork, and which one it is behind it. Where that note is, both keep in mind: a child
+//! that comes late would find what stands for the next one elsewhere. Who has lost its place notes
+//! itself in another.
 
 use crate::kernel::raw;
 use crate::process;
@@ -59,7 +61,7 @@ fn note_of(number: i32, copies: u32) -> Option<u64> {
 #[derive(Clone, Copy, Debug)]
 pub struct Parent(u64);
 
-/// This process, which is about to be its child's parent, or was it a moment ago.
+/// This process, which is its child's parent, or was it a moment ago.
 pub fn parent() -> Option<Parent> {
     note(0).map(Parent)
 }
@@ -70,33 +72,37 @@ impl Holders {
         self.0.iter().for_each(|place| place.store(0, Ordering::Relaxed));
     }
 
+    /// Puts a note of so many descriptors in the place of this process. False: there is no place.
     fn set(&self, copies: u32) -> bool {
-        note(copies).is_some_and(|note| self.put(note))
-    }
-
-    /// Puts a note in the place of its owner's. False: there is no place.
-    fn put(&self, note: u64) -> bool {
+        let Some(note) = note(copies) else { return false };
         let is_own = |place: &&AtomicU64| (place.load(Ordering::Acquire) ^ note) & OWNER_MASK == 0;
         if let Some(own) = self.0.iter().find(is_own) {
-            own.store(if copies_of(note) > 0 { note } else { 0 }, Ordering::Release);
+            own.store(if copies > 0 { note } else { 0 }, Ordering::Release);
             return true;
         }
-        copies_of(note) == 0 || self.0.iter().any(|place| exchange(place, 0, note))
+        copies == 0 || self.take_place(note).is_some()
     }
 
-    /// Notes that this process is about to have a child.
-    fn expect(&self, copies: u32) -> bool {
-        note(copies).is_some_and(|note| self.put(note | EXPECTED))
+    /// Notes that this process is about to have a child; gives in which place, counted from 1.
+    /// `None`: there is none.
+    fn expect(&self, copies: u32) -> Option<u32> {
+        self.take_place(note(copies)? | EXPECTED)
     }
 
-    /// What stands there for a child that is expected by the process of this note is that child's
-    /// from now on, or nobody's. False: nothing stands there.
-    fn replace_expected(&self, by: u64, child: Option<u64>) -> bool {
-        self.0.iter().any(|place| {
-            let there = place.load(Ordering::Acquire);
-            let of_child = child.map_or(0, |child| child | there & !OWNER_MASK);
-            (there ^ (by | EXPECTED)) & OWNER_MASK == 0 && exchange(place, there, of_child)
-        })
+    fn take_place(&self, note: u64) -> Option<u32> {
+        let taken = self.0.iter().position(|place| exchange(place, 0, note))?;
+        u32::try_from(taken + 1).ok()
+    }
+
+    /// What stands in that place for a child that is expected by the process of this note is that
+    /// child's from now on, or nobody's. False: nothing stands there.
+    fn replace_expected(&self, place: u32, by: u64, child: Option<u64>) -> bool {
+        let Some(place) = (place as usize).checked_sub(1).and_then(|at| self.0.get(at)) else {
+            return false;
+        };
+        let there = place.load(Ordering::Acquire);
+        let of_child = child.map_or(0, |child| child | there & !OWNER_MASK);
+        (there ^ (by | EXPECTED)) & OWNER_MASK == 0 && exchange(place, there, of_child)
     }
 
     /// Takes out who is dead; gives how many descriptors those had.
@@ -135,36 +141,45 @@ impl Stream {
         if self.shared.is_alone() {
             return;
         }
-        self.notes(Holders::set);
-    }
-
-    fn notes(&self, note: impl Fn(&Holders, u32) -> bool) {
-        let copies = self.copies();
-        if !note(&self.shared.holders, copies) {
+        let (holders, copies) = (&self.shared.holders, self.copies());
+        if !holders.set(copies) {
             self.drop_dead();
-            note(&self.shared.holders, copies);
+            holders.set(copies);
         }
     }
 
-    /// Notes that the process is about to have a child, which will have as many.
+    /// Notes that the process is about to have a child, which will have as many, unless it does
+    /// already.
     pub fn expect_child(&self) {
-        self.notes(Holders::expect);
+        let expected = &self.local.expected;
+        if expected.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        let (holders, copies) = (&self.shared.holders, self.copies());
+        let place = holders.expect(copies).or_else(|| {
+            self.drop_dead();
+            holders.expect(copies)
+        });
+        expected.store(place.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Notes which child that was; `None`: there is none, or it is not known.
     pub fn knows_child(&self, child: Option<i32>) {
+        let place = self.local.expected.swap(0, Ordering::Relaxed);
         if let Some(own) = note(0) {
             let child = child.and_then(|child| note_of(child, 0));
-            self.shared.holders.replace_expected(own, child);
+            self.shared.holders.replace_expected(place, own, child);
         }
     }
 
-    /// Notes in the child of a fork how many descriptors it has; `parent`: that expects none but
-    /// this one.
+    /// Notes in the child of a fork how many descriptors it has; `parent`: that has expected it.
     pub fn note_in_child(&self, parent: Option<Parent>) {
-        let own = note(0);
+        let place = self.local.expected.swap(0, Ordering::Relaxed);
         let holders = &self.shared.holders;
-        if !parent.is_some_and(|it| own.is_some() && holders.replace_expected(it.0, own)) {
+        let stands_for = |it: Parent| {
+            note(0).is_some_and(|own| holders.replace_expected(place, it.0, Some(own)))
+        };
+        if !parent.is_some_and(stands_for) {
             self.note_copies();
         }
     }
@@ -221,7 +236,7 @@ mod tests {
         assert!(process::begin());
         let own = note(0).unwrap();
         assert!(holders.set(2));
-        assert!(holders.expect(2));
+        let place = holders.expect(2).unwrap();
         // Nobody knows which one it is: it is not dead, either.
         assert_eq!(holders.take_dead(), 0);
         // SAFETY: the child waits until it is killed.
@@ -231,23 +246,25 @@ mod tests {
             unsafe { libc::pause() };
         }
         let noted = note_of(child, 2).unwrap();
-        assert!(holders.replace_expected(own, note_of(child, 0)));
-        assert!(!holders.replace_expected(own, None));
+        assert!(holders.replace_expected(place, own, note_of(child, 0)));
+        assert!(!holders.replace_expected(place, own, None));
         let left = || holders.0.each_ref().map(|place| place.load(Ordering::Relaxed));
         assert_eq!(left(), [note(2).unwrap(), noted, 0, 0, 0, 0]);
-        // The child comes later.
-        assert!(holders.put(noted));
-        assert_eq!(left(), [note(2).unwrap(), noted, 0, 0, 0, 0]);
+        // The next one is expected before the child comes, which takes no other place.
+        let next = holders.expect(1).unwrap();
+        assert_ne!(next, place);
+        assert!(!holders.replace_expected(place, own, note_of(child, 0)));
+        assert_eq!(left(), [note(2).unwrap(), noted, note(1).unwrap() | EXPECTED, 0, 0, 0]);
+        // There was no such fork after all.
+        assert!(holders.replace_expected(next, own, None));
         // SAFETY: its own child, of which nothing is left then.
         unsafe {
             assert_eq!(libc::kill(child, libc::SIGKILL), 0);
             assert_eq!(libc::waitpid(child, std::ptr::null_mut(), 0), child);
         }
         assert_eq!(holders.take_dead(), 2);
-        // There was no fork after all.
-        assert!(holders.expect(1));
-        assert!(holders.replace_expected(own, None));
         assert_eq!(left(), [note(2).unwrap(), 0, 0, 0, 0, 0]);
+        assert!(!holders.replace_expected(0, own, None));
     }
 
     #[test]

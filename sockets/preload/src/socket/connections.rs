@@ -43,6 +43,9 @@ pub struct Local {
     pub resets: AtomicU32,
     /// How many descriptors of this process have it.
     pub copies: AtomicU32,
+    /// In which place it is noted that a child is [expected](crate::handing::family), counted from
+    /// 1; 0: none is.
+    pub expected: AtomicU32,
     /// A slot that this process was given for it and does not use.
     pub kept: Kept,
     /// Its place among the streams that are kept for other connections, counted from 1; 0: it has
@@ -119,6 +122,7 @@ pub fn add() -> Option<Stream> {
                     stream.local.resets.store(0, Ordering::Relaxed);
                     stream.local.ends.forget();
                     stream.local.copies.store(1, Ordering::Relaxed);
+                    stream.local.expected.store(0, Ordering::Relaxed);
                     stream.local.registrations.store(0, Ordering::Relaxed);
                     stream.local.light_since.iter().for_each(LightSince::forget);
                     stream.local.entry.store(0, Ordering::Relaxed);

@@ -266,17 +266,20 @@ pub fn ends_claimed(stream: &Stream, descriptor: i32) {
     }
 }
 
-/// Before a fork: the child will have what this process has.
-pub fn share_all() {
+/// Before a fork: the child will have what this process has. `expects`: it will be told which one
+/// it is.
+pub fn share_all(expects: bool) {
     each_stream(|_, stream| {
         stream.share_ends();
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
         stream.note_copies();
-        stream.expect_child();
+        if expects {
+            stream.expect_child();
+        }
     });
 }
 
-/// In the parent, behind a fork: which child it has, if that is known.
+/// In the parent, behind a fork whose child was expected: which one it has, if that is known.
 pub fn knows_child(child: impl FnOnce() -> Option<i32>) {
     let child = LazyCell::new(child);
     each_stream(|_, stream| stream.knows_child(*child));
