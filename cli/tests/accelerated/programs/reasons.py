@@ -361,17 +361,19 @@ def of_port(port):
         time.sleep(0.01)
 
 
-def many_peers(count):
-    """One process and many others: the last of them is one too many."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(count))]
+def many_peers(room):
+    """One process and one more than there is room for. Each has what it gets before the next one
+    asks: those that wait have bounds of their own."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(room) + 1)]
     for listener in listeners:
         if os.fork() == 0:
             echo(listener.accept()[0])
             os._exit(0)
-    connections = [socket.create_connection(listener.getsockname()) for listener in listeners]
+    *connections, last = [socket.create_connection(it.getsockname()) for it in listeners]
     for connection in connections:
-        talk(connection)
-    said(connections[-1])
+        talk_past_kernel(connection)
+    talk(last)
+    said(last)
 
 
 globals()[sys.argv[1].replace(" ", "_")](*sys.argv[2:])

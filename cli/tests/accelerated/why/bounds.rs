@@ -37,7 +37,7 @@ fn what_there_is_no_room_for_is_told() {
     let node = Node::without_monitor();
     // Of slabs, a process may have an eighth of that.
     let _monitor = monitor_with(&node, Some(48), "1000");
-    let Some(scene) = Scene::new(&node, Mode::Accelerated, &["many peers", "8"]) else { return };
+    let Some(scene) = Scene::new(&node, Mode::Accelerated, &["many peers", "6"]) else { return };
     scene.is_for("Resources");
 }
 
