@@ -112,6 +112,16 @@ fn children_that_close_all_keep_nothing_from_their_parent() {
 }
 
 #[test]
+fn killed_children_of_who_was_forked_before_it_had_a_socket_are_not_counted() {
+    let Some(python) = find_or_say("python3") else { return };
+    let (node, _monitor) = Node::new();
+    let script = node.write("killed.py", include_str!("programs/killed_children.py"));
+    let mut command = node.command(Mode::Accelerated, &python);
+    command.arg(script);
+    assert_eq!(node.start("killed", command).finish(), "accelerated\n");
+}
+
+#[test]
 fn children_wait_for_no_lock_of_the_loader() {
     let Some(compiler) = find_or_say("cc") else { return };
     let (node, _monitor) = Node::new();

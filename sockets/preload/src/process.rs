@@ -148,10 +148,13 @@ pub struct Fork {
 }
 
 impl Fork {
-    /// Before anything is prepared.
+    /// Before anything is prepared. Where there is no socket yet, nobody prepares anything, and the
+    /// child would not take back that it is expected.
     pub fn new() -> Self {
         let (order, own) = (Ordering::SeqCst, errno::place());
-        Self { is_expected: EXPECTS.compare_exchange(0, own, order, order).is_ok() }
+        let is_prepared = !MARK.load(Ordering::Acquire).is_null();
+        let claim = || EXPECTS.compare_exchange(0, own, order, order).is_ok();
+        Self { is_expected: is_prepared && claim() }
     }
 
     /// In the parent, with what the C library gave: which child this process has, so that the
