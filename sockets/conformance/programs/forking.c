@@ -165,8 +165,8 @@ static void leave(int fd, enum side side) {
     close(fd);
 }
 
-// A child that has nothing to do with the connection takes nothing along.
-static void without_connection(enum way way, int fd, enum side side) {
+// Children that have nothing to do with the connection take nothing along.
+static void without_connection(void (*have_children)(int), int fd, enum side side) {
     if (side == CLIENT) {
         ask(fd, 20);
         await_peer(side, 1);
@@ -176,15 +176,22 @@ static void without_connection(enum way way, int fd, enum side side) {
     }
     for (int i = 0; i < 20; i++)
         require(recv(fd, in, 4, MSG_WAITALL) == 4 && send(fd, in, 4, 0) == 4, "answer");
-    note_end("child", start(way, fd, side, leave));
+    have_children(fd);
     reach(side, 1);
     while (recv(fd, in, 4, MSG_WAITALL) == 4)
         require(send(fd, in, 4, 0) == 4, "send");
     note("done");
 }
 
-CASE(a_clone_that_leaves, WARM) { without_connection(CLONE, fd, side); }
-CASE(an_instruction_that_leaves, WARM) { without_connection(INSTRUCTION, fd, side); }
+static void have_clone(int fd) { note_end("child", start(CLONE, fd, SERVER, leave)); }
+static void have_child_by_instruction(int fd) {
+    note_end("child", start(INSTRUCTION, fd, SERVER, leave));
+}
+
+CASE(a_clone_that_leaves, WARM) { without_connection(have_clone, fd, side); }
+CASE(an_instruction_that_leaves, WARM) {
+    without_connection(have_child_by_instruction, fd, side);
+}
 
 extern int __clone(int (*run)(void *), void *stack, int flags, void *given, ...);
 extern pid_t __vfork(void) __attribute__((returns_twice));
@@ -287,22 +294,13 @@ static pid_t fork_late(int parent_ms, int child_ms, int fd) {
 
 // The first child comes while its parent makes the second one, and has left when that comes. Who
 // counts them wrong takes the third one for the last that has the connection.
-CASE(a_child_that_comes_while_another_is_made, WARM | V6 | RACE) {
-    if (side == CLIENT) {
-        ask(fd, 20);
-        await_peer(side, 1);
-        ask(fd, 20);
-        TRY(close(fd));
-        return;
-    }
-    for (int i = 0; i < 20; i++)
-        require(recv(fd, in, 4, MSG_WAITALL) == 4 && send(fd, in, 4, 0) == 4, "answer");
+static void have_late_children(int fd) {
     pid_t first = fork_late(0, 100, fd), second = fork_late(200, 300, fd);
     note_end("first", first);
     note_end("second", second);
     note_end("third", fork_late(0, 0, fd));
-    reach(side, 1);
-    while (recv(fd, in, 4, MSG_WAITALL) == 4)
-        require(send(fd, in, 4, 0) == 4, "send");
-    note("done");
+}
+
+CASE(a_child_that_comes_while_another_is_made, WARM | V6 | RACE) {
+    without_connection(have_late_children, fd, side);
 }
