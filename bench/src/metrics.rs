@@ -149,14 +149,17 @@ fn shown(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// The values of every round, with the machine, commit and date in each row.
+/// The values of every round, with the machine, commit and date in each row. There is a column for
+/// each setting that any result has; of the others it is empty.
 pub fn csv(results: &[&MetricResult], machine: &Machine) -> String {
-    let settings = results.first().map(|it| it.traffic.fields()).unwrap_or_default();
-    let settings: String = settings.into_iter().map(|(name, _)| name + ",").collect();
+    let settings = setting_names(results);
+    let columns: String = settings.iter().map(|name| format!("{name},")).collect();
     let mut text =
-        format!("bench,case,{settings}metric,unit,subject,round,value,kind,machine,commit,date\n");
+        format!("bench,case,{columns}metric,unit,subject,round,value,kind,machine,commit,date\n");
     for result in results {
-        let setting = result.traffic.fields().into_iter().map(|(_, value)| value);
+        let has = result.traffic.fields();
+        let value = |name: &String| has.iter().find(|it| it.0 == *name).map(|it| it.1.clone());
+        let setting = settings.iter().map(|name| value(name).unwrap_or_default());
         let setting: Vec<String> =
             [result.bench.into(), result.case.clone()].into_iter().chain(setting).collect();
         for it in &result.series {
@@ -176,6 +179,17 @@ pub fn csv(results: &[&MetricResult], machine: &Machine) -> String {
         }
     }
     text
+}
+
+/// Each once, in the order in which they come.
+fn setting_names(results: &[&MetricResult]) -> Vec<String> {
+    let mut names: Vec<String> = vec![];
+    for (name, _) in results.iter().flat_map(|it| it.traffic.fields()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 #[cfg(test)]
@@ -229,5 +243,23 @@ mod tests {
         assert_eq!(rows.lines().count(), 1 + 2 * 3 * METRICS.len());
         let expected = "apps,firewall,64,http_fresh,requests/s,freeport,2,300,measured,m,c,d";
         assert!(rows.lines().any(|row| row == expected), "{rows}");
+    }
+
+    #[test]
+    fn rows_of_different_settings_have_the_same_columns() {
+        let death = MetricResult {
+            case: "death, in recv".into(),
+            traffic: Traffic::Messages { message_bytes: 8, placement: "anywhere", pairs: 1 },
+            ..sample()
+        };
+        let machine = Machine { machine: "m, of 2".into(), commit: "c".into(), date: "d".into() };
+        let rows = csv(&[&sample(), &death], &machine);
+        let (heads, rows) = rows.split_once('\n').unwrap();
+        assert!(heads.starts_with("bench,case,frame_bytes,message_bytes,pairs,placement,metric,"));
+        let tail = "ping,us,freeport,2,10,measured,\"m, of 2\",c,d";
+        for expected in ["firewall,64,,,", "\"death, in recv\",,8,1,anywhere"] {
+            let expected = format!("apps,{expected},{tail}");
+            assert!(rows.lines().any(|row| row == expected), "{expected}: {rows}");
+        }
     }
 }
