@@ -224,6 +224,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
     use freeport_clicknp::{Options, compile_text};
+    use freeport_testbed::cache::Cache;
 
     const PROGRAM: &str = "
         .element Sum (flit in -> flit out) {
@@ -248,7 +249,7 @@ mod tests {
     fn variables_loops_and_channels_are_told() {
         let compiled = compile_text("sum.cnp", PROGRAM, &Options::default());
         let compiled = compiled.unwrap_or_else(|failure| panic!("{failure}"));
-        let cache = tempfile::tempdir().unwrap();
+        let cache = Cache::of("native");
         let options = freeport_native::Options {
             cache: cache.path().to_owned(),
             optimization: 0,

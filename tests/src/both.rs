@@ -9,14 +9,14 @@ use freeport_golden::run::{INSTANCE, Machine, Reference};
 use freeport_golden::{Variable, record};
 use freeport_ir::{Direction, Program};
 use freeport_native::Image;
+use freeport_testbed::cache::Cache;
 use std::collections::BTreeMap;
-use tempfile::TempDir;
 
 /// A program with an instance `dut`, for both.
 pub struct Both {
     program: Program,
     image: Image,
-    _cache: TempDir,
+    _cache: Cache,
 }
 
 /// What an element made of its input: what left each outer end, and its counters.
@@ -40,7 +40,7 @@ impl Both {
         let library = Options { library: vec![repository().join("elements")] };
         let compiled = compile_text("both.cnp", text, &library);
         let program = compiled.unwrap_or_else(|failure| panic!("{text}\n{failure}")).program;
-        let cache = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::of("native");
         let options = freeport_native::Options {
             optimization: 1,
             cache: cache.path().to_owned(),

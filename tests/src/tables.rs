@@ -6,6 +6,7 @@ use crate::repository;
 use freeport_clicknp::{Options as SourceOptions, compile_text};
 use freeport_ir::{Bits, InstanceId};
 use freeport_native::{EndpointIo, Graph, Options, RunStatus, build};
+use freeport_testbed::cache::Cache;
 
 /// `Tuple` of `elements/records.cnp`, as far as tables look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -127,7 +128,7 @@ impl Table {
         let options = SourceOptions { library: vec![repository().join("elements")] };
         let compiled = compile_text("table.cnp", &text, &options);
         let program = compiled.unwrap_or_else(|failure| panic!("{failure}")).program;
-        let cache = tempfile::tempdir().expect("a temporary folder can be made");
+        let cache = Cache::of("native");
         let options = Options { cache: cache.path().to_owned(), ..Options::default() };
         let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
         let graph = Graph::load(&image).expect("a library just built");

@@ -12,6 +12,7 @@ use freeport_golden::{Action, Golden, run};
 use freeport_ir::text::parse;
 use freeport_ir::{Direction, Item, Program};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Options, RunStatus, build};
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::{repository, side_by_side};
 use std::collections::{BTreeMap, BTreeSet};
@@ -184,7 +185,7 @@ fn frames(random: &mut Rng, packets: &BTreeSet<Vec<u8>>) -> Vec<Vec<u8>> {
 /// Without optimization, which takes the compiler five times as long, and would leave out reads
 /// that come to nothing.
 fn load(program: &Program) -> Graph {
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let options = Options {
         optimization: 0,
         sanitize: true,

@@ -64,9 +64,14 @@ impl Verilator {
         Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
     }
 
-    fn version(&self) -> Option<(u32, u32)> {
+    /// The line in which it names its version.
+    pub fn version_line(&self) -> Option<String> {
         let output = self.command().arg("--version").output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        String::from_utf8(output.stdout).ok().filter(|line| !line.is_empty())
+    }
+
+    fn version(&self) -> Option<(u32, u32)> {
+        let text = self.version_line()?;
         let (major, minor) = text.split_whitespace().nth(1)?.split_once('.')?;
         Some((major.parse().ok()?, minor.parse().ok()?))
     }
@@ -96,6 +101,16 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     }
     let said = [output.stdout, output.stderr].concat();
     Err(format!("{command:?} failed:\n{}", String::from_utf8_lossy(&said)))
+}
+
+/// Writes a C++ file that includes others.
+pub fn write_together<'a>(
+    file: &Path,
+    others: impl Iterator<Item = &'a PathBuf>,
+) -> Result<(), String> {
+    let lines = others.map(|other| format!("#include \"{}\"\n", other.display()));
+    let failed = |error: std::io::Error| format!("{}: {error}", file.display());
+    std::fs::write(file, lines.collect::<String>()).map_err(failed)
 }
 
 /// Files of a folder with such names, in order.

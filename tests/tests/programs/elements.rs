@@ -9,6 +9,7 @@ use freeport_golden::run::Reference;
 use freeport_golden::{Case, Golden, run};
 use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{Program, verify};
+use freeport_testbed::cache::Cache;
 use freeport_tests::{repository, side_by_side};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -133,7 +134,7 @@ fn without_passes(program: &Program, cases: &[(String, Case)]) -> Vec<String> {
 
 #[test]
 fn every_golden_holds_as_native_code() {
-    let cache = tempfile::tempdir().unwrap();
+    let cache = Cache::of("native");
     let options = freeport_native::Options {
         optimization: 1,
         cache: cache.path().to_owned(),

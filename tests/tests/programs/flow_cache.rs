@@ -6,6 +6,7 @@ use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::Bits;
 use freeport_native::{EndpointIo, Graph, Options as NativeOptions, build};
+use freeport_testbed::cache::Cache;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
 
@@ -19,7 +20,7 @@ fn graph(text: &str) -> Graph {
     let library = Options { library: vec![repository().join("elements")] };
     let compiled = compile_text("flows.cnp", text, &library);
     let program = compiled.unwrap_or_else(|failure| panic!("{failure}")).program;
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let options = NativeOptions { cache: cache.path().to_owned(), ..NativeOptions::default() };
     let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
     Graph::load(&image).expect("a library just built")

@@ -9,6 +9,7 @@ use freeport_clicknp::{Options, compile_text};
 use freeport_golden::{Golden, run};
 use freeport_ir::{Bits, Direction, Item};
 use freeport_nic::trace::{Sizes, Trace};
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::{repository, side_by_side};
 use std::collections::BTreeSet;
@@ -56,7 +57,7 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
         Err(failure) => panic!("{}: {}", path.display(), failure.render()),
     };
     let program = compiled.program;
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let image = replay::image(&program, &replay::options(cache.path()));
     let input = program.graph.endpoints.iter().map(|endpoint| match endpoint.direction {
         Direction::Into => traffic(random, endpoint.item),

@@ -12,6 +12,7 @@ use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::analysis::LargeMemory;
 use freeport_ir::{Bits, Direction, Item, Program, verify};
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::batch::merge;
 use freeport_tests::oracle::graphs::{self, RECORD_BYTES};
 use freeport_tests::oracle::{is_long, programs, seed};
@@ -75,7 +76,7 @@ fn options(batch: u64, cache: &Path) -> freeport_native::Options {
 
 /// Runs one batch of programs; the firings that did something.
 fn check_batch(first: u64) -> u64 {
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let options = options(first / BATCH, cache.path());
     let program = merge((first..first + BATCH).map(compile));
     verify(&program).unwrap_or_else(|errors| panic!("seed {first}: {errors:?}"));

@@ -11,6 +11,7 @@ use freeport_ir::oracle::{ChannelOracle, InstanceOracle, Oracles};
 use freeport_ir::{Bits, Item, Program, flit};
 use freeport_native::Image;
 use freeport_nic::packet::flow_hash::copy_of;
+use freeport_testbed::cache::Cache;
 use freeport_tests::both::Both;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
@@ -29,8 +30,8 @@ fn compile(text: &str) -> Program {
     compiled.unwrap_or_else(|failure| panic!("{text}\n{failure}")).program
 }
 
-fn build(program: &Program) -> (Image, tempfile::TempDir) {
-    let cache = tempfile::tempdir().unwrap();
+fn build(program: &Program) -> (Image, Cache) {
+    let cache = Cache::of("native");
     let options = freeport_native::Options {
         optimization: 1,
         cache: cache.path().to_owned(),

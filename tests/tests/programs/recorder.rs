@@ -5,6 +5,7 @@
 use fastrand::Rng;
 use freeport_ir::Program;
 use freeport_nic::trace::Trace;
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::seed;
 use freeport_tests::repository;
 use freeport_tests::running::{Running, program};
@@ -178,7 +179,7 @@ fn check(running: Running, frames: &[Vec<u8>], name: &str) {
 fn every_packet_is_recorded_as_it_is_and_flows_keep_their_order() {
     let first = seed(1);
     let frames = frames(&mut Rng::with_seed(first));
-    let cache = tempfile::tempdir().unwrap();
+    let cache = Cache::of("native");
     let program = recorder();
     check(Running::interpreted(&program), &frames, "interpreter");
     check(Running::native(&program, cache.path()), &frames, "native");

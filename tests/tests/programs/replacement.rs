@@ -12,6 +12,7 @@ use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::port::{Generator, Sink};
 use freeport_nic::replace::{ReplaceOptions, Replacement, replace};
 use freeport_nic::trace::{Sizes, Trace, TraceFrame};
+use freeport_testbed::cache::Cache;
 use freeport_tests::repository;
 use freeport_tests::tables::Tuple;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ const GRAPHS: [&str; 3] = [
 
 /// Where a program runs.
 struct Bench {
-    cache: tempfile::TempDir,
+    cache: Cache,
 }
 
 impl Bench {
@@ -93,7 +94,7 @@ fn swap(device: &mut Box<dyn Device>, mut new: Box<dyn Device>) -> Replacement {
 
 #[test]
 fn a_graph_replaced_by_itself_anywhere_goes_on_as_if_nothing_had_been() {
-    let bench = Bench { cache: tempfile::tempdir().expect("a folder") };
+    let bench = Bench { cache: Cache::of("native") };
     let mut replacements = 0;
     for (at, text) in GRAPHS.iter().enumerate() {
         let program = compile(text);
@@ -151,7 +152,7 @@ fn a_firewall_with_many_rules_gets_one_element_more_while_packets_are_inside() {
     let longer = TEXT.replace("from_tor -> parse", "from_tor -> extra [out] -> parse");
     let longer = format!("CheckIpv4 :: extra\nDiscard :: bad\n{longer}extra [bad] -> bad\n");
     let (program, longer) = (compile(TEXT), compile(&longer));
-    let bench = Bench { cache: tempfile::tempdir().expect("a folder") };
+    let bench = Bench { cache: Cache::of("native") };
     let mut device = bench.load(&program, true);
     let exact = |device: &dyn Device| {
         let mut instances = device.program().graph.instances.iter();
@@ -204,7 +205,7 @@ fn packets_that_wait_inside_for_a_verdict_wait_in_the_new_graph() {
         from_nic -> parse [out] -> gone\nparse [match] -> prefixes -> [verdict] buffer\n\
         check [bad] -> bad\n";
     let program = compile(TEXT);
-    let bench = Bench { cache: tempfile::tempdir().expect("a folder") };
+    let bench = Bench { cache: Cache::of("native") };
     let trace = Trace { frames: 20, ..Trace::default() }.generate();
     for (from, to) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut device = bench.load(&program, from);
@@ -243,7 +244,7 @@ from_nic -> [credit] gate
 
 #[test]
 fn a_graph_that_is_replaced_in_the_middle_of_a_packet_goes_on_with_its_next_flit() {
-    let bench = Bench { cache: tempfile::tempdir().expect("a folder") };
+    let bench = Bench { cache: Cache::of("native") };
     let ways = [
         "from_tor -> [in] gate -> to_tor\n",
         "Count :: before\nCount :: behind\n\
@@ -294,7 +295,7 @@ fn credit(flits: usize) -> Generator {
 
 #[test]
 fn packets_that_a_lossy_channel_keeps_or_drops_stay_whole_through_replacements() {
-    let bench = Bench { cache: tempfile::tempdir().expect("a folder") };
+    let bench = Bench { cache: Cache::of("native") };
     let text = "from_tor -> [in] gate ->{depth = 12, lossy} [in] late -> to_tor\n\
         Gate :: late\nfrom_host -> [credit] late\n";
     let program = compile(&format!("{GATE}{text}"));

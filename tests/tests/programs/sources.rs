@@ -11,6 +11,7 @@ use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::port::{Generator, Sink};
 use freeport_nic::trace::Trace;
 use freeport_nic::workers::WorkersDevice;
+use freeport_testbed::cache::Cache;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -60,7 +61,7 @@ fn devices(cache: &std::path::Path) -> Vec<(&'static str, Box<dyn Device>)> {
 
 #[test]
 fn who_waits_for_a_time_holds_up_nobody() {
-    let cache = tempfile::tempdir().unwrap();
+    let cache = Cache::of("native");
     for (name, mut device) in devices(cache.path()) {
         let trace = Trace { frames: FRAMES, ..Trace::default() }.generate();
         let mut source = Generator::once(&trace).unwrap();

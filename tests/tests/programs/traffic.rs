@@ -6,6 +6,7 @@
 use fastrand::Rng;
 use freeport_ir::Bits;
 use freeport_ir::interp::{Interpreter, Options};
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::seed;
 use freeport_tests::running::{Running, program};
 use smoltcp::wire::{EthernetFrame, IpAddress, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket};
@@ -53,7 +54,7 @@ fn parsed(frame: &[u8]) -> ((IpAddress, u16), Stamp) {
 
 #[test]
 fn every_frame_is_right_and_every_flow_its_own() {
-    let cache = tempfile::tempdir().unwrap();
+    let cache = Cache::of("native");
     let first = seed(1);
     let mut native = Running::native(&program(GENERATOR), cache.path());
     let mut random = Rng::with_seed(first);
@@ -259,7 +260,7 @@ impl Counted {
 fn losses_and_disorder_are_counted_as_they_are() {
     let first = seed(1);
     let mut random = Rng::with_seed(first);
-    let cache = tempfile::tempdir().unwrap();
+    let cache = Cache::of("native");
     let mut frames = vec![];
     let mut wanted = Counted::default();
     let mut nexts = [0u32; 5];

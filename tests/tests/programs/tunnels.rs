@@ -10,6 +10,7 @@ use freeport_golden::run::Machine;
 use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
 use freeport_ir::{Bits, Item, Program};
 use freeport_nic::packet::flow_hash::flow_hash;
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::repository;
 use smoltcp::phy::ChecksumCapabilities;
@@ -72,7 +73,7 @@ fn check_native(
     names: &[&str],
     counters: &[u64],
 ) {
-    let cache = tempfile::tempdir().unwrap();
+    let cache = Cache::of("native");
     let options = freeport_native::Options {
         optimization: 1,
         cache: cache.path().to_owned(),

@@ -11,6 +11,7 @@ use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::port::{Generator, Receive, Sink, Transmit};
 use freeport_nic::trace::TraceFrame;
 use freeport_nic::workers::{Placement, WorkersDevice};
+use freeport_testbed::cache::Cache;
 use freeport_tests::oracle::{batch, graphs, is_long, seed};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ fn compile(name: &str, text: &str) -> Program {
     compiled.unwrap_or_else(|failure| panic!("{}\n{text}", failure.render())).program
 }
 
-fn native_options(cache: &tempfile::TempDir) -> freeport_native::Options {
+fn native_options(cache: &Cache) -> freeport_native::Options {
     let cache = cache.path().to_path_buf();
     freeport_native::Options { cache, optimization: 0, ..freeport_native::Options::default() }
 }
@@ -129,7 +130,7 @@ fn counted(device: &dyn Device) -> Counted {
 
 #[test]
 fn generated_programs_run_on_several_workers_as_in_the_interpreter() {
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let batches = if is_long() { 60 } else { 2 };
     for number in 0..batches {
         let first = seed(5_000_000) + number * 1_000;
@@ -185,7 +186,7 @@ fn check_batch(first: u64, count: usize, options: &freeport_native::Options) {
 
 /// Checks a program on every placement of its instances on two workers, and some on more.
 fn check_placements(program: Program, input: &Input) {
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let (expected, counts, _) = interpreted(&program, input);
     assert_eq!(expected.end, RunEnd::Ended);
     assert!(expected.out.iter().any(|frames| frames.len() > 10), "it does something");
@@ -340,7 +341,7 @@ fn a_logger_on_another_worker_sees_every_packet() {
     let library = Options { library: vec![freeport_tests::repository().join("elements")] };
     let program = compile_text("capture.cnp", &text, &library);
     let program = program.unwrap_or_else(|failure| panic!("{failure}")).program;
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let placement: Placement = "logger=1".parse().expect("well written");
     let workers = placement.workers(&program).expect("they are there");
     let frames: Vec<Vec<u8>> = (0..3_000).map(|at| vec![at as u8; 60 + at % 1_400]).collect();
@@ -384,7 +385,7 @@ fn a_stall_is_told_by_worker() {
         from_nic -> [b] both
         ",
     );
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let placement: Placement = "both=2".parse().expect("well written");
     let workers = placement.workers(&program).expect("they are there");
     let input = input(&program, vec![vec![1; 60]; 600]);
@@ -421,7 +422,7 @@ fn a_manager_runs_with_those_that_it_calls() {
         from_tor -> first -> second -> third -> to_tor
         ",
     );
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let load = |placement: &str| {
         let placement: Placement = placement.parse().expect("well written");
         let workers = placement.workers(&program).expect("they are there");

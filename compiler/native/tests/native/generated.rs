@@ -6,6 +6,7 @@ use freeport_ir::Program;
 use freeport_ir::generate::{Generated, Limits, generate};
 use freeport_ir::passes::PassSet;
 use freeport_native::{Options, RunStatus};
+use freeport_testbed::cache::Cache;
 
 /// Each costs a run of the C compiler.
 const SEEDS: u64 = 24;
@@ -39,7 +40,7 @@ fn agrees(generated: &Generated, options: &Options, seed: u64) -> [bool; 3] {
 
 #[test]
 fn random_programs_agree_with_the_interpreter() {
-    let cache = tempfile::tempdir().expect("a directory");
+    let cache = Cache::of("native");
     let limits = Limits::default();
     let mut did = [0; 3];
     for seed in 0..SEEDS {

@@ -6,6 +6,7 @@ use crate::replay::{Driver, Traffic, check, image, options};
 use fastrand::Rng;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, Program, TrapCode, verify};
+use freeport_testbed::cache::Cache;
 
 const ITEM_BITS: u32 = 300;
 
@@ -132,7 +133,7 @@ fn item(random: &mut Rng) -> Bits {
 #[test]
 fn a_record_of_managers_replays_to_the_same_execution() {
     let program = managed();
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let image = image(&program, &options(cache.path()));
     for seed in 0..10 {
         let random = &mut Rng::with_seed(seed);
@@ -174,7 +175,7 @@ fn a_record_of_managers_replays_to_the_same_execution() {
 #[test]
 fn without_a_record_the_same_comes_out() {
     let program = managed();
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let plain = freeport_native::Options { record: false, ..options(cache.path()) };
     let image = image(&program, &plain);
     let mut graph = freeport_native::Graph::load(&image).expect("a library just built");

@@ -9,6 +9,7 @@ use freeport_ir::{
     UnaryOp, ValueId,
 };
 use freeport_native::{Functions, Options, build_functions};
+use freeport_testbed::cache::Cache;
 
 const WIDTHS: [u32; 15] = [1, 7, 8, 31, 32, 33, 63, 64, 65, 127, 128, 129, 256, 512, 1024];
 
@@ -121,7 +122,7 @@ fn every_operation_agrees_with_the_interpreter_at_every_kind_of_width() {
     parts(&mut cases, &mut random);
     let functions = cases.iter().enumerate().map(|(at, case)| function(case, at)).collect();
     let program = Program { name: "operations".into(), functions, ..Program::default() };
-    let cache = tempfile::tempdir().expect("a directory");
+    let cache = Cache::of("native");
     // Without passes: they would evaluate the constants themselves.
     let options = Options {
         optimization: 1,

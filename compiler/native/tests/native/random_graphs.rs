@@ -5,6 +5,7 @@
 use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::text::parse;
 use freeport_native::RunStatus;
+use freeport_testbed::cache::Cache;
 use std::fmt::Write;
 use std::path::Path;
 use std::thread;
@@ -69,7 +70,7 @@ fn packets(random: &mut fastrand::Rng) -> Traffic {
 
 #[test]
 fn random_graphs_replay() {
-    let cache = tempfile::tempdir().expect("a directory");
+    let cache = Cache::of("native");
     let cache = cache.path();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let found: Vec<Found> = thread::scope(|scope| {

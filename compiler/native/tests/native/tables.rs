@@ -7,6 +7,7 @@ use fastrand::Rng;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, Program};
 use freeport_native::{Error, Graph, RunStatus};
+use freeport_testbed::cache::Cache;
 use std::fmt::Write;
 
 /// An element with one table, and how many different keys it is fed.
@@ -155,7 +156,7 @@ fn input(random: &mut Rng, count: usize) -> Vec<Traffic> {
 
 #[test]
 fn tables_do_what_the_interpreter_says() {
-    let cache = tempfile::tempdir().expect("a directory");
+    let cache = Cache::of("native");
     let program = program();
     let image = image(&program, &options(cache.path()));
     let mut random = Rng::with_seed(7);
@@ -178,7 +179,7 @@ fn tables_do_what_the_interpreter_says() {
 
 #[test]
 fn what_the_host_does_to_tables_replays() {
-    let cache = tempfile::tempdir().expect("a directory");
+    let cache = Cache::of("native");
     let program = program();
     let image = image(&program, &options(cache.path()));
     let mut random = Rng::with_seed(8);
@@ -223,7 +224,7 @@ fn host_acts(graph: &mut Graph, at: usize, shape: &Shape, random: &mut Rng) {
 
 #[test]
 fn a_table_that_is_too_large_is_refused_with_its_place() {
-    let cache = tempfile::tempdir().expect("a directory");
+    let cache = Cache::of("native");
     let text = shape("hash", (32, 64), 1 << 32, 1).element(0);
     let graph = "graph {\n  instance e: E0\n  endpoint from: into bits<104>\n  \
                  endpoint to: out_of bits<66>\n  from -> e.in\n  e.out -> to\n}\n";

@@ -8,6 +8,7 @@ use freeport_ir::passes::PassSet;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, EndpointId, Program, TrapCode};
 use freeport_native::{Options, RunStatus};
+use freeport_testbed::cache::Cache;
 
 /// Counts up to its input in two loops, one inside the other, of which the inner one goes round
 /// three times and is a call.
@@ -32,7 +33,7 @@ fn outcome(program: &Program, options: &Options, input: &[u64]) -> (Vec<Bits>, u
 #[test]
 fn it_ends_the_same_firings_as_in_the_interpreter() {
     let program = program();
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     // A round is one of the outer loop and two returns in the inner one.
     let input = [5, 332, 333, 334, 335, u64::MAX, 7];
     for turn_limit in [1, 1_000, 1_004] {
@@ -57,7 +58,7 @@ fn it_ends_the_same_firings_as_in_the_interpreter() {
 /// A loop that may go round 2^40 times ends in time, and what comes after it is done.
 #[test]
 fn at_its_usual_limit_the_graph_goes_on_with_the_next_item() {
-    let cache = tempfile::tempdir().expect("a temporary folder can be made");
+    let cache = Cache::of("native");
     let out = outcome(&program(), &options(cache.path()), &[3, u64::MAX, 1 << 41, 7]);
     assert_eq!(out, (words(&[9, 21]), 2));
 }

@@ -6,10 +6,11 @@ use crate::device_conformance;
 use crate::port::{Generator, Sink};
 use crate::programs::{mac_swap, mac_swap_of_packets, mac_swap_with_breakpoint, swapped};
 use crate::trace::TraceFrame;
+use freeport_testbed::cache::Cache;
 
 #[test]
 fn it_conforms() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
     for program in [mac_swap(), mac_swap_of_packets()] {
         let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
@@ -20,7 +21,7 @@ fn it_conforms() {
 
 #[test]
 fn it_stops_at_breakpoints() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
     let program = mac_swap_with_breakpoint();
     let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
@@ -31,7 +32,7 @@ fn it_stops_at_breakpoints() {
 
 #[test]
 fn a_packet_without_bytes_is_dropped_and_counted() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
     let program = mac_swap_of_packets();
     let mut device = CpuDevice::load(&program, &options).expect("clang-19 is needed");

@@ -10,13 +10,14 @@ use crate::port::{Generator, Sink};
 use crate::programs::{mac_swap, mac_swap_of_packets, swapped};
 use crate::trace::{Trace, TraceFrame};
 use freeport_ir::{Bits, InstanceId, Program, TableKind, interp};
+use freeport_testbed::cache::Cache;
 use std::sync::Arc;
 
 const SWAP: InstanceId = InstanceId(0);
 
 /// Loads programs into devices of every kind.
 struct Loader {
-    cache: tempfile::TempDir,
+    cache: Cache,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +35,7 @@ const PAIRS: [(Kind, Kind); 4] = [
 
 impl Loader {
     fn new() -> Self {
-        Self { cache: tempfile::tempdir().expect("a folder") }
+        Self { cache: Cache::of("native") }
     }
 
     fn load(&self, kind: Kind, program: &Program) -> Box<dyn Device> {

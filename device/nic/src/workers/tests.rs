@@ -9,16 +9,17 @@ use crate::programs::{mac_swap, mac_swap_of_packets, mac_swap_with_breakpoint, s
 use crate::trace::TraceFrame;
 use freeport_ir::{Program, verify};
 use freeport_native::Options;
+use freeport_testbed::cache::Cache;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn options(cache: &tempfile::TempDir) -> Options {
+fn options(cache: &Cache) -> Options {
     Options { cache: cache.path().to_path_buf(), ..Options::default() }
 }
 
 #[test]
 fn a_program_on_another_worker_conforms() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     for program in [mac_swap(), mac_swap_of_packets()] {
         let program = Arc::new(program);
         let load = || WorkersDevice::load(program.clone(), &[1], &[], &options(&cache), 0);
@@ -74,7 +75,7 @@ fn chain(count: usize) -> Program {
 
 #[test]
 fn a_line_over_four_workers_keeps_order_and_loses_nothing_at_full_rings() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let program = Arc::new(chain(4));
     let mut device = WorkersDevice::load(program, &[1, 2, 0, 3], &[], &options(&cache), 0)
         .expect("clang-19 is needed");
@@ -104,7 +105,7 @@ fn a_line_over_four_workers_keeps_order_and_loses_nothing_at_full_rings() {
 /// for the end, so none comes just because others still work.
 #[test]
 fn a_run_does_not_pause_while_frames_are_on_their_way() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let program = Arc::new(chain(3));
     let mut device = WorkersDevice::load(program, &[1, 2, 3], &[], &options(&cache), 0)
         .expect("clang-19 is needed");
@@ -128,7 +129,7 @@ fn a_run_does_not_pause_while_frames_are_on_their_way() {
 
 #[test]
 fn swapped_frames_come_back_after_a_rest() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let program = Arc::new(mac_swap());
     let mut device =
         WorkersDevice::load(program, &[1], &[0], &options(&cache), 0).expect("clang-19 is needed");
@@ -164,7 +165,7 @@ fn frame_of(flow: u16, number: u32, is_back: bool) -> Vec<u8> {
 
 #[test]
 fn one_copy_conforms() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     for program in [mac_swap(), mac_swap_of_packets()] {
         let program = Arc::new(program);
         let load = || Replicas::load(program.clone(), 1, &[], &options(&cache), 0);
@@ -174,7 +175,7 @@ fn one_copy_conforms() {
 
 #[test]
 fn flows_are_spread_over_copies_and_stay_in_order() {
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let mut random = fastrand::Rng::with_seed(3);
     let mut numbers = vec![0_u32; 90];
     let frames: Vec<Vec<u8>> = (0..6_000)
@@ -221,7 +222,7 @@ fn flows_are_spread_over_copies_and_stay_in_order() {
 #[test]
 fn the_host_acts_on_all_copies_or_on_one() {
     use freeport_ir::{Bits, InstanceId};
-    let cache = tempfile::tempdir().expect("a folder");
+    let cache = Cache::of("native");
     let program = Arc::new(mac_swap());
     let mut device =
         Replicas::load(program, 2, &[], &options(&cache), 0).expect("clang-19 is needed");

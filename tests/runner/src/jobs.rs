@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is run: processes with one test, several, or all of a binary.
+
+use crate::arguments::Arguments;
+use crate::artifacts::{Artifacts, Binary};
+use crate::schedule::{Row, Runs, Schedule};
+use crate::unchanged::Unchanged;
+use anyhow::{Context, bail};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::process::Command;
+
+/// A process to be run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub binary: Binary,
+    /// The tests, by their names in the binary.
+    pub tests: Vec<String>,
+    pub row: Row,
+}
+
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.tests[..] {
+            [test] => write!(f, "{}::{test}", self.binary.name()),
+            tests => write!(f, "{} ({} tests)", self.binary.name(), tests.len()),
+        }
+    }
+}
+
+/// What there is to do.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub jobs: Vec<Job>,
+    /// Tests that passed since anything they use was changed, and are not run again.
+    pub unchanged: usize,
+}
+
+/// The jobs of all binaries.
+///
+/// # Errors
+/// A binary that cannot list its tests, one without a row, or filters that fit no test.
+pub fn find(
+    artifacts: &Artifacts,
+    schedule: &Schedule,
+    arguments: &Arguments,
+    unchanged: &Unchanged,
+) -> anyhow::Result<Found> {
+    let mut found = Found { jobs: vec![], unchanged: 0 };
+    for binary in &artifacts.binaries {
+        let all = list(binary, &[])?;
+        let ignored = if arguments.long { BTreeSet::new() } else { list(binary, &["--ignored"])? };
+        let tests = all.difference(&ignored).cloned();
+        let jobs = split(binary, tests, schedule, arguments)?;
+        if unchanged.has_passed(binary) {
+            found.unchanged += jobs.iter().map(|job| job.tests.len()).sum::<usize>();
+        } else {
+            found.jobs.extend(jobs);
+        }
+    }
+    if found.jobs.is_empty() && found.unchanged == 0 {
+        bail!("no test fits {:?}", arguments.filters);
+    }
+    Ok(found)
+}
+
+/// The wanted tests of a binary as jobs.
+fn split(
+    binary: &Binary,
+    tests: impl Iterator<Item = String>,
+    schedule: &Schedule,
+    arguments: &Arguments,
+) -> anyhow::Result<Vec<Job>> {
+    let mut jobs: Vec<Job> = vec![];
+    for test in tests {
+        let name = format!("{}::{test}", binary.name());
+        let row = schedule.row(&name)?;
+        if arguments.part.as_ref().is_some_and(|part| *part != row.part) || !arguments.wants(&name)
+        {
+            continue;
+        }
+        let together = jobs.iter_mut().find(|job| job.row == *row && row.runs != Runs::Each);
+        match together {
+            Some(job) => job.tests.push(test),
+            None => {
+                jobs.push(Job { binary: binary.clone(), tests: vec![test], row: row.clone() });
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+/// The tests that a binary says it has.
+fn list(binary: &Binary, more: &[&str]) -> anyhow::Result<BTreeSet<String>> {
+    let mut command = Command::new(&binary.executable);
+    command.args(["--list", "--format", "terse"]).args(more).current_dir(&binary.folder);
+    let output = command.output().with_context(|| binary.executable.display().to_string())?;
+    if !output.status.success() {
+        bail!("{}: --list: {}", binary.name(), String::from_utf8_lossy(&output.stderr));
+    }
+    let lines = String::from_utf8(output.stdout).context("names of tests are text")?;
+    Ok(lines.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binary_is_split_as_its_rows_say() {
+        let schedule = "cli packets whole 1 5\ncli::it::slow sockets each 0.5 8\n";
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("freeport-schedule-{}", std::process::id()));
+        std::fs::write(&file, schedule).expect("it can be written");
+        let schedule = Schedule::read(&file).expect("it is right");
+        std::fs::remove_file(file).expect("it is ours");
+        let binary = Binary {
+            package: "cli".into(),
+            target: "it".into(),
+            folder,
+            executable: "/nowhere".into(),
+        };
+        let names = |arguments: &Arguments| {
+            let tests = ["a", "slow::b", "c", "slow::d"].into_iter().map(str::to_owned);
+            let jobs = split(&binary, tests, &schedule, arguments).expect("all have rows");
+            jobs.iter().map(Job::to_string).collect::<Vec<_>>()
+        };
+        let all = ["cli::it (2 tests)", "cli::it::slow::b", "cli::it::slow::d"];
+        assert_eq!(names(&Arguments::default()), all);
+        let part = Arguments { part: Some("sockets".into()), ..Arguments::default() };
+        assert_eq!(names(&part), all[1..]);
+        let filtered = Arguments { filters: vec!["it::a".into()], ..Arguments::default() };
+        assert_eq!(names(&filtered), ["cli::it::a"]);
+    }
+}

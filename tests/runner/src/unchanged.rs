@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which binaries need not run again: those that passed, without a skip, with the same binary, the
+//! same command and library, the same files of the repository that are no Rust sources, the same
+//! environment and the same machine. Continuous integration and `--again` run everything.
+
+use crate::arguments::Arguments;
+use crate::artifacts::{Artifacts, Binary};
+use crate::report::Report;
+use std::collections::BTreeSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Folders with programs that tests start.
+const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/sbin", "/usr/local/bin"];
+/// A binary whose tests read the Rust sources as well.
+const READS_SOURCES: &str = "tests::tidy";
+
+/// What passed before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unchanged {
+    file: PathBuf,
+    passed: BTreeSet<String>,
+    /// A hash of what every test may use, and of the Rust sources; `None`: everything runs.
+    common: Option<[u64; 2]>,
+}
+
+impl Unchanged {
+    /// Reads what passed in runs before. What cannot be read is run again.
+    pub fn read(folder: &Path, top: &Path, artifacts: &Artifacts, arguments: &Arguments) -> Self {
+        let file = folder.join("passed");
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let is_usual = *arguments == Arguments { list: arguments.list, ..Arguments::default() };
+        let is_counted = is_usual && std::env::var_os("CI").is_none();
+        let common = if is_counted { common(top, artifacts) } else { None };
+        Self { file, passed: text.lines().map(str::to_owned).collect(), common }
+    }
+
+    /// Whether a binary need not run.
+    pub fn has_passed(&self, binary: &Binary) -> bool {
+        self.key(binary).is_some_and(|key| self.passed.contains(&key))
+    }
+
+    /// Remembers what has passed in this run as well, where all tests of a binary were run.
+    pub fn note(&self, report: &Report) {
+        let passed = report.passed_whole().into_iter().filter_map(|binary| self.key(binary));
+        let passed: BTreeSet<String> = self.passed.iter().cloned().chain(passed).collect();
+        // Old keys fit nothing any more; without the file everything runs.
+        let lines: Vec<&str> = passed.iter().map(String::as_str).collect();
+        let _ = fs::write(&self.file, lines.join("\n"));
+    }
+
+    fn key(&self, binary: &Binary) -> Option<String> {
+        let [common, sources] = self.common?;
+        let mut hasher = DefaultHasher::new();
+        (common, (binary.name() == READS_SOURCES).then_some(sources)).hash(&mut hasher);
+        stamp(&binary.executable)?.hash(&mut hasher);
+        Some(format!("{} {:016x}", binary.name(), hasher.finish()))
+    }
+}
+
+/// Hashes of what every test may use, and of the Rust sources.
+fn common(top: &Path, artifacts: &Artifacts) -> Option<[u64; 2]> {
+    let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
+    let mut git = Command::new("git");
+    git.current_dir(top).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let output = git.output().ok().filter(|output| output.status.success())?;
+    for path in String::from_utf8(output.stdout).ok()?.split_terminator('\0') {
+        let is_source = path.ends_with(".rs") || path.ends_with("Cargo.toml");
+        // A file that was removed has no stamp, and its name is gone once that is committed.
+        (path, stamp(&top.join(path))).hash(&mut hashers[usize::from(is_source)]);
+    }
+    let [all, sources] = &mut hashers;
+    for path in [&artifacts.command, &artifacts.library] {
+        stamp(path)?.hash(all);
+    }
+    for folder in PROGRAMS {
+        stamp(Path::new(folder)).hash(all);
+    }
+    fs::read_to_string("/proc/version").ok()?.hash(all);
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter(|(name, _)| name.to_string_lossy().starts_with("FREEPORT_"))
+        .collect();
+    variables.sort();
+    variables.hash(all);
+    Some([all.finish(), sources.finish()])
+}
+
+/// Changes when the file does.
+fn stamp(path: &Path) -> Option<(u64, i64, i64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}
