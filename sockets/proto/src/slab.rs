@@ -12,7 +12,7 @@
 //! | 2048 | the first area of the ring to the second side | first side |
 //! | 3072 | the first area of the ring to the first side | second side |
 //!
-//! Behind the pages of all slots is one for all of them, the [board](board); behind that are the
+//! Behind the pages of all slots is one for all of them, the [board](mod@board); behind that are the
 //! second areas of all, and behind those, for each slot: the other areas of both rings, and what
 //! each side [gives back](refund).
 //!

@@ -172,7 +172,7 @@ variadic!(
     execle, "rsi", "8", execle_list
 );
 
-/// `_exit(2)`. What ends otherwise runs through [`process`](crate::process)'s destructor.
+/// `_exit(2)`. What ends otherwise runs through `crate::process`'s destructor.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     leaving::is_over();
