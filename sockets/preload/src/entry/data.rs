@@ -139,7 +139,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     };
     let Some(stream) = stream(fd) else { return kernel() };
     let wants_name = !address.is_null() && !length.is_null();
-    // SAFETY: as of the function that this stands for; so it is below.
+    // SAFETY: it is not null, so the caller gives a place that holds the length.
     let room = if wants_name { unsafe { *length } } else { 0 };
     let result = receive(stream, fd, buffer, bytes, flags, kernel);
     if result >= 0 && wants_name {
@@ -162,7 +162,8 @@ pub unsafe extern "C-unwind" fn recvmsg(
     flags: c_int,
 ) -> isize {
     let is_of_kernel = Cell::new(false);
-    // SAFETY: as of the function that this stands for; so it is below.
+    // SAFETY: the caller upholds the contract of the libc function this replaces, so it is null or
+    // a message that can be read.
     let room =
         unsafe { message.as_ref() }.map(|message| (message.msg_namelen, message.msg_controllen));
     let kernel = || {

@@ -105,7 +105,7 @@ pub unsafe fn get(number: u32) -> Option<&'static mut Registration> {
     if memory.is_null() || number >= PLACES.used.load(Ordering::Acquire) {
         return None;
     }
-    // SAFETY: the memory has more places than are used, and `number` is one of these.
+    // SAFETY: all places that are used are inside the memory, and `number` is one of these.
     let place = unsafe { memory.add(number as usize) };
     // SAFETY: the memory stays, and all of its places are initialised.
     let cell = unsafe { &*place };
