@@ -4,7 +4,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO ?= cargo
 
-.PHONY: help tools demo test test-long applications fuzz bench area fmt lint clean
+.PHONY: help tools demo test test-long applications fuzz bench area fmt lint check clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
@@ -16,6 +16,7 @@ help:
 	@echo "make area       how large the hardware is on an FPGA, by Yosys"
 	@echo "make fmt        format every Rust and ClickNP source"
 	@echo "make lint       clippy, warnings are errors"
+	@echo "make check      formats, clippy and documentation; changes nothing, warnings are errors"
 	@echo "make clean      remove target/ and out/"
 
 tools:
@@ -51,6 +52,13 @@ fmt: tools
 
 lint: tools
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# What finds out soonest comes first. The style test checks how ClickNP programs are formatted.
+check: tools
+	$(CARGO) fmt --all --check
+	@$(MAKE) --no-print-directory lint
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps \
+		--document-private-items
 
 clean: tools
 	$(CARGO) clean --quiet

@@ -65,15 +65,15 @@ pub fn pin_to_one_core() -> Option<usize> {
 
 /// The cores that the calling thread may use.
 pub fn allowed_cores() -> Vec<usize> {
-    // SAFETY: a set of cores is plain memory, for which all zeros is the empty set; the calls read
-    // and write it within the size given.
-    unsafe {
-        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) != 0 {
-            return vec![];
-        }
-        (0..libc::CPU_SETSIZE as usize).filter(|at| libc::CPU_ISSET(*at, &allowed)).collect()
+    // SAFETY: a set of cores is plain memory, for which all zeros is the empty set.
+    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes the set within the size given.
+    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) } != 0 {
+        return vec![];
     }
+    // SAFETY: numbers below `CPU_SETSIZE` are inside the set.
+    let is_allowed = |at: &usize| unsafe { libc::CPU_ISSET(*at, &allowed) };
+    (0..libc::CPU_SETSIZE as usize).filter(is_allowed).collect()
 }
 
 /// Keeps the calling thread on a core; gives whether the system lets it.
@@ -83,12 +83,14 @@ pub fn pin_to(core: usize) -> bool {
 
 /// Keeps the calling thread on some cores; gives whether the system lets it.
 pub fn pin_to_any(cores: &[usize]) -> bool {
-    // SAFETY: as above.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        cores.iter().for_each(|core| libc::CPU_SET(*core, &mut set));
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+    // SAFETY: a set of cores is plain memory, for which all zeros is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for core in cores {
+        // SAFETY: the set is initialised; numbers beyond its end panic.
+        unsafe { libc::CPU_SET(*core, &mut set) };
     }
+    // SAFETY: the call reads the set within the size given.
+    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0 }
 }
 
 fn commit() -> String {

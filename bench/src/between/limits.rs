@@ -83,11 +83,11 @@ impl BareSender {
         }
         let count = wanted.min(free(self.read));
         if count > 0 {
-            // SAFETY: in the ring, and the other side has read what was there.
-            unsafe {
-                let place = self.memory.start().add(BESIDE + at);
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, count);
-            }
+            // SAFETY: the ring lies `BESIDE` bytes behind the start, and `at` is inside the ring.
+            let place = unsafe { self.memory.start().add(BESIDE + at) };
+            // SAFETY: `count` bytes fit before the ring's end, and the other side has read what
+            // was there. No reference to shared memory exists, so `bytes` is elsewhere.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, count) };
             self.written += count as u64;
             word(&self.memory, WRITTEN).store(self.written, Ordering::Release);
         }
@@ -102,11 +102,11 @@ impl BareReceiver {
         let there = (word(&self.memory, WRITTEN).load(Ordering::Acquire) - self.read) as usize;
         let count = there.min(into.len()).min(RING_BYTES - at);
         if count > 0 {
-            // SAFETY: in the ring, and the other side has written it.
-            unsafe {
-                let place = self.memory.start().add(BESIDE + at);
-                std::ptr::copy_nonoverlapping(place, into.as_mut_ptr(), count);
-            }
+            // SAFETY: the ring lies `BESIDE` bytes behind the start, and `at` is inside the ring.
+            let place = unsafe { self.memory.start().add(BESIDE + at) };
+            // SAFETY: `count` bytes are before the ring's end, and the other side has written
+            // them. No reference to shared memory exists, so `into` is elsewhere.
+            unsafe { std::ptr::copy_nonoverlapping(place, into.as_mut_ptr(), count) };
             self.read += count as u64;
             word(&self.memory, READ).store(self.read, Ordering::Release);
         }
@@ -117,8 +117,10 @@ impl BareReceiver {
 /// A word of shared memory.
 #[inline]
 fn word(memory: &Memory, offset: usize) -> &AtomicU64 {
-    // SAFETY: inside the page before the ring and aligned; only words lie there.
-    unsafe { AtomicU64::from_ptr(memory.start().add(offset).cast()) }
+    // SAFETY: the offsets of words are inside the page before the ring.
+    let place = unsafe { memory.start().add(offset) };
+    // SAFETY: words are aligned and mapped as long as `memory`, and accessed only as atomics.
+    unsafe { AtomicU64::from_ptr(place.cast()) }
 }
 
 /// An end of two words that go to and fro: what the way between two processes costs, and no more.

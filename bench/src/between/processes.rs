@@ -116,11 +116,10 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         for process in &self.running {
-            // SAFETY: a child that nobody has waited for, so the number is still its own.
-            unsafe {
-                libc::kill(process.id, libc::SIGKILL);
-                libc::waitpid(process.id, std::ptr::null_mut(), 0);
-            }
+            // SAFETY: a child that was not yet waited for, so the number is still its own.
+            unsafe { libc::kill(process.id, libc::SIGKILL) };
+            // SAFETY: null asks for no status, so nothing is written.
+            unsafe { libc::waitpid(process.id, std::ptr::null_mut(), 0) };
         }
     }
 }
@@ -149,12 +148,11 @@ fn become_child<E: Display>(
     reason: &Reason,
     work: impl FnOnce() -> Result<(), E>,
 ) -> ! {
-    // SAFETY: numbers in, numbers out. A parent that died before the first call is found by the
-    // second.
-    let is_orphan = unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::getppid() != parent
-    };
+    // SAFETY: no memory is passed.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    // A parent that died before that call is found by this one.
+    // SAFETY: no memory is passed, and it cannot fail.
+    let is_orphan = unsafe { libc::getppid() } != parent;
     let all = || match () {
         () if is_orphan => Some("the bench has ended".into()),
         () if !pin_to(core) => Some(format!("core {core} cannot be used")),

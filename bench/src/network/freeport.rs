@@ -200,14 +200,14 @@ fn spawn(
         command.arg("--library").arg(folder);
     }
     command.stdout(said.try_clone()?).stderr(said);
-    // SAFETY: between fork and exec, only this one system call is made.
-    unsafe {
-        command.pre_exec(|| {
-            // Not to be left behind by a test or measurement that is killed.
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        })
+    let prepare = || {
+        // Not to be left behind by a test or measurement that is killed.
+        // SAFETY: no memory is passed.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        Ok(())
     };
+    // SAFETY: between fork and exec, only this one system call is made.
+    unsafe { command.pre_exec(prepare) };
     host.start(&mut command)
 }
 

@@ -127,15 +127,17 @@ impl Daemon {
         for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
             command.env(name, folder);
         }
-        // SAFETY: system calls are all that is done between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                // It ends with this process, however that ends. The priority is a wish.
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                libc::setpriority(libc::PRIO_PROCESS, 0, PRIORITY);
-                Ok(())
-            });
-        }
+        let prepare = || {
+            // It ends with this process, however that ends.
+            // SAFETY: no memory is passed.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            // The priority is a wish.
+            // SAFETY: no memory is passed.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, PRIORITY) };
+            Ok(())
+        };
+        // SAFETY: between fork and exec, only system calls are made.
+        unsafe { command.pre_exec(prepare) };
         let child = command.spawn().with_context(|| format!("{program} cannot be run"))?;
         let mut this = Self { child };
         this.wait_for(program, &folder.join(socket), said)?;

@@ -46,14 +46,14 @@ impl Program {
         let file = File::create(output).context("what a program says cannot be kept")?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let cores = cores.to_vec();
-        // SAFETY: system calls only; nothing is allocated.
-        unsafe {
-            command.pre_exec(move || {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-                let is_placed = cores.is_empty() || pin_to_any(&cores);
-                if is_placed { Ok(()) } else { Err(io::Error::last_os_error()) }
-            });
-        }
+        let prepare = move || {
+            // SAFETY: no memory is passed.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
+            let is_placed = cores.is_empty() || pin_to_any(&cores);
+            if is_placed { Ok(()) } else { Err(io::Error::last_os_error()) }
+        };
+        // SAFETY: between fork and exec, only system calls are made; nothing is allocated.
+        unsafe { command.pre_exec(prepare) };
         let child = command.spawn().with_context(|| format!("{name} cannot be run"))?;
         let id = child.id() as libc::pid_t;
         Ok(Self { name: name.into(), id, handle: handle(id)?, output: output.into() })
@@ -96,8 +96,10 @@ impl Program {
         let id = libc::id_t::try_from(self.id).ok()?;
         // SAFETY: writes to the place given; the child can be waited for again.
         let found = unsafe { libc::waitid(libc::P_PID, id, &mut info, options) };
-        // SAFETY: filled for a child, or zero if it runs.
-        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        // SAFETY: filled for a child, or still zero if it runs; the field is a number.
+        let pid = unsafe { info.si_pid() };
+        // SAFETY: as above.
+        let status = unsafe { info.si_status() };
         if found != 0 || pid == 0 {
             return None;
         }
@@ -220,10 +222,10 @@ fn family(id: libc::pid_t) -> Vec<libc::pid_t> {
 fn processor_time(id: libc::pid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let mut clock: libc::clockid_t = 0;
-    // SAFETY: both write to the places given.
-    let is_there = unsafe {
-        libc::clock_getcpuclockid(id, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0
-    };
+    // SAFETY: the place for the clock lives as long as the call.
+    let has_clock = unsafe { libc::clock_getcpuclockid(id, &mut clock) } == 0;
+    // SAFETY: the place for the time lives as long as the call.
+    let is_there = has_clock && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
     if is_there { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
 }
 

@@ -69,16 +69,17 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let (loader, value) = preload::loader_value(&library);
-    // SAFETY: there is one thread; the words live as long as the call, and null ends them. The
-    // broken pipe is the only signal whose meaning Rust has changed.
-    unsafe {
-        if begun.is_ok() {
-            std::env::set_var(loader, value);
-            std::env::set_var(MONITOR_VARIABLE, location.path());
-        }
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::execvp(pointers[0], pointers.as_ptr());
+    if begun.is_ok() {
+        // SAFETY: there is one thread, so nothing reads the environment meanwhile.
+        unsafe { std::env::set_var(loader, value) };
+        // SAFETY: as above.
+        unsafe { std::env::set_var(MONITOR_VARIABLE, location.path()) };
     }
+    // The broken pipe is the only signal whose meaning Rust has changed.
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    // SAFETY: the words end with zero and live as long as the call, and null ends the array.
+    unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
     Ok(io::Error::last_os_error())
 }
 

@@ -135,20 +135,23 @@ fn answers(location: &Location) -> bool {
 /// A descriptor that can be read when the process is to end.
 fn stop_signals() -> io::Result<OwnedFd> {
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set it is given, the others read it; a descriptor that
-    // is given is nobody else's.
-    unsafe {
-        libc::sigemptyset(signals.as_mut_ptr());
-        let mut signals = signals.assume_init();
-        libc::sigaddset(&mut signals, libc::SIGINT);
-        libc::sigaddset(&mut signals, libc::SIGTERM);
-        libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
-        let descriptor = libc::signalfd(-1, &signals, libc::SFD_CLOEXEC);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(descriptor))
+    // SAFETY: there is room for a set.
+    unsafe { libc::sigemptyset(signals.as_mut_ptr()) };
+    // SAFETY: `sigemptyset` has initialised it, which cannot fail.
+    let mut signals = unsafe { signals.assume_init() };
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigaddset(&mut signals, libc::SIGINT) };
+    // SAFETY: as above.
+    unsafe { libc::sigaddset(&mut signals, libc::SIGTERM) };
+    // SAFETY: the set is initialised; null asks for no earlier mask.
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()) };
+    // SAFETY: the set is initialised, and lives as long as the call.
+    let descriptor = unsafe { libc::signalfd(-1, &signals, libc::SFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
     }
+    // SAFETY: the descriptor was just made, and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// Lines on standard error.

@@ -96,12 +96,12 @@ fn ask(stream: &mut TcpStream) {
 
 fn edge_triggered_set(stream: &TcpStream) -> i32 {
     let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: 7 };
-    // SAFETY: the event is there for as long as it is looked at.
-    unsafe {
-        let set = libc::epoll_create1(libc::EPOLL_CLOEXEC);
-        assert_eq!(libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, stream.as_raw_fd(), &mut event), 0);
-        set
-    }
+    // SAFETY: no memory is passed.
+    let set = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    let number = stream.as_raw_fd();
+    // SAFETY: the event lives as long as the call, which reads it.
+    assert_eq!(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, number, &mut event) }, 0);
+    set
 }
 
 fn wait(set: i32) -> i32 {
@@ -134,17 +134,21 @@ fn become_last_of_processor(number: usize) {
 
 /// This thread stays on one of the processors that it may have, as far as there are so many.
 fn stay_on(number: usize) {
-    // SAFETY: sets of zeroes are empty ones, and all are as large as is said.
-    unsafe {
-        let mut allowed: libc::cpu_set_t = mem::zeroed();
-        let bytes = size_of_val(&allowed);
-        assert_eq!(libc::sched_getaffinity(0, bytes, &mut allowed), 0);
-        let mut own: libc::cpu_set_t = mem::zeroed();
-        let mut all = (0..libc::CPU_SETSIZE as usize).filter(|it| libc::CPU_ISSET(*it, &allowed));
-        let Some(processor) = all.nth(number) else { return };
-        libc::CPU_SET(processor, &mut own);
-        assert_eq!(libc::sched_setaffinity(0, bytes, &own), 0);
-    }
+    // SAFETY: a set is plain memory, for which all zeros is the empty set.
+    let mut allowed: libc::cpu_set_t = unsafe { mem::zeroed() };
+    let bytes = size_of_val(&allowed);
+    // SAFETY: the call writes the set within the size given.
+    assert_eq!(unsafe { libc::sched_getaffinity(0, bytes, &mut allowed) }, 0);
+    // SAFETY: a set is plain memory, for which all zeros is the empty set.
+    let mut own: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: numbers below `CPU_SETSIZE` are inside the set.
+    let is_allowed = |it: &usize| unsafe { libc::CPU_ISSET(*it, &allowed) };
+    let mut all = (0..libc::CPU_SETSIZE as usize).filter(is_allowed);
+    let Some(processor) = all.nth(number) else { return };
+    // SAFETY: the number is below `CPU_SETSIZE`.
+    unsafe { libc::CPU_SET(processor, &mut own) };
+    // SAFETY: the call reads the set within the size given.
+    assert_eq!(unsafe { libc::sched_setaffinity(0, bytes, &own) }, 0);
 }
 
 fn sleeps(thread: i32) -> bool {

@@ -99,16 +99,16 @@ fn who_may_not_is_told_and_what_the_target_refuses_too() {
     let links = net.middle.run("ip", &["link", "show", "dev", "m0"]).unwrap();
     assert!(!links.contains("xdp"), "none has it then: {links}");
     let mut command = net.command(&[&kernel[..], &["m0"]].concat());
-    // CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF of linux/capability.h.
-    // SAFETY: one system call a number, which allocates nothing.
-    unsafe {
-        command.pre_exec(|| {
-            for capability in [12, 21, 38, 39] {
-                libc::prctl(libc::PR_CAPBSET_DROP, capability as libc::c_ulong, 0, 0, 0);
-            }
-            Ok(())
-        });
-    }
+    let drop_capabilities = || {
+        // CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF of linux/capability.h.
+        for capability in [12, 21, 38, 39] {
+            // SAFETY: no memory is passed.
+            unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability as libc::c_ulong, 0, 0, 0) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec, only system calls are made; nothing is allocated.
+    unsafe { command.pre_exec(drop_capabilities) };
     let output = net.middle.within(|| Ok(command.output()?)).unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("it takes CAP_BPF and CAP_NET_ADMIN, or root"), "{error}");

@@ -93,16 +93,16 @@ fn who_may_not_use_the_kernel_is_told_what_is_missing() {
     let place = Place::with_program("xdp1");
     let trace = place.capture([&[0_u8; 60][..]]);
     let mut command = place.command(&trace, &["--on", "both"]);
-    // SAFETY: one system call a number, which allocates nothing; it fails for who has no such
-    // rights anyway.
-    unsafe {
-        command.pre_exec(|| {
-            for capability in CAPABILITIES {
-                libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
-            }
-            Ok(())
-        });
-    }
+    let drop_capabilities = || {
+        for capability in CAPABILITIES {
+            // It fails for who has no such rights anyway.
+            // SAFETY: no memory is passed.
+            unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec, only system calls are made; nothing is allocated.
+    unsafe { command.pre_exec(drop_capabilities) };
     let output = command.output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The ClickNP language: elements in a subset of C, joined by channels into a graph.
 
+#![forbid(unsafe_code)]
+
 pub mod ast;
 pub mod config;
 pub mod diagnostic;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Instructions of eBPF, as RFC 9669 has them: 64-bit slots, what they mean ([`decode`]), the slots
-//! of a meaning ([`Operation::encode`]), and the text of both that LLVM prints and [`assemble`]
-//! reads.
+//! Instructions of eBPF, as RFC 9669 has them: 64-bit slots, what they mean
+//! ([`decode`](decode())), the slots of a meaning ([`Operation::encode`]), and the text of both
+//! that LLVM prints and [`assemble`](assemble()) reads.
 
 mod assemble;
 mod decode;

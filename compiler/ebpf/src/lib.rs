@@ -5,6 +5,8 @@
 //! what a program does with its registers and with memory, and [`lift`] makes packet programs of
 //! the shared representation of that.
 
+#![forbid(unsafe_code)]
+
 pub mod analysis;
 pub mod conformance;
 pub mod helper_functions;

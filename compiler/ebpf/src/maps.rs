@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Maps: state that outlives a packet, with the kernel's meaning of flags and errors.
 //!
-//! Values lie in [`elements`], which programs address directly; everything else (which element a
-//! key has, which places are set, in which order values leave) is the [`content`] of a kind. Maps
+//! Values lie in `elements`, which programs address directly; everything else (which element a
+//! key has, which places are set, in which order values leave) is the `content` of a kind. Maps
 //! with a value for each processor have one processor here.
 
 mod bloom;

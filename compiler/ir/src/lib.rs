@@ -5,6 +5,8 @@
 //! control-flow form, element types, and the graph of their instances; its meaning is what the
 //! interpreter does with it.
 
+#![forbid(unsafe_code)]
+
 pub mod analysis;
 mod bits;
 mod builder;

@@ -29,7 +29,9 @@ impl Instance {
     ) -> (&mut [u8], usize) {
         let layout = self.instance_layout(instance);
         // SAFETY: there is a layout for every object of the manifest.
-        let object = unsafe { &*layout.objects.add(object) };
+        let object = unsafe { layout.objects.add(object) };
+        // SAFETY: as above; layouts are constants of the library.
+        let object = unsafe { &*object };
         let start = self.at(layout.state_offset + object.offset);
         let stride = object.stride as usize;
         // SAFETY: the variable has that many elements, and is borrowed exclusively.
@@ -40,7 +42,9 @@ impl Instance {
     pub fn whole_table(&mut self, instance: usize, table: usize) -> &mut [u8] {
         let layout = self.instance_layout(instance);
         // SAFETY: there is a layout for every table of the manifest.
-        let table = unsafe { &*layout.tables.add(table) };
+        let table = unsafe { layout.tables.add(table) };
+        // SAFETY: as above; layouts are constants of the library.
+        let table = unsafe { &*table };
         let start = self.at(layout.state_offset + table.offset);
         // SAFETY: within the graph, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(start, table.stride as usize) }
@@ -100,12 +104,10 @@ impl Instance {
         let (head, tail) = (*head_room as usize, *tail_room as usize);
         let extent = (head + bytes.len() + tail).max(abi::POOL_BUFFER_BYTES);
         let buffer = self.new_buffer(extent);
-        // SAFETY: the buffer has the extent of the packet with its rooms, and is nobody else's.
-        let data = unsafe {
-            let data = buffer.add(head);
-            ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-            data
-        };
+        // SAFETY: the buffer has room for the packet with its rooms.
+        let data = unsafe { buffer.add(head) };
+        // SAFETY: as above; the buffer is new, so the bytes are elsewhere.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
         let made = abi::Packet {
             data,
             length: bytes.len() as u64,

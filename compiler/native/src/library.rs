@@ -196,26 +196,34 @@ impl Instance {
     fn place(&self, instance: usize, object: usize, index: u64) -> *mut u8 {
         let layout = self.instance_layout(instance);
         // SAFETY: there is a layout for every object of the manifest.
-        let object = unsafe { &*layout.objects.add(object) };
+        let object = unsafe { layout.objects.add(object) };
+        // SAFETY: as above; layouts are constants of the library.
+        let object = unsafe { &*object };
         self.at(layout.state_offset + object.offset + index * object.stride)
     }
 
     pub(crate) fn instance_layout(&self, at: usize) -> &abi::InstanceLayout {
         assert!((at as u64) < self.image().instance_count, "an instance of the manifest");
-        // SAFETY: the array has that many elements.
-        unsafe { &*self.image().instances.add(at) }
+        // SAFETY: the array has `instance_count` elements, and `at` is less.
+        let layout = unsafe { self.image().instances.add(at) };
+        // SAFETY: as above; layouts are constants of the library, which stays loaded.
+        unsafe { &*layout }
     }
 
     pub(crate) fn channel_layout(&self, at: usize) -> &abi::ChannelLayout {
         assert!((at as u64) < self.image().channel_count, "a channel of the manifest");
-        // SAFETY: the array has that many elements.
-        unsafe { &*self.image().channels.add(at) }
+        // SAFETY: the array has `channel_count` elements, and `at` is less.
+        let layout = unsafe { self.image().channels.add(at) };
+        // SAFETY: as above; layouts are constants of the library, which stays loaded.
+        unsafe { &*layout }
     }
 
     pub(crate) fn endpoint_layout(&self, at: usize) -> &abi::EndpointLayout {
         assert!((at as u64) < self.image().endpoint_count, "an endpoint of the manifest");
-        // SAFETY: the array has that many elements.
-        unsafe { &*self.image().endpoints.add(at) }
+        // SAFETY: the array has `endpoint_count` elements, and `at` is less.
+        let layout = unsafe { self.image().endpoints.add(at) };
+        // SAFETY: as above; layouts are constants of the library, which stays loaded.
+        unsafe { &*layout }
     }
 
     pub(crate) fn at(&self, offset: u64) -> *mut u8 {

@@ -54,17 +54,20 @@ fn map(layout: Layout) -> *mut u8 {
     }
     let start = start.cast::<u8>();
     let before = start.align_offset(align);
-    // SAFETY: what is given back is in front of and behind the aligned range of the mapping. Advice
-    // changes no contents, and where it is refused the memory is only slower.
-    unsafe {
-        let memory = start.add(before);
-        if before > 0 {
-            libc::munmap(start.cast(), before);
-        }
-        libc::munmap(memory.add(size).cast(), align - before);
-        libc::madvise(memory.cast(), size, libc::MADV_HUGEPAGE);
-        memory
+    // SAFETY: the mapping has `align` bytes more than `size`, and `before` is less than that.
+    let memory = unsafe { start.add(before) };
+    if before > 0 {
+        // SAFETY: the part of the mapping in front of the aligned range, which is not used.
+        unsafe { libc::munmap(start.cast(), before) };
     }
+    // SAFETY: the aligned range ends inside the mapping.
+    let behind = unsafe { memory.add(size) };
+    // SAFETY: the part of the mapping behind the aligned range, which is not used.
+    unsafe { libc::munmap(behind.cast(), align - before) };
+    // SAFETY: the aligned range is mapped, and advice changes no contents. Where it is refused the
+    // memory is only slower.
+    unsafe { libc::madvise(memory.cast(), size, libc::MADV_HUGEPAGE) };
+    memory
 }
 
 /// Bytes of a mapping: whole huge pages.
@@ -87,11 +90,12 @@ pub(crate) fn touch(memory: NonNull<u8>, layout: Layout) {
     }
     // A kernel older than 5.14.
     for at in (0..size).step_by(PAGE_BYTES) {
-        // SAFETY: within the range, which is the caller's alone.
-        unsafe {
-            let place = memory.as_ptr().add(at);
-            place.write_volatile(place.read_volatile());
-        }
+        // SAFETY: within the range, which is mapped.
+        let place = unsafe { memory.as_ptr().add(at) };
+        // SAFETY: as above; the memory is the caller's alone.
+        let byte = unsafe { place.read_volatile() };
+        // SAFETY: as above.
+        unsafe { place.write_volatile(byte) };
     }
 }
 
@@ -120,12 +124,11 @@ pub(crate) fn move_pages(from: &mut [u8], to: &mut [u8]) -> Range<usize> {
     }
     let count = (from.len() - start) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
+    let (source, target) = (from[start..].as_mut_ptr(), to[start..].as_mut_ptr());
     // SAFETY: both ranges are whole pages of slices that are borrowed exclusively, and stay mapped:
     // the target's pages are replaced by the source's, the source's by zeros.
-    let moved = unsafe {
-        let (source, target) = (from.as_mut_ptr().add(start), to.as_mut_ptr().add(start));
-        libc::mremap(source.cast(), count, count, flags, target.cast::<libc::c_void>())
-    };
+    let moved =
+        unsafe { libc::mremap(source.cast(), count, count, flags, target.cast::<libc::c_void>()) };
     match moved {
         // An older kernel, or memory that was mapped piece by piece: then it is copied.
         libc::MAP_FAILED => 0..0,
@@ -145,12 +148,11 @@ mod tests {
             let wanted = if size > HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { align.max(64) };
             assert_eq!(memory.as_ptr() as usize % wanted, 0, "{size}");
             touch(memory, layout);
-            // SAFETY: of this layout, and used no more after it is freed.
-            unsafe {
-                let bytes = std::slice::from_raw_parts(memory.as_ptr(), layout.size());
-                assert!(bytes.iter().all(|byte| *byte == 0));
-                free(memory, layout);
-            }
+            // SAFETY: of this layout, and initialised.
+            let bytes = unsafe { std::slice::from_raw_parts(memory.as_ptr(), layout.size()) };
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            // SAFETY: of this layout, and not used after this.
+            unsafe { free(memory, layout) };
         }
         assert!(layout(usize::MAX, 64).is_none());
     }
@@ -160,13 +162,10 @@ mod tests {
         let size = LEAST_MOVED_BYTES as usize + 4 * HUGE_PAGE_BYTES;
         let layout = layout(size, HUGE_PAGE_BYTES).unwrap();
         let (first, second) = (zeroed(layout), zeroed(layout));
-        // SAFETY: the ranges are the test's own.
-        let (from, to) = unsafe {
-            (
-                std::slice::from_raw_parts_mut(first.as_ptr(), size),
-                std::slice::from_raw_parts_mut(second.as_ptr(), size),
-            )
-        };
+        // SAFETY: of this layout, initialised, and used in no other way until it is freed.
+        let from = unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), size) };
+        // SAFETY: as above.
+        let to = unsafe { std::slice::from_raw_parts_mut(second.as_ptr(), size) };
         from.chunks_mut(4096).enumerate().for_each(|(at, page)| page.fill(at as u8));
         to.fill(0xee);
         // Not aligned alike, and too little to be worth it.
@@ -185,10 +184,9 @@ mod tests {
             }
             assert!(from[moved.start + 5..moved.end + 5].iter().all(|byte| *byte == 0));
         }
-        // SAFETY: of this layout, and used no more.
-        unsafe {
-            free(first, layout);
-            free(second, layout);
-        }
+        // SAFETY: of this layout, and not used after this.
+        unsafe { free(first, layout) };
+        // SAFETY: as above.
+        unsafe { free(second, layout) };
     }
 }

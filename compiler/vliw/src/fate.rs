@@ -61,7 +61,7 @@ enum Presence {
 /// Compiles a program, and says what became of each instruction, in their order.
 ///
 /// # Errors
-/// As [`compile`](crate::compile).
+/// As [`compile`](crate::compile()).
 pub fn fates(
     program: &Program,
     analysis: &Analysis,

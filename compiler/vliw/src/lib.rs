@@ -12,6 +12,8 @@
 //! program does. [`model`] executes images, [`encode`] makes bytes of them, [`report`] and [`svg`]
 //! show them, and [`fate`] says what became of single instructions.
 
+#![forbid(unsafe_code)]
+
 mod blocks;
 pub mod check;
 mod compile;

@@ -76,7 +76,7 @@ impl Report {
     /// Compiles a program.
     ///
     /// # Errors
-    /// As [`compile`](crate::compile).
+    /// As [`compile`](crate::compile()).
     pub fn of(
         program: &Program,
         analysis: &Analysis,
@@ -98,7 +98,7 @@ impl Effects {
     /// with its passes for other machines.
     ///
     /// # Errors
-    /// As [`compile`](crate::compile).
+    /// As [`compile`](crate::compile()).
     pub fn of(
         program: &Program,
         analysis: &Analysis,

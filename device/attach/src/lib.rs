@@ -11,6 +11,8 @@
 //! A [`Worker`] goes on with a program until it is stopped, and carries out [`Request`]s meanwhile:
 //! its maps are read and changed between two rounds of packets, on all targets in the same way.
 
+#![forbid(unsafe_code)]
+
 mod card;
 mod counters;
 mod devices;

@@ -5,6 +5,8 @@
 //! A case is a list of steps in order. `in` lines queue packets; any other step first lets the
 //! element run until nothing moves.
 
+#![forbid(unsafe_code)]
+
 mod internet;
 mod link;
 pub mod native;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Calls of methods, also of those of [tables](crate::tables), by name and with values as people
-//! write them:
+//! Calls of methods, also of those of tables, by name and with values as people write them:
 //! `exact.insert({source: 10.0.0.1, source_port: 80}, 1, 5)`.
 //!
-//! An argument is a number in any form that [`Layout`](crate::layout::Layout) knows, an object
-//! `{member: value, ...}`, or a list `[value, ...]`. Names and numbers need no quotes.
+//! An argument is a number in any form that [`Layout`] knows, an object `{member: value, ...}`, or
+//! a list `[value, ...]`. Names and numbers need no quotes.
 
 use crate::device::Device;
 use crate::layout::Layout;

@@ -234,12 +234,13 @@ fn stay_on_one_processor() -> io::Result<usize> {
     // SAFETY: the call has no arguments.
     let processor = unsafe { libc::sched_getcpu() };
     let processor = usize::try_from(processor).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: an all-zero set is an empty one, and `CPU_SET` stays within it.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(processor, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
+    // SAFETY: a set is plain memory, for which all zeros is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is initialised; numbers beyond its end panic.
+    unsafe { libc::CPU_SET(processor, &mut set) };
+    // SAFETY: the call reads the set within the size given.
+    let result =
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
     if result == 0 { Ok(processor) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -165,13 +165,18 @@ unsafe fn copy_lines(from: *const u8, to: *mut u8, bytes: usize) {
 #[inline]
 unsafe fn copy_words(from: *const u8, to: *mut u8, bytes: usize) {
     let last = bytes - WORD_BYTES;
-    // SAFETY: the first word and the last one are inside.
-    unsafe {
-        let (first, behind) = (from.cast::<u64>(), from.add(last).cast::<u64>());
-        let words = (first.read_unaligned(), behind.read_unaligned());
-        to.cast::<u64>().write_unaligned(words.0);
-        to.add(last).cast::<u64>().write_unaligned(words.1);
-    }
+    // SAFETY: `last` is a word less than the caller's `bytes`, so this is still inside.
+    let from_last = unsafe { from.add(last) };
+    // SAFETY: as above, for the other range.
+    let to_last = unsafe { to.add(last) };
+    // SAFETY: the caller gives at least one word to read; it may be unaligned.
+    let first = unsafe { from.cast::<u64>().read_unaligned() };
+    // SAFETY: one word is left from `last` on.
+    let second = unsafe { from_last.cast::<u64>().read_unaligned() };
+    // SAFETY: the caller gives at least one word to write.
+    unsafe { to.cast::<u64>().write_unaligned(first) };
+    // SAFETY: one word is left from `last` on.
+    unsafe { to_last.cast::<u64>().write_unaligned(second) };
 }
 
 /// Lengths that are copied out by a string instruction. It knows that it fills whole lines, so it
@@ -218,8 +223,11 @@ impl Mapped {
 
     #[inline]
     unsafe fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: mapped and aligned, says the caller; an atomic may be written by others.
-        unsafe { AtomicU64::from_ptr(self.start.add(offset).cast()) }
+        // SAFETY: the caller keeps the word inside the memory.
+        let place = unsafe { self.start.add(offset) };
+        // SAFETY: the word is mapped, says `new`, and aligned, says the caller. Both sides access
+        // it only as an atomic.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 }
 
@@ -232,15 +240,16 @@ impl Local for Mapped {
 
     #[inline]
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {
-        // SAFETY: inside the mapping, says the caller; nobody has a reference to shared memory, so
-        // `into` is elsewhere.
-        unsafe {
-            let (from, bytes) = (self.start.add(offset), into.len());
-            if (WORD_BYTES..=2 * WORD_BYTES).contains(&bytes) {
-                copy_words(from, into.as_mut_ptr(), bytes);
-            } else {
-                ptr::copy_nonoverlapping(from, into.as_mut_ptr(), bytes);
-            }
+        let bytes = into.len();
+        // SAFETY: the caller keeps the bytes inside the memory.
+        let from = unsafe { self.start.add(offset) };
+        if (WORD_BYTES..=2 * WORD_BYTES).contains(&bytes) {
+            // SAFETY: both have `bytes` bytes, one word to two. No reference to shared memory
+            // exists, so `into` is elsewhere.
+            unsafe { copy_words(from, into.as_mut_ptr(), bytes) };
+        } else {
+            // SAFETY: both have `bytes` bytes; `into` is elsewhere, as above.
+            unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), bytes) };
         }
     }
 }
@@ -248,8 +257,11 @@ impl Local for Mapped {
 impl Remote for Mapped {
     #[inline]
     unsafe fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: as in `read`.
-        unsafe { copy_out(bytes, self.start.add(offset)) }
+        // SAFETY: the caller keeps the bytes inside the memory.
+        let to = unsafe { self.start.add(offset) };
+        // SAFETY: there is room for all of `bytes`. No reference to shared memory exists, so they
+        // are elsewhere.
+        unsafe { copy_out(bytes, to) }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -257,15 +269,17 @@ impl Remote for Mapped {
         let to_line = (self.start as usize + offset).wrapping_neg() % LINE_BYTES;
         let (first, rest) = bytes.split_at(to_line.min(bytes.len()));
         let (lines, last) = rest.split_at(rest.len() / LINE_BYTES * LINE_BYTES);
-        // SAFETY: as in `read`; behind the first bytes a line begins.
-        unsafe {
-            self.write(offset, first);
-            if !lines.is_empty() {
-                let to = self.start.add(offset + first.len());
-                copy_lines(lines.as_ptr(), to, lines.len());
-            }
-            self.write(offset + first.len() + lines.len(), last);
+        // SAFETY: `first` is the start of the bytes that the caller keeps inside the memory.
+        unsafe { self.write(offset, first) };
+        if !lines.is_empty() {
+            // SAFETY: `lines` is the next part of those bytes.
+            let to = unsafe { self.start.add(offset + first.len()) };
+            // SAFETY: a line begins behind `first`, and `lines` is whole lines and not empty. No
+            // reference to shared memory exists, so `lines` is elsewhere.
+            unsafe { copy_lines(lines.as_ptr(), to, lines.len()) };
         }
+        // SAFETY: `last` is the rest of those bytes.
+        unsafe { self.write(offset + first.len() + lines.len(), last) };
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -320,11 +334,10 @@ mod tests {
             for length in [0, 1, 7, 8, 16, 63, 64, 65, 127, 128, 129, 200, 256, 511, 512] {
                 for way in [Mapped::write, Mapped::write_non_temporal] {
                     let mut memory = [0_u64; PLACES / 8];
-                    // SAFETY: inside the array, which nothing else touches meanwhile.
-                    unsafe {
-                        let mut at = Mapped::new(memory.as_mut_ptr().cast());
-                        way(&mut at, start, &bytes[..length]);
-                    }
+                    // SAFETY: the array outlives it, and nothing else touches the array meanwhile.
+                    let mut at = unsafe { Mapped::new(memory.as_mut_ptr().cast()) };
+                    // SAFETY: `start` and `length` together stay below the array's size.
+                    unsafe { way(&mut at, start, &bytes[..length]) };
                     let found: Vec<u8> =
                         memory.iter().flat_map(|word| word.to_ne_bytes()).collect();
                     let mut wanted = [0; PLACES];

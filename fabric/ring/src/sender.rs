@@ -229,17 +229,17 @@ impl<R: Remote, L: Local> Sender<R, L> {
         }
         let at = self.at();
         let mut place = at + HEADER_BYTES;
-        // SAFETY: the entry ends inside the ring, and `take_credits` has seen to it that it is the
-        // sender's, the terminator's place behind it as well.
-        unsafe {
-            self.ring.set(self.offset(self.cursor.tail + entry as u64), 0);
-            for part in parts {
-                match self.stores {
-                    Stores::Ordinary => self.ring.write(place, part),
-                    Stores::NonTemporal => self.ring.write_non_temporal(place, part),
-                }
-                place += part.len();
+        // SAFETY: an offset is inside the ring and a multiple of 8. The credits cover the header
+        // behind the entry.
+        unsafe { self.ring.set(self.offset(self.cursor.tail + entry as u64), 0) };
+        for part in parts {
+            match self.stores {
+                // SAFETY: the entry ends inside the ring, and the credits cover all its parts.
+                Stores::Ordinary => unsafe { self.ring.write(place, part) },
+                // SAFETY: as above.
+                Stores::NonTemporal => unsafe { self.ring.write_non_temporal(place, part) },
             }
+            place += part.len();
         }
         self.append(Header { kind, length: length as u32, sequence: 0 }, entry);
         Ok(())
@@ -274,13 +274,13 @@ impl<R: Remote, L: Local> Sender<R, L> {
         let at = self.at();
         let sequence = self.cursor.sequence as u16;
         let header = Header { kind: Kind::Data, length: payload.len() as u32, sequence };
-        // SAFETY: what is clear is inside the ring and the sender's, with the place of a header
-        // behind it. The length is below that of the ring.
-        unsafe {
-            self.ring.set(at + bytes, 0);
-            self.ring.write(at + HEADER_BYTES, payload);
-            self.ring.store(at, header.word());
-        }
+        // SAFETY: what is clear ends inside the ring with the place of a header behind it; entries
+        // are multiples of 8.
+        unsafe { self.ring.set(at + bytes, 0) };
+        // SAFETY: the payload is inside the entry, which is inside what is clear.
+        unsafe { self.ring.write(at + HEADER_BYTES, payload) };
+        // SAFETY: the entry begins here, at a multiple of 8 inside what is clear.
+        unsafe { self.ring.store(at, header.word()) };
         self.cursor.sequence += 1;
         self.cursor.tail = behind;
         Some(self.is_published(bytes))

@@ -10,12 +10,12 @@
 //!
 //! The other side makes what is waited for, and then loads the word. Without a barrier between the
 //! two the processor may load first, but not around the barrier of step 2; the compiler might, and
-//! is kept from it ([`Remote::barrier`](crate::Remote::barrier)). If what it made comes before
-//! step 2, step 3 finds it; if not, the load comes behind the announcement, finds it, and the
-//! operation tells its caller to wake the sleeper. So the side that has time pays for the barrier,
-//! and a send costs a load of a cached word (`membarrier` is 31 microseconds on such machines, a
-//! fence 8 nanoseconds). Where the other side cannot be made to pass a barrier, the memory has one
-//! of its own, and step 2 is an ordinary fence.
+//! is kept from it ([`Remote::barrier`]). If what it made comes before step 2, step 3 finds it; if
+//! not, the load comes behind the announcement, finds it, and the operation tells its caller to
+//! wake the sleeper. So the side that has time pays for the barrier, and a send costs a load of a
+//! cached word (`membarrier` is 31 microseconds on such machines, a fence 8 nanoseconds). Where the
+//! other side cannot be made to pass a barrier, the memory has one of its own, and step 2 is an
+//! ordinary fence.
 //!
 //! A sleeper is woken once for each time that it goes to sleep, however much comes.
 //!

@@ -16,19 +16,21 @@ type Ends = (ByteSender<Mapped, Mapped>, ByteReceiver<Mapped, Mapped>);
 /// The memory of a ring, and both of its ends.
 fn ring() -> (Vec<u64>, Ends) {
     let mut memory = vec![0_u64; PARTS[2] + CAPACITY / 8];
-    // SAFETY: as large as all three together; it is dropped with the ends.
-    let ends = unsafe {
-        let [to_sender, to_receiver, ring] =
-            PARTS.map(|part| Mapped::new(memory.as_mut_ptr().add(part).cast()));
-        let cursor = Default::default();
-        let sender = Sender::new(ring, to_receiver, to_sender, CAPACITY, cursor);
-        let cursor = Default::default();
-        let receiver = Receiver::new(ring, to_sender, to_receiver, CAPACITY, cursor);
-        (
-            ByteSender::new(sender.expect("a capacity")),
-            ByteReceiver::new(receiver.expect("a capacity")),
-        )
-    };
+    let [to_sender, to_receiver, ring] = PARTS.map(|part| {
+        // SAFETY: the memory is as large as all three parts together.
+        let start = unsafe { memory.as_mut_ptr().add(part) };
+        // SAFETY: the memory is dropped together with the ends, which nothing else accesses.
+        unsafe { Mapped::new(start.cast()) }
+    });
+    let (sender, receiver) = (Default::default(), Default::default());
+    // SAFETY: each part has its size and is zero.
+    let sender = unsafe { Sender::new(ring, to_receiver, to_sender, CAPACITY, sender) };
+    // SAFETY: as above; the sender has written nothing yet.
+    let receiver = unsafe { Receiver::new(ring, to_sender, to_receiver, CAPACITY, receiver) };
+    let ends = (
+        ByteSender::new(sender.expect("a capacity")),
+        ByteReceiver::new(receiver.expect("a capacity")),
+    );
     (memory, ends)
 }
 

@@ -129,18 +129,13 @@ fn ring(orderings: Orderings, before: usize) -> Ends {
     let (notes, sender_notes, receiver_notes) = (ring, to_receiver, to_sender);
     let (sender, receiver) = (Default::default(), Default::default());
     // SAFETY: the memory is as large as what is used of it, and zero.
-    let (sender, receiver) = unsafe {
-        (
-            Sender::new(
-                notes.clone(),
-                sender_notes.clone(),
-                receiver_notes.clone(),
-                CAPACITY,
-                sender,
-            ),
-            Receiver::new(notes, receiver_notes, sender_notes, CAPACITY, receiver),
-        )
+    let sender = unsafe {
+        let (sender_notes, receiver_notes) = (sender_notes.clone(), receiver_notes.clone());
+        Sender::new(notes.clone(), sender_notes, receiver_notes, CAPACITY, sender)
     };
+    // SAFETY: as above; the sender has written nothing yet.
+    let receiver =
+        unsafe { Receiver::new(notes, receiver_notes, sender_notes, CAPACITY, receiver) };
     let mut sender = MessageSender::new(sender.expect("a capacity"));
     let mut receiver = MessageReceiver::new(receiver.expect("a capacity"));
     for _ in 0..before {

@@ -192,11 +192,10 @@ impl Stream {
         }
         let next = (self.rings[0] + self.random.usize(1..3)) % 3;
         let (ring, capacity) = self.memory.ring(next);
-        // SAFETY: nobody is in it any more.
-        let moved = unsafe {
-            ring.start().write_bytes(0, capacity);
-            self.sender.ring().move_to(ring, capacity, next as u64)
-        };
+        // SAFETY: the ring has that capacity, and neither side is in it any more.
+        unsafe { ring.start().write_bytes(0, capacity) };
+        // SAFETY: the ring has that capacity and is zero now.
+        let moved = unsafe { self.sender.ring().move_to(ring, capacity, next as u64) };
         match moved {
             Ok(wake) => {
                 self.sleeps[1].heard(wake, true);
@@ -385,8 +384,10 @@ fn what_an_earlier_lap_left_is_never_a_header() {
             // The most likely number of an entry there, if each before it had one word.
             let sequence = (place / 2 + number % 3) as u16;
             let header = freeport_ring::Header { kind: Kind::Data, length: 8, sequence };
-            // SAFETY: inside the ring, in which nobody is yet.
-            unsafe { ring.start().cast::<u64>().add(place).write(header.word()) };
+            // SAFETY: the ring has more words than `place`.
+            let word = unsafe { ring.start().cast::<u64>().add(place) };
+            // SAFETY: an aligned word of the ring, in which neither side is yet.
+            unsafe { word.write(header.word()) };
         }
         let mut sender = memory.sender(0, Default::default());
         let mut receiver = ByteReceiver::new(memory.receiver(0, Default::default()));

@@ -13,16 +13,19 @@ use std::thread;
 fn ring(capacity: usize) -> (Sender<Mapped, Mapped>, Receiver<Mapped, Mapped>) {
     let words = (2 * NOTES_BYTES + capacity) / 8;
     let memory = Box::leak(vec![0_u64; words].into_boxed_slice());
-    // SAFETY: as large as all three together, leaked, and used by nothing else.
-    unsafe {
-        let to_sender = Mapped::new(memory.as_mut_ptr().cast());
-        let to_receiver = to_sender.behind(NOTES_BYTES);
-        let ring = to_receiver.behind(NOTES_BYTES);
-        let cursor = Default::default();
-        let sender = Sender::new(ring, to_receiver, to_sender, capacity, cursor);
-        let receiver = Receiver::new(ring, to_sender, to_receiver, capacity, Default::default());
-        (sender.expect("a capacity"), receiver.expect("a capacity"))
-    }
+    // SAFETY: the memory is leaked, and nothing else uses it.
+    let to_sender = unsafe { Mapped::new(memory.as_mut_ptr().cast()) };
+    // SAFETY: the memory has room for both notes and the ring; notes are multiples of 8.
+    let to_receiver = unsafe { to_sender.behind(NOTES_BYTES) };
+    // SAFETY: as above.
+    let ring = unsafe { to_receiver.behind(NOTES_BYTES) };
+    let cursor = Default::default();
+    // SAFETY: each part has its size and is zero.
+    let sender = unsafe { Sender::new(ring, to_receiver, to_sender, capacity, cursor) };
+    let cursor = Default::default();
+    // SAFETY: as above; the sender has written nothing yet.
+    let receiver = unsafe { Receiver::new(ring, to_sender, to_receiver, capacity, cursor) };
+    (sender.expect("a capacity"), receiver.expect("a capacity"))
 }
 
 /// The byte at a place of the stream that all tests send.

@@ -243,12 +243,13 @@ fn finish(child: &mut Child, seconds: u64) -> io::Result<Option<(String, String)
 
 /// Whether a process has ended. Its number stays its own until it is waited for.
 fn has_ended(child: &Child) -> io::Result<bool> {
-    // SAFETY: zero is a valid value of this structure, and it outlives the call.
-    let (result, process) = unsafe {
-        let mut found: libc::siginfo_t = std::mem::zeroed();
-        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        (libc::waitid(libc::P_PID, child.id(), &raw mut found, flags), found.si_pid())
-    };
+    // SAFETY: zero is a valid value of this structure.
+    let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the structure outlives the call, which writes to it.
+    let result = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut found, flags) };
+    // SAFETY: the call has filled it for a child, or it is still zero; the field is a number.
+    let process = unsafe { found.si_pid() };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(process != 0) }
 }
 

@@ -78,35 +78,42 @@ pub unsafe fn detach(log: &Path) -> Result<Side, Error> {
         }
     }
     drop(from);
-    // SAFETY: numbers only; nothing that Rust owns is closed but what is forgotten below.
-    unsafe {
-        libc::setsid();
-        // A session's first process could get a terminal again; its child cannot.
-        if libc::fork() != 0 {
-            libc::_exit(0);
-        }
-        for (descriptor, number) in [(&nothing, 0), (&nothing, 1), (&log, 2)] {
-            libc::dup2(descriptor.as_raw_fd(), number);
-        }
-        // All that was inherited, whatever it is: who waits for its end would wait for ours.
-        let said = libc::fcntl(to.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3);
-        libc::dup2(said, 3);
-        libc::fcntl(3, libc::F_SETFD, libc::FD_CLOEXEC);
-        libc::close_range(4, u32::MAX, 0);
-        std::mem::forget((nothing, log, to));
-        libc::chdir(c"/".as_ptr());
-        libc::umask(0o077);
-        Ok(Side::Background(Begun(File::from_raw_fd(3))))
+    // SAFETY: no memory is passed.
+    unsafe { libc::setsid() };
+    // A session's first process could get a terminal again; its child cannot.
+    // SAFETY: this process has one thread, so that the child may do anything.
+    if unsafe { libc::fork() } != 0 {
+        // SAFETY: ends the process without running anything of it.
+        unsafe { libc::_exit(0) };
     }
+    for (descriptor, number) in [(&nothing, 0), (&nothing, 1), (&log, 2)] {
+        // SAFETY: no memory is passed. The standard descriptors have no owner.
+        unsafe { libc::dup2(descriptor.as_raw_fd(), number) };
+    }
+    // All that was inherited, whatever it is: who waits for its end would wait for ours.
+    // SAFETY: no memory is passed; nothing is closed.
+    let said = unsafe { libc::fcntl(to.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
+    // SAFETY: no memory is passed. If 3 has an owner, that is one of those forgotten below.
+    unsafe { libc::dup2(said, 3) };
+    // SAFETY: no memory is passed.
+    unsafe { libc::fcntl(3, libc::F_SETFD, libc::FD_CLOEXEC) };
+    // SAFETY: no memory is passed. The owners of what is closed are forgotten below.
+    unsafe { libc::close_range(4, u32::MAX, 0) };
+    std::mem::forget((nothing, log, to));
+    // SAFETY: a path that ends with zero.
+    unsafe { libc::chdir(c"/".as_ptr()) };
+    // SAFETY: no memory is passed, and it cannot fail.
+    unsafe { libc::umask(0o077) };
+    // SAFETY: the end of the pipe, put at 3 above; it has no other owner any more.
+    Ok(Side::Background(Begun(unsafe { File::from_raw_fd(3) })))
 }
 
 fn pipe() -> Result<(File, File), Error> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors, which are nobody else's.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(Error::system("pipe2"));
-        }
-        Ok(ends.map(|end| File::from(OwnedFd::from_raw_fd(end))).into())
+    // SAFETY: there is room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(Error::system("pipe2"));
     }
+    // SAFETY: both descriptors were just made, and have no other owner.
+    Ok(ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) })).into())
 }

@@ -41,22 +41,27 @@ impl Waker {
     pub fn new() -> Result<Self, Error> {
         extern "C" fn nothing(_: i32) {}
         let mut timer = std::ptr::null_mut();
-        // SAFETY: all zero is a value of these structures, which live as long as the calls. The
-        // handler does nothing, and calls are not begun again behind it.
-        let result = unsafe {
-            let mut action: libc::sigaction = zeroed();
-            action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
-            libc::sigaction(SIGNAL, &action, std::ptr::null_mut());
-            // Whoever began this process may have blocked it.
-            let mut signals: libc::sigset_t = zeroed();
-            libc::sigaddset(&mut signals, SIGNAL);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &signals, std::ptr::null_mut());
-            let mut event: libc::sigevent = zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = SIGNAL;
-            event.sigev_notify_thread_id = libc::gettid();
-            libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer)
-        };
+        // SAFETY: all zero is a value of this structure: no flags, and no handler.
+        let mut action: libc::sigaction = unsafe { zeroed() };
+        action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
+        // SAFETY: the structure lives as long as the call. The handler does nothing, and without
+        // flags the calls that it interrupts are not restarted.
+        unsafe { libc::sigaction(SIGNAL, &action, std::ptr::null_mut()) };
+        // Whoever began this process may have blocked it.
+        // SAFETY: all zero is a value of this structure: the empty set.
+        let mut signals: libc::sigset_t = unsafe { zeroed() };
+        // SAFETY: the set is initialised.
+        unsafe { libc::sigaddset(&mut signals, SIGNAL) };
+        // SAFETY: the set is initialised, and lives as long as the call.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &signals, std::ptr::null_mut()) };
+        // SAFETY: all zero is a value of this structure.
+        let mut event: libc::sigevent = unsafe { zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = SIGNAL;
+        // SAFETY: no memory is passed, and it cannot fail.
+        event.sigev_notify_thread_id = unsafe { libc::gettid() };
+        // SAFETY: the event and the place for the timer live as long as the call.
+        let result = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) };
         if result == 0 { Ok(Self { timer }) } else { Err(Error::system("timer_create")) }
     }
 
@@ -146,14 +151,13 @@ fn lingers(socket: BorrowedFd<'_>) -> bool {
 /// An option that every socket has, and nothing else; its type is made of numbers only.
 fn option<T: Copy>(socket: BorrowedFd<'_>, name: i32) -> Option<T> {
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: room for the answer, and its length; any bytes are a value of its type.
-    unsafe {
-        let mut value: T = zeroed();
-        let place = (&raw mut value).cast();
-        let number = socket.as_raw_fd();
-        let result = libc::getsockopt(number, libc::SOL_SOCKET, name, place, &mut length);
-        (result == 0).then_some(value)
-    }
+    // SAFETY: the type is made of numbers only, so zero is a value of it.
+    let mut value: T = unsafe { zeroed() };
+    let place = (&raw mut value).cast();
+    let number = socket.as_raw_fd();
+    // SAFETY: `length` is the size of `value`, and any bytes are a value of its type.
+    let result = unsafe { libc::getsockopt(number, libc::SOL_SOCKET, name, place, &mut length) };
+    (result == 0).then_some(value)
 }
 
 #[cfg(test)]
@@ -166,11 +170,11 @@ mod tests {
     #[test]
     fn what_is_no_socket_is_closed_elsewhere() {
         let mut ends = [0; 2];
-        // SAFETY: room for two descriptors, which are nobody else's.
-        let [mut from, to] = unsafe {
-            assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
-            ends.map(|end| <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(end)).map(Some)
-        };
+        // SAFETY: there is room for two descriptors.
+        assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+        // SAFETY: both descriptors were just made, and have no other owner.
+        let owned = |end| unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(end) };
+        let [mut from, to] = ends.map(owned).map(Some);
         drop(to.map(Shown::from));
         let mut from = std::fs::File::from(from.take().unwrap());
         assert_eq!(from.read(&mut [0]).unwrap(), 0, "the other end is closed, now or soon");

@@ -131,14 +131,13 @@ impl Server {
         let limits = Limits::for_descriptors(raise_descriptors());
         let slabs_of_users = options.slabs_of_users.unwrap_or(limits.slabs_of_users);
         let limits = Limits { hold: options.hold, slabs_of_users, ..limits };
-        // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
-        let epoll = unsafe {
-            let descriptor = libc::epoll_create1(libc::EPOLL_CLOEXEC);
-            if descriptor < 0 {
-                return Err(Error::system("epoll_create1"));
-            }
-            OwnedFd::from_raw_fd(descriptor)
-        };
+        // SAFETY: no memory is passed.
+        let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(Error::system("epoll_create1"));
+        }
+        // SAFETY: the descriptor was just made, and has no other owner.
+        let epoll = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let server = Self {
             monitor: Monitor::new(options.policy, limits, now)?,
             place,
@@ -386,13 +385,12 @@ impl Server {
         if peer.pid == 0 || !self.has_room(peer.user) {
             return;
         }
-        // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
-        let process = unsafe {
-            let descriptor = libc::syscall(libc::SYS_pidfd_open, peer.pid, 0);
-            match i32::try_from(descriptor) {
-                Ok(descriptor) if descriptor >= 0 => OwnedFd::from_raw_fd(descriptor),
-                _ => return,
-            }
+        // SAFETY: no memory is passed.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, peer.pid, 0) };
+        let process = match i32::try_from(descriptor) {
+            // SAFETY: the descriptor was just made, and has no other owner.
+            Ok(descriptor) if descriptor >= 0 => unsafe { OwnedFd::from_raw_fd(descriptor) },
+            _ => return,
         };
         self.add(process, peer, Role::Guest, now);
     }
@@ -496,13 +494,12 @@ fn write_all<T>(
 /// Allows this process as many descriptors as it may have, and gives their number.
 fn raise_descriptors() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
-    // SAFETY: the kernel fills the structure, and reads it.
-    unsafe {
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-        if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
-            limit = raised;
-        }
+    // SAFETY: the structure has room for the answer.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+    // SAFETY: the structure lives as long as the call, which reads it.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) } == 0 {
+        limit = raised;
     }
     usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }

@@ -295,9 +295,11 @@ impl Page {
     /// A word in it.
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at < PAGE_BYTES, "a word of the page");
-        // SAFETY: mapped until this is dropped, and slabs are sealed against being cut. All who
-        // have it mapped know that others write there.
-        unsafe { AtomicU64::from_ptr(self.start.add(at).cast()) }
+        // SAFETY: the page is that large, as just checked.
+        let place = unsafe { self.start.add(at) };
+        // SAFETY: the word is aligned, and mapped until this is dropped; slabs are sealed against
+        // being cut. Everything that has the slab mapped accesses words only as atomics.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 }
 

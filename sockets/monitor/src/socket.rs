@@ -41,14 +41,13 @@ pub struct Peer {
 
 fn new() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
-    unsafe {
-        let descriptor = libc::socket(libc::AF_UNIX, kind, 0);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(descriptor))
+    // SAFETY: no memory is passed.
+    let descriptor = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
     }
+    // SAFETY: the descriptor was just made, and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// An address and its length.
@@ -78,14 +77,14 @@ pub fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let socket = new()?;
     let (address, length) = address(path)?;
     // The file gets the rights of the socket, less those of the process's mask.
-    // SAFETY: the descriptor is open, and the address lives as long as the calls.
-    unsafe {
-        done(libc::fchmod(socket.as_raw_fd(), mode))?;
-        done(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length))?;
-        // The mask may have taken rights away; none has been too many meanwhile.
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-        done(libc::listen(socket.as_raw_fd(), BACKLOG))?;
-    }
+    // SAFETY: no memory is passed.
+    done(unsafe { libc::fchmod(socket.as_raw_fd(), mode) })?;
+    // SAFETY: the address has that length, and lives as long as the call.
+    done(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    // The mask may have taken rights away; none has been too many meanwhile.
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+    // SAFETY: no memory is passed.
+    done(unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) })?;
     Ok(socket)
 }
 
@@ -108,14 +107,13 @@ pub fn connect(path: &Path) -> io::Result<OwnedFd> {
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     let (none, no_length) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: no address is asked for; a descriptor that it gives is nobody else's.
-    unsafe {
-        let descriptor = libc::accept4(listener.as_raw_fd(), none, no_length, flags);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(descriptor))
+    // SAFETY: null asks for no address, so nothing is written.
+    let descriptor = unsafe { libc::accept4(listener.as_raw_fd(), none, no_length, flags) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
     }
+    // SAFETY: the descriptor was just made, and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// Who made the connection, or who listens.
@@ -154,16 +152,20 @@ pub fn send(
         let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let length = size_of_val(numbers.as_slice()) as u32;
         header.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: `control` is aligned and has room for as many descriptors.
-        unsafe {
-            header.msg_controllen = libc::CMSG_SPACE(length) as usize;
-            let at = libc::CMSG_FIRSTHDR(&header);
-            (*at).cmsg_level = libc::SOL_SOCKET;
-            (*at).cmsg_type = libc::SCM_RIGHTS;
-            (*at).cmsg_len = libc::CMSG_LEN(length) as usize;
-            let data = libc::CMSG_DATA(at).cast();
-            std::ptr::copy_nonoverlapping(numbers.as_ptr(), data, numbers.len());
-        }
+        // SAFETY: only computes a size.
+        header.msg_controllen = unsafe { libc::CMSG_SPACE(length) } as usize;
+        // SAFETY: the header names `control`, which has room for as many descriptors.
+        let at = unsafe { libc::CMSG_FIRSTHDR(&header) };
+        // SAFETY: the start of `control`, which is aligned and all zero.
+        let first = unsafe { &mut *at };
+        first.cmsg_level = libc::SOL_SOCKET;
+        first.cmsg_type = libc::SCM_RIGHTS;
+        // SAFETY: only computes a size.
+        first.cmsg_len = unsafe { libc::CMSG_LEN(length) } as usize;
+        // SAFETY: `at` is the header of a message, and its data begin behind it.
+        let data = unsafe { libc::CMSG_DATA(at) };
+        // SAFETY: `control` has room for as many descriptors, and they are elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(numbers.as_ptr(), data.cast(), numbers.len()) };
     }
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: the header and all it points to live until then.
@@ -204,21 +206,26 @@ pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Message> {
 /// `recvmsg` has filled in the header.
 unsafe fn take(header: &libc::msghdr) -> Vec<OwnedFd> {
     let mut descriptors = vec![];
-    // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` give null or a message that is inside; each
-    // descriptor is new and nobody else's.
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(header);
-        while !at.is_null() {
-            if ((*at).cmsg_level, (*at).cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                let bytes = (*at).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-                let data = libc::CMSG_DATA(at).cast::<RawFd>();
-                for number in 0..bytes / size_of::<RawFd>() {
-                    let descriptor = data.add(number).read_unaligned();
-                    descriptors.push(OwnedFd::from_raw_fd(descriptor));
-                }
+    // SAFETY: the caller's header names control data that the kernel has filled.
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(header) };
+    // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` give null, or a header inside the control data.
+    while let Some(part) = unsafe { at.as_ref() } {
+        if (part.cmsg_level, part.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+            // SAFETY: only computes a size.
+            let bytes = part.cmsg_len.saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize);
+            // SAFETY: `at` is the header of a message, and its data begin behind it.
+            let data = unsafe { libc::CMSG_DATA(at) }.cast::<RawFd>();
+            for number in 0..bytes / size_of::<RawFd>() {
+                // SAFETY: the message has more descriptors than `number`.
+                let place = unsafe { data.add(number) };
+                // SAFETY: a descriptor that the kernel has written there.
+                let descriptor = unsafe { place.read_unaligned() };
+                // SAFETY: the kernel made it for this message, and it has no other owner.
+                descriptors.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
             }
-            at = libc::CMSG_NXTHDR(header, at);
         }
+        // SAFETY: `at` is a header that one of these two gave for this message.
+        at = unsafe { libc::CMSG_NXTHDR(header, at) };
     }
     descriptors
 }

@@ -128,35 +128,35 @@ fn in_a_namespace<T: Send>(make: impl FnOnce() -> T + Send) -> T {
 
 fn bring_up_loopback() {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-    // SAFETY: all zero is a value of it, and it lives as long as the call.
-    unsafe {
-        let mut request: libc::ifreq = std::mem::zeroed();
-        request.ifr_name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
-        request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
-        assert_eq!(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request), 0);
-    }
+    // SAFETY: all zero is a value of this structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: the request is what this call reads, and lives as long as the call.
+    assert_eq!(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) }, 0);
 }
 
 /// A connection from one port to another.
 fn fixed_connection(from: u16, to: u16) -> (TcpStream, TcpStream) {
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let listener = TcpListener::bind(address(to)).unwrap();
-    // SAFETY: a new socket that is nobody else's; the address lives as long as the calls.
-    let client = unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
-        let client: TcpStream = std::os::fd::FromRawFd::from_raw_fd(socket);
-        let named = |port: u16| libc::sockaddr_in {
-            sin_family: libc::AF_INET as libc::sa_family_t,
-            sin_port: port.to_be(),
-            sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) },
-            sin_zero: [0; 8],
-        };
-        let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-        let (ours, theirs) = (named(from), named(to));
-        assert_eq!(libc::bind(socket, (&raw const ours).cast(), length), 0);
-        assert_eq!(libc::connect(socket, (&raw const theirs).cast(), length), 0);
-        client
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: no memory is passed.
+    let socket = unsafe { libc::socket(libc::AF_INET, kind, 0) };
+    // SAFETY: the descriptor was just made, and has no other owner.
+    let client: TcpStream = unsafe { std::os::fd::FromRawFd::from_raw_fd(socket) };
+    let named = |port: u16| libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) },
+        sin_zero: [0; 8],
     };
+    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    let (ours, theirs) = (named(from), named(to));
+    // SAFETY: the address has that length, and lives as long as the call.
+    assert_eq!(unsafe { libc::bind(socket, (&raw const ours).cast(), length) }, 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::connect(socket, (&raw const theirs).cast(), length) }, 0);
     (client, listener.accept().unwrap().0)
 }
 

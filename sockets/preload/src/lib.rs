@@ -8,16 +8,16 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`entry`] | the functions that programs call |
-//! | [`socket`] | what is behind a descriptor, and how that begins and ends |
-//! | [`upgrade`] | leaving the kernel: claims, the monitor, memory that is shared |
-//! | [`returning`] | coming back into it |
-//! | [`reuse`] | connecting over a stream of the kernel that is there already |
-//! | [`data`] | what goes through a connection, and its end |
-//! | [`waiting`] | for one connection, or for several: `poll`, `select`, `epoll` |
-//! | [`handing`] | going to other programs and processes, coming from them, leaving them |
-//! | [`process`] | threads, forks, and what a process does that bears on all of its connections |
-//! | [`kernel`] | the kernel, and the C library |
+//! | `entry` | the functions that programs call |
+//! | `socket` | what is behind a descriptor, and how that begins and ends |
+//! | `upgrade` | leaving the kernel: claims, the monitor, memory that is shared |
+//! | `returning` | coming back into it |
+//! | `reuse` | connecting over a stream of the kernel that is there already |
+//! | `data` | what goes through a connection, and its end |
+//! | `waiting` | for one connection, or for several: `poll`, `select`, `epoll` |
+//! | `handing` | going to other programs and processes, coming from them, leaving them |
+//! | `process` | threads, forks, and what a process does that bears on all of its connections |
+//! | `kernel` | the kernel, and the C library |
 //!
 //! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
 //! `errno`, and has no descriptor but the one to the monitor, once there is something to claim, and

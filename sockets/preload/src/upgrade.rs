@@ -440,18 +440,18 @@ fn is_peer_near(descriptor: i32) -> Option<bool> {
 /// The host of an address, with all loopback addresses as one, and IPv4 in IPv6 as IPv4.
 fn host(address: &libc::sockaddr_storage) -> Option<[u8; 16]> {
     const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-    let address: *const libc::sockaddr_storage = address;
-    // SAFETY: the family says what it is.
-    let host = unsafe {
-        match i32::from((*address).ss_family) {
-            libc::AF_INET => {
-                let [a, b, c, d] =
-                    (*address.cast::<libc::sockaddr_in>()).sin_addr.s_addr.to_ne_bytes();
-                [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, a, b, c, d]
-            }
-            libc::AF_INET6 => (*address.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr,
-            _ => return None,
+    let at: *const libc::sockaddr_storage = address;
+    let host = match i32::from(address.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that this is what the storage holds, which is larger and as
+            // aligned.
+            let address = unsafe { (*at.cast::<libc::sockaddr_in>()).sin_addr };
+            let [a, b, c, d] = address.s_addr.to_ne_bytes();
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, a, b, c, d]
         }
+        // SAFETY: as above.
+        libc::AF_INET6 => unsafe { (*at.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr },
+        _ => return None,
     };
     let is_loopback = matches!(host, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 127, ..]);
     Some(if is_loopback { LOOPBACK } else { host })

@@ -21,6 +21,7 @@
 //! any of the kernel's own calls, and the end: if a process dies, the kernel closes it.
 
 #![no_std]
+#![forbid(unsafe_code)]
 
 #[cfg(test)]
 extern crate std;

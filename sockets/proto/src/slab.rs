@@ -12,9 +12,9 @@
 //! | 2048 | the first area of the ring to the second side | first side |
 //! | 3072 | the first area of the ring to the first side | second side |
 //!
-//! Behind the pages of all slots is one for all of them, the [board](board); behind that are the
-//! second areas of all, and behind those, for each slot: the other areas of both rings, and what
-//! each side [gives back](refund).
+//! Behind the pages of all slots is one for all of them, the [board](mod@board); behind that are
+//! the second areas of all, and behind those, for each slot: the other areas of both rings, and
+//! what each side [gives back](refund).
 //!
 //! A slot is zero when it is handed out, except on the board. Pages that nobody has touched take no
 //! memory, so room to grow costs nothing. A connection that carries little at a time stays in its

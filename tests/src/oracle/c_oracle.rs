@@ -48,12 +48,11 @@ impl CLibrary {
         let words: Vec<u64> = args.iter().flat_map(|arg| arg.limbs().to_vec()).collect();
         let mut result = vec![0u64; function.result.width.div_ceil(64) as usize];
         let name = format!("entry_{}", function.name);
-        // SAFETY: `entry` wrote this symbol with this type; it reads and writes the words that the
-        // types of the function's parameters and result need, and both vectors have them.
-        unsafe {
-            let entry = self.library.get::<Entry>(name.as_bytes()).expect("it was built");
-            entry(words.as_ptr(), result.as_mut_ptr());
-        }
+        // SAFETY: `entry` wrote this symbol with this type.
+        let entry = unsafe { self.library.get::<Entry>(name.as_bytes()) }.expect("it was built");
+        // SAFETY: it reads and writes the words that the types of the function's parameters and
+        // result need, and both vectors have them.
+        unsafe { entry(words.as_ptr(), result.as_mut_ptr()) };
         let bytes: Vec<u8> = result.iter().flat_map(|word| word.to_le_bytes()).collect();
         Bits::from_le_bytes(function.result.width, &bytes)
     }

@@ -178,25 +178,29 @@ fn until_error(mut act: impl FnMut() -> io::Result<usize>) {
 /// Waits until there is something to read.
 fn wait(stream: &TcpStream, scene: Scene) -> Result<()> {
     let number = stream.as_raw_fd();
-    // SAFETY: structures that live as long as the calls; zero is a value of them.
-    let found = unsafe {
-        match scene {
-            Scene::Poll => {
-                let mut polled = libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 };
-                libc::poll(&mut polled, 1, -1)
-            }
-            Scene::Select => {
-                let mut set: libc::fd_set = std::mem::zeroed();
-                libc::FD_SET(number, &mut set);
-                let none = ptr::null_mut();
-                libc::select(number + 1, &mut set, none, none, ptr::null_mut())
-            }
-            _ => {
-                let epoll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
-                let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-                libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, number, &mut event);
-                libc::epoll_wait(epoll, &mut event, 1, -1)
-            }
+    let found = match scene {
+        Scene::Poll => {
+            let mut polled = libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one descriptor, whose structure lives as long as the call.
+            unsafe { libc::poll(&mut polled, 1, -1) }
+        }
+        Scene::Select => {
+            // SAFETY: a set is plain memory, for which all zeros is the empty set.
+            let mut set: libc::fd_set = unsafe { std::mem::zeroed() };
+            // SAFETY: the set is initialised; numbers beyond its end panic.
+            unsafe { libc::FD_SET(number, &mut set) };
+            let none = ptr::null_mut();
+            // SAFETY: the set lives as long as the call, and holds numbers up to this one.
+            unsafe { libc::select(number + 1, &mut set, none, none, ptr::null_mut()) }
+        }
+        _ => {
+            // SAFETY: no memory is passed.
+            let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+            // SAFETY: the event lives as long as the call, which reads it.
+            unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, number, &mut event) };
+            // SAFETY: there is room for one event.
+            unsafe { libc::epoll_wait(epoll, &mut event, 1, -1) }
         }
     };
     ensure!(found == 1, "nothing came, but {}", io::Error::last_os_error());

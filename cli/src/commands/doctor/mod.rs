@@ -201,16 +201,15 @@ fn bpf() -> Finding {
         licence: licence.as_ptr() as u64,
         rest: [0; 13],
     };
+    let bytes = size_of::<Attributes>();
     // SAFETY: the attributes and what they point to live until the call returns.
-    let outcome = unsafe {
-        let bytes = size_of::<Attributes>();
-        let program = libc::syscall(libc::SYS_bpf, LOAD, &raw const attributes, bytes);
-        if program < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            libc::close(program as libc::c_int);
-            Ok(())
-        }
+    let program = unsafe { libc::syscall(libc::SYS_bpf, LOAD, &raw const attributes, bytes) };
+    let outcome = if program < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        // SAFETY: the descriptor was just made, and has no other owner.
+        unsafe { libc::close(program as libc::c_int) };
+        Ok(())
     };
     let meaning = "puts programs on the interfaces of AF_XDP ports, and measures the kernel's XDP";
     finding_of("BPF", outcome, "a program was loaded", meaning)
@@ -218,13 +217,13 @@ fn bpf() -> Finding {
 
 fn namespaces() -> Finding {
     let mut command = Command::new("true");
-    // SAFETY: unshare is safe to call between fork and exec.
-    unsafe {
-        command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        });
-    }
+    // SAFETY: no memory is passed.
+    let leave = || match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: between fork and exec, only this one system call is made.
+    unsafe { command.pre_exec(leave) };
     let outcome = command.status().map(drop);
     let meaning = "end-to-end tests on virtual interfaces; skipped without";
     finding_of("namespaces", outcome, "network namespaces can be made", meaning)

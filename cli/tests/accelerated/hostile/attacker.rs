@@ -96,8 +96,10 @@ impl Slot {
 
     fn in_slab(&self, at: usize) -> &AtomicU64 {
         assert!(at < SLAB_BYTES);
-        // SAFETY: inside the slab and aligned.
-        unsafe { AtomicU64::from_ptr(self.slab.add(at).cast()) }
+        // SAFETY: inside the slab, as just checked.
+        let place = unsafe { self.slab.add(at) };
+        // SAFETY: aligned, and mapped as long as the attacker lives.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 
     /// Does as it should until the server uses both rings: so that what is written there matters.

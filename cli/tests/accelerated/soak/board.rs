@@ -82,8 +82,10 @@ impl Board {
 
     pub fn word(&self, desk: usize, word: Word) -> &AtomicU64 {
         assert!(desk < DESKS);
-        // SAFETY: inside the memory, which stays, and aligned.
-        unsafe { AtomicU64::from_ptr(self.start.add(desk * DESK_BYTES + 8 * word as usize).cast()) }
+        // SAFETY: the memory has `DESKS` desks, each with room for all words.
+        let place = unsafe { self.start.add(desk * DESK_BYTES + 8 * word as usize) };
+        // SAFETY: the word is aligned, and the memory stays mapped.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 
     pub fn get(&self, desk: usize, word: Word) -> u64 {

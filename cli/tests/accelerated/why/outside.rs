@@ -33,12 +33,11 @@ fn what_has_nothing_to_do_with_freeport_is_told_as_well() {
     let file = File::open("/dev/null").expect("it is there");
     assert_eq!(told(file.as_raw_fd()), "NotSocket");
     assert_eq!(told(987_654), "NoDescriptor");
-    // SAFETY: makes a socket; the descriptor is nobody else's.
-    let netlink = unsafe {
-        let made = libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
-        assert!(made >= 0);
-        OwnedFd::from_raw_fd(made)
-    };
+    // SAFETY: no memory is passed.
+    let made = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    assert!(made >= 0);
+    // SAFETY: the descriptor was just made, and has no other owner.
+    let netlink = unsafe { OwnedFd::from_raw_fd(made) };
     assert_eq!(told(netlink.as_raw_fd()), "Family");
     let nobody = node.ask(&["sockets", "why", "2147483640:1", "--json"]).expect("it can be");
     assert_eq!(name(&nobody), "NoProcess");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The formatter: a program's text in the one style that docs/language.md describes.
 //!
-//! 1. The text is cut into [`pieces`]: its tokens, and all comments between them. The parser tells
+//! 1. The text is cut into `pieces`: its tokens, and all comments between them. The parser tells
 //!    what each token does, and rejects a text that is wrong.
-//! 2. The [`outline`] says which pieces begin lines, and how deep. Every piece belongs to one line.
-//! 3. A line that is too long is broken ([`wrapping`]); [`spacing`] says where blanks stand.
-//! 4. The lines become a text ([`writing`]), with comments in columns.
+//! 2. The `outline` says which pieces begin lines, and how deep. Every piece belongs to one line.
+//! 3. A line that is too long is broken (`wrapping`); `spacing` says where blanks stand.
+//! 4. The lines become a text (`writing`), with comments in columns.
 //!
 //! Only white space ever changes. That is so by the way it is done, and is checked for each text.
 

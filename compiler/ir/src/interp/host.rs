@@ -72,7 +72,7 @@ impl Interpreter<'_> {
     }
 
     /// The items that have come out of an endpoint since they were last taken, a packet as its
-    /// [bits](packet_bits).
+    /// [bits](super::packet_bits).
     ///
     /// # Errors
     /// An endpoint into the graph.

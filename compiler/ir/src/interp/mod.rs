@@ -103,7 +103,7 @@ pub struct Interpreter<'p> {
 }
 
 impl<'p> Interpreter<'p> {
-    /// Makes a [verified](crate::verify) program ready to run, and runs its init functions.
+    /// Makes a [verified](crate::verify()) program ready to run, and runs its init functions.
     ///
     /// # Errors
     /// A program that is too large, or one with a port or an endpoint that no channel joins.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From regions to rows: [dependences](dependences), then a [list] scheduler that fills one row
+//! From regions to rows: [dependences], then a [list] scheduler that fills one row
 //! after the other, finds [lanes] for what is in it, and gives each result a
 //! [register](registers) when it places it (publication, section 3.3: scheduling, and physical
 //! register assignment, done in one here so that neither has to undo the other).

@@ -336,9 +336,10 @@ fn in_their_chunks<'s, T>(
         let start = frame.start - HEADROOM;
         let frame_end = frame.start + frame.length;
         let end = frame_end.next_multiple_of(chunk_bytes.get()).min(length);
-        // SAFETY: within the memory, as the batch has checked of each frame, and no other frame's,
-        // as its maker has promised.
-        let piece = unsafe { std::slice::from_raw_parts_mut(base.add(start), end - start) };
+        // SAFETY: within the memory, as the batch has checked of each frame.
+        let place = unsafe { base.add(start) };
+        // SAFETY: as above; no other frame has these chunks, as the batch's maker has promised.
+        let piece = unsafe { std::slice::from_raw_parts_mut(place, end - start) };
         make(piece, HEADROOM..frame_end - start)
     })
 }

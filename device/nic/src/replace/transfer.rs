@@ -78,7 +78,7 @@ pub trait Transfer {
     /// Whether the handler of an instance waits in the middle, with values that cannot be kept.
     fn is_suspended(&self, instance: usize) -> bool;
 
-    /// Runs without new input until nothing moves, at most [`MOST_DRAIN_RUNS`] times. What comes
+    /// Runs without new input until nothing moves, at most `MOST_DRAIN_RUNS` times. What comes
     /// out waits for the ports, whatever there is of it.
     ///
     /// # Errors

@@ -16,15 +16,16 @@ const ENDED_AT_ONCE: i32 = 130;
 /// No thread, or the kernel refuses.
 pub fn stop_on_interrupts(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set it is given, the others read it.
-    let (signals, refused) = unsafe {
-        libc::sigemptyset(signals.as_mut_ptr());
-        let mut signals = signals.assume_init();
-        libc::sigaddset(&mut signals, libc::SIGINT);
-        libc::sigaddset(&mut signals, libc::SIGTERM);
-        let refused = libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
-        (signals, refused)
-    };
+    // SAFETY: there is room for a set.
+    unsafe { libc::sigemptyset(signals.as_mut_ptr()) };
+    // SAFETY: `sigemptyset` has initialised it, which cannot fail.
+    let mut signals = unsafe { signals.assume_init() };
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigaddset(&mut signals, libc::SIGINT) };
+    // SAFETY: as above.
+    unsafe { libc::sigaddset(&mut signals, libc::SIGTERM) };
+    // SAFETY: the set is initialised; null asks for no earlier mask.
+    let refused = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()) };
     if refused != 0 {
         return Err(io::Error::from_raw_os_error(refused));
     }

@@ -24,8 +24,10 @@ impl Memory {
     }
 
     fn part(&mut self, at: usize) -> Mapped {
-        // SAFETY: inside the memory; a test drops it behind all that is in it.
-        unsafe { Mapped::new(self.words.as_mut_ptr().cast()).behind(at) }
+        // SAFETY: a test drops the memory after all that is in it.
+        let start = unsafe { Mapped::new(self.words.as_mut_ptr().cast()) };
+        // SAFETY: parts begin inside the memory, at multiples of 8.
+        unsafe { start.behind(at) }
     }
 
     /// A sender that is in such a ring.

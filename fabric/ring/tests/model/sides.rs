@@ -231,11 +231,10 @@ fn send_item<'a>(
             match if used { sender.has_left() } else { Ok(true) } {
                 Ok(true) => {
                     let zero = vec![0; if used { capacity } else { 0 }];
-                    // SAFETY: a window is checked by itself; it is zero now.
-                    let result = unsafe {
-                        Remote::write(&mut memory, 0, &zero);
-                        sender.move_to(memory, capacity, next as u64)
-                    };
+                    // SAFETY: a window checks its own bounds.
+                    unsafe { Remote::write(&mut memory, 0, &zero) };
+                    // SAFETY: the ring has that capacity and is zero now.
+                    let result = unsafe { sender.move_to(memory, capacity, next as u64) };
                     if result.is_ok() {
                         ring = next;
                     }

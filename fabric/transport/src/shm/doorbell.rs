@@ -23,14 +23,13 @@ impl Doorbell {
     /// # Errors
     /// There is no descriptor left.
     pub fn new() -> Result<Self, Error> {
-        // SAFETY: no memory is passed; the descriptor is nobody else's.
-        let event = unsafe {
-            let event = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
-            if event < 0 {
-                return Err(Error::system("eventfd"));
-            }
-            OwnedFd::from_raw_fd(event)
-        };
+        // SAFETY: no memory is passed.
+        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if event < 0 {
+            return Err(Error::system("eventfd"));
+        }
+        // SAFETY: the descriptor was just made, and has no other owner.
+        let event = unsafe { OwnedFd::from_raw_fd(event) };
         Ok(Self { event })
     }
 
@@ -100,8 +99,10 @@ mod tests {
         Doorbell::import(Doorbell::new().unwrap().event).expect("it is one").ring().unwrap();
         refuses(File::open("/dev/null").unwrap().into());
         refuses(std::os::unix::net::UnixStream::pair().unwrap().0.into());
-        // SAFETY: no memory is passed; the descriptor is nobody else's.
-        refuses(unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) });
+        // SAFETY: no memory is passed.
+        let blocking = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        // SAFETY: the descriptor was just made, and has no other owner.
+        refuses(unsafe { OwnedFd::from_raw_fd(blocking) });
     }
 
     #[test]

@@ -243,15 +243,15 @@ fn check_region(bytes: usize) -> Result<(), Error> {
 /// # Safety
 /// Both places have that many bytes, in segments.
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: as the caller says.
-    unsafe {
-        if bytes == 8 && (from as usize | to as usize).is_multiple_of(8) {
-            let word = AtomicU64::from_ptr(from.cast_mut().cast()).load(Ordering::Relaxed);
-            AtomicU64::from_ptr(to.cast()).store(word, Ordering::Release);
-        } else {
-            // One may be a part of the other, imported by its own key.
-            ptr::copy(from, to, bytes);
-        }
+    if bytes == 8 && (from as usize | to as usize).is_multiple_of(8) {
+        // SAFETY: the caller gives a word of a segment, and it is aligned.
+        let word = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { AtomicU64::from_ptr(to.cast()) }.store(word, Ordering::Release);
+    } else {
+        // One may be a part of the other, imported by its own key.
+        // SAFETY: the caller gives places of `bytes` bytes, and `copy` lets them overlap.
+        unsafe { ptr::copy(from, to, bytes) };
     }
 }
 

@@ -92,15 +92,16 @@ impl Layout {
         let to_other = self.direction(segment, side.other(), fenced)?;
         let to_this = self.direction(segment, side, fenced)?;
         let capacity = self.capacity;
-        // SAFETY: `direction` has looked at the sizes; a segment is zero when it is made.
-        let ends = unsafe {
-            let [ring, sender, receiver] = to_other;
-            let sending = Sender::new(ring, sender, receiver, capacity, Default::default());
-            let [ring, sender, receiver] = to_this;
-            let receiving = Receiver::new(ring, receiver, sender, capacity, Default::default());
-            sending.zip(receiving)
-        };
-        ends.ok_or_else(|| self.outside(segment))
+        let cursor = Default::default();
+        let [ring, sender, receiver] = to_other;
+        // SAFETY: `direction` has checked that all parts are inside the segment with their sizes;
+        // a segment is zero when it is made.
+        let sending = unsafe { Sender::new(ring, sender, receiver, capacity, cursor) };
+        let cursor = Default::default();
+        let [ring, sender, receiver] = to_this;
+        // SAFETY: as above.
+        let receiving = unsafe { Receiver::new(ring, receiver, sender, capacity, cursor) };
+        sending.zip(receiving).ok_or_else(|| self.outside(segment))
     }
 
     /// The first area of a direction, the notes of its sender, and those of its receiver.

@@ -56,14 +56,13 @@ impl Peer {
         mine: Doorbell,
         theirs: Doorbell,
     ) -> Result<Self, Error> {
-        // SAFETY: no memory is passed; the descriptor is nobody else's.
-        let watch = unsafe {
-            let watch = libc::epoll_create1(libc::EPOLL_CLOEXEC);
-            if watch < 0 {
-                return Err(Error::system("epoll_create1"));
-            }
-            OwnedFd::from_raw_fd(watch)
-        };
+        // SAFETY: no memory is passed.
+        let watch = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if watch < 0 {
+            return Err(Error::system("epoll_create1"));
+        }
+        // SAFETY: the descriptor was just made, and has no other owner.
+        let watch = unsafe { OwnedFd::from_raw_fd(watch) };
         add(&watch, mine.as_fd(), RUNG, libc::EPOLLIN | libc::EPOLLET)?;
         // Hanging up is always reported; bytes, which nobody sends, are not.
         add(&watch, socket.as_fd(), GONE, libc::EPOLLRDHUP)?;

@@ -345,14 +345,14 @@ impl Begun {
             cells: Table::new(cells)?,
         };
         tables.records.prefer_huge_pages();
-        // SAFETY: once for each table. The queue has both, so its end is used no more when they
-        // are dropped.
-        let notes = unsafe {
-            Notes {
-                records: tables.records.elements(),
-                slots: tables.slots.elements(),
-                cells: tables.cells.elements(),
-            }
+        let notes = Notes {
+            // SAFETY: the only call for this table. The queue owns the table and the end, which is
+            // not used after the queue is dropped.
+            records: unsafe { tables.records.elements() },
+            // SAFETY: as above.
+            slots: unsafe { tables.slots.elements() },
+            // SAFETY: as above.
+            cells: unsafe { tables.cells.elements() },
         };
         let end = End::new(sender, receiver, limits, link.side() as usize, notes);
         Ok(SharedQueue { end: end.ok_or(refused(limits))?, limits, link, _tables: tables })

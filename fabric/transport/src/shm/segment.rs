@@ -107,8 +107,13 @@ impl Segment {
     /// aligned to words.
     pub fn at(&self, offset: usize, length: usize) -> Option<Mapped> {
         let inside = offset.checked_add(length)? <= self.bytes;
-        // SAFETY: inside the mapping, which nothing but rings and endpoints touches.
-        (inside && offset.is_multiple_of(8)).then(|| unsafe { Mapped::new(self.start.add(offset)) })
+        (inside && offset.is_multiple_of(8)).then(|| {
+            // SAFETY: `inside` says that the mapping reaches that far.
+            let start = unsafe { self.start.add(offset) };
+            // SAFETY: the offset is aligned, and nothing but rings and endpoints touches segments.
+            // Those who use places in a segment keep it mapped.
+            unsafe { Mapped::new(start) }
+        })
     }
 
     /// Gives the pages that lie wholly in a part back to the system: they are zero then. Only for
@@ -117,8 +122,11 @@ impl Segment {
         let end = offset.saturating_add(length).min(self.bytes) & !(PAGE_BYTES - 1);
         let start = offset.next_multiple_of(PAGE_BYTES);
         if start < end {
-            // SAFETY: inside the mapping. Whether it works is of no importance.
-            unsafe { libc::madvise(self.start.add(start).cast(), end - start, libc::MADV_REMOVE) };
+            // SAFETY: `start` is below `end`, which is at most the size of the mapping.
+            let place = unsafe { self.start.add(start) };
+            // SAFETY: whole pages of the mapping, which the caller says neither side will use. If
+            // the system refuses, they only keep their memory.
+            unsafe { libc::madvise(place.cast(), end - start, libc::MADV_REMOVE) };
         }
     }
 }

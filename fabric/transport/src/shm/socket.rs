@@ -64,9 +64,14 @@ fn set(stream: &UnixStream, option: i32) -> bool {
 /// The system refuses, or the peer has hung up.
 pub fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
     assert!(descriptors.len() <= DESCRIPTORS_MAX, "no message has more");
-    // SAFETY: no memory is passed.
-    let me =
-        unsafe { libc::ucred { pid: libc::getpid(), uid: libc::getuid(), gid: libc::getgid() } };
+    let me = libc::ucred {
+        // SAFETY: no memory is passed, and it cannot fail.
+        pid: unsafe { libc::getpid() },
+        // SAFETY: as above.
+        uid: unsafe { libc::getuid() },
+        // SAFETY: as above.
+        gid: unsafe { libc::getgid() },
+    };
     let mut control: Control = [0; 32];
     let mut part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
     // SAFETY: all zero is a value of it.
@@ -75,17 +80,17 @@ pub fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> io::Res
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
     header.msg_controllen = size_of::<Control>();
-    // SAFETY: `control` is aligned and has room for both; each is written inside its message.
-    unsafe {
-        let mut used = 0;
-        let mut at = libc::CMSG_FIRSTHDR(&header);
-        used += put(at, libc::SCM_CREDENTIALS, std::slice::from_ref(&me));
-        if !descriptors.is_empty() {
-            at = libc::CMSG_NXTHDR(&header, at);
-            used += put(at, libc::SCM_RIGHTS, descriptors);
-        }
-        header.msg_controllen = used;
+    // SAFETY: the header names `control`, whose size it gives.
+    let first = unsafe { libc::CMSG_FIRSTHDR(&header) };
+    // SAFETY: `control` is aligned and has room for credentials, which come first.
+    let mut used = unsafe { put(first, libc::SCM_CREDENTIALS, std::slice::from_ref(&me)) };
+    if !descriptors.is_empty() {
+        // SAFETY: `first` is a message in `control`, and its length is written.
+        let second = unsafe { libc::CMSG_NXTHDR(&header, first) };
+        // SAFETY: `control` has room for as many descriptors behind the credentials.
+        used += unsafe { put(second, libc::SCM_RIGHTS, descriptors) };
     }
+    header.msg_controllen = used;
     // SAFETY: the header and all it points to live until then.
     let sent = unsafe { libc::sendmsg(stream.as_raw_fd(), &header, libc::MSG_NOSIGNAL) };
     match usize::try_from(sent) {
@@ -101,14 +106,18 @@ pub fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> io::Res
 /// There is that much room at `at`.
 unsafe fn put<T>(at: *mut libc::cmsghdr, kind: i32, items: &[T]) -> usize {
     let bytes = size_of_val(items) as u32;
-    // SAFETY: there is room, says the caller.
-    unsafe {
-        (*at).cmsg_level = libc::SOL_SOCKET;
-        (*at).cmsg_type = kind;
-        (*at).cmsg_len = libc::CMSG_LEN(bytes) as usize;
-        ptr::copy_nonoverlapping(items.as_ptr(), libc::CMSG_DATA(at).cast(), items.len());
-        libc::CMSG_SPACE(bytes) as usize
-    }
+    // SAFETY: the caller gives room for a message, whose header may hold any numbers.
+    let header = unsafe { &mut *at };
+    header.cmsg_level = libc::SOL_SOCKET;
+    header.cmsg_type = kind;
+    // SAFETY: only computes a size.
+    header.cmsg_len = unsafe { libc::CMSG_LEN(bytes) } as usize;
+    // SAFETY: `at` is the header of a message, and its data begin behind it.
+    let data = unsafe { libc::CMSG_DATA(at) };
+    // SAFETY: the caller gives room for the items as well, and they are elsewhere.
+    unsafe { ptr::copy_nonoverlapping(items.as_ptr(), data.cast(), items.len()) };
+    // SAFETY: only computes a size.
+    unsafe { libc::CMSG_SPACE(bytes) as usize }
 }
 
 /// Receives one message, or as much of it as there is room for.
@@ -148,39 +157,48 @@ pub fn receive(stream: &UnixStream, into: &mut [u8]) -> io::Result<Message> {
 /// # Safety
 /// `recvmsg` has filled in the header.
 unsafe fn take(header: &libc::msghdr, message: &mut Message) {
-    // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` give null or a message that is inside; each
-    // descriptor is new and nobody else's.
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(header);
-        while !at.is_null() {
-            let data = libc::CMSG_DATA(at);
-            let bytes = (*at).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-            match ((*at).cmsg_level, (*at).cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
-                    for number in 0..bytes / size_of::<RawFd>() {
-                        let descriptor = data.cast::<RawFd>().add(number).read_unaligned();
-                        message.descriptors.push(OwnedFd::from_raw_fd(descriptor));
-                    }
+    // SAFETY: the caller's header names control data that the kernel has filled.
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(header) };
+    // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` give null, or a header inside the control data.
+    while let Some(part) = unsafe { at.as_ref() } {
+        // SAFETY: `at` is the header of a message, and its data begin behind it.
+        let data = unsafe { libc::CMSG_DATA(at) };
+        // SAFETY: only computes a size.
+        let bytes = part.cmsg_len.saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize);
+        match (part.cmsg_level, part.cmsg_type) {
+            (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
+                for number in 0..bytes / size_of::<RawFd>() {
+                    // SAFETY: the message has more descriptors than `number`.
+                    let place = unsafe { data.cast::<RawFd>().add(number) };
+                    // SAFETY: a descriptor that the kernel has written there.
+                    let descriptor = unsafe { place.read_unaligned() };
+                    // SAFETY: the kernel made it for this message, and it has no other owner.
+                    message.descriptors.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
                 }
-                (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if bytes >= size_of::<libc::ucred>() => {
-                    message.pid = data.cast::<libc::ucred>().read_unaligned().pid;
-                }
-                (libc::SOL_SOCKET, SCM_PIDFD) if bytes >= size_of::<RawFd>() => {
-                    let descriptor = data.cast::<RawFd>().read_unaligned();
-                    message.process = (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor));
-                }
-                _ => {}
             }
-            at = libc::CMSG_NXTHDR(header, at);
+            (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if bytes >= size_of::<libc::ucred>() => {
+                // SAFETY: the message is long enough, and credentials are numbers only.
+                let credentials = unsafe { data.cast::<libc::ucred>().read_unaligned() };
+                message.pid = credentials.pid;
+            }
+            (libc::SOL_SOCKET, SCM_PIDFD) if bytes >= size_of::<RawFd>() => {
+                // SAFETY: the message is long enough for a descriptor.
+                let descriptor = unsafe { data.cast::<RawFd>().read_unaligned() };
+                // SAFETY: as above, unless the kernel has put an error there.
+                message.process =
+                    (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) });
+            }
+            _ => {}
         }
+        // SAFETY: `at` is a header that one of these two gave for this message.
+        at = unsafe { libc::CMSG_NXTHDR(header, at) };
     }
 }
 
 /// A descriptor of the process with that number.
 fn open_process(pid: i32) -> Option<OwnedFd> {
-    // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
-    unsafe {
-        let descriptor = libc::syscall(libc::SYS_pidfd_open, pid, 0) as RawFd;
-        (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
-    }
+    // SAFETY: no memory is passed.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) as RawFd };
+    // SAFETY: the descriptor was just made, and has no other owner.
+    (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

@@ -63,15 +63,15 @@ fn memfd(bytes: u64, seals: i32) -> OwnedFd {
 }
 
 fn memfd_of(flags: u32, bytes: u64, seals: i32) -> OwnedFd {
-    // SAFETY: a name that ends with zero; the descriptor is nobody else's.
-    unsafe {
-        let descriptor = libc::memfd_create(c"hostile".as_ptr(), flags | libc::MFD_CLOEXEC);
-        assert!(descriptor >= 0, "a memfd");
-        let file = File::from_raw_fd(descriptor);
-        file.set_len(bytes).expect("a size");
-        assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals), 0);
-        file.into()
-    }
+    // SAFETY: the name ends with zero.
+    let descriptor = unsafe { libc::memfd_create(c"hostile".as_ptr(), flags | libc::MFD_CLOEXEC) };
+    assert!(descriptor >= 0, "a memfd");
+    // SAFETY: the descriptor was just made, and has no other owner.
+    let file = unsafe { File::from_raw_fd(descriptor) };
+    file.set_len(bytes).expect("a size");
+    // SAFETY: no memory is passed.
+    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }, 0);
+    file.into()
 }
 
 #[test]

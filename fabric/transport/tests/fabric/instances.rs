@@ -106,8 +106,8 @@ pub fn play(name: &str, stream: UnixStream) {
     let [letters] = <[_; 1]>::try_from(message.descriptors).expect("one socket");
     let endpoint = ShmEndpoint::accept(stream, &options(true)).expect("an offer");
     let kill = || {
-        // SAFETY: no memory is passed.
-        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        // SAFETY: no memory is passed; the signal goes to this process only.
+        unsafe { libc::kill(std::process::id() as i32, libc::SIGKILL) };
     };
     (case::<ShmEndpoint>(name).second)(party(endpoint, UnixStream::from(letters), kill));
 }

@@ -11,17 +11,20 @@ const SPINS: u32 = 400;
 
 /// Keeps the calling thread on the first core that it may use.
 fn stay_on_first_core() {
-    // SAFETY: a set of cores is plain memory, for which all zeros is the empty set; the calls read
-    // and write it within the size given.
-    unsafe {
-        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-        let bytes = size_of::<libc::cpu_set_t>();
-        assert_eq!(libc::sched_getaffinity(0, bytes, &mut allowed), 0);
-        let first = (0..libc::CPU_SETSIZE as usize).find(|at| libc::CPU_ISSET(*at, &allowed));
-        let mut one: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(first.expect("it runs somewhere"), &mut one);
-        assert_eq!(libc::sched_setaffinity(0, bytes, &one), 0);
-    }
+    // SAFETY: a set of cores is plain memory, for which all zeros is the empty set.
+    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let bytes = size_of::<libc::cpu_set_t>();
+    // SAFETY: the call writes the set within the size given.
+    assert_eq!(unsafe { libc::sched_getaffinity(0, bytes, &mut allowed) }, 0);
+    // SAFETY: numbers below `CPU_SETSIZE` are inside the set.
+    let is_allowed = |at: &usize| unsafe { libc::CPU_ISSET(*at, &allowed) };
+    let first = (0..libc::CPU_SETSIZE as usize).find(is_allowed);
+    // SAFETY: as above.
+    let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the number is below `CPU_SETSIZE`.
+    unsafe { libc::CPU_SET(first.expect("it runs somewhere"), &mut one) };
+    // SAFETY: the call reads the set within the size given.
+    assert_eq!(unsafe { libc::sched_setaffinity(0, bytes, &one) }, 0);
 }
 
 fn exchange(connection: &mut Connection, begins: bool) {

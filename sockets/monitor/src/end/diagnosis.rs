@@ -55,14 +55,13 @@ impl Diagnosis {
     /// The system has no room for a socket.
     pub fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: no memory is passed; a descriptor that it gives is nobody else's.
-        let socket = unsafe {
-            let descriptor = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG);
-            if descriptor < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(descriptor)
-        };
+        // SAFETY: no memory is passed.
+        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made, and has no other owner.
+        let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Ok(Self { socket, number: Cell::new(0) })
     }
 

@@ -276,14 +276,14 @@ mod tests {
 
     #[test]
     fn other_families_are_refused() {
-        // SAFETY: numbers only; a descriptor that it gives is nobody else's.
-        let socket = unsafe {
-            let descriptor = libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0);
-            if descriptor < 0 {
-                return eprintln!("no sockets of another family here");
-            }
-            <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(descriptor)
-        };
+        // SAFETY: no memory is passed.
+        let descriptor = unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0) };
+        if descriptor < 0 {
+            return eprintln!("no sockets of another family here");
+        }
+        // SAFETY: the descriptor was just made, and has no other owner.
+        let socket: std::os::fd::OwnedFd =
+            unsafe { std::os::fd::FromRawFd::from_raw_fd(descriptor) };
         assert_eq!(examined(&socket).err(), Some(Reason::Family));
     }
 

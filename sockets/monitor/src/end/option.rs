@@ -36,9 +36,9 @@ pub fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32, into: &mut
 
 /// The inode, which a socket has as any file.
 pub fn inode(socket: BorrowedFd<'_>) -> Option<u64> {
-    // SAFETY: all zero is a value of it, and there is room for the answer.
-    unsafe {
-        let mut about: libc::stat = zeroed();
-        (libc::fstat(socket.as_raw_fd(), &mut about) == 0).then_some(about.st_ino)
-    }
+    // SAFETY: all zero is a value of this structure.
+    let mut about: libc::stat = unsafe { zeroed() };
+    // SAFETY: the structure has room for the answer.
+    let result = unsafe { libc::fstat(socket.as_raw_fd(), &mut about) };
+    (result == 0).then_some(about.st_ino)
 }

@@ -13,17 +13,16 @@ const PACKETS: u32 = 64;
 pub fn is_much(pid: i32, number: i32) -> Option<bool> {
     let process = opened(libc::SYS_pidfd_open, pid, 0)?;
     let socket = opened(libc::SYS_pidfd_getfd, process.as_raw_fd(), number)?;
-    // SAFETY: all zero is a value of it, and there is room for the answer.
-    let about = unsafe {
-        let mut about: libc::tcp_info = zeroed();
-        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-        let value = (&raw mut about).cast();
-        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-        if libc::getsockopt(socket.as_raw_fd(), level, name, value, &mut length) != 0 {
-            return None;
-        }
-        about
-    };
+    // SAFETY: all zero is a value of this structure.
+    let mut about: libc::tcp_info = unsafe { zeroed() };
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    let value = (&raw mut about).cast();
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    let number = socket.as_raw_fd();
+    // SAFETY: `length` is the size of `about`, whose fields are numbers.
+    if unsafe { libc::getsockopt(number, level, name, value, &mut length) } != 0 {
+        return None;
+    }
     let bytes = about.tcpi_bytes_acked.saturating_add(about.tcpi_bytes_received);
     let packets = about.tcpi_data_segs_in.saturating_add(about.tcpi_data_segs_out);
     Some(bytes >= BYTES || packets >= PACKETS)
@@ -31,11 +30,10 @@ pub fn is_much(pid: i32, number: i32) -> Option<bool> {
 
 /// A new descriptor from a call with two numbers and no flags.
 fn opened(call: libc::c_long, first: i32, second: i32) -> Option<OwnedFd> {
-    // SAFETY: numbers only; a descriptor that it gives is nobody else's.
-    unsafe {
-        let descriptor = i32::try_from(libc::syscall(call, first, second, 0)).ok()?;
-        (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
-    }
+    // SAFETY: no memory is passed.
+    let descriptor = i32::try_from(unsafe { libc::syscall(call, first, second, 0) }).ok()?;
+    // SAFETY: the descriptor was just made, and has no other owner.
+    (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 #[cfg(test)]

@@ -142,11 +142,10 @@ struct Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // SAFETY: our own child, which has not been waited for.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
-        }
+        // SAFETY: the process is our own child and not yet waited for, so the number is its own.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        // SAFETY: null asks for no status, so nothing is written.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
     }
 }
 
@@ -212,16 +211,19 @@ impl Member {
 /// What the child does.
 fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
     let kept = 3;
-    // SAFETY: numbers only, and nothing that is closed is used again. What other tests have open
-    // would stay open here. The raw call, since the C library would ask all threads to join in.
-    let to = unsafe {
-        libc::dup2(to.as_raw_fd(), kept);
-        libc::close_range(4, u32::MAX, 0);
-        if let Some(user) = user {
-            libc::syscall(libc::SYS_setresuid, user, user, user);
-        }
-        UnixStream::from_raw_fd(kept)
-    };
+    // SAFETY: no memory is passed. An owner of 3 is never used or dropped: the child does not
+    // return from here.
+    unsafe { libc::dup2(to.as_raw_fd(), kept) };
+    // What other tests have open would stay open here.
+    // SAFETY: as above, for all owners of what is closed.
+    unsafe { libc::close_range(4, u32::MAX, 0) };
+    if let Some(user) = user {
+        // The raw call, since the C library would ask all threads to join in.
+        // SAFETY: no memory is passed.
+        unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
+    }
+    // SAFETY: the descriptor was put there above, and no owner of it is used.
+    let to = unsafe { UnixStream::from_raw_fd(kept) };
     if let Ok(connection) = socket::connect(path) {
         let _ = socket::send(to.as_fd(), b"!", &[connection.as_fd()]);
         drop(connection);

@@ -31,15 +31,18 @@ pub fn in_one_piece(
     let seen = look(Parts::one(&part));
     let there = seen.and_then(|seen| usize::try_from(seen).ok()).unwrap_or(0);
     let mut done = 0;
-    // SAFETY: memory that the application gave to be filled, and as much as was seen.
-    unsafe {
-        parts.each(before, |at, room, _| {
-            let count = room.min(there - done);
-            core::ptr::copy_nonoverlapping(memory.add(done), at, count);
-            done += count;
-            count
-        });
-    }
+    let fill = |at: *mut u8, room: usize, _| {
+        let count = room.min(there - done);
+        // SAFETY: `done` is at most `there`, which is at most the size of the memory.
+        let from = unsafe { memory.add(done) };
+        // SAFETY: `count` is at most what is left of the memory, and at most the part's room. The
+        // memory was just mapped, so the application's is elsewhere.
+        unsafe { core::ptr::copy_nonoverlapping(from, at, count) };
+        done += count;
+        count
+    };
+    // SAFETY: the application gave the parts to be filled.
+    unsafe { parts.each(before, fill) };
     raw::unmap(memory.cast(), bytes);
     seen
 }

@@ -436,41 +436,42 @@ impl Stream {
         skipped: usize,
     ) -> (usize, bool, Attempt) {
         let (mut wake, mut last) = (false, Attempt::Nothing);
-        // SAFETY: memory that the application gave to be filled.
-        let received = unsafe {
-            parts.each(skipped, |at, bytes, _| {
-                let into = slice::from_raw_parts_mut(at, bytes);
-                let mut filled = 0;
-                // Up to the last byte that is there: who got less takes it for all.
-                while let Some(room) = into.get_mut(filled..).filter(|room| !room.is_empty()) {
-                    let done = match receiver.read(room) {
-                        Ok(done) => done,
-                        Err(_) => {
-                            last = Attempt::Broken;
-                            break;
-                        }
-                    };
-                    wake |= done.wake;
-                    match done.outcome {
-                        Read::Bytes(count) => {
-                            filled += count;
+        let fill = |at: *mut u8, bytes: usize, _| {
+            // SAFETY: a part that the application gave to be filled, which it does not use
+            // meanwhile.
+            let into = unsafe { slice::from_raw_parts_mut(at, bytes) };
+            let mut filled = 0;
+            // Up to the last byte that is there: who got less takes it for all.
+            while let Some(room) = into.get_mut(filled..).filter(|room| !room.is_empty()) {
+                let done = match receiver.read(room) {
+                    Ok(done) => done,
+                    Err(_) => {
+                        last = Attempt::Broken;
+                        break;
+                    }
+                };
+                wake |= done.wake;
+                match done.outcome {
+                    Read::Bytes(count) => {
+                        filled += count;
+                        continue;
+                    }
+                    Read::Nothing => last = Attempt::Nothing,
+                    Read::End => last = Attempt::End,
+                    Read::Moved { name, entry } => {
+                        if let Some(also) = slot.follow(self, receiver, name, &entry) {
+                            wake |= also;
                             continue;
                         }
-                        Read::Nothing => last = Attempt::Nothing,
-                        Read::End => last = Attempt::End,
-                        Read::Moved { name, entry } => {
-                            if let Some(also) = slot.follow(self, receiver, name, &entry) {
-                                wake |= also;
-                                continue;
-                            }
-                            last = Attempt::Broken;
-                        }
+                        last = Attempt::Broken;
                     }
-                    break;
                 }
-                filled
-            })
+                break;
+            }
+            filled
         };
+        // SAFETY: the application gave the parts to be filled.
+        let received = unsafe { parts.each(skipped, fill) };
         (received, wake, last)
     }
 

@@ -355,24 +355,25 @@ impl Stream {
         // What is short is not cut, so that several may send without coming between each other.
         is_full |= !fits && skipped == 0 && left <= WHOLE;
         let parts = if is_full { Parts::none() } else { parts };
-        // SAFETY: memory that the application gave to be sent.
-        let sent = unsafe {
-            parts.each(skipped, |at, bytes, is_last| {
-                let piece = slice::from_raw_parts(at, bytes);
-                let result = if is_last {
-                    sender.write(piece).map(|done| {
-                        wake |= done.wake;
-                        done.outcome
-                    })
-                } else {
-                    sender.put(piece)
-                };
-                faulty |= result.is_err();
-                let count = result.unwrap_or(0);
-                is_full |= count < bytes;
-                count
-            })
+        let put = |at: *mut u8, bytes: usize, is_last| {
+            // SAFETY: a part that the application gave to be sent, which it does not change
+            // meanwhile.
+            let piece = unsafe { slice::from_raw_parts(at, bytes) };
+            let result = if is_last {
+                sender.write(piece).map(|done| {
+                    wake |= done.wake;
+                    done.outcome
+                })
+            } else {
+                sender.put(piece)
+            };
+            faulty |= result.is_err();
+            let count = result.unwrap_or(0);
+            is_full |= count < bytes;
+            count
         };
+        // SAFETY: the application gave the parts to be sent.
+        let sent = unsafe { parts.each(skipped, put) };
         wake |= sender.ring().publish();
         let capacity = sender.ring().capacity();
         let mut has_less = |room| !slot.has_room(self, sender, room);
@@ -403,16 +404,17 @@ impl Stream {
             let free = sender.ring().free(usize::MAX).unwrap_or(0);
             // Besides headers, there has to be room to say that it goes on elsewhere.
             let mut room = free.saturating_sub(free / 1024 + 2 * KEPT);
-            // SAFETY: memory that the application gave to be sent.
-            sent += unsafe {
-                parts.each(skipped + sent, |at, bytes, _| {
-                    let piece = slice::from_raw_parts(at, bytes.min(room));
-                    room -= piece.len();
-                    let done = sender.write(piece);
-                    wake |= done.is_ok_and(|done| done.wake);
-                    done.map_or(0, |done| done.outcome)
-                })
+            let write = |at: *mut u8, bytes: usize, _| {
+                // SAFETY: the start of a part that the application gave to be sent, which it does
+                // not change meanwhile.
+                let piece = unsafe { slice::from_raw_parts(at, bytes.min(room)) };
+                room -= piece.len();
+                let done = sender.write(piece);
+                wake |= done.is_ok_and(|done| done.wake);
+                done.map_or(0, |done| done.outcome)
             };
+            // SAFETY: the application gave the parts to be sent.
+            sent += unsafe { parts.each(skipped + sent, write) };
             match slot.grow(self, sender) {
                 Some(also) => wake |= also,
                 None => break,

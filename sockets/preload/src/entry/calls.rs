@@ -31,10 +31,12 @@ pub unsafe extern "C-unwind" fn syscall(
     sixth: usize,
 ) -> c_long {
     let arguments = [first, second, third, fourth, fifth, sixth];
-    // SAFETY: what the program wants; so it is below.
+    // SAFETY: the caller upholds the contract of the system call of that number.
     let kernel = || unsafe { raw::call(number, arguments) };
-    // SAFETY: see above.
-    let done = unsafe { of_data(number, arguments).or_else(|| of_descriptors(number, arguments)) };
+    // SAFETY: as above.
+    let done = unsafe { of_data(number, arguments) };
+    // SAFETY: as above.
+    let done = done.or_else(|| unsafe { of_descriptors(number, arguments) });
     if let Some(result) = done {
         return result as c_long;
     }
@@ -117,25 +119,33 @@ unsafe fn of_data(number: c_long, arguments: [usize; 6]) -> Option<isize> {
     if !is_data || stream(fd).is_none() {
         return None;
     }
-    // SAFETY: as of the functions that these stand for.
-    unsafe {
-        Some(match number {
-            libc::SYS_read => data::read(fd, second as *mut _, third),
-            libc::SYS_write => data::write(fd, second as *const _, third),
-            libc::SYS_readv => data::readv(fd, second as *const _, third as c_int),
-            libc::SYS_writev => data::writev(fd, second as *const _, third as c_int),
-            libc::SYS_recvfrom => {
-                let (address, length) = (fifth as *mut _, sixth as *mut _);
-                data::recvfrom(fd, second as *mut _, third, fourth as c_int, address, length)
-            }
-            libc::SYS_sendto => {
-                let (address, length) = (fifth as *const _, sixth as libc::socklen_t);
-                data::sendto(fd, second as *const _, third, fourth as c_int, address, length)
-            }
-            libc::SYS_recvmsg => data::recvmsg(fd, second as *mut _, third as c_int),
-            _ => data::sendmsg(fd, second as *const _, third as c_int),
-        })
-    }
+    Some(match number {
+        // SAFETY: the caller upholds the contract of the system call of that number, which is that
+        // of the function; the same holds for all below.
+        libc::SYS_read => unsafe { data::read(fd, second as *mut _, third) },
+        // SAFETY: as above.
+        libc::SYS_write => unsafe { data::write(fd, second as *const _, third) },
+        // SAFETY: as above.
+        libc::SYS_readv => unsafe { data::readv(fd, second as *const _, third as c_int) },
+        // SAFETY: as above.
+        libc::SYS_writev => unsafe { data::writev(fd, second as *const _, third as c_int) },
+        libc::SYS_recvfrom => {
+            let (address, length) = (fifth as *mut _, sixth as *mut _);
+            let (buffer, flags) = (second as *mut _, fourth as c_int);
+            // SAFETY: as above.
+            unsafe { data::recvfrom(fd, buffer, third, flags, address, length) }
+        }
+        libc::SYS_sendto => {
+            let (address, length) = (fifth as *const _, sixth as libc::socklen_t);
+            let (buffer, flags) = (second as *const _, fourth as c_int);
+            // SAFETY: as above.
+            unsafe { data::sendto(fd, buffer, third, flags, address, length) }
+        }
+        // SAFETY: as above.
+        libc::SYS_recvmsg => unsafe { data::recvmsg(fd, second as *mut _, third as c_int) },
+        // SAFETY: as above.
+        _ => unsafe { data::sendmsg(fd, second as *const _, third as c_int) },
+    })
 }
 
 /// Closing and copying descriptors, if one of them is of interest: libuv and others close so.
@@ -143,22 +153,28 @@ unsafe fn of_descriptors(number: c_long, arguments: [usize; 6]) -> Option<isize>
     let [first, second, third, ..] = arguments;
     let (fd, other, flags) = (first as c_int, second as c_int, third as c_int);
     let is_known = |fd: c_int| monitor::is_ours(fd) || table::get(fd).is_some();
-    // SAFETY: as of the functions that these stand for.
-    let result = unsafe {
-        match number {
-            libc::SYS_close if is_known(fd) => descriptors::close(fd),
-            libc::SYS_dup if is_known(fd) => descriptors::dup(fd),
-            libc::SYS_dup3 if is_known(fd) || is_known(other) => {
-                descriptors::dup3(fd, other, flags)
-            }
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_dup2 if is_known(fd) || is_known(other) => descriptors::dup2(fd, other),
-            libc::SYS_close_range => {
-                descriptors::close_range(first as c_uint, second as c_uint, flags)
-            }
-            libc::SYS_shutdown if is_known(fd) => sockets::shutdown(fd, other),
-            _ => return None,
-        }
+    let result = match number {
+        // SAFETY: the caller upholds the contract of the system call of that number, which is that
+        // of the function; the same holds for all below.
+        libc::SYS_close if is_known(fd) => unsafe { descriptors::close(fd) },
+        // SAFETY: as above.
+        libc::SYS_dup if is_known(fd) => unsafe { descriptors::dup(fd) },
+        // SAFETY: as above.
+        libc::SYS_dup3 if is_known(fd) || is_known(other) => unsafe {
+            descriptors::dup3(fd, other, flags)
+        },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        libc::SYS_dup2 if is_known(fd) || is_known(other) => unsafe {
+            descriptors::dup2(fd, other)
+        },
+        // SAFETY: as above.
+        libc::SYS_close_range => unsafe {
+            descriptors::close_range(first as c_uint, second as c_uint, flags)
+        },
+        // SAFETY: as above.
+        libc::SYS_shutdown if is_known(fd) => unsafe { sockets::shutdown(fd, other) },
+        _ => return None,
     };
     Some(result as isize)
 }

@@ -139,17 +139,17 @@ pub unsafe extern "C-unwind" fn recvfrom(
     };
     let Some(stream) = stream(fd) else { return kernel() };
     let wants_name = !address.is_null() && !length.is_null();
-    // SAFETY: as of the function that this stands for; so it is below.
+    // SAFETY: it is not null, so the caller gives a place that holds the length.
     let room = if wants_name { unsafe { *length } } else { 0 };
     let result = receive(stream, fd, buffer, bytes, flags, kernel);
     if result >= 0 && wants_name {
         // Streams of TCP have no addresses; the kernel says so by their length.
         let has_name = stream.brings_name(fd, result, bytes);
-        // SAFETY: see above.
-        unsafe {
-            let room = usize::try_from(room.cast_signed()).unwrap_or(0);
-            *length = if has_name { unix::peer_name(fd, address.cast(), room) } else { 0 };
-        }
+        let room = usize::try_from(room.cast_signed()).unwrap_or(0);
+        // SAFETY: the caller gives `room` bytes for an address.
+        let found = if has_name { unsafe { unix::peer_name(fd, address.cast(), room) } } else { 0 };
+        // SAFETY: it is not null, so the caller gives a place for the length.
+        unsafe { *length = found };
     }
     result
 }
@@ -162,14 +162,18 @@ pub unsafe extern "C-unwind" fn recvmsg(
     flags: c_int,
 ) -> isize {
     let is_of_kernel = Cell::new(false);
-    // SAFETY: as of the function that this stands for; so it is below.
+    // SAFETY: the caller upholds the contract of the libc function this replaces, so it is null or
+    // a message that can be read.
     let room =
         unsafe { message.as_ref() }.map(|message| (message.msg_namelen, message.msg_controllen));
     let kernel = || {
         if is_of_kernel.replace(true) {
             let (name, control) = room.unwrap_or_default();
-            // SAFETY: see above. What came before was a doorbell.
-            unsafe { ((*message).msg_namelen, (*message).msg_controllen) = (name, control) };
+            // What came before was a doorbell.
+            // SAFETY: the caller gives a message to be filled; a second call comes only after it
+            // was found not to be null.
+            let message = unsafe { &mut *message };
+            (message.msg_namelen, message.msg_controllen) = (name, control);
         }
         let received = next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
         if received >= 0 {
@@ -179,8 +183,12 @@ pub unsafe extern "C-unwind" fn recvmsg(
         received
     };
     let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
-    // SAFETY: as of the function that this stands for; so it is below.
-    let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
+    // SAFETY: it is not null, so the caller gives a message that can be read.
+    let list = unsafe { (*message).msg_iov };
+    // SAFETY: as above.
+    let count = unsafe { (*message).msg_iovlen };
+    // SAFETY: the parts of a message are what `readv` takes.
+    let parts = unsafe { Parts::new(list, count) };
     let Some(parts) = parts else { return kernel() };
     let (name, control) = room.unwrap_or_default();
     let mut asked = flags;
@@ -192,15 +200,16 @@ pub unsafe extern "C-unwind" fn recvmsg(
     let result = stream.receive(fd, parts, asked, kernel);
     if result >= 0 && !is_of_kernel.get() {
         let has_name = stream.brings_name(fd, result, parts.bytes().unwrap_or(0));
-        // SAFETY: see above.
-        unsafe {
-            let at = (*message).msg_name.cast::<u8>();
-            let has_name = has_name && !at.is_null();
-            let length = if has_name { unix::peer_name(fd, at, name as usize) } else { 0 };
-            (*message).msg_namelen = length;
-            (*message).msg_controllen = 0;
-            (*message).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
-        }
+        // SAFETY: it is not null, so the caller gives a message that can be read.
+        let at = unsafe { (*message).msg_name.cast::<u8>() };
+        let has_name = has_name && !at.is_null();
+        // SAFETY: `name` is what the caller's message said of the room for a name.
+        let length = if has_name { unsafe { unix::peer_name(fd, at, name as usize) } } else { 0 };
+        // SAFETY: the caller gives the message to be filled.
+        let message = unsafe { &mut *message };
+        message.msg_namelen = length;
+        message.msg_controllen = 0;
+        message.msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
     }
     result
 }
@@ -282,18 +291,18 @@ pub unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: as of the function that this stands for.
     unsafe { control::is_sent(message) };
     let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
-    // SAFETY: as of the function that this stands for; so it is below.
-    let is_only_data = unsafe { (*message).msg_controllen == 0 };
+    // SAFETY: it is not null, so the caller gives a message, which nothing changes meanwhile.
+    let header = unsafe { &*message };
+    let is_only_data = header.msg_controllen == 0;
     if !is_only_data {
         stream.stays_in_kernel(fd, Reason::Ancillary);
     }
-    // SAFETY: see above.
-    if stream.is_unix() && unsafe { (*message).msg_namelen > 0 && !(*message).msg_name.is_null() } {
+    if stream.is_unix() && header.msg_namelen > 0 && !header.msg_name.is_null() {
         // The kernel refuses, since it is connected.
         return kernel();
     }
-    // SAFETY: see above.
-    let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
+    // SAFETY: the parts of a message are what `writev` takes.
+    let parts = unsafe { Parts::new(header.msg_iov, header.msg_iovlen) };
     match parts {
         Some(list) => stream.send(fd, list, flags, kernel),
         None => kernel(),
@@ -395,25 +404,28 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 ) -> c_int {
     if stream(fd).is_none() || messages.is_null() {
         for number in 0..if messages.is_null() { 0 } else { count.min(MESSAGES) } {
-            // SAFETY: as of the function that this stands for.
-            unsafe { control::is_sent(&raw const (*messages.add(number as usize)).msg_hdr) };
+            // SAFETY: the caller gives `count` messages.
+            let message = unsafe { messages.add(number as usize) };
+            // SAFETY: it is one of them.
+            let header = unsafe { &raw const (*message).msg_hdr };
+            // SAFETY: as above; each is a message as `sendmsg` takes it.
+            unsafe { control::is_sent(header) };
         }
         return next!(sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, count: libc::c_uint,
             flags: c_int) -> c_int);
     }
     for done in 0..count {
-        // SAFETY: as of the function that this stands for.
-        let sent = unsafe {
-            let message = messages.add(done as usize);
-            let sent = sendmsg(fd, &raw const (*message).msg_hdr, flags);
-            if sent >= 0 {
-                (*message).msg_len = sent as libc::c_uint;
-            }
-            sent
-        };
+        // SAFETY: the caller gives `count` messages.
+        let message = unsafe { messages.add(done as usize) };
+        // SAFETY: it is one of them.
+        let header = unsafe { &raw const (*message).msg_hdr };
+        // SAFETY: as above; each is a message as `sendmsg` takes it.
+        let sent = unsafe { sendmsg(fd, header, flags) };
         if sent < 0 {
             return if done > 0 { done as c_int } else { -1 };
         }
+        // SAFETY: as above; the caller has the lengths filled in.
+        unsafe { (*message).msg_len = sent as libc::c_uint };
     }
     count as c_int
 }
@@ -431,8 +443,12 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         let received = next!(recvmmsg(fd: c_int, messages: *mut libc::mmsghdr,
             count: libc::c_uint, flags: c_int, timeout: *mut libc::timespec) -> c_int);
         for number in 0..received.max(0) as usize {
-            // SAFETY: the kernel has filled so many.
-            unsafe { control::has_come(&raw const (*messages.add(number)).msg_hdr, flags) };
+            // SAFETY: the caller gives at least as many messages as the kernel has filled.
+            let message = unsafe { messages.add(number) };
+            // SAFETY: it is one of them.
+            let header = unsafe { &raw const (*message).msg_hdr };
+            // SAFETY: as above; the kernel has filled it.
+            unsafe { control::has_come(header, flags) };
         }
         received
     };
@@ -446,18 +462,17 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     };
     let mut each = flags & !libc::MSG_WAITFORONE;
     for done in 0..count {
-        // SAFETY: as of the function that this stands for.
-        let received = unsafe {
-            let message = messages.add(done as usize);
-            let received = recvmsg(fd, &raw mut (*message).msg_hdr, each);
-            if received >= 0 {
-                (*message).msg_len = received as libc::c_uint;
-            }
-            received
-        };
+        // SAFETY: the caller gives `count` messages.
+        let message = unsafe { messages.add(done as usize) };
+        // SAFETY: it is one of them.
+        let header = unsafe { &raw mut (*message).msg_hdr };
+        // SAFETY: as above; each is a message as `recvmsg` takes it.
+        let received = unsafe { recvmsg(fd, header, each) };
         if received < 0 {
             return if done > 0 { done as c_int } else { -1 };
         }
+        // SAFETY: as above; the caller has the lengths filled in.
+        unsafe { (*message).msg_len = received as libc::c_uint };
         if flags & libc::MSG_WAITFORONE != 0 {
             each |= libc::MSG_DONTWAIT;
         }

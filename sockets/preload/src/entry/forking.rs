@@ -59,7 +59,7 @@ vfork!(
     vfork
 );
 vfork!(
-    /// The other name of [`vfork`].
+    /// The other name of `vfork`.
     __vfork
 );
 

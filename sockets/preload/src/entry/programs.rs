@@ -97,47 +97,66 @@ const SHORT: usize = 256;
 /// # Safety
 /// It is a list of texts with a null behind them.
 unsafe fn with_array(list: Arguments, run: impl FnOnce(Texts, Arguments) -> c_int) -> c_int {
-    // SAFETY: as the caller says; what is used up first is a copy.
-    unsafe {
-        let (mut copy, mut count) = (*list, 1);
-        while !copy.next::<c_char>().is_null() {
-            count += 1;
-        }
-        let mut short: [*const c_char; SHORT] = [ptr::null(); SHORT];
-        let bytes = count * size_of::<*const c_char>();
-        let is_short = count <= SHORT;
-        let array = if is_short {
-            short.as_mut_ptr()
-        } else {
-            match raw::map(bytes, false, None) {
-                Ok(memory) => memory.cast(),
-                Err(error) => return errno::fail(error) as c_int,
-            }
-        };
-        for place in 0..count {
-            array.add(place).write((*list).next());
-        }
-        let result = run(array.cast_const(), list);
-        if !is_short {
-            raw::unmap(array.cast(), bytes);
-        }
-        result
+    // SAFETY: the caller gives a list. What is used up first is a copy of it.
+    let (mut copy, mut count) = (unsafe { *list }, 1);
+    // SAFETY: the null that ends the texts has not been taken yet.
+    while !unsafe { copy.next::<c_char>() }.is_null() {
+        count += 1;
     }
+    let mut short: [*const c_char; SHORT] = [ptr::null(); SHORT];
+    let bytes = count * size_of::<*const c_char>();
+    let is_short = count <= SHORT;
+    let array = if is_short {
+        short.as_mut_ptr()
+    } else {
+        match raw::map(bytes, false, None) {
+            Ok(memory) => memory.cast(),
+            Err(error) => return errno::fail(error) as c_int,
+        }
+    };
+    for place in 0..count {
+        // SAFETY: the caller's list, to which there is no other reference.
+        let arguments = unsafe { &mut *list };
+        // SAFETY: the copy had `count` arguments with the null, and so has the list.
+        let text = unsafe { arguments.next() };
+        // SAFETY: the array has room for `count` texts.
+        let at = unsafe { array.add(place) };
+        // SAFETY: as above; the array is aligned, and used only here.
+        unsafe { at.write(text) };
+    }
+    let result = run(array.cast_const(), list);
+    if !is_short {
+        raw::unmap(array.cast(), bytes);
+    }
+    result
 }
 
 unsafe extern "C-unwind" fn execl_list(path: *const c_char, list: Arguments) -> c_int {
-    // SAFETY: as of the function that this stands for; so it is below.
-    unsafe { with_array(list, |arguments, _| execv(path, arguments)) }
+    // SAFETY: the caller upholds the contract of `execl`: a path, and texts with a null behind
+    // them, of which `with_array` makes an array.
+    let execute = |texts: Texts, _: Arguments| unsafe { execv(path, texts) };
+    // SAFETY: as above.
+    unsafe { with_array(list, execute) }
 }
 
 unsafe extern "C-unwind" fn execlp_list(file: *const c_char, list: Arguments) -> c_int {
-    // SAFETY: see above.
-    unsafe { with_array(list, |arguments, _| execvp(file, arguments)) }
+    // SAFETY: as of `execl_list`, for the contract of `execlp`.
+    let execute = |texts: Texts, _: Arguments| unsafe { execvp(file, texts) };
+    // SAFETY: as above.
+    unsafe { with_array(list, execute) }
 }
 
 unsafe extern "C-unwind" fn execle_list(path: *const c_char, list: Arguments) -> c_int {
-    // SAFETY: see above. The environment is behind the null.
-    unsafe { with_array(list, |arguments, rest| execve(path, arguments, (*rest).next())) }
+    let execute = |texts: Texts, rest: Arguments| {
+        // SAFETY: the caller's list, to which there is no other reference.
+        let rest = unsafe { &mut *rest };
+        // SAFETY: the caller upholds the contract of `execle`: the environment is behind the null.
+        let environment = unsafe { rest.next() };
+        // SAFETY: as above; `with_array` makes an array of the texts.
+        unsafe { execve(path, texts, environment) }
+    };
+    // SAFETY: the caller upholds the contract of `execle`: texts with a null behind them.
+    unsafe { with_array(list, execute) }
 }
 
 variadic!(
@@ -153,7 +172,7 @@ variadic!(
     execle, "rsi", "8", execle_list
 );
 
-/// `_exit(2)`. What ends otherwise runs through [`process`](crate::process)'s destructor.
+/// `_exit(2)`. What ends otherwise runs through `crate::process`'s destructor.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     leaving::is_over();

@@ -38,8 +38,10 @@ pub unsafe extern "C-unwind" fn socketpair(
         -> c_int);
     if result == 0 && unix::is_stream(family, kind, protocol) {
         for end in 0..2 {
+            // SAFETY: the caller gives room for two.
+            let place = unsafe { ends.add(end) };
             // SAFETY: the kernel has written two there.
-            let fd = unsafe { ends.add(end).read_unaligned() };
+            let fd = unsafe { place.read_unaligned() };
             unix::note(fd, kind & libc::SOCK_NONBLOCK != 0);
         }
     }
@@ -264,8 +266,10 @@ pub unsafe extern "C-unwind" fn getsockopt(
     if let Some(stream) = stream(fd).filter(|_| result == 0)
         && stream.shared.is(phase::SENDS)
     {
+        // SAFETY: the kernel has written the length there.
+        let written = unsafe { *length as usize };
         // SAFETY: the kernel has written so many bytes there.
-        let bytes = unsafe { slice::from_raw_parts_mut(value.cast::<u8>(), *length as usize) };
+        let bytes = unsafe { slice::from_raw_parts_mut(value.cast::<u8>(), written) };
         let known = match (level, name) {
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
                 Some(c_int::from(stream.shared.no_delay.load(Ordering::Relaxed)))

@@ -50,8 +50,10 @@ unsafe extern "C-unwind" fn close_stream(fd: *mut c_void) -> c_int {
 unsafe fn write_all(fd: c_int, from: *const u8, bytes: usize) -> isize {
     let mut done = 0;
     while done < bytes {
-        // SAFETY: callers give as many bytes.
-        let written = unsafe { super::data::write(fd, from.add(done).cast(), bytes - done) };
+        // SAFETY: the caller gives `bytes` bytes, and `done` is less.
+        let rest = unsafe { from.add(done) };
+        // SAFETY: so many of them are left.
+        let written = unsafe { super::data::write(fd, rest.cast(), bytes - done) };
         if written <= 0 {
             return if done > 0 { done as isize } else { -1 };
         }

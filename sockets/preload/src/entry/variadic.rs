@@ -29,17 +29,18 @@ impl List {
     /// # Safety
     /// There is one more, and it is one.
     pub unsafe fn next<T>(&mut self) -> *const T {
-        // SAFETY: as the caller says; registers were saved up to that number.
-        unsafe {
-            if self.in_registers < WORD_REGISTERS {
-                let at = self.registers.add(self.in_registers as usize);
-                self.in_registers += size_of::<*const T>() as u32;
-                return at.cast::<*const T>().read();
-            }
-            let word = ptr::read(self.behind);
-            self.behind = self.behind.add(1);
-            word.cast()
+        if self.in_registers < WORD_REGISTERS {
+            // SAFETY: registers were saved up to that number of bytes.
+            let at = unsafe { self.registers.add(self.in_registers as usize) };
+            self.in_registers += size_of::<*const T>() as u32;
+            // SAFETY: the caller says that there is one more argument and that it is a pointer.
+            return unsafe { at.cast::<*const T>().read() };
         }
+        // SAFETY: as above; this is where those lie that are in no register.
+        let word = unsafe { ptr::read(self.behind) };
+        // SAFETY: at most the end of the arguments.
+        self.behind = unsafe { self.behind.add(1) };
+        word.cast()
     }
 }
 

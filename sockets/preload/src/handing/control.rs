@@ -19,8 +19,10 @@ const BYTES: usize = i32::MAX as usize;
 pub unsafe fn is_sent(message: *const libc::msghdr) {
     // SAFETY: as the caller says.
     if !message.is_null() && unsafe { (*message).msg_controllen } != 0 {
-        // SAFETY: see above.
-        unsafe { pass(&*message) };
+        // SAFETY: as above.
+        let message = unsafe { &*message };
+        // SAFETY: the control data of a message for `sendmsg` can be read.
+        unsafe { pass(message) };
     }
 }
 
@@ -33,8 +35,10 @@ pub unsafe fn is_sent(message: *const libc::msghdr) {
 pub unsafe fn has_come(message: *const libc::msghdr, flags: i32) {
     // SAFETY: as the caller says.
     if !message.is_null() && unsafe { (*message).msg_controllen } != 0 {
-        // SAFETY: see above.
-        unsafe { adopt(&*message, flags & libc::MSG_PEEK != 0) };
+        // SAFETY: as above.
+        let message = unsafe { &*message };
+        // SAFETY: the kernel has filled the control data.
+        unsafe { adopt(message, flags & libc::MSG_PEEK != 0) };
     }
 }
 
@@ -75,8 +79,10 @@ unsafe fn each_descriptor(message: &libc::msghdr, mut visit: impl FnMut(i32)) {
     }
     let mut at = 0;
     while bytes.saturating_sub(at) >= HEADER {
-        // SAFETY: the header is inside the control data; so are the descriptors below.
-        let header = unsafe { start.add(at).cast::<libc::cmsghdr>().read_unaligned() };
+        // SAFETY: `at` and a header behind it are inside the control data.
+        let place = unsafe { start.add(at) };
+        // SAFETY: as above; the caller says that it can be read, and any bytes are a header.
+        let header = unsafe { place.cast::<libc::cmsghdr>().read_unaligned() };
         let length = header.cmsg_len;
         if length < HEADER || length > bytes - at {
             return;
@@ -85,8 +91,11 @@ unsafe fn each_descriptor(message: &libc::msghdr, mut visit: impl FnMut(i32)) {
             let count = (length - HEADER) / size_of::<i32>();
             for number in 0..count.min(DESCRIPTORS) {
                 let place = at + HEADER + number * size_of::<i32>();
-                // SAFETY: see above.
-                visit(unsafe { start.add(place).cast::<i32>().read_unaligned() });
+                // SAFETY: the header's length is inside the control data, and the descriptors are
+                // inside that length.
+                let descriptor = unsafe { start.add(place) };
+                // SAFETY: as above; any bytes are a number.
+                visit(unsafe { descriptor.cast::<i32>().read_unaligned() });
             }
         }
         at += length.next_multiple_of(size_of::<usize>());

@@ -257,11 +257,10 @@ mod tests {
         assert_eq!(left(), [note(2).unwrap(), noted, note(1).unwrap() | EXPECTED, 0, 0, 0]);
         // There was no such fork after all.
         assert!(holders.replace_expected(next, own, None));
-        // SAFETY: its own child, of which nothing is left then.
-        unsafe {
-            assert_eq!(libc::kill(child, libc::SIGKILL), 0);
-            assert_eq!(libc::waitpid(child, std::ptr::null_mut(), 0), child);
-        }
+        // SAFETY: its own child and not yet waited for, so the number is the child's.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        // SAFETY: null asks for no status, so nothing is written.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
         assert_eq!(holders.take_dead(), 2);
         assert_eq!(left(), [note(2).unwrap(), 0, 0, 0, 0, 0]);
         assert!(!holders.replace_expected(0, own, None));

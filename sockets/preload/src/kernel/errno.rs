@@ -4,15 +4,19 @@
 /// What it is.
 #[inline]
 pub fn get() -> i32 {
-    // SAFETY: the C library's place for this thread.
-    unsafe { *libc::__errno_location() }
+    // SAFETY: takes nothing, and cannot fail.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: the C library's place for this thread, which no other thread uses.
+    unsafe { *place }
 }
 
 /// Sets it.
 #[inline]
 pub fn set(error: i32) {
     // SAFETY: as above.
-    unsafe { *libc::__errno_location() = error }
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *place = error }
 }
 
 /// Sets it, and gives what functions of the C library give then.

@@ -43,8 +43,11 @@ fn all() -> &'static [Next] {
         static END: usize;
     }
     let [first, end] = [&raw const FIRST, &raw const END].map(|at| at.cast::<Next>());
-    // SAFETY: the linker has put them there, all of one type, and says where they begin and end.
-    unsafe { slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
+    // SAFETY: both are of the section in which the linker has put all of them, all of one type:
+    // where it begins and where it ends.
+    let count = unsafe { end.offset_from_unsigned(first) };
+    // SAFETY: so many are between the two. They are statics, so they are there for ever.
+    unsafe { slice::from_raw_parts(first, count) }
 }
 
 /// Looks all of them up, so that nobody has to do so later.
@@ -77,10 +80,10 @@ macro_rules! next {
         if function.is_null() {
             $crate::kernel::errno::fail(libc::ENOSYS) as $result
         } else {
-            // SAFETY: the function of that name has this type.
             let function: unsafe extern "C-unwind" fn($($kind),*) -> $result =
+                // SAFETY: the function of that name has this type, and it is not null.
                 unsafe { core::mem::transmute(function) };
-            // SAFETY: the caller's arguments, as the program gave them.
+            // SAFETY: the caller upholds the contract of the function of that name.
             unsafe { function($($argument),*) }
         }
     }};

@@ -176,24 +176,22 @@ pub fn size(descriptor: i32) -> Result<usize> {
 
 /// The inode of what is behind a descriptor.
 pub fn inode(descriptor: i32) -> Result<u64> {
-    // SAFETY: all zero is a value of it, and the place lives as long as the call.
-    unsafe {
-        let mut about: libc::stat = core::mem::zeroed();
-        let place = ptr::from_mut(&mut about) as usize;
-        let arguments = [argument(descriptor), place, 0, 0, 0, 0];
-        checked_call(libc::SYS_fstat, arguments).map(|_| about.st_ino)
-    }
+    // SAFETY: all zero is a value of this structure.
+    let mut about: libc::stat = unsafe { core::mem::zeroed() };
+    let place = ptr::from_mut(&mut about) as usize;
+    let arguments = [argument(descriptor), place, 0, 0, 0, 0];
+    // SAFETY: the place has room for the answer, and lives as long as the call.
+    unsafe { checked_call(libc::SYS_fstat, arguments) }.map(|_| about.st_ino)
 }
 
 /// The inode of what a path leads to.
 pub fn inode_at(path: &CStr) -> Result<u64> {
-    // SAFETY: a text that ends with zero; as above.
-    unsafe {
-        let mut about: libc::stat = core::mem::zeroed();
-        let place = ptr::from_mut(&mut about) as usize;
-        let arguments = [argument(libc::AT_FDCWD), path.as_ptr() as usize, place, 0, 0, 0];
-        checked_call(libc::SYS_newfstatat, arguments).map(|_| about.st_ino)
-    }
+    // SAFETY: all zero is a value of this structure.
+    let mut about: libc::stat = unsafe { core::mem::zeroed() };
+    let place = ptr::from_mut(&mut about) as usize;
+    let arguments = [argument(libc::AT_FDCWD), path.as_ptr() as usize, place, 0, 0, 0];
+    // SAFETY: the path ends with zero; the place is as above.
+    unsafe { checked_call(libc::SYS_newfstatat, arguments) }.map(|_| about.st_ino)
 }
 
 /// A new socket.
@@ -230,17 +228,18 @@ pub fn connect_through(listener: i32, connecting: i32) -> Result<i32> {
         libc::sockaddr_in { sin_family: family, sin_port: 0, sin_addr: loopback, sin_zero: [0; 8] };
     let mut bytes = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     let (at, length) = (ptr::from_mut(&mut address) as usize, bytes as usize);
-    // SAFETY: an address and its length, which live as long as these calls.
-    unsafe {
-        checked_call(libc::SYS_bind, [argument(listener), at, length, 0, 0, 0])?;
-        checked_call(libc::SYS_listen, [argument(listener), 1, 0, 0, 0, 0])?;
-        let place = ptr::from_mut(&mut bytes) as usize;
-        checked_call(libc::SYS_getsockname, [argument(listener), at, place, 0, 0, 0])?;
-        checked_call(libc::SYS_connect, [argument(connecting), at, length, 0, 0, 0])?;
-        let flags = argument(libc::SOCK_CLOEXEC);
-        let accepted = checked_call(libc::SYS_accept4, [argument(listener), 0, 0, flags, 0, 0])?;
-        Ok(accepted as i32)
-    }
+    // SAFETY: an address of that length, which lives as long as the call.
+    unsafe { checked_call(libc::SYS_bind, [argument(listener), at, length, 0, 0, 0]) }?;
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_listen, [argument(listener), 1, 0, 0, 0, 0]) }?;
+    let place = ptr::from_mut(&mut bytes) as usize;
+    // SAFETY: room for an address and its length, which live as long as the call.
+    unsafe { checked_call(libc::SYS_getsockname, [argument(listener), at, place, 0, 0, 0]) }?;
+    // SAFETY: an address of that length, which lives as long as the call.
+    unsafe { checked_call(libc::SYS_connect, [argument(connecting), at, length, 0, 0, 0]) }?;
+    let arguments = [argument(listener), 0, 0, argument(libc::SOCK_CLOEXEC), 0, 0];
+    // SAFETY: null asks for no address, so nothing is written.
+    unsafe { checked_call(libc::SYS_accept4, arguments) }.map(|accepted| accepted as i32)
 }
 
 /// Makes a descriptor another one of the same file.
@@ -573,11 +572,10 @@ pub fn epoll_ready(set: i32, events: &mut [libc::epoll_event]) -> Result {
 
 /// Sends a signal to this thread.
 pub fn raise(signal: i32) {
+    // SAFETY: no memory is passed.
+    let thread = unsafe { call(libc::SYS_gettid, [0; 6]) }.cast_unsigned();
     // SAFETY: no memory is passed; what the signal does is the application's business.
-    unsafe {
-        let thread = call(libc::SYS_gettid, [0; 6]).cast_unsigned();
-        call(libc::SYS_tkill, [thread, argument(signal), 0, 0, 0, 0]);
-    }
+    unsafe { call(libc::SYS_tkill, [thread, argument(signal), 0, 0, 0, 0]) };
 }
 
 /// A counter that runs at a steady pace of a few nanoseconds or less.

@@ -55,7 +55,9 @@ fn comparable(address: &libc::sockaddr_storage) -> [u8; 32] {
     let start: *const u8 = core::ptr::from_ref(address).cast();
     for (at, byte) in bytes.iter_mut().enumerate() {
         // SAFETY: an address has more bytes than that.
-        *byte = unsafe { start.add(at).read() };
+        let place = unsafe { start.add(at) };
+        // SAFETY: as above, and all of them are initialised.
+        *byte = unsafe { place.read() };
     }
     bytes
 }

@@ -97,8 +97,14 @@ pub fn get(number: u32) -> Option<Stream> {
         return None;
     }
     let at = (number % PER_ARENA) as usize;
-    // SAFETY: inside the arena, which stays; all its fields may be shared.
-    let (shared, local) = unsafe { (&*connections.add(at), &*locals.add(at)) };
+    // SAFETY: an arena has `PER_ARENA` connections, and `at` is less.
+    let shared = unsafe { connections.add(at) };
+    // SAFETY: arenas stay, zero is a value of all that is in them, and all fields may be shared.
+    let shared = unsafe { &*shared };
+    // SAFETY: an arena has `PER_ARENA` of these, too.
+    let local = unsafe { locals.add(at) };
+    // SAFETY: as above.
+    let local = unsafe { &*local };
     Some(Stream { shared, local, number })
 }
 

@@ -89,8 +89,10 @@ fn place(descriptor: i32) -> Option<&'static AtomicU64> {
     if table.is_null() || at >= DESCRIPTORS {
         return None;
     }
-    // SAFETY: inside the table, which stays; a negative number is beyond its end.
-    Some(unsafe { &*table.add(at) })
+    // SAFETY: the table has `DESCRIPTORS` entries; a negative number is beyond its end.
+    let entry = unsafe { table.add(at) };
+    // SAFETY: the table stays, and all fields of its entries may be shared.
+    Some(unsafe { &*entry })
 }
 
 #[inline]

@@ -58,8 +58,12 @@ impl Ends {
     #[inline(always)]
     pub fn sender<'a>(&'a self, _held: &'a mut HeldHalf<'_, SenderCursor>) -> Option<&'a mut Out> {
         let are_here = self.are_here.load(Ordering::Relaxed);
-        // SAFETY: the lock is held for as long as this is used, and the end is here.
-        are_here.then(|| unsafe { (*self.sender.get()).assume_init_mut() })
+        are_here.then(|| {
+            // SAFETY: the lock is held for as long as this is used, so there is no other reference.
+            let sender = unsafe { &mut *self.sender.get() };
+            // SAFETY: the end is here.
+            unsafe { sender.assume_init_mut() }
+        })
     }
 
     /// The receiving end, if it is here.
@@ -69,22 +73,34 @@ impl Ends {
         _held: &'a mut HeldHalf<'_, ReceiverCursor>,
     ) -> Option<&'a mut In> {
         let are_here = self.are_here.load(Ordering::Relaxed);
-        // SAFETY: as above.
-        are_here.then(|| unsafe { (*self.receiver.get()).assume_init_mut() })
+        are_here.then(|| {
+            // SAFETY: the lock is held for as long as this is used, so there is no other reference.
+            let receiver = unsafe { &mut *self.receiver.get() };
+            // SAFETY: the end is here.
+            unsafe { receiver.assume_init_mut() }
+        })
     }
 
     /// Where the sending end is, if it is here. Its half is held.
     pub fn sender_cursor(&self, _held: &HeldHalf<'_, SenderCursor>) -> Option<SenderCursor> {
         let are_here = self.are_here.load(Ordering::Relaxed);
-        // SAFETY: the lock is held, and the end is here.
-        are_here.then(|| unsafe { (*self.sender.get()).assume_init_mut() }.ring().cursor())
+        are_here.then(|| {
+            // SAFETY: the lock is held, so there is no other reference.
+            let sender = unsafe { &mut *self.sender.get() };
+            // SAFETY: the end is here.
+            unsafe { sender.assume_init_mut() }.ring().cursor()
+        })
     }
 
     /// Where the receiving end is, if it is here. Its half is held.
     pub fn receiver_cursor(&self, _held: &HeldHalf<'_, ReceiverCursor>) -> Option<ReceiverCursor> {
         let are_here = self.are_here.load(Ordering::Relaxed);
-        // SAFETY: as above.
-        are_here.then(|| unsafe { (*self.receiver.get()).assume_init_mut() }.ring().cursor())
+        are_here.then(|| {
+            // SAFETY: the lock is held, so there is no other reference.
+            let receiver = unsafe { &mut *self.receiver.get() };
+            // SAFETY: the end is here.
+            unsafe { receiver.assume_init_mut() }.ring().cursor()
+        })
     }
 }
 
@@ -99,11 +115,10 @@ impl Stream {
         let made = slot.sender(self, send).zip(slot.receiver(self, receive));
         if let Some((sender, receiver)) = made.filter(|_| self.shared.is_alone()) {
             let ends = &self.local.ends;
-            // SAFETY: both locks are held.
-            unsafe {
-                (*ends.sender.get()).write(sender);
-                (*ends.receiver.get()).write(receiver);
-            }
+            // SAFETY: the lock of this direction is held, so there is no other reference.
+            unsafe { &mut *ends.sender.get() }.write(sender);
+            // SAFETY: as above, for the other direction.
+            unsafe { &mut *ends.receiver.get() }.write(receiver);
             ends.are_here.store(true, Ordering::Release);
         }
     }

@@ -330,15 +330,20 @@ fn send(monitor: i32, request: &Request, descriptor: Option<i32>) -> bool {
     message.msg_iovlen = 1;
     if let Some(descriptor) = descriptor {
         message.msg_control = ptr::from_mut(&mut control).cast();
-        // SAFETY: sizes only; the first header lies in `control`, and has room for a descriptor.
-        unsafe {
-            message.msg_controllen = libc::CMSG_SPACE(size_of::<i32>() as u32) as usize;
-            let header = libc::CMSG_FIRSTHDR(&message);
-            (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as usize;
-            libc::CMSG_DATA(header).cast::<i32>().write_unaligned(descriptor);
-        }
+        // SAFETY: only computes a size.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<i32>() as u32) } as usize;
+        // SAFETY: the message names `control`, which has room for a descriptor.
+        let at = unsafe { libc::CMSG_FIRSTHDR(&message) };
+        // SAFETY: the start of `control`, which is aligned and all zero.
+        let header = unsafe { &mut *at };
+        header.cmsg_level = libc::SOL_SOCKET;
+        header.cmsg_type = libc::SCM_RIGHTS;
+        // SAFETY: only computes a size.
+        header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<i32>() as u32) } as usize;
+        // SAFETY: `at` is the header of a message, and its data begin behind it.
+        let data = unsafe { libc::CMSG_DATA(at) };
+        // SAFETY: `control` has room for a descriptor there.
+        unsafe { data.cast::<i32>().write_unaligned(descriptor) };
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     match raw::send_message(monitor, &message, flags) {
@@ -371,14 +376,18 @@ fn receive(monitor: i32) -> Option<(Reply, Option<i32>)> {
         }
         Ok(count) => count,
     };
-    // SAFETY: the kernel has filled it; a descriptor is an aligned number behind its header.
-    let descriptor = unsafe {
-        let header = libc::CMSG_FIRSTHDR(&message);
-        let is_descriptor = !header.is_null()
-            && (*header).cmsg_level == libc::SOL_SOCKET
-            && (*header).cmsg_type == libc::SCM_RIGHTS;
-        is_descriptor.then(|| libc::CMSG_DATA(header).cast::<i32>().read_unaligned())
-    };
+    // SAFETY: the message names `control`, as far as the kernel has filled it.
+    let at = unsafe { libc::CMSG_FIRSTHDR(&message) };
+    // SAFETY: null, or a header in `control`, which is aligned.
+    let is_descriptor = unsafe { at.as_ref() }.is_some_and(|header| {
+        header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS
+    });
+    let descriptor = is_descriptor.then(|| {
+        // SAFETY: `at` is the header of a message, and its data begin behind it.
+        let data = unsafe { libc::CMSG_DATA(at) };
+        // SAFETY: the kernel writes at least one descriptor into such a message.
+        unsafe { data.cast::<i32>().read_unaligned() }
+    });
     let reply = bytes.get(..count).and_then(Reply::decode);
     if reply.is_none() {
         if let Some(descriptor) = descriptor {

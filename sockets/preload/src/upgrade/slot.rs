@@ -87,9 +87,13 @@ impl Slot {
     /// Something else of its slab.
     #[inline]
     fn in_slab(&self, offset: usize) -> Shared {
-        // SAFETY: the page lies so far behind the start of the slab, and offsets are inside that,
-        // and multiples of 8.
-        let at = unsafe { Mapped::new(self.page.start().sub(self.place()).add(offset)) };
+        // SAFETY: the page lies so far behind the start of its slab, which is mapped as a whole.
+        let start = unsafe { self.page.start().sub(self.place()) };
+        // SAFETY: offsets are inside the slab.
+        let start = unsafe { start.add(offset) };
+        // SAFETY: slabs stay mapped, offsets are multiples of 8, and nothing but rings and their
+        // states is done with slabs.
+        let at = unsafe { Mapped::new(start) };
         Shared::new(at, self.fenced)
     }
 
@@ -442,31 +446,33 @@ impl Slot {
     /// A word that several write.
     fn shared_word(&self, of: Side, word: usize) -> &AtomicU64 {
         let at = self.state(of).at().start();
-        // SAFETY: a word of the slot, which stays mapped.
-        unsafe { AtomicU64::from_ptr(at.add(word).cast()) }
+        // SAFETY: words are offsets in the state of a side, which is inside the slot.
+        let place = unsafe { at.add(word) };
+        // SAFETY: slots stay mapped, words are aligned, and both sides access this one only as an
+        // atomic.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 
     /// Says on which core this side waits; gives whether the peer waited on the same one.
     pub fn shares_core(&self) -> bool {
         let (core, by_board) = (process::core(), self.core_of_peer_board());
         let mut state = self.state(self.side);
-        // SAFETY: words of the slot.
-        unsafe {
-            if state.load(word::CORE) != core {
-                state.set(word::CORE, core);
-            }
-            let peer = self.state(self.side.other());
-            core != 0 && by_board.unwrap_or_else(|| peer.load(word::CORE)) == core
+        // SAFETY: a word of the slot.
+        if unsafe { state.load(word::CORE) } != core {
+            // SAFETY: as above.
+            unsafe { state.set(word::CORE, core) };
         }
+        let peer = self.state(self.side.other());
+        // SAFETY: as above.
+        core != 0 && by_board.unwrap_or_else(|| unsafe { peer.load(word::CORE) }) == core
     }
 
     /// How many of the bytes that this side has put into its ring the peer has not taken.
     pub fn unreceived_bytes(&self) -> u64 {
-        // SAFETY: words of the slot.
-        let (sent, received) = unsafe {
-            let peer = self.state(self.side.other()).load(word::RECEIVED_BYTES);
-            (self.state(self.side).load(word::SENT_BYTES), peer)
-        };
+        // SAFETY: a word of the slot.
+        let received = unsafe { self.state(self.side.other()).load(word::RECEIVED_BYTES) };
+        // SAFETY: as above.
+        let sent = unsafe { self.state(self.side).load(word::SENT_BYTES) };
         sent.saturating_sub(received)
     }
 
@@ -481,8 +487,10 @@ impl Slot {
     #[inline]
     pub fn count(&self, word: usize, by: u64) {
         let mut state = self.state(self.side);
+        // SAFETY: a word of the slot.
+        let before = unsafe { state.load(word) };
         // SAFETY: as above.
-        unsafe { state.set(word, state.load(word).wrapping_add(by)) };
+        unsafe { state.set(word, before.wrapping_add(by)) };
     }
 }
 

@@ -75,8 +75,10 @@ fn wanted(count: i32, sets: [*mut c_void; 3]) -> Option<[Words; 3]> {
     let mut wanted = [[0; DESCRIPTORS / WORD_BITS]; 3];
     for (words, set) in wanted.iter_mut().zip(sets).filter(|(_, set)| !set.is_null()) {
         for (at, word) in words.iter_mut().enumerate().take(number.div_ceil(WORD_BITS)) {
-            // SAFETY: sets have all words that `count` reaches.
-            *word = unsafe { set.cast::<u64>().add(at).read_unaligned() };
+            // SAFETY: the caller gives sets that have all words that `count` reaches.
+            let place = unsafe { set.cast::<u64>().add(at) };
+            // SAFETY: as above, to be read.
+            *word = unsafe { place.read_unaligned() };
         }
     }
     let is_ours = |descriptor: usize| {
@@ -159,8 +161,10 @@ fn report(count: i32, sets: [*mut c_void; 3], wanted: &[Words; 3], found: &[libc
             }
         }
         for (at, word) in result.iter().enumerate().take(words) {
-            // SAFETY: sets have all words that `count` reaches.
-            unsafe { set.cast::<u64>().add(at).write_unaligned(*word) };
+            // SAFETY: the caller gives sets that have all words that `count` reaches.
+            let place = unsafe { set.cast::<u64>().add(at) };
+            // SAFETY: as above, to be written.
+            unsafe { place.write_unaligned(*word) };
         }
     }
     bits

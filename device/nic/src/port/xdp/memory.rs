@@ -62,13 +62,12 @@ impl Memory {
         let skipped = mapping.align_offset(HUGE_PAGE_BYTES);
         let start = mapping.cast::<u8>().wrapping_add(skipped);
         let bytes = chunks * chunk_bytes;
-        // SAFETY: the range is within the mapping; advice changes no contents. Without huge pages
-        // the memory is slower; and a child that shared pinned pages would make the kernel copy
-        // them.
-        unsafe {
-            libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE);
-            libc::madvise(start.cast(), bytes, libc::MADV_DONTFORK);
-        }
+        // Without huge pages the memory is slower.
+        // SAFETY: the range is within the mapping, and advice changes no contents.
+        unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) };
+        // A child that shared pinned pages would make the kernel copy them.
+        // SAFETY: as above; no child of a fork uses a port of its parent.
+        unsafe { libc::madvise(start.cast(), bytes, libc::MADV_DONTFORK) };
         let (Some(mapping), Some(start)) = (NonNull::new(mapping), NonNull::new(start)) else {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
@@ -113,8 +112,10 @@ impl Memory {
     #[expect(clippy::mut_from_ref, reason = "the condition is what makes it exclusive")]
     pub unsafe fn bytes_mut(&self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.bytes, "within the memory");
-        // SAFETY: within the mapping, as just checked; exclusive, as the caller vouches.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(range.start), range.len()) }
+        // SAFETY: within the mapping, as just checked.
+        let start = unsafe { self.start.as_ptr().add(range.start) };
+        // SAFETY: as above; exclusive, as the caller vouches.
+        unsafe { std::slice::from_raw_parts_mut(start, range.len()) }
     }
 
     /// Marks a chunk: it is on its way out once more.

@@ -14,10 +14,10 @@
 //!
 //! A port has a receiving and a transmitting half, which may be used by different threads. All
 //! ports that are opened together share one memory, so a frame that came in by one is sent by
-//! another from where it lies ([`memory`] tells how its chunk comes back). A port of several queues
+//! another from where it lies (`memory` tells how its chunk comes back). A port of several queues
 //! has a socket on each, and sends by the first.
 //!
-//! A short program on the interface hands frames to the sockets ([`program`]). It goes with the
+//! A short program on the interface hands frames to the sockets (`program`). It goes with the
 //! process, however that ends; then frames go to the network stack again.
 //!
 //! What the driver can do decides how it works, and [`XdpMode`] tells it: the program in the driver

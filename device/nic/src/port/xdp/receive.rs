@@ -338,12 +338,11 @@ impl Chunks {
         let base = self.first * chunk_bytes;
         let from = base + part.chunk as usize * chunk_bytes + part.offset;
         let to = base + self.slot_start(slot) * chunk_bytes + HEADROOM + joining.length;
-        // SAFETY: both are this receiver's; the kernel has given up the one, the other is free, and
-        // they are different chunks.
-        unsafe {
-            let from = memory.bytes_mut(from..from + part.length);
-            memory.bytes_mut(to..to + part.length).copy_from_slice(from);
-        }
+        // SAFETY: the chunk is this receiver's; the kernel has given it up.
+        let from = unsafe { memory.bytes_mut(from..from + part.length) };
+        // SAFETY: the chunk is this receiver's and free, and another one than that above.
+        let to = unsafe { memory.bytes_mut(to..to + part.length) };
+        to.copy_from_slice(from);
         joining.length += part.length;
     }
 

@@ -79,9 +79,11 @@ impl<T: Copy> Ring<T> {
 
     #[inline]
     fn counter(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: `map` has checked that the counter is within the mapping and aligned; the kernel
-        // and this process only use it as an atomic number.
-        unsafe { self.mapping.add(offset as usize).cast::<AtomicU32>().as_ref() }
+        // SAFETY: `map` has checked that the counter is within the mapping.
+        let place = unsafe { self.mapping.add(offset as usize) };
+        // SAFETY: `map` has checked that it is aligned; the kernel and this process use it only as
+        // an atomic number.
+        unsafe { place.cast::<AtomicU32>().as_ref() }
     }
 
     #[inline]
@@ -97,8 +99,10 @@ impl<T: Copy> Ring<T> {
     #[inline]
     fn place(&self, count: u32) -> *mut T {
         let at = (count & (self.entries - 1)) as usize;
-        // SAFETY: `map` has checked that so many entries are within the mapping, and aligned.
-        unsafe { self.mapping.as_ptr().add(self.offsets.desc as usize).cast::<T>().add(at) }
+        // SAFETY: `map` has checked that the entries begin within the mapping, aligned.
+        let first = unsafe { self.mapping.as_ptr().add(self.offsets.desc as usize).cast::<T>() };
+        // SAFETY: `map` has checked that `entries` of them are within the mapping.
+        unsafe { first.add(at) }
     }
 
     fn needs_wakeup(&self) -> bool {

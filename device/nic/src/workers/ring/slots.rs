@@ -101,9 +101,11 @@ impl Shared {
     unsafe fn slots(&self, first: u64, count: u64) -> &mut [u8] {
         debug_assert!(first + count <= self.progress.slots(), "slots of the ring");
         let (first, count) = (first as usize * self.slot_bytes, count as usize * self.slot_bytes);
-        // SAFETY: within the memory, which lives as long as `self` and is reached in no other way;
+        // SAFETY: within the memory, which has all slots of the ring.
+        let start = unsafe { self.start.add(first) };
+        // SAFETY: as above; the memory lives as long as `self` and is reached in no other way, and
         // nobody else has these slots, says the caller.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(first), count) }
+        unsafe { std::slice::from_raw_parts_mut(start, count) }
     }
 }
 

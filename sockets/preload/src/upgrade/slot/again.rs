@@ -25,14 +25,14 @@ impl Slot {
         let nothing = (0, Stopped::default());
         let (area, at) = stopped.map_or(nothing, |(area, at)| (u64::from(area) + 1, at));
         let at = [at.head, at.base, at.sequence, at.read];
-        // SAFETY: words of the slot, which only this side writes.
-        unsafe {
-            state.set(word::STOPPED_AREA, area);
-            for (word, value) in word::STOPPED.into_iter().zip(at) {
-                state.set(word, value);
-            }
-            state.set(word::REFUNDED, refunded);
+        // SAFETY: a word of the slot.
+        unsafe { state.set(word::STOPPED_AREA, area) };
+        for (word, value) in word::STOPPED.into_iter().zip(at) {
+            // SAFETY: as above.
+            unsafe { state.set(word, value) };
         }
+        // SAFETY: as above.
+        unsafe { state.set(word::REFUNDED, refunded) };
         self.agree(self.side.other(), again::PREPARED, again::WANTED);
     }
 

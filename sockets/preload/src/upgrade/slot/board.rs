@@ -33,8 +33,11 @@ impl Board {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: a word of the slab's board, whose memory stays mapped for as long as it is used.
-        unsafe { AtomicU64::from_ptr(self.0.start().add(at).cast()) }
+        // SAFETY: words are offsets in a board.
+        let place = unsafe { self.0.start().add(at) };
+        // SAFETY: the board stays mapped for as long as this is used; its words are aligned, and
+        // all sides access them only as atomics.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 
     /// Says that it is read from now on.

@@ -78,7 +78,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
     let found = find(&stream, set, descriptor);
     match (operation, found) {
         (libc::EPOLL_CTL_ADD, Some(number)) => {
-            // SAFETY: the set's lock is held; so it is below.
+            // SAFETY: the set's lock is held, and no other reference to it is used meanwhile.
             let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
             if known.is(state::SWITCHED) && !known.is(state::DELETED) {
                 return errno::fail(libc::EEXIST);
@@ -98,6 +98,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         }
         (libc::EPOLL_CTL_ADD, None) => insert(set, set_of, &stream, descriptor, wanted, kernel),
         (libc::EPOLL_CTL_MOD, Some(number)) => {
+            // SAFETY: the set's lock is held, and no other reference to it is used meanwhile.
             let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
             if known.is(state::DELETED) {
                 return errno::fail(libc::ENOENT);
@@ -118,6 +119,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
             0
         }
         (libc::EPOLL_CTL_DEL, Some(number)) => {
+            // SAFETY: the set's lock is held, and no other reference to it is used meanwhile.
             let Some(known) = (unsafe { registration::get(number) }) else { return kernel() };
             if known.is(state::DELETED) {
                 return errno::fail(libc::ENOENT);

@@ -105,8 +105,12 @@ pub unsafe fn get(number: u32) -> Option<&'static mut Registration> {
     if memory.is_null() || number >= PLACES.used.load(Ordering::Acquire) {
         return None;
     }
-    // SAFETY: inside the memory, which stays; as the caller says, nobody else uses it.
-    Some(unsafe { &mut *(*memory.add(number as usize)).get() })
+    // SAFETY: all places that are used are inside the memory, and `number` is one of these.
+    let place = unsafe { memory.add(number as usize) };
+    // SAFETY: the memory stays, and all of its places are initialised.
+    let cell = unsafe { &*place };
+    // SAFETY: the caller says that no other reference to it is used.
+    Some(unsafe { &mut *cell.get() })
 }
 
 /// The number of a place.

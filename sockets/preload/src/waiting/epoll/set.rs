@@ -142,11 +142,12 @@ impl Set {
         if at >= self.active_count() {
             return None;
         }
-        // SAFETY: inside the list; as the caller says.
-        unsafe {
-            let number = *self.active.load(Ordering::Relaxed).add(at);
-            Some((number, registration::get(number)?))
-        }
+        // SAFETY: the list has at least as many entries as are active, and `at` is less.
+        let place = unsafe { self.active.load(Ordering::Relaxed).add(at) };
+        // SAFETY: active entries are initialised, and the lock is held, says the caller.
+        let number = unsafe { *place };
+        // SAFETY: the lock is held, and no other reference to it is used, says the caller.
+        Some((number, unsafe { registration::get(number) }?))
     }
 
     /// Makes a registration active. False: it stays parked. The lock is held.
@@ -162,8 +163,10 @@ impl Set {
         if count >= ACTIVE {
             return false;
         }
-        // SAFETY: inside the list; the lock is held.
-        unsafe { *self.active.load(Ordering::Relaxed).add(count) = number };
+        // SAFETY: the list has `ACTIVE` entries, and `count` is less.
+        let place = unsafe { self.active.load(Ordering::Relaxed).add(count) };
+        // SAFETY: as above; the lock is held.
+        unsafe { *place = number };
         self.active_count.store(count as u32 + 1, Ordering::Relaxed);
         self.activations.fetch_add(1, Ordering::Relaxed);
         registration.state |= state::ACTIVE;
@@ -176,8 +179,14 @@ impl Set {
         registration.state &= !state::ACTIVE;
         let Some(last) = self.active_count().checked_sub(1) else { return };
         let list = self.active.load(Ordering::Relaxed);
-        // SAFETY: both are inside the list.
-        unsafe { *list.add(at) = *list.add(last) };
+        // SAFETY: the last active entry is inside the list.
+        let from = unsafe { list.add(last) };
+        // SAFETY: it is initialised, and the lock is held.
+        let moved = unsafe { *from };
+        // SAFETY: the caller's registration is at a place of the list.
+        let to = unsafe { list.add(at) };
+        // SAFETY: as above; the lock is held.
+        unsafe { *to = moved };
         self.active_count.store(last as u32, Ordering::Relaxed);
     }
 
@@ -196,8 +205,12 @@ impl Set {
     /// Where in the list a registration is.
     pub fn place_of(&self, number: u32) -> Option<usize> {
         let list = self.active.load(Ordering::Relaxed);
-        // SAFETY: inside the list.
-        (0..self.active_count()).find(|at| unsafe { *list.add(*at) } == number)
+        (0..self.active_count()).find(|at| {
+            // SAFETY: the list has at least as many entries as are active.
+            let place = unsafe { list.add(*at) };
+            // SAFETY: active entries are initialised.
+            unsafe { *place == number }
+        })
     }
 }
 
