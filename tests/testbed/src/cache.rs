@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Files that tests build from sources: native code, XDP objects, simulated hardware. They lie
+//! below `target/test-cache` under names made from all that they depend on, so each is built once,
+//! whichever test needs it, and a second run builds what has changed.
+
+use crate::{preload, variable};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder of the cache, which is made if it is not there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cache(PathBuf);
+
+impl Cache {
+    /// The folder of one kind of files, such as `native`.
+    ///
+    /// # Panics
+    /// If the folder cannot be made.
+    pub fn of(kind: &str) -> Self {
+        let top = std::env::var_os(variable::CACHE).map_or_else(default_folder, PathBuf::from);
+        let folder = top.join(kind);
+        fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        Self(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The file `name` for a content, made by `make` at a path of its own if it is not there yet:
+    /// no test sees half a file.
+    ///
+    /// # Errors
+    /// What `make` reports, and a file that cannot be renamed.
+    pub fn file<E: From<io::Error>>(
+        &self,
+        name: &str,
+        content: &impl Hash,
+        make: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
+        let [one, other] = [1, 2].map(|salt: u64| {
+            let mut hasher = DefaultHasher::new();
+            (salt, content).hash(&mut hasher);
+            hasher.finish()
+        });
+        let file = self.0.join(format!("{one:016x}{other:016x}-{name}"));
+        if !file.exists() {
+            static COUNT: AtomicU32 = AtomicU32::new(0);
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let unfinished = self.0.join(format!("unfinished-{}-{count}", std::process::id()));
+            make(&unfinished)?;
+            fs::rename(&unfinished, &file)?;
+        }
+        Ok(file)
+    }
+}
+
+fn default_folder() -> PathBuf {
+    let profile = preload::profile_folder();
+    profile.parent().expect("the folder of all profiles").join("test-cache")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_once_for_a_content() {
+        let folder = std::env::temp_dir().join(format!("freeport-cache-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let cache = Cache(folder.clone());
+        let write =
+            |text: &'static str| move |path: &Path| -> io::Result<()> { fs::write(path, text) };
+        let first = cache.file("it", &"content", write("one")).expect("it is made");
+        let again = cache.file("it", &"content", write("another")).expect("it is there");
+        assert_eq!((&first, fs::read(&again).expect("text").as_slice()), (&again, &b"one"[..]));
+        let other = cache.file("it", &"changed", write("two")).expect("it is made");
+        assert_ne!(first, other);
+        let failed = |_: &Path| Err(io::Error::other("no compiler"));
+        assert!(cache.file("it", &"not made", failed).is_err());
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 2);
+        fs::remove_dir_all(folder).expect("it is ours");
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What tests of all crates share. A test that uses it behaves the same under `cargo test` and
+//! under `make test`, which sets the variables named in [`variable`].
+
+pub mod cache;
+pub mod effort;
+pub mod port;
+pub mod preload;
+pub mod skip;
+pub mod wait;
+
+pub use effort::{is_long, number, seed};
+pub use skip::skip;
+pub use wait::wait_until;
+
+/// Environment variables through which the test runner tells tests what to do.
+pub mod variable {
+    /// A file to which each skipped test adds a line: `place<TAB>test<TAB>reason`.
+    pub const SKIPS: &str = "FREEPORT_SKIPS";
+    /// With the value `all`, a test that would be skipped fails.
+    pub const REQUIRE: &str = "FREEPORT_REQUIRE";
+    /// Set: tests have time for larger inputs and more seeds.
+    pub const LONG: &str = "FREEPORT_LONG";
+    /// The first seed of tests that do random things.
+    pub const SEED: &str = "FREEPORT_SEED";
+    /// The sockets library that was built before the tests.
+    pub const LIBRARY: &str = "FREEPORT_TEST_LIBRARY";
+    /// The folder of the [cache](crate::cache).
+    pub const CACHE: &str = "FREEPORT_TEST_CACHE";
+}

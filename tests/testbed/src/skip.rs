@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests that cannot run on this machine. No skip passes silently: the runner counts them and
+//! prints their reasons, and where `FREEPORT_REQUIRE=all` is set, as in continuous integration, a
+//! skip is a failure.
+
+use crate::variable;
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::panic::Location;
+use std::path::Path;
+use std::thread;
+
+/// Notes that the calling test is skipped. The test returns after this call.
+///
+/// # Panics
+/// If `FREEPORT_REQUIRE=all` is set, and if the note cannot be written.
+#[track_caller]
+pub fn skip(reason: impl Display) {
+    let place = Location::caller();
+    let is_required = std::env::var(variable::REQUIRE).is_ok_and(|value| value == "all");
+    assert!(!is_required, "skipped, where FREEPORT_REQUIRE=all allows no skip: {reason}");
+    let current = thread::current();
+    let test = current.name().unwrap_or("unnamed thread");
+    report(&format!("{}:{}\t{test}\t{reason}", place.file(), place.line()));
+    if let Some(file) = std::env::var_os(variable::SKIPS) {
+        let line = format!("{}\t{test}\t{reason}\n", place.file());
+        append(Path::new(&file), &line);
+    }
+}
+
+/// One call of `write` on a file opened for appending: tests of several processes do not mix.
+fn append(file: &Path, line: &str) {
+    let opened = OpenOptions::new().append(true).create(true).open(file);
+    let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+/// For whoever runs one test by hand.
+fn report(text: &str) {
+    let mut errors = std::io::stderr().lock();
+    // Nobody may be reading; the file has the note.
+    let _ = writeln!(errors, "skipped: {text}");
+}
