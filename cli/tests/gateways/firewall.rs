@@ -7,6 +7,7 @@ use crate::hosts::may_make_hosts;
 use freeport_bench::network::bulk::{self, Direction};
 use freeport_bench::network::http::{self, Connection, Connections, HttpServer, Load, Outcome};
 use freeport_bench::network::{Freeport, Host, PATIENCE, Service, datagram, echo, until};
+use freeport_testbed::skip;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
@@ -243,7 +244,7 @@ fn ipv6_passes_when_the_policy_says_so(kind: Kind) {
     {
         let switch = format!("ipv6/conf/{interface}/disable_ipv6");
         if host.set(&switch, "0").is_err() {
-            eprintln!("skipped: this kernel has no IPv6");
+            skip("this kernel has no IPv6");
             return;
         }
         let address = format!("addr add {own}/64 dev {interface} nodad\n");

@@ -4,6 +4,7 @@
 use crate::hosts::may_make_hosts;
 use crate::place::{Net, address, know_neighbours, link, mac};
 use freeport_bench::network::{echo, until};
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ fn in_the_interpreter() {
 #[test]
 fn in_the_kernel() {
     match Kernel::refusal() {
-        Some(reason) => eprintln!("skipped: {reason}"),
+        Some(reason) => skip(reason),
         None => however_it_ends("kernel"),
     }
 }

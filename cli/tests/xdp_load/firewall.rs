@@ -5,6 +5,7 @@
 use crate::hosts::may_make_hosts;
 use crate::place::{Net, address, word};
 use freeport_bench::network::datagram::{Mirror, ask};
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -72,7 +73,7 @@ fn on_the_simulated_card() {
 #[test]
 fn in_the_kernel() {
     match Kernel::refusal() {
-        Some(reason) => eprintln!("skipped: {reason}"),
+        Some(reason) => skip(reason),
         None => a_flow_is_opened_from_inside_only("kernel"),
     }
 }

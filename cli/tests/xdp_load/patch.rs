@@ -7,6 +7,7 @@ use crate::hosts::may_make_hosts;
 use crate::place::{Loaded, Net, SIDES, address, know_neighbours, link, mac, word};
 use freeport_bench::network::{bulk, datagram, echo};
 use freeport_ebpf::interpreter::verdict;
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -178,7 +179,7 @@ fn on_the_simulated_card() {
 #[test]
 fn in_the_kernel() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     let Some((net, said)) = every_verdict_does_what_it_says("kernel") else { return };
     assert!(said.contains("xdp:m0: native: in the driver"), "{said}");
