@@ -3,7 +3,7 @@
 //! copies of harms no parent, and neither does what clients that have left shared with it. And
 //! no child, of `fork` or `vfork`, waits for a lock that another thread of its parent has.
 
-use crate::harness::{Mode, Node, Program, find_or_say, free_port};
+use crate::harness::{Mode, Node, Program, find_or_skip, free_port};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -40,7 +40,7 @@ struct Forking {
 impl Forking {
     /// `None`: there is no Python here, which is said.
     fn begin() -> Option<Self> {
-        let python = find_or_say("python3")?;
+        let python = find_or_skip("python3")?;
         let (node, monitor) = Node::new();
         let port = free_port();
         let text = include_str!("programs/forking_server.py");
@@ -113,7 +113,7 @@ fn children_that_close_all_keep_nothing_from_their_parent() {
 
 #[test]
 fn killed_children_of_who_was_forked_before_it_had_a_socket_are_not_counted() {
-    let Some(python) = find_or_say("python3") else { return };
+    let Some(python) = find_or_skip("python3") else { return };
     let (node, _monitor) = Node::new();
     let script = node.write("killed.py", include_str!("programs/killed_children.py"));
     let mut command = node.command(Mode::Accelerated, &python);
@@ -123,7 +123,7 @@ fn killed_children_of_who_was_forked_before_it_had_a_socket_are_not_counted() {
 
 #[test]
 fn children_wait_for_no_lock_of_the_loader() {
-    let Some(compiler) = find_or_say("cc") else { return };
+    let Some(compiler) = find_or_skip("cc") else { return };
     let (node, _monitor) = Node::new();
     node.write("guest.c", include_str!("programs/guest.c"));
     let library: &[&str] = &["-DSLOW", "-shared", "-fPIC", "-o", "slow.so"];
