@@ -391,7 +391,10 @@ fn a_monitor_stays_for_who_wants_that() {
     let guest = Member::silent(running.location.path(), None);
     socket::send(guest.socket.as_fd(), br#"{"do":"stay"}"#, &[]).unwrap();
     harness::await_readable(guest.socket.as_fd());
-    std::thread::sleep(Duration::from_millis(300));
+    // Nothing tells that it stays: one that is idle from now on ends first.
+    let mut other = Running::new(Options { idle: Some(Duration::from_millis(100)), ..patient() });
+    drop(other.member());
+    other.wait();
     assert!(running.location.path().exists(), "the process lives, though its connection does not");
     drop(guest);
     running.wait();

@@ -9,8 +9,6 @@ use crate::nginx::{self, PLAIN};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 /// Reads all that it is sent before it answers: Apache reads no answer before it has sent all.
 const PROGRAM: &str = "#!/bin/sh
@@ -94,10 +92,10 @@ fn replace_processes(node: &Node, server: &mut Program, port: u16) {
     let argument = format!("{port} {}", stop.display());
     let mut clients = node.role(Mode::Accelerated, "http load", &argument);
     for _ in 0..5 {
-        thread::sleep(Duration::from_millis(500));
+        nginx::await_load(node, &mut clients);
         server.signal(libc::SIGUSR1);
     }
-    thread::sleep(Duration::from_millis(500));
+    nginx::await_load(node, &mut clients);
     assert_eq!(clients.ended(), None, "{}", clients.printed());
     fs::write(stop, "").expect("it can be written");
     clients.finish();
