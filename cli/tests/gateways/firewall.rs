@@ -187,14 +187,19 @@ fn rules_come_and_go_beside_a_transfer(kind: Kind) {
         assert_eq!(outcome.answered.len() as u64, REQUESTS);
     }
     assert_eq!(site.http.requests(), 2 * REQUESTS);
-    let wait = MOMENT;
-    let mut kept = Connection::open(&site.client, at(SERVER, HTTP), wait).expect("it is allowed");
-    kept.get("/").expect("it is allowed");
+    // What is forbidden later is waited for no longer than this; on a loaded machine what is
+    // allowed may take more.
+    let attempt = || {
+        let mut kept = Connection::open(&site.client, at(SERVER, HTTP), MOMENT).ok()?;
+        kept.get("/").is_ok().then_some(kept)
+    };
+    let mut kept = until("it is allowed", attempt).expect("it is allowed");
+    let requests = site.http.requests();
     site.wait_for(&transfer, 1_000_000);
     site.forbid(6, HTTP);
     kept.get("/").expect_err("it was forbidden");
     site.no_http();
-    assert_eq!(site.http.requests(), 2 * REQUESTS + 1);
+    assert_eq!(site.http.requests(), requests);
     site.wait_for(&transfer, 1_000_000);
     transfer.stop().expect("every byte was right");
     counters_agree(&site);

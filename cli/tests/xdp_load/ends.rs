@@ -32,7 +32,7 @@ fn however_it_ends(on: &str) {
     let object = net.object(DROP);
     let words = ["--on", on, "--port", "m0", "--port", "m1"];
     for end in ["stop", "SIGINT", "SIGTERM", "SIGKILL"] {
-        assert!(is_answered(&net), "before {end}");
+        until("it answers", || is_answered(&net).then_some(())).unwrap();
         let loaded = net.load(&object, &words);
         let told = net.told(&["ps"]);
         assert!(told.contains(&format!("xdp on {on}")) && told.contains("drop=xdp:m1"), "{told}");

@@ -8,6 +8,7 @@ use crate::place::{Loaded, Net, SIDES, address, know_neighbours, link, mac, word
 use freeport_bench::network::{bulk, datagram, echo};
 use freeport_ebpf::interpreter::verdict;
 use freeport_testbed::skip;
+use freeport_testbed::wait::PATIENCE;
 use freeport_xdp::Kernel;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -46,7 +47,7 @@ char program_license[] SEC("license") = "GPL";
 const HOST: usize = 3;
 /// Who sends everything back.
 const MIRROR: usize = 4;
-const ANSWERS: Duration = Duration::from_secs(5);
+const ANSWERS: Duration = PATIENCE;
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// Bytes of a transfer. The simulation takes some milliseconds a packet.

@@ -58,7 +58,7 @@ impl<'a> Scene<'a> {
         let mut told = self.told();
         let begin = std::time::Instant::now();
         while !is_so(&told) {
-            let is_late = begin.elapsed() > crate::harness::PATIENCE / 4;
+            let is_late = begin.elapsed() > crate::harness::PATIENCE;
             assert!(!is_late, "{what} is expected: {told}\n{}", self.node.listed());
             std::thread::sleep(std::time::Duration::from_millis(20));
             told = self.told();
