@@ -13,6 +13,7 @@ use freeport_ir::text::parse;
 use freeport_ir::{Direction, Item, Program};
 use freeport_native::{Buffer, EndpointIo, Frame, Graph, Options, RunStatus, build};
 use freeport_testbed::cache::Cache;
+use freeport_testbed::skip;
 use freeport_tests::oracle::{is_long, seed};
 use freeport_tests::{repository, side_by_side};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +36,7 @@ fn sanitized(test: &str) -> Option<Output> {
     let found = asked.ok().and_then(|output| String::from_utf8(output.stdout).ok());
     let runtime = found.map(|path| PathBuf::from(path.trim()));
     let Some(runtime) = runtime.filter(|path| path.is_absolute() && path.exists()) else {
-        eprintln!("skipped: gcc has no libasan.so; Debian has it in libgcc-12-dev");
+        skip("gcc has no libasan.so; Debian has it in libgcc-12-dev");
         return None;
     };
     let this = std::env::current_exe().expect("a test is a program");

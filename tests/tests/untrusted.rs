@@ -11,6 +11,7 @@ use freeport_tests::repository;
 use freeport_tests::untrusted::{READERS, STEERED};
 use std::fs;
 use std::panic::catch_unwind;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Changed samples for each reader, usually.
@@ -70,13 +71,17 @@ fn what_fuzzing_found_is_kept_for_rings_and_members() {
 /// Samples are where fuzzing begins as well: `FREEPORT_SEEDS=folder` writes them there.
 #[test]
 fn samples_are_written_for_fuzzing() {
-    let Some(folder) = std::env::var_os("FREEPORT_SEEDS") else { return };
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let given = std::env::var_os("FREEPORT_SEEDS").map(PathBuf::from);
+    let folder = given.unwrap_or_else(|| temporary.path().to_owned());
     for (name, _) in READERS {
-        let folder = std::path::Path::new(&folder).join(name);
+        let folder = folder.join(name);
         fs::create_dir_all(&folder).expect("a folder can be made");
         for (at, sample) in samples(name).iter().enumerate() {
             fs::write(folder.join(format!("sample-{at}")), sample).expect("it can be written");
         }
+        let written = fs::read_dir(folder).expect("it is there").count();
+        assert!(written >= samples(name).len() && written > 0, "{name}");
     }
 }
 

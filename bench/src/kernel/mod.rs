@@ -123,6 +123,7 @@ pub(crate) fn is_refused_for_want_of_rights(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use freeport_testbed::skip;
 
     const MAC_SWAP: &str = include_str!("../../../programs/mac_swap.bpf.c");
 
@@ -135,13 +136,13 @@ mod tests {
         assert_eq!(object.section("license").expect("the license"), b"Dual BSD/GPL\0");
     }
 
-    /// Skipped with a message only where this process may not load programs at all.
+    /// Skipped only where this process may not load programs at all.
     #[test]
     fn the_kernel_swaps_the_addresses_and_sends_the_frame_back() {
         let object = match XdpObject::compile(MAC_SWAP, &[]) {
             Ok(object) => object,
             Err(error) if is_refused_for_want_of_rights(&error) => {
-                eprintln!("skipped: {error:#}");
+                skip(format_args!("{error:#}"));
                 return;
             }
             Err(error) => panic!("{error:#}"),

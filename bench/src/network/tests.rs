@@ -5,6 +5,7 @@ use super::http::{Connections, HttpServer, Load};
 use super::*;
 use freeport_nic::namespace::Namespace;
 use freeport_nic::packet::{checksum, ethernet, ipv4};
+use freeport_testbed::skip;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
@@ -17,11 +18,12 @@ const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 /// How long something is waited for that is not to come.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// Two hosts; none, with a message, where the process may not make any.
+/// Two hosts; none, and the test is skipped, where the process may not make any.
+#[track_caller]
 fn pair() -> Option<(Host, Host)> {
     if let Err(error) = Namespace::new() {
         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
-        eprintln!("skipped: this process may not make network namespaces");
+        skip("this process may not make network namespaces");
         return None;
     }
     let [client, server] = ["client", "server"].map(|name| Host::new(name).expect("permitted"));

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
 /// How long anything here is waited for: long enough for a machine that does much else.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 /// How often it is looked at.
 const PAUSE: Duration = Duration::from_millis(5);
 

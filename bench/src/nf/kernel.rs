@@ -174,8 +174,9 @@ mod tests {
     use crate::kernel::is_refused_for_want_of_rights;
     use crate::nf::CaseName;
     use crate::nf::subjects::flows_of;
+    use freeport_testbed::skip;
 
-    /// Every program does what its model does, on many flows. Skipped with a message only where
+    /// Every program does what its model does, on many flows. Skipped only where
     /// this process may not load programs at all.
     #[test]
     fn the_kernel_does_every_case_as_the_model_does() {
@@ -185,7 +186,7 @@ mod tests {
                 match subjects(case.as_ref(), &flows_of(case.as_ref(), frame_bytes)) {
                     Ok(subjects) => assert!(!subjects.is_empty()),
                     Err(error) if is_refused_for_want_of_rights(&error) => {
-                        eprintln!("skipped: {error:#}");
+                        skip(format_args!("{error:#}"));
                         return;
                     }
                     Err(error) => panic!("{}: {error:#}", case.name()),
@@ -202,7 +203,7 @@ mod tests {
         let object = match XdpObject::compile(case.kernel().source, &[("stamps", 3_000)]) {
             Ok(object) => object,
             Err(error) if is_refused_for_want_of_rights(&error) => {
-                eprintln!("skipped: {error:#}");
+                skip(format_args!("{error:#}"));
                 return;
             }
             Err(error) => panic!("{error:#}"),

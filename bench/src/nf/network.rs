@@ -152,11 +152,13 @@ mod tests {
     use crate::namespace::Namespace;
     use crate::nf::CaseName;
     use crate::nf::subjects::flows_of;
+    use freeport_testbed::skip;
 
+    #[track_caller]
     fn may_make_namespaces() -> bool {
         let may = Namespace::new().is_ok();
         if !may {
-            eprintln!("skipped: this process may not make network namespaces");
+            skip("this process may not make network namespaces");
         }
         may
     }
@@ -187,7 +189,7 @@ mod tests {
             return;
         }
         if run("ovs-vswitchd", &["--version"], "").is_err() {
-            eprintln!("skipped: Open vSwitch is not installed");
+            skip("Open vSwitch is not installed");
             return;
         }
         let case = CaseName::FirewallWildcard.make(Some(500));

@@ -253,11 +253,12 @@ mod tests {
     use super::*;
     use crate::machine::allowed_cores;
     use crate::ports::flows;
+    use freeport_testbed::skip;
 
     #[test]
     fn both_forward_frames_as_they_are_and_use_processor_time() {
         if Namespace::new().is_err() {
-            eprintln!("skipped: this process may not make network namespaces");
+            skip("this process may not make network namespaces");
             return;
         }
         let minimal = Rc::new(Minimal::compile().expect("it compiles"));

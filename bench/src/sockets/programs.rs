@@ -259,10 +259,10 @@ mod tests {
     fn what_a_program_says_and_takes_is_told() {
         let folder = tempfile::tempdir().expect("a folder");
         let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done >&2";
-        let ended = shell(busy, folder.path()).finish(Duration::from_secs(60)).expect("it ends");
+        let ended = shell(busy, folder.path()).finish(Duration::from_secs(180)).expect("it ends");
         assert_eq!(ended.output, "done\n");
         assert!(!ended.processor_time.is_zero());
-        let failed = shell("echo because; exit 3", folder.path()).finish(Duration::from_secs(60));
+        let failed = shell("echo because; exit 3", folder.path()).finish(Duration::from_secs(180));
         let error = failed.err().expect("3 is a failure").to_string();
         assert!(error.contains("because"), "{error}");
     }
@@ -274,15 +274,15 @@ mod tests {
         let mut program = shell(script, folder.path());
         let said = folder.path().join("log");
         let is_up = || Ok(std::fs::read_to_string(&said)?.contains("up"));
-        until(Duration::from_secs(60), is_up, &mut program).expect("it begins");
+        until(Duration::from_secs(180), is_up, &mut program).expect("it begins");
         let family = family(program.id);
         assert_eq!(family.len(), 2);
         let before = processor_time(family[1]);
         let is_counted = || Ok(processor_time(family[1]) > before);
-        until(Duration::from_secs(60), is_counted, &mut program).expect("it is busy");
+        until(Duration::from_secs(180), is_counted, &mut program).expect("it is busy");
         assert!(program.processor_time() > before);
         drop(program);
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(180);
         while family.iter().any(|id| is_running(*id)) {
             assert!(Instant::now() < deadline, "one goes on");
             std::thread::sleep(LOOKING);

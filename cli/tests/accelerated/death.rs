@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Against hanging only.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Who is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

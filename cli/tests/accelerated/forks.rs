@@ -3,30 +3,32 @@
 //! copies of harms no parent, and neither does what clients that have left shared with it. And
 //! no child, of `fork` or `vfork`, waits for a lock that another thread of its parent has.
 
-use crate::harness::{Mode, Node, Program, find_or_say, free_port};
+use crate::harness::{Mode, Node, Program, find_or_skip, free_port, wait_until};
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 /// Brings connections out of the kernel, with pauses in which the server sleeps; then sends each
 /// of the words that it is given over the one whose number stands before it, and prints answers.
-const CLIENT: &str = "import socket, sys, time
+const CLIENT: &str = "import ctypes, socket, sys, time
+is_past_kernel = ctypes.CDLL(None).freeport_is_accelerated
 streams = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(2)]
-for stream in streams * 40:
+def greet(stream):
     time.sleep(0.003)
     stream.sendall(b'hello')
     assert stream.recv(64) == b'hello'
-time.sleep(0.2)
+for stream in streams * 40:
+    greet(stream)
+for stream in streams:
+    while not is_past_kernel(stream.fileno()):
+        greet(stream)
 for word in sys.argv[2:]:
     stream = streams[int(word[0])]
-    stream.settimeout(20)
+    stream.settimeout(180)
     stream.sendall(word[1:].encode())
     print(stream.recv(64).decode())
 ";
-
-/// What nobody uses is taken away a second later, with the next connection that leaves the kernel.
-const UNUSED: Duration = Duration::from_millis(1_500);
 
 /// In this order: programs end before the folder is gone in which they write.
 struct Forking {
@@ -40,7 +42,7 @@ struct Forking {
 impl Forking {
     /// `None`: there is no Python here, which is said.
     fn begin() -> Option<Self> {
-        let python = find_or_say("python3")?;
+        let python = find_or_skip("python3")?;
         let (node, monitor) = Node::new();
         let port = free_port();
         let text = include_str!("programs/forking_server.py");
@@ -71,9 +73,22 @@ impl Forking {
         }
         // With the next one the server learns that those are gone.
         assert_eq!(self.visit(&["0once"]).finish(), "once\n");
-        thread::sleep(UNUSED);
-        assert_eq!(self.visit(&["0again"]).finish(), "again\n");
+        // What nobody uses is taken away a second later, with the next connection that leaves.
+        let before = self.slabs();
+        wait_until("what nobody uses is taken away", || {
+            assert_eq!(self.visit(&["0again"]).finish(), "again\n");
+            let now = self.slabs();
+            !before.is_empty() && before.is_disjoint(&now)
+        });
         self.node.assert_moved(6, 1);
+    }
+
+    /// The slabs that the server has mapped, by their inodes.
+    fn slabs(&self) -> BTreeSet<String> {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", self.server.pid()));
+        let maps = maps.expect("the server runs");
+        let slabs = maps.lines().filter(|line| line.contains("/memfd:freeport-slab"));
+        slabs.filter_map(|line| line.split_whitespace().nth(4)).map(str::to_owned).collect()
     }
 
     fn end(mut self) {
@@ -113,7 +128,7 @@ fn children_that_close_all_keep_nothing_from_their_parent() {
 
 #[test]
 fn killed_children_of_who_was_forked_before_it_had_a_socket_are_not_counted() {
-    let Some(python) = find_or_say("python3") else { return };
+    let Some(python) = find_or_skip("python3") else { return };
     let (node, _monitor) = Node::new();
     let script = node.write("killed.py", include_str!("programs/killed_children.py"));
     let mut command = node.command(Mode::Accelerated, &python);
@@ -123,7 +138,7 @@ fn killed_children_of_who_was_forked_before_it_had_a_socket_are_not_counted() {
 
 #[test]
 fn children_wait_for_no_lock_of_the_loader() {
-    let Some(compiler) = find_or_say("cc") else { return };
+    let Some(compiler) = find_or_skip("cc") else { return };
     let (node, _monitor) = Node::new();
     node.write("guest.c", include_str!("programs/guest.c"));
     let library: &[&str] = &["-DSLOW", "-shared", "-fPIC", "-o", "slow.so"];

@@ -2,7 +2,8 @@
 //! Connections that are handed on to another process while they are busy: over a fork, over an
 //! exec, as a standard stream, and over a Unix socket. Ten mebibytes of numbers go both ways.
 
-use crate::harness::{Mode, Node, Program, find_or_say, wait_until};
+use crate::harness::{Mode, Node, Program, find_or_skip, wait_until};
+use freeport_testbed::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +40,7 @@ impl Conversation {
     /// `None`: there is no interpreter.
     pub fn new() -> Option<Self> {
         // What is found may be a script that finds it.
-        let mut command = Command::new(find_or_say("python3")?);
+        let mut command = Command::new(find_or_skip("python3")?);
         let told = command.args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
         let python = PathBuf::from(String::from_utf8(told.stdout).ok()?.trim());
         let (node, _monitor) = Node::new();
@@ -165,7 +166,7 @@ fn programs_without_the_library_go_on_with_it() {
     if compiled.is_ok_and(|it| it.status.success()) {
         hand_on_by_with(&conversation, &["inetd of a static program"], Ending::Kernel);
     } else {
-        eprintln!("nothing can be linked statically here");
+        skip("nothing can be linked statically");
     }
 }
 

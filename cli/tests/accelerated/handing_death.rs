@@ -4,7 +4,7 @@
 
 use crate::handing::{Conversation, Ending};
 use crate::harness::{Mode, Program, is_long, wait_until};
-use std::fs;
+use freeport_testbed::process::all_sleep;
 use std::thread;
 use std::time::Duration;
 
@@ -115,11 +115,4 @@ fn peers_that_are_stopped_lose_nothing() {
             assert!(server.wait().success(), "{way}, {how}: {}", server.printed());
         }
     }
-}
-
-/// Whether all threads of a process sleep.
-fn all_sleep(pid: i32) -> bool {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it has threads");
-    let mut states = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("stat")));
-    states.all(|told| told.is_ok_and(|told| told.contains(") S ")))
 }

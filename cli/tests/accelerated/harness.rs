@@ -3,42 +3,21 @@
 
 use crate::roles::{ARGUMENT_VARIABLE, ROLE_VARIABLE};
 use crate::stuck;
+pub use freeport_testbed::port::free_port;
+pub use freeport_testbed::wait::PATIENCE;
+pub use freeport_testbed::{is_long, wait_until};
+use freeport_testbed::{preload, skip};
 use serde_json::Value;
 use std::fs::{self, File, Permissions};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Against hanging only.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(10);
-const LIBRARY: &str = "libfreeport_preload.so";
-
-/// Whether there is time for more than the least that shows something.
-pub fn is_long() -> bool {
-    std::env::var_os("FREEPORT_LONG").is_some()
-}
-
-/// Waits until something is so.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it never came to this: {what}");
-        thread::sleep(PAUSE);
-    }
-}
-
-/// A port that nobody has, and that no outgoing connection is given.
-pub fn free_port() -> u16 {
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    let mut tried = (0..1000).map(|_| fastrand::u16(20_000..32_000));
-    tried.find(is_free).expect("a port is free")
-}
 
 /// Where a program of this machine is.
 pub fn find(name: &str) -> Option<PathBuf> {
@@ -47,11 +26,12 @@ pub fn find(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The same for one that a test can do without: it says so, then.
-pub fn find_or_say(name: &str) -> Option<PathBuf> {
+/// The same for a program without which a test is skipped.
+#[track_caller]
+pub fn find_or_skip(name: &str) -> Option<PathBuf> {
     let found = find(name);
     if found.is_none() {
-        eprintln!("{name} is not installed: nothing is tested here");
+        skip(format_args!("{name} is not installed"));
     }
     found
 }
@@ -71,21 +51,6 @@ pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-/// The library, as it is now: cargo builds it for no test by itself.
-fn build_library() {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_BIN_EXE_freeport")).parent().expect("a folder");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--package", "freeport-preload"]);
-        cargo.arg("--target-dir").arg(folder.parent().expect("the folder of all profiles"));
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().expect("cargo runs").success(), "the library cannot be built");
-    });
-}
-
 /// What has been moved past the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Moved {
@@ -103,7 +68,7 @@ pub struct Node {
 impl Node {
     /// With a folder alone: who is begun first begins the monitor.
     pub fn without_monitor() -> Self {
-        build_library();
+        preload::library();
         let folder = tempfile::tempdir().expect("a temporary folder");
         // Programs that give up being root have to get there.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
@@ -151,10 +116,9 @@ impl Node {
 
     /// A copy of the library that every user can read.
     pub fn library(&self) -> PathBuf {
-        let built = Path::new(env!("CARGO_BIN_EXE_freeport")).with_file_name(LIBRARY);
-        let copy = self.path().join(LIBRARY);
+        let copy = self.path().join(preload::NAME);
         if !copy.exists() {
-            fs::copy(built, &copy).expect("it was built");
+            fs::copy(preload::library(), &copy).expect("it was built");
         }
         copy
     }
@@ -165,6 +129,11 @@ impl Node {
         command.args(arguments).stdin(Stdio::null());
         command.env("FREEPORT_MONITOR", self.monitor_path()).current_dir(self.path());
         command.env_remove("LD_PRELOAD").env_remove("FREEPORT_PRELOAD");
+        // The command finds the library that lies beside it.
+        let library = preload::library();
+        if library.parent() != Path::new(env!("CARGO_BIN_EXE_freeport")).parent() {
+            command.env("FREEPORT_PRELOAD", library);
+        }
         command
     }
 

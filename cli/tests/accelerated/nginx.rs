@@ -3,6 +3,7 @@
 
 use crate::harness::{Mode, Node, Program, content, find, free_port, is_long, wait_until};
 use crate::http::{Connection, read_head};
+use crate::nginx_upgrade::children;
 use crate::roles;
 use std::fs;
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -11,10 +12,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 /// Bytes of the files that it serves.
 pub const SIZES: [usize; 8] = [0, 1, 64, 4096, 65_536, 100_000, 1 << 20, 8 << 20];
+
+/// Bytes after which a server has been loaded.
+const LOAD: u64 = 256 << 10;
 
 /// A server, with what is behind it.
 pub struct Site {
@@ -95,13 +98,15 @@ impl Site {
 pub fn load_with_wrk(node: &Node, port: u16, path: &str) {
     let wrk = find("wrk").expect("wrk is installed: scripts/install.sh");
     let mut command = node.command(Mode::Accelerated, &wrk);
-    // Until all of its connections have left the kernel, and for a moment more.
+    // Until all of its connections have left the kernel and are used there.
     command.args(["-c", "20", "-t", "2", "-d", "1h"]);
     command.arg(format!("http://127.0.0.1:{port}/{path}"));
     let mut wrk = node.start("wrk", command);
     let pid = wrk.pid();
     wrk.wait_until("all leave the kernel", || node.accelerated_by(pid) >= 20);
-    thread::sleep(Duration::from_secs(if is_long() { 10 } else { 1 }));
+    let before = node.moved().bytes;
+    let bytes = if is_long() { 64 << 20 } else { 4 << 20 };
+    wrk.wait_until("they are used there", || node.moved().bytes >= before + bytes);
     wrk.signal(libc::SIGINT);
     let printed = wrk.finish();
     assert!(printed.contains(" requests in "), "{printed}");
@@ -188,6 +193,12 @@ fn what_is_behind_a_proxy_listens_on_a_path() {
     behind.quit(&node, "behind");
 }
 
+/// Waits until clients that load a server are served past the kernel, by those who serve now.
+pub fn await_load(node: &Node, clients: &mut Program) {
+    let before = node.moved().bytes;
+    clients.wait_until("they are served", || node.moved().bytes >= before + LOAD);
+}
+
 #[test]
 fn new_workers_take_over_under_load() {
     let (node, _monitor) = Node::new();
@@ -196,10 +207,15 @@ fn new_workers_take_over_under_load() {
     let argument = format!("{} {}", site.port, stop.display());
     let mut clients = node.role(Mode::Accelerated, "http load", &argument);
     for _ in 0..if is_long() { 20 } else { 3 } {
-        thread::sleep(Duration::from_millis(300));
+        let old = children(site.program.pid());
+        await_load(&node, &mut clients);
         site.program.signal(libc::SIGHUP);
+        clients.wait_until("the new workers have begun", || {
+            let all = children(site.program.pid());
+            all.iter().filter(|it| !old.contains(it)).count() >= 2
+        });
     }
-    thread::sleep(Duration::from_millis(300));
+    await_load(&node, &mut clients);
     clients.wait_until("all leave the kernel", || {
         let moved = node.moved();
         moved.connections >= 4 && moved.bytes > 1 << 20

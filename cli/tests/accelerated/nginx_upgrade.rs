@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// The processes that a process has begun.
-fn children(parent: i32) -> Vec<i32> {
+pub fn children(parent: i32) -> Vec<i32> {
     let processes = fs::read_dir("/proc").expect("there are processes");
     let numbers = processes.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
     let is_child = |pid: &i32| {

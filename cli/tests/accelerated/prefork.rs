@@ -4,8 +4,6 @@
 
 use crate::handing::{Conversation, Ending};
 use crate::harness::{Mode, wait_until};
-use std::thread;
-use std::time::Duration;
 
 const SERVERS: &str = include_str!("programs/servers.py");
 const SNAPSHOTS: &str = include_str!("programs/snapshots.py");
@@ -61,13 +59,21 @@ fn what_only_a_child_still_has_is_given_back_when_it_ends() {
     node.write("snapshots.py", SNAPSHOTS);
     let modes = [Mode::Accelerated; 2];
     let (mut server, port) = conversation.serve(modes[0], "snapshots.py", &["snapshots"]);
-    for _ in 0..3 {
+    let mut asked = 0;
+    let mut ask = || {
         let client = conversation.ask(modes, &port, "rounds", Ending::Any);
         assert_eq!(client.finish(), "all came back\n");
-        // The library looks for such slots once a second, when it asks for another one.
-        thread::sleep(Duration::from_millis(1100));
-    }
+        asked += 1;
+    };
+    (0..3).for_each(|_| ask());
     server.wait_until("all were served", || node.path().join("served").exists());
-    wait_until("nothing is left of them", || node.connections().is_empty());
-    assert_eq!(node.stats()["ended"]["connections"], 3);
+    // The library looks for such slots now and then, when it asks for another one.
+    wait_until("nothing is left of them", || {
+        let is_empty = node.connections().is_empty();
+        if !is_empty {
+            ask();
+        }
+        is_empty
+    });
+    assert_eq!(node.stats()["ended"]["connections"], asked);
 }

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 /// Nothing here takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What the server says.
 #[derive(Clone, PartialEq, Eq, Debug)]

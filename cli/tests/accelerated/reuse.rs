@@ -15,7 +15,7 @@ pub const VARIABLE: &str = "FREEPORT_REUSE";
 /// What a client asks, and is answered.
 pub const QUESTION_BYTES: usize = 40;
 /// Against hanging only.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 pub fn reusing(mut command: Command, after: &str) -> Command {
     command.env(VARIABLE, after);

@@ -3,7 +3,7 @@
 //! behind each answer, curl, and Python on both sides. All answers are right, for plain clients
 //! among them as well.
 
-use crate::harness::{Mode, Node, PATIENCE, Program, content, find, find_or_say, free_port};
+use crate::harness::{Mode, Node, PATIENCE, Program, content, find, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, Settings};
 use crate::reuse::{reused, reusing};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ const MODES: [Mode; 3] = [Mode::Accelerated, Mode::Plain, Mode::Accelerated];
 
 #[test]
 fn clients_and_a_server_in_python() {
-    let Some(python) = find_or_say("python3") else { return };
+    let Some(python) = find_or_skip("python3") else { return };
     let (node, _monitor) = Node::new();
     let port = free_port();
     let script = |mode, name: &str, text: &str| {

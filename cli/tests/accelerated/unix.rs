@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Programs that serve on a path instead of a port, and pairs of sockets.
 
-use crate::harness::{Mode, Node, Program, find, find_or_say};
+use crate::harness::{Mode, Node, Program, find, find_or_skip};
 use crate::redis::benchmark;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ fn memcached_serves_fifty_clients_on_a_path() {
 
 #[test]
 fn python_waits_in_all_its_ways_on_paths() {
-    let Some(python) = find_or_say("python3") else { return };
+    let Some(python) = find_or_skip("python3") else { return };
     let (node, _monitor) = Node::new();
     let program = node.write("talk.py", include_str!("programs/talk.py"));
     let ways = ["threads", "selectors", "asyncio", "poll", "select"];
@@ -117,7 +117,7 @@ fn python_waits_in_all_its_ways_on_paths() {
 
 #[test]
 fn python_talks_to_its_children_over_pairs() {
-    let Some(python) = find_or_say("python3") else { return };
+    let Some(python) = find_or_skip("python3") else { return };
     let (node, _monitor) = Node::new();
     let program = node.write("pairs.py", include_str!("programs/pairs.py"));
     node.run_until_moved(4, 8 << 20, || {

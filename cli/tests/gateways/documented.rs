@@ -6,6 +6,7 @@
 use super::network::{MOMENT, launch};
 use crate::hosts::may_make_hosts;
 use freeport_bench::network::PATIENCE;
+use freeport_testbed::skip;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -48,7 +49,7 @@ fn the_page_on_networks_can_be_followed() {
         found.is_ok_and(|output| output.status.success())
     };
     if let Some(missing) = TOOLS.iter().find(|tool| !is_there(tool)) {
-        eprintln!("skipped: there is no {missing}");
+        skip(format_args!("there is no {missing}"));
         return;
     }
     let launch = launch();

@@ -7,6 +7,7 @@ use crate::hosts::may_make_hosts;
 use freeport_bench::network::bulk::{self, Direction};
 use freeport_bench::network::http::{self, Connection, Connections, HttpServer, Load, Outcome};
 use freeport_bench::network::{Freeport, Host, PATIENCE, Service, datagram, echo, until};
+use freeport_testbed::skip;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
@@ -186,14 +187,19 @@ fn rules_come_and_go_beside_a_transfer(kind: Kind) {
         assert_eq!(outcome.answered.len() as u64, REQUESTS);
     }
     assert_eq!(site.http.requests(), 2 * REQUESTS);
-    let wait = MOMENT;
-    let mut kept = Connection::open(&site.client, at(SERVER, HTTP), wait).expect("it is allowed");
-    kept.get("/").expect("it is allowed");
+    // What is forbidden later is waited for no longer than this; on a loaded machine what is
+    // allowed may take more.
+    let attempt = || {
+        let mut kept = Connection::open(&site.client, at(SERVER, HTTP), MOMENT).ok()?;
+        kept.get("/").is_ok().then_some(kept)
+    };
+    let mut kept = until("it is allowed", attempt).expect("it is allowed");
+    let requests = site.http.requests();
     site.wait_for(&transfer, 1_000_000);
     site.forbid(6, HTTP);
     kept.get("/").expect_err("it was forbidden");
     site.no_http();
-    assert_eq!(site.http.requests(), 2 * REQUESTS + 1);
+    assert_eq!(site.http.requests(), requests);
     site.wait_for(&transfer, 1_000_000);
     transfer.stop().expect("every byte was right");
     counters_agree(&site);
@@ -243,7 +249,7 @@ fn ipv6_passes_when_the_policy_says_so(kind: Kind) {
     {
         let switch = format!("ipv6/conf/{interface}/disable_ipv6");
         if host.set(&switch, "0").is_err() {
-            eprintln!("skipped: this kernel has no IPv6");
+            skip("this kernel has no IPv6");
             return;
         }
         let address = format!("addr add {own}/64 dev {interface} nodad\n");

@@ -5,6 +5,7 @@
 use crate::hosts::may_make_hosts;
 use crate::place::{Net, address, word};
 use freeport_bench::network::{echo, until};
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -92,7 +93,7 @@ fn maps_are_read_and_changed_while_packets_flow() {
 #[test]
 fn the_kernel_counts_runs_and_has_values_for_each_processor() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     if !may_make_hosts() {
         return;

@@ -4,6 +4,7 @@
 use crate::hosts::may_make_hosts;
 use crate::place::{Net, address, know_neighbours, link, mac};
 use freeport_bench::network::{echo, until};
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ fn however_it_ends(on: &str) {
     let object = net.object(DROP);
     let words = ["--on", on, "--port", "m0", "--port", "m1"];
     for end in ["stop", "SIGINT", "SIGTERM", "SIGKILL"] {
-        assert!(is_answered(&net), "before {end}");
+        until("it answers", || is_answered(&net).then_some(())).unwrap();
         let loaded = net.load(&object, &words);
         let told = net.told(&["ps"]);
         assert!(told.contains(&format!("xdp on {on}")) && told.contains("drop=xdp:m1"), "{told}");
@@ -66,7 +67,7 @@ fn in_the_interpreter() {
 #[test]
 fn in_the_kernel() {
     match Kernel::refusal() {
-        Some(reason) => eprintln!("skipped: {reason}"),
+        Some(reason) => skip(reason),
         None => however_it_ends("kernel"),
     }
 }

@@ -5,6 +5,8 @@
 use crate::hosts::may_make_hosts;
 use crate::place::{Net, address, word};
 use freeport_bench::network::datagram::{Mirror, ask};
+use freeport_testbed::skip;
+use freeport_testbed::wait::PATIENCE;
 use freeport_xdp::Kernel;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -27,7 +29,7 @@ fn a_flow_is_opened_from_inside_only(on: &str) {
     settings.iter().for_each(|setting| words.extend(["--map", setting]));
     let loaded = net.load(&net.object("simple_firewall"), &words);
     let _mirrors = [0, 1].map(|number| Mirror::start(&net.sides[number], PORT).unwrap());
-    let wait = Duration::from_secs(5);
+    let wait = PATIENCE;
     let asked = |from: usize, to: usize, wait| {
         let to = SocketAddrV4::new(address(to), PORT);
         ask(&net.sides[from], to, 2, 200, wait).unwrap()
@@ -72,7 +74,7 @@ fn on_the_simulated_card() {
 #[test]
 fn in_the_kernel() {
     match Kernel::refusal() {
-        Some(reason) => eprintln!("skipped: {reason}"),
+        Some(reason) => skip(reason),
         None => a_flow_is_opened_from_inside_only("kernel"),
     }
 }

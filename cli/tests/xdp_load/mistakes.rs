@@ -3,6 +3,7 @@
 
 use crate::hosts::may_make_hosts;
 use crate::place::{Net, word};
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::os::unix::process::CommandExt;
 
@@ -84,7 +85,7 @@ fn who_may_not_is_told_and_what_the_target_refuses_too() {
     let error = net.complaint(&words);
     assert!(error.contains("on the simulated card: program `"), "{error}");
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     let stray = net.object(STRAY);
     let kernel = ["xdp", "load", stray.to_str().unwrap(), "--on", "kernel", "--port", "m0"];

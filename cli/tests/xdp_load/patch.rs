@@ -7,6 +7,8 @@ use crate::hosts::may_make_hosts;
 use crate::place::{Loaded, Net, SIDES, address, know_neighbours, link, mac, word};
 use freeport_bench::network::{bulk, datagram, echo};
 use freeport_ebpf::interpreter::verdict;
+use freeport_testbed::skip;
+use freeport_testbed::wait::PATIENCE;
 use freeport_xdp::Kernel;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -45,7 +47,7 @@ char program_license[] SEC("license") = "GPL";
 const HOST: usize = 3;
 /// Who sends everything back.
 const MIRROR: usize = 4;
-const ANSWERS: Duration = Duration::from_secs(5);
+const ANSWERS: Duration = PATIENCE;
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// Bytes of a transfer. The simulation takes some milliseconds a packet.
@@ -178,7 +180,7 @@ fn on_the_simulated_card() {
 #[test]
 fn in_the_kernel() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     let Some((net, said)) = every_verdict_does_what_it_says("kernel") else { return };
     assert!(said.contains("xdp:m0: native: in the driver"), "{said}");

@@ -2,6 +2,7 @@
 //! An object and a capture in a folder, and the command on them.
 
 use freeport_nic::port::{Arena, PcapReceiver, PcapTransmitter, Receive, Transmit};
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use freeport_xdp::traffic::{Kind, Traffic};
 use serde_json::Value;
@@ -106,10 +107,11 @@ pub fn read(file: &Path) -> Vec<Vec<u8>> {
 }
 
 /// Why parts that need the kernel are left out, if they are.
+#[track_caller]
 pub fn skipped() -> bool {
     let refusal = Kernel::refusal();
     if let Some(reason) = &refusal {
-        eprintln!("skipped: {reason}");
+        skip(reason);
     }
     refusal.is_some()
 }

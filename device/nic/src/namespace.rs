@@ -94,13 +94,14 @@ pub fn interface(name: &str) -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use freeport_testbed::skip;
 
     #[test]
     fn a_namespace_has_interfaces_of_its_own() {
         let namespace = match Namespace::new() {
             Ok(namespace) => namespace,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                eprintln!("skipped: this process may not make network namespaces");
+                skip("this process may not make network namespaces");
                 return;
             }
             Err(error) => panic!("{error}"),

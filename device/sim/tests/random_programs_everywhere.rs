@@ -8,6 +8,7 @@ mod scenarios;
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
 use freeport_ebpf::interpreter::Environment;
+use freeport_testbed::skip;
 use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES, Verified, object_of};
 use freeport_xdp::{Arrival, Contents, Error, Interpreter, Kernel, RawProgram, Target, Vliw};
 use scenarios::number;
@@ -18,7 +19,7 @@ type Left = (u32, Vec<u8>, Vec<u8>);
 #[test]
 fn random_programs_fare_alike_on_all_targets() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     let programs = if scenarios::is_long() { 5_000 } else { 60 };
     let programs = number("FREEPORT_PROGRAMS").unwrap_or(programs);

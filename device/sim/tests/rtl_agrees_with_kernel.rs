@@ -6,13 +6,14 @@
 mod network;
 mod scenarios;
 
+use freeport_testbed::skip;
 use freeport_xdp::scenario::{Streams, compare_streams};
 use freeport_xdp::{Kernel, Target, Vliw};
 
 #[test]
 fn every_program_fares_alike_in_the_kernel_on_the_model_and_on_the_card() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     network::enter().expect("who may load programs may make a network");
     let packets = if scenarios::is_long() { 100_000 } else { 200 };

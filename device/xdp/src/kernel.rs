@@ -248,6 +248,7 @@ fn stay_on_one_processor() -> io::Result<usize> {
 mod tests {
     use super::*;
     use crate::compile;
+    use freeport_testbed::skip;
     use std::path::Path;
 
     /// The programs of the repository.
@@ -256,11 +257,12 @@ mod tests {
         compile(&folder.join(name)).expect("clang-19 with its BPF target is needed to build")
     }
 
+    #[track_caller]
     fn loaded(name: &str) -> Option<Kernel> {
         let object = compiled(name);
         match Kernel::refusal() {
             Some(reason) => {
-                eprintln!("skipped: {reason}");
+                skip(reason);
                 None
             }
             None => Some(Kernel::load(&object).expect("the verifier takes it")),
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn what_the_verifier_says_is_in_the_error() {
         if let Some(reason) = Kernel::refusal() {
-            return eprintln!("skipped: {reason}");
+            return skip(reason);
         }
         let folder = tempfile::tempdir().expect("a folder");
         let source = folder.path().join("bad.bpf.c");

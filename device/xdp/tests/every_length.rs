@@ -6,6 +6,7 @@ mod network;
 
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
+use freeport_testbed::skip;
 use freeport_vliw::Options;
 use freeport_xdp::scenario::{Lengths, Scenario, compare_lengths};
 use freeport_xdp::{Interpreter, Kernel, Target, Vliw, compile};
@@ -57,7 +58,7 @@ fn compare_all(
 #[test]
 fn packets_of_every_length_fare_alike_in_the_kernel_and_in_the_interpreter() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     network::enter().expect("who may load programs may make a network");
     compare_all(Kernel::LENGTHS, |bytes, object| {

@@ -7,6 +7,7 @@
 mod network;
 
 use freeport_ebpf::object::Object;
+use freeport_testbed::skip;
 use freeport_xdp::scenario::{Scenario, compare};
 use freeport_xdp::{Arrival, Interpreter, Kernel, Target, compile};
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ fn no_program_reads_beyond_packets_that_are_shorter_than_a_header() {
 #[test]
 fn every_program_fares_alike_in_the_kernel_and_in_the_interpreter() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     network::enter().expect("who may load programs may make a network");
     let only = std::env::var("FREEPORT_CASES").ok();

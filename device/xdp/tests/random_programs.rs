@@ -6,6 +6,7 @@
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
+use freeport_testbed::skip;
 use freeport_xdp::random_program::{PACKET_BYTES, Verified, object_of};
 use freeport_xdp::{Kernel, RawProgram};
 
@@ -21,7 +22,7 @@ fn first_seed() -> u64 {
 #[test]
 fn random_programs_fare_alike_in_the_kernel_and_in_the_interpreter() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     let seeds = first_seed()..first_seed() + programs();
     let verified = Verified::each(seeds, compare).expect("the kernel takes their map");

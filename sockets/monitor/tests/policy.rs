@@ -7,6 +7,7 @@ use freeport_monitor::{Control, Event, Options, Policy, socket, why};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::message::{Reply, Request};
 use freeport_sockets_proto::slab::{self, Side, flag, word};
+use freeport_testbed::skip;
 use harness::{Member, Running, connection, eventually, is_root, patient};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
@@ -33,7 +34,7 @@ fn outcome(one: &Member, other: &Member) -> Option<Reason> {
 #[test]
 fn rules_keep_users_apart() {
     if !is_root() {
-        return eprintln!("not root: no processes of two users");
+        return skip("only root has processes of two users");
     }
     let running = Running::new(patient());
     let (root, nobody) = (running.member(), running.member_of(Some(NOBODY)));
@@ -65,7 +66,7 @@ fn a_monitor_begins_with_rules() {
 #[test]
 fn users_see_their_own_and_change_no_rules() {
     if !is_root() {
-        return eprintln!("not root: no processes of two users");
+        return skip("only root has processes of two users");
     }
     let running = Running::new(patient());
     let members = [running.member(), running.member()];
@@ -91,7 +92,7 @@ fn users_see_their_own_and_change_no_rules() {
 #[test]
 fn namespaces_are_kept_apart() {
     if !is_root() {
-        return eprintln!("not root: no namespaces");
+        return skip("only root makes namespaces");
     }
     let running = Running::new(Options::default());
     let (one, other) = (running.member(), running.member());
@@ -390,7 +391,10 @@ fn a_monitor_stays_for_who_wants_that() {
     let guest = Member::silent(running.location.path(), None);
     socket::send(guest.socket.as_fd(), br#"{"do":"stay"}"#, &[]).unwrap();
     harness::await_readable(guest.socket.as_fd());
-    std::thread::sleep(Duration::from_millis(300));
+    // Nothing tells that it stays: one that is idle from now on ends first.
+    let mut other = Running::new(Options { idle: Some(Duration::from_millis(100)), ..patient() });
+    drop(other.member());
+    other.wait();
     assert!(running.location.path().exists(), "the process lives, though its connection does not");
     drop(guest);
     running.wait();

@@ -6,6 +6,7 @@ mod harness;
 use freeport_monitor::Options;
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::message::Reply;
+use freeport_testbed::skip;
 use harness::{Member, Running, connection, eventually, is_root, patient};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -31,7 +32,7 @@ fn pair(one: &Member, other: &Member) -> ((TcpStream, TcpStream), Option<Reason>
 #[test]
 fn slabs_that_users_have_with_each_other_take_none_from_others() {
     if !is_root() {
-        return eprintln!("only root has members of several users");
+        return skip("only root has members of several users");
     }
     let running = Running::new(Options { slabs_of_users: Some(2), ..patient() });
     let server = running.member();
@@ -65,7 +66,7 @@ fn slabs_that_users_have_with_each_other_take_none_from_others() {
 #[test]
 fn who_connects_and_says_nothing_keeps_nobody_out_but_its_own_user() {
     if !is_root() {
-        return eprintln!("only root has members of several users");
+        return skip("only root has members of several users");
     }
     let running = Running::new(patient());
     let silent = (0..100).map(|_| Member::silent(running.location.path(), Some(GREEDY)));

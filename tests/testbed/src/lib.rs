@@ -6,10 +6,11 @@ pub mod cache;
 pub mod effort;
 pub mod port;
 pub mod preload;
+pub mod process;
 pub mod skip;
 pub mod wait;
 
-pub use effort::{is_long, number, seed};
+pub use effort::{is_long, number, seed, usual_or_long};
 pub use skip::skip;
 pub use wait::wait_until;
 

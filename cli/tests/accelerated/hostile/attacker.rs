@@ -2,8 +2,8 @@
 //! Who attacks: a process that talks to the monitor by itself, and writes into its slots what it
 //! likes.
 
-use super::{PATIENCE, ping};
-use crate::harness::Node;
+use super::{await_turn, ping};
+use crate::harness::{Node, PATIENCE, wait_until};
 use fastrand::Rng;
 use freeport_monitor::socket;
 use freeport_sockets_proto::VERSION;
@@ -237,21 +237,38 @@ impl Attacker {
         assert_eq!(result, 0);
     }
 
-    /// Reads whatever comes, until nothing has come for so long, or more than there can be; gives
-    /// how much that was.
-    pub fn read_for(&mut self, time: Duration) -> usize {
-        let (mut begun, mut bytes) = (Instant::now(), 0);
-        let mut into = vec![0; 1 << 16];
-        while begun.elapsed() < time && bytes <= SLOT_BYTES {
+    /// Reads whatever comes, until nothing has come while a server has seen all that it was sent,
+    /// or more has come than there can be; gives how much that was. Who asks meanwhile is served.
+    pub fn read_while_served(&mut self, honest: &mut UnixStream) -> usize {
+        let (begun, mut bytes) = (Instant::now(), 0);
+        loop {
+            await_turn(honest);
+            let (count, is_over) = self.read_what_is_there();
+            bytes += count;
+            if count == 0 || is_over || bytes > SLOT_BYTES {
+                return bytes;
+            }
+            assert!(begun.elapsed() < PATIENCE, "the server never stops");
+        }
+    }
+
+    /// Reads until the connection is over.
+    pub fn read_to_end(&mut self) {
+        wait_until("the connection is over", || self.read_what_is_there().1);
+    }
+
+    /// How much there was to be read, and whether that was the end.
+    fn read_what_is_there(&mut self) -> (usize, bool) {
+        let (mut bytes, mut into) = (0, vec![0; 1 << 16]);
+        loop {
             match self.stream.read(&mut into) {
-                Ok(0) => break,
-                Ok(count) => {
-                    bytes += count;
-                    begun = Instant::now();
-                }
-                Err(_) => thread::sleep(Duration::from_millis(1)),
+                Ok(0) => return (bytes, true),
+                Ok(count) => bytes += count,
+                Err(error) => return (bytes, error.kind() != ErrorKind::WouldBlock),
+            }
+            if bytes > SLOT_BYTES {
+                return (bytes, false);
             }
         }
-        bytes
     }
 }

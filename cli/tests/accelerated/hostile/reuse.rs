@@ -4,7 +4,7 @@
 //! streams. What becomes of them is their affair; others are served.
 
 use super::Server;
-use crate::harness::{Mode, Node, Program, find, free_port, is_long};
+use crate::harness::{Mode, Node, Program, find, free_port, is_long, wait_until};
 use crate::reuse::{QUESTION_BYTES, VARIABLE, ask, port_of, reused, reusing};
 use fastrand::Rng;
 use freeport_sockets_proto::slab::{self, SLOTS, Side, flag, rest, word};
@@ -15,10 +15,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// For how long each of them does so.
-const TIME: Duration = Duration::from_millis(700);
+/// How often each of them connects meanwhile.
+const CONNECTIONS: u64 = 100;
 /// Made by who has written into a slot whose stream was to be kept.
 const SPOILED: &str = "spoiled";
 /// How long who is wary waits for a peer that may be hostile.
@@ -32,9 +32,29 @@ fn role(node: &Node, role: &str, argument: &str) -> Program {
     node.role_with(Mode::Accelerated, role, argument, &[(VARIABLE, "1")])
 }
 
-/// Whether one of them has done anything that matters.
-fn has_spoiled(node: &Node) -> bool {
-    node.path().join(SPOILED).exists()
+/// Does something for each seed, and for more of them until what was done has mattered.
+fn each_round(node: &Node, mut round: impl FnMut(u64)) {
+    (0..rounds()).for_each(&mut round);
+    let mut seeds = rounds()..;
+    wait_until("somebody has kept a stream to spoil", || {
+        let has_spoiled = node.path().join(SPOILED).exists();
+        if !has_spoiled {
+            seeds.next().into_iter().for_each(&mut round);
+        }
+        has_spoiled
+    });
+}
+
+/// Has a hostile client at work until it has connected often, or has spoiled itself.
+fn spoil_from(node: &Node, port: u16, seed: u64) {
+    let mut vandal = role(node, "reuse vandal", &format!("{port} {seed}"));
+    let enough = node.path().join(enough(vandal.pid()));
+    wait_until("it connects", || enough.exists() || vandal.ended().is_some());
+}
+
+/// Made by such a client that has connected often enough.
+fn enough(pid: i32) -> String {
+    format!("enough-{pid}")
 }
 
 #[test]
@@ -43,14 +63,10 @@ fn clients_that_write_between_connections_spoil_no_server() {
     let port = server.port;
     let [place, _] = server.places();
     server.withstands(&place, |node| {
-        for seed in 0..rounds() {
-            let vandal = role(node, "reuse vandal", &format!("{port} {seed}"));
-            thread::sleep(TIME);
-            // It may have spoiled itself.
-            drop(vandal);
+        each_round(node, |seed| {
+            spoil_from(node, port, seed);
             visit_with_benchmark(node, port);
-        }
-        assert!(has_spoiled(node), "nobody has kept a stream to spoil: {}", node.stats());
+        });
     });
     assert!(reused(&server.node) > 0, "{}", server.node.stats());
 }
@@ -60,14 +76,11 @@ fn clients_that_write_between_connections_hold_up_no_server_that_blocks() {
     let (node, _monitor) = Node::new();
     let port = free_port();
     let mut server = role(&node, "reuse server", &format!("{port} here"));
-    for seed in 0..rounds() {
-        let vandal = role(&node, "reuse vandal", &format!("{port} {seed}"));
-        thread::sleep(TIME);
-        drop(vandal);
+    each_round(&node, |seed| {
+        spoil_from(&node, port, seed);
         role(&node, "reuse visitor", &format!("{port} here")).finish();
         assert_eq!(server.ended(), None, "{}", server.printed());
-    }
-    assert!(has_spoiled(&node), "nobody has kept a stream to spoil: {}", node.stats());
+    });
 }
 
 #[test]
@@ -77,14 +90,13 @@ fn servers_that_write_between_connections_hold_up_no_client() {
     let _server = role(&node, "reuse server", &format!("{honest} here"));
     // It listens from here on.
     role(&node, "reuse visitor", &format!("{honest} here")).finish();
-    for seed in 0..rounds() {
+    each_round(&node, |seed| {
         let port = free_port();
         let vandal = role(&node, "reuse vandal server", &format!("{port} {seed}"));
         // It ends by itself, whatever becomes of who is hostile.
         role(&node, "reuse wary client", &format!("{port} {honest}")).finish();
         drop(vandal);
-    }
-    assert!(has_spoiled(&node), "nobody has kept a stream to spoil: {}", node.stats());
+    });
 }
 
 fn visit_with_benchmark(node: &Node, port: u16) {
@@ -98,8 +110,14 @@ fn visit_with_benchmark(node: &Node, port: u16) {
 /// Role: a client that is hostile, until it is killed.
 pub fn vandal(argument: &str) {
     let port = begins_to_spoil(argument);
+    let mut connections = 0;
     loop {
         let Ok(stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
+        connections += 1;
+        if connections == CONNECTIONS {
+            let pid = std::process::id().try_into().expect("a process");
+            fs::write(enough(pid), "").expect("it can be written");
+        }
         let stream = Wary(stream);
         // Both servers have an answer for that.
         stream.exchange(&[&b"PING\r\n"[..]; 7].concat()[..QUESTION_BYTES]);
@@ -120,14 +138,12 @@ pub fn vandal_server(argument: &str) {
 pub fn wary_client(argument: &str) {
     let (port, honest) = (port_of(argument), argument.split(' ').nth(1));
     let honest = honest.and_then(|port| port.parse().ok()).expect("another port");
-    let (begun, mut number) = (Instant::now(), 0);
     let hostile = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    while begun.elapsed() < TIME {
+    for number in 0..CONNECTIONS {
         if let Ok(stream) = TcpStream::connect_timeout(&hostile, WARY) {
             Wary(stream).exchange(b"what may that be");
         }
         ask(honest, number).expect("it is answered");
-        number += 1;
     }
 }
 

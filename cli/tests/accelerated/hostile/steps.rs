@@ -4,16 +4,12 @@
 //! do nothing more at one of these steps.
 
 use super::attacker::Attacker;
-use super::{PATIENCE, Place, Server, connect, ping};
+use super::{Place, Server, await_turn, connect};
 use crate::harness::{Node, wait_until};
 use freeport_sockets_proto::slab::{self, REFUND_BYTES, Ring, SLOT_BYTES, again, flag, word};
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread;
-use std::time::Duration;
 
-/// For how long a peer does nothing more, and the others are served.
-const SILENCE: Duration = Duration::from_millis(50);
 /// The numbers of kinds of entries, as `freeport_ring` has them.
 const DATA: u64 = 1;
 const MOVE: u64 = 11;
@@ -88,7 +84,7 @@ fn all_come_back_though_some_peers_do_not() {
             _ = run(&["sockets", "recall", "--wait", "1"]);
             for attacker in &mut attackers {
                 attacker.ring();
-                attacker.read_for(SILENCE);
+                attacker.read_while_served(&mut connect(&place));
             }
             assert!(run(&["sockets", "policy", "remove", "1"]).status.success());
         });
@@ -105,7 +101,7 @@ fn stops_before_it_has_switched(node: &Node, place: &Place) {
                 attacker.own(word::FLAGS).fetch_or(flag::SWITCHED, SeqCst);
             }
             attacker.ring();
-            attacker.read_for(SILENCE);
+            attacker.read_while_served(&mut connect(place));
         }
     }
 }
@@ -118,7 +114,7 @@ fn stops_while_it_writes(node: &Node, place: &Place) {
             attacker.own(at).store(value, SeqCst);
             attacker.own(word::FLAGS).fetch_or(flag::STOPS, SeqCst);
             attacker.ring();
-            attacker.read_for(SILENCE);
+            attacker.read_while_served(&mut connect(place));
         }
     }
 }
@@ -135,7 +131,7 @@ fn stops_while_it_comes_back(node: &Node, place: &Place) {
             attacker.own(word::LEFT_AT).store(u64::MAX, SeqCst);
             attacker.own(word::FLAGS).fetch_or(flags, SeqCst);
             attacker.ring();
-            attacker.read_for(SILENCE);
+            attacker.read_while_served(&mut connect(place));
         }
     }
 }
@@ -150,8 +146,7 @@ fn stops_while_it_is_recalled(node: &Node, place: &Place) {
         attacker.other(word).store(value, SeqCst);
         attacker.own(word::FLAGS).fetch_or(flag::RECALLED, SeqCst);
         asks(&mut attacker, *b"PING\r\n\0\0", 6);
-        thread::sleep(SILENCE);
-        assert!(ping(&mut connect(place)), "nobody is served");
+        await_turn(&mut connect(place));
     }
 }
 
@@ -176,7 +171,7 @@ fn goes_on_at(node: &Node, place: &Place, name: u64, length: u64) {
     attacker.slot.in_area(ring, 0, 8).store(name, SeqCst);
     attacker.slot.in_area(ring, 0, 0).store(header(MOVE, length, 0), SeqCst);
     attacker.ring();
-    attacker.read_for(SILENCE);
+    attacker.read_while_served(&mut connect(place));
 }
 
 /// Areas that name each other, and themselves.
@@ -194,7 +189,7 @@ fn goes_round_in_a_circle(node: &Node, place: &Place) {
         }
     }
     attacker.ring();
-    attacker.read_for(SILENCE);
+    attacker.read_while_served(&mut connect(place));
 }
 
 /// Comes back, having stopped at some place, and wants so much to be sent again.
@@ -203,7 +198,7 @@ fn comes_back(node: &Node, place: &Place, stopped: &[u64; 5], refunded: u64) {
     attacker.leave_kernel();
     attacker.wants_again(stopped, refunded);
     attacker.ring();
-    let bytes = attacker.read_for(SILENCE);
+    let bytes = attacker.read_while_served(&mut connect(place));
     assert!(bytes <= SLOT_BYTES, "{bytes} bytes");
 }
 
@@ -221,7 +216,12 @@ fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
     let before = attacker.other(word::SENT_BYTES).load(SeqCst);
     asks(&mut attacker, *b"GET x\r\n\0", 7);
     wait_until("it answers", || attacker.other(word::SENT_BYTES).load(SeqCst) > before);
-    thread::sleep(SILENCE);
+    let sent = || attacker.other(word::SENT_BYTES).load(SeqCst);
+    wait_until("there is no room for more", || {
+        let before = sent();
+        await_turn(&mut honest);
+        sent() == before
+    });
     let last = slab::AREAS - 1;
     let ring = Ring::to(attacker.slot.side);
     assert_eq!(Ring::capacity(last), 16 << 16);
@@ -231,6 +231,6 @@ fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
     }
     attacker.wants_again(&[u64::from(last) + 1, 0, 0, 0, 0], 0);
     attacker.ring();
-    let bytes = attacker.read_for(PATIENCE / 4);
+    let bytes = attacker.read_while_served(&mut connect(place));
     assert!(bytes <= SLOT_BYTES, "{bytes} bytes");
 }

@@ -2,9 +2,8 @@
 //! Go, whose programs call the kernel by themselves: they are as without the library, whether they
 //! are linked to the C library or not, and so are those that talk to them.
 
-use super::find_if_long;
 use super::web::files;
-use crate::harness::{Mode, Node, free_port};
+use crate::harness::{Mode, Node, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN};
 use serde_json::Value;
 use std::fs;
@@ -16,7 +15,7 @@ const COMPILING: Duration = Duration::from_secs(900);
 
 /// Compiles the program, linked to the C library or not.
 fn compile(node: &Node, is_static: bool) -> Option<PathBuf> {
-    let go = find_if_long("go")?;
+    let go = find_or_skip("go")?;
     let source = node.write("serve.go", include_str!("../programs/serve.go"));
     let mut command = node.command(Mode::Plain, &go);
     command.args(["build", "-o", "serve"]).arg(source);

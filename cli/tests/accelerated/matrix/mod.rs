@@ -2,8 +2,8 @@
 //! The programs of `docs/applications.csv`: real servers with real clients, plain and accelerated,
 //! whose answers and data are compared.
 //!
-//! Who installs them all (`make applications`) has all of it tested; a program that is not there is
-//! told, and nothing is tested with it.
+//! Each run tests one program of a kind; a long run tests all of them, which `make applications`
+//! installs. A test whose program is not there is skipped.
 
 mod apache;
 mod cpython;
@@ -20,9 +20,8 @@ mod transfers;
 pub mod users;
 mod web;
 
-use crate::harness::{Mode, Node, find_or_say, is_long};
+use crate::harness::{Mode, Node, find};
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// Server and client, accelerated both, and each with a plain one.
 const MODES: [[Mode; 2]; 3] =
@@ -33,19 +32,9 @@ fn are_accelerated(modes: [Mode; 2]) -> bool {
     modes == [Mode::Accelerated; 2]
 }
 
-/// Where a program is that takes too long for each run of the tests, or is too large for it; only
-/// if there is time.
-fn find_if_long(name: &str) -> Option<PathBuf> {
-    if !is_long() {
-        eprintln!("{name}: only with FREEPORT_LONG");
-        return None;
-    }
-    find_or_say(name)
-}
-
 /// Runs commands of a shell, which have to succeed; what they print.
 fn shell(node: &Node, mode: Mode, text: &str) -> String {
-    let shell = find_or_say("sh").expect("every system has it");
+    let shell = find("sh").expect("every system has it");
     let mut command = node.command(mode, &shell);
     command.args(["-e", "-c", text]);
     node.start("sh", command).finish()

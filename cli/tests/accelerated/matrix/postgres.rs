@@ -5,6 +5,7 @@
 use super::users::{User, command_as};
 use super::{MODES, are_accelerated};
 use crate::harness::{Mode, Node, Program, content, find, free_port, is_long, wait_until};
+use freeport_testbed::skip;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,13 +25,14 @@ struct Cluster<'a> {
 }
 
 /// Where the programs are: Debian has those of a version together, in no folder that is searched.
+#[track_caller]
 fn tools() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let folders = versions.map(|version| version.path().join("bin"));
     let beside = || Some(find("postgres")?.parent()?.to_owned());
     let found = folders.filter(|it| it.join("postgres").is_file()).max().or_else(beside);
     if found.is_none() {
-        eprintln!("postgres is not installed: nothing is tested here");
+        skip("postgres is not installed");
     }
     found
 }
@@ -149,6 +151,7 @@ const SUMS: &str = "
     from pgbench_history";
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn its_benchmark_leaves_the_sums_that_it_has_to() {
     let rounds = if is_long() { 2000 } else { 50 };
     for modes in MODES {
@@ -190,6 +193,7 @@ fn table(lines: usize) -> String {
 }
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn what_is_copied_in_comes_out_as_it_was() {
     let lines = if is_long() { 1_000_000 } else { 60_000 };
     for modes in MODES {
@@ -255,6 +259,7 @@ fn settle() -> String {
 }
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn notifications_come_to_who_listens() {
     for modes in MODES {
         let (node, _monitor) = Node::new();
@@ -307,6 +312,7 @@ fn assert_left(node: &Node, modes: [Mode; 2], connections: usize) {
 }
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn questions_are_cancelled_over_another_connection() {
     for modes in MODES {
         let (node, _monitor) = Node::new();
@@ -332,6 +338,7 @@ fn questions_are_cancelled_over_another_connection() {
 }
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn all_begin_anew_when_a_process_of_it_is_killed() {
     for modes in MODES {
         let (node, _monitor) = Node::new();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Programs that answer behind a server of the web.
 
-use super::find_if_long;
 use super::web::{files, visit};
-use crate::harness::{Mode, Node, free_port};
+use crate::harness::{Mode, Node, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, Settings};
 
 /// What answers, by the interface that Python's servers have.
@@ -18,8 +17,9 @@ def application(environ, start_response):
 ";
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn uwsgi_answers_behind_nginx() {
-    let Some(uwsgi) = find_if_long("uwsgi-core") else { return };
+    let Some(uwsgi) = find_or_skip("uwsgi-core") else { return };
     let (node, _monitor) = Node::new();
     let (port, files) = (free_port(), files(&node));
     node.write("answers.py", ANSWERS.replace("FOLDER", &format!("'{}'", files.display())));

@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 /// Connections at once.
 const CONNECTIONS: usize = 48;
 /// Against hanging only.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a server does with what comes; the first byte of a client says which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Servers of the web that are not nginx, what stands before one, and clients that are not ours.
 
-use super::find_if_long;
-use crate::harness::{Mode, Node, content, find_or_say, free_port};
+use crate::harness::{Mode, Node, content, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, SIZES, Settings, load_with_wrk};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -36,7 +35,7 @@ pub fn visit(node: &Node, port: u16) {
 }
 
 fn load_with_ab(node: &Node, mode: Mode, port: u16) {
-    let Some(ab) = find_or_say("ab") else { return };
+    let Some(ab) = find_or_skip("ab") else { return };
     let requests = 2000;
     for kept in [&["-k"][..], &[]] {
         let mut command = node.command(mode, &ab);
@@ -53,7 +52,7 @@ fn load_with_ab(node: &Node, mode: Mode, port: u16) {
 }
 
 fn download_with_wget(node: &Node, mode: Mode, port: u16) {
-    let Some(wget) = find_or_say("wget") else { return };
+    let Some(wget) = find_or_skip("wget") else { return };
     let mut command = node.command(mode, &wget);
     // All over one connection.
     command.args(["-q", "--tries=1", "-P", "got"]);
@@ -67,8 +66,9 @@ fn download_with_wget(node: &Node, mode: Mode, port: u16) {
 }
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn lighttpd_serves_in_all_its_ways() {
-    let Some(lighttpd) = find_if_long("lighttpd") else { return };
+    let Some(lighttpd) = find_or_skip("lighttpd") else { return };
     for (waits, sends) in [("linux-sysepoll", "sendfile"), ("poll", "writev"), ("select", "write")]
     {
         let (node, _monitor) = Node::new();
@@ -92,8 +92,9 @@ fn lighttpd_serves_in_all_its_ways() {
 }
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn haproxy_stands_before_nginx() {
-    let Some(haproxy) = find_if_long("haproxy") else { return };
+    let Some(haproxy) = find_or_skip("haproxy") else { return };
     for (mode, options) in [("http", "http-reuse always"), ("tcp", "option splice-auto")] {
         let (node, _monitor) = Node::new();
         let path = node.path().join("behind/socket");
@@ -129,8 +130,9 @@ fn haproxy_stands_before_nginx() {
 }
 
 #[test]
+#[ignore = "long: one more program of docs/applications.csv"]
 fn varnish_keeps_what_nginx_has_served() {
-    let Some(varnish) = find_if_long("varnishd") else { return };
+    let Some(varnish) = find_or_skip("varnishd") else { return };
     let (node, _monitor) = Node::new();
     let behind = nginx::begin(&node, "behind", &PLAIN);
     let port = free_port();

@@ -17,7 +17,7 @@ NUMBERS = array.array("Q", range(PERIOD // 8)).tobytes()
 STREAM = memoryview(NUMBERS + NUMBERS[:TOTAL])
 ROUND = 64
 # Against hanging only.
-PATIENCE = 60
+PATIENCE = 180
 
 try:
     is_past_kernel = ctypes.CDLL(None).freeport_is_accelerated

@@ -26,4 +26,5 @@ with numbered.listen() as server:
     for ends in [signal.SIGKILL, signal.SIGTERM, None]:
         serve(server, ends)
     numbered.announce("served", "")
-    signal.pause()
+    while True:
+        serve(server, None)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who takes part: servers of all kinds and their clients, each begun again when it has ended.
 
-use crate::harness::{Mode, Node, Program, find, find_or_say, free_port};
+use crate::harness::{Mode, Node, Program, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN, Settings};
 use crate::soak::{board::now_ms, processes};
 use std::collections::HashMap;
@@ -118,7 +118,7 @@ pub fn all(node: &Node, clients: usize) -> Vec<Player> {
     for (kind, family, processes) in OURS {
         let place = match family {
             'u' => format!("u:{}", node.path().join(format!("{kind}.sock")).display()),
-            _ => format!("{family}:{}", port()),
+            _ => format!("{family}:{}", free_port()),
         };
         places.push(place.clone());
         let role = server(&place, processes, kind != "pass", false);
@@ -154,20 +154,6 @@ pub fn all(node: &Node, clients: usize) -> Vec<Player> {
     players
 }
 
-/// A port that was not given before.
-fn port() -> u16 {
-    use std::sync::Mutex;
-    static GIVEN: Mutex<Vec<u16>> = Mutex::new(vec![]);
-    loop {
-        let port = free_port();
-        let mut given = GIVEN.lock().expect("nobody panics with it");
-        if !given.contains(&port) {
-            given.push(port);
-            return port;
-        }
-    }
-}
-
 fn compile(node: &Node) {
     node.write("soak.h", include_str!("../programs/soak/soak.h"));
     node.write("server.c", include_str!("../programs/soak/server.c"));
@@ -183,8 +169,8 @@ fn compile(node: &Node) {
 
 fn real_servers(node: &Node) -> Vec<Player> {
     let mut players = vec![];
-    if let Some(redis) = find_or_say("redis-server") {
-        let place = port().to_string();
+    if let Some(redis) = find_or_skip("redis-server") {
+        let place = free_port().to_string();
         let role = server(&place, 1, true, true);
         players.push(Player::new("redis", role, move |node, _| {
             let mut command = node.command(Mode::Accelerated, &redis);
@@ -192,7 +178,7 @@ fn real_servers(node: &Node) -> Vec<Player> {
             node.start("redis", command)
         }));
     }
-    if find_or_say("nginx").is_some() {
+    if find_or_skip("nginx").is_some() {
         let settings = Settings { workers: 2, ..PLAIN };
         // Made once; what is begun later is the same command.
         let (command, port) = nginx::configure(node, "site", &settings);
@@ -204,7 +190,7 @@ fn real_servers(node: &Node) -> Vec<Player> {
             node.start("nginx", command)
         }));
     }
-    if let Some(memcached) = find("memcached") {
+    if let Some(memcached) = find_or_skip("memcached") {
         let place = node.path().join("memcached.sock").display().to_string();
         let role = server(&place, 1, true, true);
         players.push(Player::new("memcached", role, move |node, _| {

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 /// How long anybody may take for anything. Not a measure of speed: there are many processes and
 /// few cores.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 /// The same for noticing that a process is dead.
-const DEATH: Duration = Duration::from_secs(10);
+const DEATH: Duration = PATIENCE;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
 

@@ -7,7 +7,8 @@ mod documented;
 mod library;
 mod outside;
 
-use crate::harness::{Mode, Node, Program, find_or_say, wait_until};
+use crate::harness::{Mode, Node, Program, find_or_skip, wait_until};
+use freeport_testbed::skip;
 use serde_json::Value;
 
 /// What makes the connections, beside the tests.
@@ -25,7 +26,7 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// `None`: it cannot be here, which was said.
     fn new(node: &'a Node, mode: Mode, words: &[&str]) -> Option<Self> {
-        let python = find_or_say("python3")?;
+        let python = find_or_skip("python3")?;
         let path = node.write("reasons.py", PROGRAM);
         let mut command = node.command(mode, &python);
         command.arg("-B").arg(path).args(words);
@@ -41,7 +42,7 @@ impl<'a> Scene<'a> {
             is_said
         });
         if said(&program, "cannot").is_some() {
-            eprintln!("{}: {}: nothing is tested here", words[0], program.printed().trim());
+            skip(format_args!("{}: {}", words[0], program.printed().trim()));
             return None;
         }
         let end = said(&program, "ask ").expect("see above");
@@ -57,7 +58,7 @@ impl<'a> Scene<'a> {
         let mut told = self.told();
         let begin = std::time::Instant::now();
         while !is_so(&told) {
-            let is_late = begin.elapsed() > crate::harness::PATIENCE / 4;
+            let is_late = begin.elapsed() > crate::harness::PATIENCE;
             assert!(!is_late, "{what} is expected: {told}\n{}", self.node.listed());
             std::thread::sleep(std::time::Duration::from_millis(20));
             told = self.told();

@@ -236,6 +236,7 @@ struct LinkAttributes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use freeport_testbed::skip;
 
     #[test]
     fn an_error_has_the_end_of_the_verifiers_log() {
@@ -251,7 +252,7 @@ mod tests {
         let error = XdpProgram::load(&instructions, options).expect_err("it has no end");
         let code = error.system().and_then(std::io::Error::raw_os_error);
         if matches!(code, Some(libc::EPERM | libc::ENOSYS)) {
-            eprintln!("skipped: {error}");
+            skip(error);
             return;
         }
         let text = error.to_string();

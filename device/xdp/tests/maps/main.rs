@@ -9,6 +9,7 @@ use fastrand::Rng;
 use freeport_ebpf::maps::flags::{NO_PREALLOC, READ_ONLY_TO_PROGRAMS};
 use freeport_ebpf::maps::{ErrorNumber, Map};
 use freeport_ebpf::object::{MapDefinition, MapKind};
+use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use kernel_map::KernelMap;
 use std::collections::BTreeMap;
@@ -91,10 +92,11 @@ fn seed() -> u64 {
 }
 
 /// Whether the kernel may be asked; says why not.
+#[track_caller]
 fn may_ask_kernel() -> bool {
     let refusal = Kernel::refusal();
     if let Some(reason) = &refusal {
-        eprintln!("skipped: {reason}");
+        skip(reason);
     }
     refusal.is_none()
 }

@@ -11,6 +11,7 @@ use freeport_ebpf::instruction::assemble;
 use freeport_ebpf::interpreter::Redirect;
 use freeport_ebpf::object::Object;
 use freeport_native::Options;
+use freeport_testbed::skip;
 use freeport_xdp::random_program::object_of;
 use freeport_xdp::scenario::{Lengths, Scenario, compare, compare_lengths};
 use freeport_xdp::{Arrival, Error, InUserSpace, Interpreter, Kernel, Native, Target, compile};
@@ -151,7 +152,7 @@ fn packets_of_every_length_fare_alike_as_compiled_code_and_in_the_interpreter() 
 #[test]
 fn every_program_fares_alike_as_compiled_code_and_in_the_kernel() {
     if let Some(reason) = Kernel::refusal() {
-        return eprintln!("skipped: {reason}");
+        return skip(reason);
     }
     network::enter().expect("who may load programs may make a network");
     let packets = if is_long() { 100_000 } else { 300 };

@@ -8,6 +8,7 @@ use freeport_fabric::Error;
 use freeport_fabric::shm::{Options, SharedQueue};
 use freeport_fabric::wait::Waiting;
 use freeport_ring::shared_queue::{Connection, Event, Limits};
+use freeport_testbed::{process, wait_until};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -119,8 +120,8 @@ fn what_a_killed_process_has_sent_is_read_first() {
     assert_eq!(queue.poll(&mut events).expect("it has opened"), 1);
     let connection = events[0].connection;
     assert_eq!(connection.number(), CONNECTIONS as u32, "the first number of the second side");
-    // It has opened, and is about to send.
-    std::thread::sleep(Duration::from_millis(200));
+    // It has opened, and sleeps only after it has sent.
+    wait_until("it has sent", || process::all_sleep(player.pid()));
     player.kill();
     let mut into = [0; 8];
     assert_eq!(queue.receive(connection, &mut into).expect("it was sent"), Some(4));

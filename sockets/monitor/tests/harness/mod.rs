@@ -8,6 +8,8 @@
 use freeport_monitor::{Control, Event, Location, Options, Server, socket};
 use freeport_sockets_proto::VERSION;
 use freeport_sockets_proto::message::{BYTES, Reply, Request};
+use freeport_testbed::wait::PATIENCE;
+pub use freeport_testbed::wait_until as eventually;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,10 +18,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-/// How long anything may take before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A monitor with which claims wait for as long as the test may need to make the second one.
 pub fn patient() -> Options {
@@ -263,15 +261,6 @@ fn wait_for(socket: BorrowedFd<'_>, events: libc::c_short) {
     // SAFETY: one descriptor, and the structure lives as long as the call.
     let count = unsafe { libc::poll(&mut wanted, 1, PATIENCE.as_millis() as i32) };
     assert_eq!(count, 1, "nothing happened for long");
-}
-
-/// Asks again until something holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < until, "{what} should be so by now");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Both ends of a connection to that address.

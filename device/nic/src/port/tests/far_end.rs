@@ -5,21 +5,23 @@
 use crate::namespace::{Namespace, interface};
 use crate::port::{Batch, Frame, PortError, Receive};
 use crate::trace::TraceFrame;
+use freeport_testbed::skip;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what has to come.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A namespace in which nothing is on the way but what a test sends; none, with a message, where
 /// the process may not make one.
+#[track_caller]
 pub fn quiet_namespace() -> Option<Namespace> {
     let namespace = match Namespace::new() {
         Ok(namespace) => namespace,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            eprintln!("skipped: this process may not make network namespaces");
+            skip("this process may not make network namespaces");
             return None;
         }
         Err(error) => panic!("{error}"),

@@ -3,10 +3,12 @@
 
 use super::*;
 use crate::workers::ring::{SlotReader, SlotWriter, slot_ring};
+use freeport_testbed::wait::PATIENCE;
+use freeport_testbed::{process, wait_until};
 use std::time::{Duration, Instant};
 
 /// Long enough that only something that hangs takes longer.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = PATIENCE;
 
 /// Passes numbers from ring to ring, adding one; stalls now and then.
 struct Adder {
@@ -151,19 +153,28 @@ fn who_rests_uses_no_processor() {
     // Each thread's own clock: other tests run in this process.
     let clocks: Vec<libc::clockid_t> = circle.crew.threads.iter().map(clock_of).collect();
     let times = || clocks.iter().map(time_of).collect::<Vec<Duration>>();
-    // On a busy machine it takes a while until everybody is asleep.
     let mut before = times();
-    for _ in 0..100 {
-        std::thread::sleep(Duration::from_millis(100));
-        let now = times();
-        if std::mem::replace(&mut before, now.clone()) == now {
-            break;
-        }
-    }
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until("everybody is asleep", || {
+        let are_asleep = clocks.iter().all(|clock| process::sleeps(thread_of(*clock)));
+        let last = std::mem::replace(&mut before, times());
+        are_asleep && last == before
+    });
+    // Others have much to do meanwhile.
+    circle_of_others_works();
     assert_eq!(times(), before, "a thread ran that has nothing to do");
     let expected: Vec<u64> = (0..50).map(|it| it + 3).collect();
     assert_eq!(circle.send(50).expect("nobody fails"), expected);
+}
+
+fn circle_of_others_works() {
+    let others = circle(3, None);
+    assert_eq!(others.send(3_000).expect("nobody fails").len(), 3_000);
+    others.rest();
+}
+
+/// The thread whose clock that is: the kernel has its number in it, inverted.
+fn thread_of(clock: libc::clockid_t) -> i32 {
+    !(clock >> 3)
 }
 
 fn clock_of(thread: &JoinHandle<()>) -> libc::clockid_t {

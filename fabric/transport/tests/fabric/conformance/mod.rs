@@ -57,7 +57,7 @@ pub fn case<E: Endpoint>(name: &str) -> Case<E> {
 }
 
 /// Longer than anything takes; what waits so long waits for ever.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 impl<E: Endpoint> Party<E> {
     /// Sends a key and gets one.
