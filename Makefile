@@ -8,8 +8,10 @@ CARGO ?= cargo
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
-	@echo "make test       unit tests, goldens, tidy, both back ends against each other"
-	@echo "make test-long  the same with many more generated programs and seeds"
+	@echo "make test       unit tests, goldens, tidy, both back ends against each other;"
+	@echo "                ARGS='--help' lists its options, such as a part of a test's name"
+	@echo "make test-long  larger inputs, more programs and seeds, and what takes long;"
+	@echo "                PART=sockets, xdp, packets, fabric or house runs that part"
 	@echo "make applications  install every program of docs/applications.csv, and test them for longer"
 	@echo "make fuzz       rings and members of a monitor fuzzed for a minute each; nightly compiler"
 	@echo "make bench      measure network functions and peers; results go to out/bench"
@@ -25,16 +27,21 @@ tools:
 demo: tools
 	@bash scripts/demo.sh
 
-test: tools
-	$(CARGO) test --locked --workspace
+TEST = $(CARGO) run --locked --quiet --package freeport-test-runner --
 
-test-long: tools
-	FREEPORT_LONG=1 $(CARGO) test --locked --workspace
-	FREEPORT_LONG=1 bash scripts/test-lanes.sh
+test: tools
+	$(TEST) $(ARGS)
+	$(CARGO) test --locked --workspace --doc --quiet
+
+# PART=sockets, xdp, packets, fabric or house; without it all of them, one after the other.
+test-long:
+	@bash scripts/install.sh --applications
+	$(TEST) --long $(if $(PART),--part $(PART)) $(ARGS)
+	$(if $(filter-out xdp,$(PART)),,FREEPORT_LONG=1 bash scripts/test-lanes.sh)
 
 applications:
 	@bash scripts/install.sh --applications
-	FREEPORT_LONG=1 $(CARGO) test --locked -p freeport-cli --test accelerated
+	$(TEST) --long cli::accelerated::
 
 fuzz: tools
 	@bash scripts/fuzz.sh ring shared_queue hello monitor_messages

@@ -21,7 +21,7 @@ while True:
 
 /// Connects for each question; says how many there were.
 const CLIENT: &str = "import socket, sys
-for number in range(500):
+for number in range(100):
     with socket.create_connection(('127.0.0.1', int(sys.argv[1]))) as stream:
         question = b'question %d' % number
         stream.sendall(question)
@@ -53,7 +53,7 @@ fn clients_and_a_server_in_python() {
         assert!(begun.elapsed() < 4 * PATIENCE, "no stream is kept: {}", node.stats());
         let clients = MODES.map(|mode| node.start("client", script(mode, "client.py", CLIENT)));
         for client in clients {
-            assert_eq!(client.finish(), "all 500\n");
+            assert_eq!(client.finish(), "all 100\n");
         }
     }
 }

@@ -19,7 +19,7 @@ use freeport_nic::replace::{ReplaceOptions, replace};
 use freeport_nic::trace::TraceFrame;
 use freeport_nic::workers::{Placement, WorkersDevice};
 use freeport_testbed::cache::Cache;
-use freeport_tests::oracle::is_long;
+use freeport_testbed::is_long;
 use freeport_tests::repository;
 use model::{Expected, Key, Model, Sign};
 use std::collections::BTreeMap;

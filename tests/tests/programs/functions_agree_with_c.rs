@@ -8,9 +8,10 @@ use fastrand::Rng;
 use freeport_clicknp::{Options, compile_text};
 use freeport_ir::Bits;
 use freeport_ir::interp::{self, Interpreter};
+use freeport_testbed::is_long;
 use freeport_tests::oracle::c_oracle::CLibrary;
 use freeport_tests::oracle::functions::{self, GeneratedFunction};
-use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::oracle::seed;
 use std::fmt::Write;
 
 const BATCH: u64 = 300;

@@ -3,8 +3,9 @@
 //! and cut at every length, with any tags. Nothing they do reads beyond a packet.
 
 use fastrand::Rng;
+use freeport_testbed::is_long;
 use freeport_tests::both::{Both, Counts, argument};
-use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::oracle::seed;
 use std::collections::BTreeMap;
 
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];

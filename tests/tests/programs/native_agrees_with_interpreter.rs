@@ -13,9 +13,10 @@ use freeport_clicknp::{Options, compile_text};
 use freeport_ir::analysis::LargeMemory;
 use freeport_ir::{Bits, Direction, Item, Program, verify};
 use freeport_testbed::cache::Cache;
+use freeport_testbed::is_long;
 use freeport_tests::oracle::batch::merge;
 use freeport_tests::oracle::graphs::{self, RECORD_BYTES};
-use freeport_tests::oracle::{is_long, programs, seed};
+use freeport_tests::oracle::{programs, seed};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,7 +29,7 @@ const OPTIMIZED_EACH: u64 = 15;
 
 #[test]
 fn generated_programs_run_natively_as_in_the_interpreter() {
-    let (first, batches) = (seed(1), programs(600).div_ceil(BATCH));
+    let (first, batches) = (seed(1), programs(300).div_ceil(BATCH));
     let (next, fired) = (AtomicU64::new(0), AtomicU64::new(0));
     let wrong = Mutex::new(vec![]);
     let check_batches = || {

@@ -6,8 +6,9 @@ mod next_hops;
 mod stacks;
 
 use fastrand::Rng;
+use freeport_testbed::is_long;
 use freeport_tests::both::{Both, Counts, argument};
-use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::oracle::seed;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,

@@ -4,8 +4,9 @@
 
 use fastrand::Rng;
 use freeport_nic::packet::checksum;
+use freeport_testbed::is_long;
 use freeport_tests::both::{Both, Counts, Outcomes};
-use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::oracle::seed;
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;

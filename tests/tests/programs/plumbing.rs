@@ -12,8 +12,9 @@ use freeport_ir::{Bits, Item, Program, flit};
 use freeport_native::Image;
 use freeport_nic::packet::flow_hash::copy_of;
 use freeport_testbed::cache::Cache;
+use freeport_testbed::is_long;
 use freeport_tests::both::Both;
-use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::oracle::seed;
 use freeport_tests::repository;
 use std::collections::BTreeMap;
 

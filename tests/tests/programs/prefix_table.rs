@@ -2,7 +2,7 @@
 //! LpmTree against a search through all prefixes, under changes in any order and at its full size.
 
 use freeport_ir::Bits;
-use freeport_tests::oracle::is_long;
+use freeport_testbed::is_long;
 use freeport_tests::tables::status::{ABSENT, DONE, NO_ROOM, REPLACED};
 use freeport_tests::tables::{Match, Table, Tuple};
 use std::collections::HashMap;

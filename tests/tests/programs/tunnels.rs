@@ -11,7 +11,8 @@ use freeport_ir::interp::{Interpreter, Options as Running, Outcome};
 use freeport_ir::{Bits, Item, Program};
 use freeport_nic::packet::flow_hash::flow_hash;
 use freeport_testbed::cache::Cache;
-use freeport_tests::oracle::{is_long, seed};
+use freeport_testbed::is_long;
+use freeport_tests::oracle::seed;
 use freeport_tests::repository;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{

@@ -2,7 +2,7 @@
 //! HashTcam and BramTcam against a search through all rules, at their full sizes.
 
 use freeport_ir::Bits;
-use freeport_tests::oracle::is_long;
+use freeport_testbed::is_long;
 use freeport_tests::tables::status::{ABSENT, DONE, NO_MASK, NO_ROOM, REPLACED};
 use freeport_tests::tables::{Match, Table, Tuple};
 use std::collections::HashMap;

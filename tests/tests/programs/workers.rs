@@ -12,7 +12,8 @@ use freeport_nic::port::{Generator, Receive, Sink, Transmit};
 use freeport_nic::trace::TraceFrame;
 use freeport_nic::workers::{Placement, WorkersDevice};
 use freeport_testbed::cache::Cache;
-use freeport_tests::oracle::{batch, graphs, is_long, seed};
+use freeport_testbed::is_long;
+use freeport_tests::oracle::{batch, graphs, seed};
 use std::sync::Arc;
 
 /// Frames for each end that takes any, by the number of the end.

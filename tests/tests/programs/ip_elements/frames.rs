@@ -2,7 +2,7 @@
 //! Random frames of IPv4 and IPv6, and what they carry, found independently of the elements.
 
 use fastrand::Rng;
-use freeport_tests::oracle::is_long;
+use freeport_testbed::is_long;
 use smoltcp::wire::{
     Icmpv4Packet, Icmpv6Packet, IpAddress, Ipv4Packet, Ipv6Address, TcpPacket, UdpPacket,
 };

@@ -5,8 +5,9 @@
 use super::{arp_frame, ethernet, mac, same};
 use fastrand::Rng;
 use freeport_golden::Variable;
+use freeport_testbed::is_long;
 use freeport_tests::both::{Both, Counts, argument};
-use freeport_tests::oracle::{is_long, seed};
+use freeport_tests::oracle::seed;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, IpProtocol,
