@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Every target first runs scripts/install.sh, which is quick when nothing is missing.
+# Every target first runs scripts/install.sh for its purpose: quick when nothing is missing.
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO ?= cargo
@@ -24,12 +24,14 @@ help:
 tools:
 	@bash scripts/install.sh
 
-demo: tools
+demo:
+	@bash scripts/install.sh --demo
 	@bash scripts/demo.sh
 
 TEST = $(CARGO) run --locked --quiet --package freeport-test-runner --
 
-test: tools
+test:
+	@bash scripts/install.sh --test
 	$(TEST) $(ARGS)
 	$(CARGO) test --locked --workspace --doc --quiet
 
@@ -46,7 +48,8 @@ applications:
 fuzz: tools
 	@bash scripts/fuzz.sh ring shared_queue hello monitor_messages
 
-bench: tools
+bench:
+	@bash scripts/install.sh --demo
 	$(CARGO) run --locked --release --quiet -p freeport-cli -- bench nf --out out/bench
 
 area:

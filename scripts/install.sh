@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Installs what Freeport needs to be built and tested, and nothing that is there already.
-# Quiet and quick when nothing is missing, so every make target starts with it. With --applications
-# it also installs the programs of docs/applications.csv, which are tested where they are, and with
-# --area what measures the area of hardware.
+# Installs what a purpose needs, and nothing that is there already. Quiet and quick when nothing is
+# missing, so every make target starts with it.
+#
+#   install.sh                 to build
+#   install.sh --demo          to build and to run `make demo`
+#   install.sh --test          to build and to run `make test`
+#   install.sh --applications  that, and every program of docs/applications.csv
+#   install.sh --area          to build and to measure how large hardware is
 set -euo pipefail
 
 # Debian packages, each with a file or command that shows it is there.
-needed=(
+to_build=(
     "clang-19=clang-19"
     "gcc=gcc"
     "g++=g++"
@@ -21,6 +25,9 @@ needed=(
     "libelf-dev=/usr/include/libelf.h"
     "zlib1g-dev=/usr/include/zlib.h"
     "pkg-config=pkg-config"
+)
+# Network namespaces, and the programs that are measured plain and accelerated.
+for_demo=(
     "iproute2=ip"
     "redis-server=redis-server"
     "redis-tools=redis-benchmark"
@@ -28,22 +35,25 @@ needed=(
     "memcached=memcached"
     "wrk=wrk"
     "iperf3=iperf3"
-    "openssh-server=sshd"
-    "postgresql=/usr/lib/postgresql/*/bin/postgres"
+)
+# One program of each kind that is run with accelerated sockets in every run of the tests.
+for_test=(
+    "default-jdk-headless=javac"
+    "golang-go=go"
 )
 # More programs that are tested where they are.
 applications=(
     "apache2-bin=apache2"
     "apache2-utils=ab"
-    "default-jdk-headless=javac"
-    "golang-go=go"
     "haproxy=haproxy"
     "lighttpd=lighttpd"
     "mosquitto=mosquitto"
     "mosquitto-clients=mosquitto_pub"
     "netcat-openbsd=nc"
     "nodejs=node"
+    "openssh-server=sshd"
     "openssl=openssl"
+    "postgresql=/usr/lib/postgresql/*/bin/postgres"
     "rsync=rsync"
     "socat=socat"
     "stunnel4=stunnel4"
@@ -182,18 +192,21 @@ install_hardware_tool() {
     touch "$installed"
 }
 
+needed=("${to_build[@]}")
 case "${1-}" in
     "") ;;
     --area) wants_area=1 ;;
+    --demo) needed+=("${for_demo[@]}") ;;
+    --test) needed+=("${for_demo[@]}" "${for_test[@]}") ;;
     --applications)
-        needed+=("${applications[@]}")
+        needed+=("${for_demo[@]}" "${for_test[@]}" "${applications[@]}")
         # Python's own tests are in a package that has its version in its name.
         if python=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])'); then
             needed+=("libpython$python-testsuite=/usr/lib/python$python/test/test_socket.py")
         fi
         ;;
     *)
-        echo "install.sh: the options are --applications and --area" >&2
+        echo "install.sh: the options are --demo, --test, --applications and --area" >&2
         exit 1
         ;;
 esac
