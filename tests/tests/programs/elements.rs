@@ -9,6 +9,7 @@ use freeport_golden::run::Reference;
 use freeport_golden::{Case, Golden, run};
 use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{Program, verify};
+use freeport_testbed::is_long;
 use freeport_tests::{repository, side_by_side};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ fn cases() -> Vec<(String, Case, Program)> {
 }
 
 fn seeds() -> u64 {
-    if std::env::var_os("FREEPORT_LONG").is_some() { 200 } else { 8 }
+    if is_long() { 200 } else { 8 }
 }
 
 /// What is wrong, all of it at once.
