@@ -377,7 +377,7 @@ fn what_is_written_behind_all_maps_holds_up_nobody() {
         let map_bytes = Nic::new().identity().expect("it answers").map_bytes;
         let mut nic = card(cores, &rows_that_reach_too_far(map_bytes as u32), 3_000);
         let marks: Vec<u8> = (1..=16).collect();
-        let last = u64::from(map_bytes) - 16;
+        let last = map_bytes - 16;
         nic.write_memory(0, &[0; 16]).expect("it answers");
         nic.write_memory(last, &marks).expect("it answers");
         let mut random = fastrand::Rng::with_seed(cores.into());
