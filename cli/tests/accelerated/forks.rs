@@ -77,8 +77,8 @@ impl Forking {
         let before = self.slabs();
         wait_until("what nobody uses is taken away", || {
             assert_eq!(self.visit(&["0again"]).finish(), "again\n");
-            let now = self.slabs();
-            !before.is_empty() && before.is_disjoint(&now)
+            // Later clients may have places in some of them.
+            !before.is_subset(&self.slabs())
         });
         self.node.assert_moved(6, 1);
     }

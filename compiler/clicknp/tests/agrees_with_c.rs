@@ -8,7 +8,6 @@ use freeport_ir::interp::{self, Interpreter};
 use freeport_ir::passes::{self, PassSet};
 use freeport_ir::{Bits, Instance, InstanceId, Loc, Program};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SEED: u64 = 11;
@@ -246,9 +245,8 @@ fn with_instance(text: &str) -> Program {
 
 /// What the C program prints, line by line, as numbers.
 fn run_c(text: &str) -> Vec<Bits> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (source, binary): (PathBuf, PathBuf) =
-        (folder.join("agrees_with_c.c"), folder.join("agrees_with_c"));
+    let folder = tempfile::tempdir().unwrap();
+    let [source, binary] = ["it.c", "it"].map(|name| folder.path().join(name));
     std::fs::write(&source, text).unwrap();
     let flags = ["-std=c23", "-O1", "-fwrapv", "-fno-strict-aliasing", "-w", "-o"];
     let status = Command::new("clang-19").args(flags).arg(&binary).arg(&source).status();

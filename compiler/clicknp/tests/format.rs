@@ -10,6 +10,7 @@ use fastrand::Rng;
 use format_texts::{files, respaced};
 use freeport_clicknp::format::{Unformatted, changes, format_text};
 use freeport_clicknp::{Options, compile_text};
+use freeport_testbed::{is_long, seed};
 use std::fs;
 use std::path::Path;
 
@@ -44,8 +45,8 @@ fn programs_mean_the_same_and_stay_as_they_are_another_time() {
 #[test]
 fn white_space_and_comments_at_random_places_change_nothing_but_themselves() {
     let programs = programs();
-    let first = std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let tries = if std::env::var_os("FREEPORT_LONG").is_some() { 20_000 } else { 400 };
+    let first = seed();
+    let tries = if is_long() { 20_000 } else { 400 };
     let mut compiled = 0;
     for seed in first..first + tries {
         let mut random = Rng::with_seed(seed);

@@ -5,6 +5,7 @@
 use fastrand::Rng;
 use freeport_clicknp::format::{Unformatted, format_text};
 use freeport_clicknp::{Options, compile_text};
+use freeport_testbed::{is_long, seed};
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::Path;
@@ -149,9 +150,8 @@ const PIECES: &[&str] = &[
 #[test]
 fn no_text_makes_the_compiler_panic() {
     let corpus = corpus();
-    let first = std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
-    for seed in first..first + if is_long { 100 * TRIES } else { TRIES } {
+    let first = seed();
+    for seed in first..first + if is_long() { 100 * TRIES } else { TRIES } {
         let text = mutated(&corpus, &mut Rng::with_seed(seed));
         let result = catch_unwind(|| compile(&text));
         assert!(result.is_ok(), "seed {seed} makes a text that panics:\n{text}");
@@ -170,10 +170,9 @@ fn every_beginning_of_a_text_is_reported_without_a_panic() {
 #[test]
 fn whatever_can_be_parsed_can_be_formatted() {
     let corpus = corpus();
-    let first = std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
+    let first = seed();
     let mut formatted = 0;
-    for seed in first..first + if is_long { 100 * TRIES } else { TRIES } {
+    for seed in first..first + if is_long() { 100 * TRIES } else { TRIES } {
         let text = mutated(&corpus, &mut Rng::with_seed(seed));
         let result = catch_unwind(|| format_twice(&text));
         assert!(result.is_ok(), "seed {seed} makes a text that is not formatted:\n{text}");

@@ -7,22 +7,17 @@ mod network;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
 use freeport_testbed::skip;
+use freeport_testbed::{seed, usual_or_long};
 use freeport_vliw::Options;
 use freeport_xdp::scenario::{Lengths, Scenario, compare_lengths};
 use freeport_xdp::{Interpreter, Kernel, Target, Vliw, compile};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-fn seed() -> u64 {
-    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
-}
-
 /// All of them in long runs, else the short ones, in which headers end, and some of the others.
 fn lengths(all: RangeInclusive<usize>) -> Lengths {
-    match std::env::var_os("FREEPORT_LONG") {
-        Some(_) => Lengths { all, dense_to: usize::MAX, one_of: 1 },
-        None => Lengths { all, dense_to: 200, one_of: 16 },
-    }
+    let (dense_to, one_of) = usual_or_long((200, 16), (usize::MAX, 1));
+    Lengths { all, dense_to, one_of }
 }
 
 /// Runs each scenario on both, and fails with all that differ.

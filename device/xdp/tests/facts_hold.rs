@@ -11,20 +11,13 @@ use freeport_ebpf::analysis::{Analysis, Space, Witness};
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
 use freeport_ebpf::object::Object;
+use freeport_testbed::{is_long, seed};
 use freeport_xdp::random_program::object_of;
 use freeport_xdp::scenario::Scenario;
 use freeport_xdp::traffic::Traffic;
 use freeport_xdp::{Arrival, Interpreter, compile, random_program};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-fn is_long() -> bool {
-    std::env::var_os("FREEPORT_LONG").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
-}
 
 /// All programs of the folder, by the names of their sources.
 fn objects() -> BTreeMap<String, Object> {

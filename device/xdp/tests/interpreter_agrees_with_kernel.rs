@@ -8,6 +8,7 @@ mod network;
 
 use freeport_ebpf::object::Object;
 use freeport_testbed::skip;
+use freeport_testbed::{is_long, seed};
 use freeport_xdp::scenario::{Scenario, compare};
 use freeport_xdp::{Arrival, Interpreter, Kernel, Target, compile};
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 fn packets() -> u64 {
-    if std::env::var_os("FREEPORT_LONG").is_some() { 100_000 } else { 1_000 }
+    if is_long() { 100_000 } else { 1_000 }
 }
 
 /// An object of the repository's sources, which several tests need.
@@ -69,8 +70,7 @@ fn every_program_fares_alike_in_the_kernel_and_in_the_interpreter() {
 }
 
 fn check(scenario: &Scenario, object: &[u8]) -> Result<(), String> {
-    let seed = std::env::var("FREEPORT_SEED").map_or(Ok(1), |seed| seed.parse());
-    let seed = seed.expect("FREEPORT_SEED is a number");
+    let seed = seed();
     let mut kernel = Kernel::load(object).map_err(|error| error.to_string())?;
     let parsed = Object::parse(object).map_err(|error| error.to_string())?;
     let interpreter = Interpreter::load(&parsed, network::environment());

@@ -7,16 +7,17 @@ use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
 use freeport_testbed::skip;
+use freeport_testbed::{is_long, number, seed};
 use freeport_xdp::random_program::{PACKET_BYTES, Verified, object_of};
 use freeport_xdp::{Kernel, RawProgram};
 
 fn programs() -> u64 {
-    let given = std::env::var("FREEPORT_PROGRAMS").ok().and_then(|count| count.parse().ok());
-    given.unwrap_or(if std::env::var_os("FREEPORT_LONG").is_some() { 30_000 } else { 300 })
+    let given = number("FREEPORT_PROGRAMS");
+    given.unwrap_or(if is_long() { 30_000 } else { 300 })
 }
 
 fn first_seed() -> u64 {
-    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+    seed()
 }
 
 #[test]

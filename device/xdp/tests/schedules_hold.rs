@@ -6,6 +6,7 @@
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
+use freeport_testbed::is_long;
 use freeport_vliw::check::check_paths;
 use freeport_vliw::encode::{decode, encode};
 use freeport_vliw::image::Image;
@@ -18,10 +19,6 @@ use std::path::Path;
 
 #[path = "network/environment.rs"]
 mod network;
-
-fn is_long() -> bool {
-    std::env::var_os("FREEPORT_LONG").is_some()
-}
 
 fn object(source: &str) -> Object {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");

@@ -11,6 +11,7 @@ use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
+use freeport_testbed::{is_long, number, seed};
 use freeport_vliw::{Options, PASSES};
 use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::scenario::{Scenario, compare};
@@ -19,14 +20,6 @@ use freeport_xdp::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
-
-fn is_long() -> bool {
-    std::env::var_os("FREEPORT_LONG").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
-}
 
 /// Options without some passes, for a number of lanes, and what they are called.
 fn without(passes: &[&str], lanes: u8) -> (String, Options) {
@@ -90,7 +83,7 @@ fn every_program_fares_alike_on_the_processor_and_in_the_interpreter() {
 
 #[test]
 fn random_programs_fare_alike_on_the_processor_and_in_the_interpreter() {
-    let programs = std::env::var("FREEPORT_PROGRAMS").ok().and_then(|count| count.parse().ok());
+    let programs = number("FREEPORT_PROGRAMS");
     let programs: u64 = programs.unwrap_or(if is_long() { 30_000 } else { 300 });
     for seed in seed()..seed() + programs {
         let mut random = Rng::with_seed(seed);

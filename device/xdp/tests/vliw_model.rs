@@ -12,6 +12,7 @@ use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::{Object, Program};
+use freeport_testbed::{is_long, seed};
 use freeport_vliw::image::Image;
 use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::scenario::{Scenario, compare};
@@ -22,10 +23,6 @@ use std::path::Path;
 /// Rows of an instruction: what it computes is there for the next one in any lane, and what it
 /// stores.
 const SPACING: usize = 2;
-
-fn seed() -> u64 {
-    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
-}
 
 fn image(program: &Program) -> Result<Image, String> {
     let slots: Vec<usize> = program.functions.iter().map(|function| function.slot).collect();
@@ -41,7 +38,7 @@ fn targets(object: &Object, environment: Environment) -> (Interpreter, Vliw) {
 
 #[test]
 fn every_program_fares_alike_on_the_model_and_in_the_interpreter() {
-    let packets = if std::env::var_os("FREEPORT_LONG").is_some() { 20_000 } else { 200 };
+    let packets = if is_long() { 20_000 } else { 200 };
     let only = std::env::var("FREEPORT_CASES").ok();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
     let (mut objects, mut failures) = (BTreeMap::new(), vec![]);

@@ -7,6 +7,7 @@ mod network;
 
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
+use freeport_testbed::is_long;
 use freeport_vliw::Options;
 use freeport_xdp::scenario::{Scenario, compare};
 use freeport_xdp::traffic::Traffic;
@@ -34,7 +35,7 @@ fn profiles(object: &Object, scenario: &Scenario, seed: u64, packets: u64) -> Pr
 
 #[test]
 fn every_program_fares_alike_when_compiled_with_a_profile() {
-    let packets = if std::env::var_os("FREEPORT_LONG").is_some() { 20_000 } else { 150 };
+    let packets = if is_long() { 20_000 } else { 150 };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
     let (mut objects, mut failures, mut others) = (BTreeMap::new(), vec![], 0);
     for scenario in Scenario::all() {

@@ -11,6 +11,7 @@
 
 mod model;
 
+use freeport_testbed::is_long;
 use model::memory::{Mutation, Order};
 use model::search::explore;
 use model::sides::{Flavour, Item, Setting};
@@ -29,7 +30,7 @@ fn check(name: &str, bounds: &Bounds) {
 
 /// `usual`, or that many more in a long test.
 fn further(usual: usize, more: usize) -> usize {
-    usual + if std::env::var_os("FREEPORT_LONG").is_some() { more } else { 0 }
+    usual + if is_long() { more } else { 0 }
 }
 
 /// Messages that wrap at every place of a ring of 64 bytes, between sides that never sleep.

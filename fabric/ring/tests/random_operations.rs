@@ -9,6 +9,7 @@ use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::layout::message_max;
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
 use freeport_ring::{Full, Kind, Mapped, ReceiverCursor, SenderCursor};
+use freeport_testbed::seed;
 use memory::Memory;
 use std::collections::VecDeque;
 use std::panic::catch_unwind;
@@ -18,8 +19,7 @@ const OPERATIONS: usize = 1_500;
 
 /// Runs a test with many seeds.
 fn with_seeds(test: fn(Rng)) {
-    let given = std::env::var("FREEPORT_SEED").ok().and_then(|text| text.parse().ok());
-    let first: u64 = given.unwrap_or(1);
+    let first = seed();
     for seed in first..first + SEEDS {
         let result = catch_unwind(|| test(Rng::with_seed(seed)));
         assert!(result.is_ok(), "FREEPORT_SEED={seed}");

@@ -8,6 +8,7 @@ mod shared;
 
 use fastrand::Rng;
 use freeport_ring::shared_queue::{Came, Connection, Event, Limits, Refused};
+use freeport_testbed::{number, seed, variable};
 use shared::{End, Queue};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::catch_unwind;
@@ -51,8 +52,7 @@ struct Seen {
 
 #[test]
 fn connections_are_queues() {
-    let given = std::env::var("FREEPORT_SEED").ok().and_then(|text| text.parse().ok());
-    let first: u64 = given.unwrap_or(1);
+    let first = seed();
     let mut total = Seen::default();
     for seed in first..first + SEEDS {
         let result = catch_unwind(|| run(Rng::with_seed(seed)));
@@ -67,7 +67,8 @@ fn connections_are_queues() {
     }
     let Seen { received, full, window, used_again, ends } = total;
     let least = [received, full, window, used_again, ends].into_iter().min();
-    assert!(given.is_some() || least > Some(300), "{total:?}");
+    let is_given = number(variable::SEED).is_some();
+    assert!(is_given || least > Some(300), "{total:?}");
 }
 
 fn run(mut random: Rng) -> Seen {

@@ -169,7 +169,7 @@ static struct actor *prepare(struct call *call) {
 }
 
 static void await_begin(struct call *call, struct actor *it) {
-    wait_while(&it->process, 0, 5000);
+    wait_while(&it->process, 0, PATIENCE_MS);
     say(call, it->process ? "begun" : "did not begin");
 }
 

@@ -230,7 +230,7 @@ static void begin_actor(int number) {
         close(OBJECT_DESCRIPTOR);
         be_actor(number);
     }
-    wait_while(&shared->actors[number].process, 0, 5000);
+    wait_while(&shared->actors[number].process, 0, PATIENCE_MS);
 }
 
 int main(int count, char **arguments) {

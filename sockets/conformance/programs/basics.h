@@ -35,6 +35,10 @@ unsigned long freeport_reused_connections(void) __attribute__((weak));
 // What a mask of poll or epoll says.
 const char *events_text(unsigned events);
 
+// How long something is waited for that has to come. Only a hang takes that long, on a loaded
+// machine too.
+enum { PATIENCE_MS = 120000 };
+
 void sleep_ms(long milliseconds);
 int64_t now_ms(void);
 

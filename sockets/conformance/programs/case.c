@@ -217,7 +217,7 @@ void meet(enum side side, int point) {
 }
 
 void await_events(int fd, short events) {
-    int64_t deadline = now_ms() + 5000;
+    int64_t deadline = now_ms() + PATIENCE_MS;
     struct pollfd asked = {fd, events, 0};
     while (now_ms() < deadline) {
         if (poll(&asked, 1, 100) > 0 && (asked.revents & events) == events)
@@ -229,7 +229,7 @@ void await_events(int fd, short events) {
 }
 
 void await_bytes(int fd, int bytes) {
-    int64_t deadline = now_ms() + 5000;
+    int64_t deadline = now_ms() + PATIENCE_MS;
     int there = 0;
     while (now_ms() < deadline) {
         if (ioctl(fd, FIONREAD, &there) == 0 && there >= bytes)

@@ -96,9 +96,9 @@ void await_peer(enum side side, int point);
 // Both at once: after it, both sides have come here.
 void meet(enum side side, int point);
 
-// Waits until poll gives all of `events`, or 5 seconds.
+// Waits until poll gives all of `events`, or `PATIENCE_MS`.
 void await_events(int fd, short events);
-// Waits until so many bytes can be read, or 5 seconds.
+// Waits until so many bytes can be read, or `PATIENCE_MS`.
 void await_bytes(int fd, int bytes);
 
 // Where the listening socket of a case is.

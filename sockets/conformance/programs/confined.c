@@ -107,7 +107,7 @@ CASE(a_set_goes_on_behind_giving_up_calls, WARM) {
         give_up_by_prctl();
         note_events("nothing is there", set, 0);
         meet(side, 1);
-        note_events("something is there", set, 5000);
+        note_events("something is there", set, PATIENCE_MS);
         TRY(read(fd, in, 5));
         note_bytes("received", in, 5);
     } else {

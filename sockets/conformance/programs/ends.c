@@ -20,7 +20,7 @@ static void note_end_or_reset(int fd) {
 
 // Waits until a sender cannot but fail: the peer's answer to what it closed has arrived.
 static void await_refusal(int fd) {
-    int64_t deadline = now_ms() + 5000;
+    int64_t deadline = now_ms() + PATIENCE_MS;
     struct pollfd asked = {fd, 0, 0};
     while (now_ms() < deadline && !(asked.revents & (POLLERR | POLLHUP)))
         poll(&asked, 1, 10);
@@ -247,7 +247,7 @@ CASE(killed_while_the_peer_polls, WARM | RACE) {
     }
     reach(side, 1);
     struct pollfd asked = {fd, POLLIN | POLLRDHUP, 0};
-    TRY(poll(&asked, 1, 5000));
+    TRY(poll(&asked, 1, PATIENCE_MS));
     note("%s", events_text(asked.revents & (POLLIN | POLLRDHUP)));
     note_end_or_reset(fd);
 }
@@ -535,7 +535,7 @@ CASE(a_peer_that_closes_wakes_who_polls_for_room, WARM | RACE | V6) {
         fill_up(fd);
         reach(side, 1);
         struct pollfd asked = {fd, POLLOUT, 0};
-        TRY(poll(&asked, 1, 5000));
+        TRY(poll(&asked, 1, PATIENCE_MS));
         note("not only a time-out: %d", asked.revents != 0);
         meet(side, 2);
         return;

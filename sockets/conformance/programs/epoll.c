@@ -29,10 +29,10 @@ CASE(level_triggered, WARM | V6 | MIXED) {
         meet(side, 2);
         return;
     }
-    note_events("data", epoll, 5000);
-    note_events("still data", epoll, 5000);
+    note_events("data", epoll, PATIENCE_MS);
+    note_events("still data", epoll, PATIENCE_MS);
     TRY(recv(fd, in, 2, 0));
-    note_events("half read", epoll, 5000);
+    note_events("half read", epoll, PATIENCE_MS);
     TRY(recv(fd, in, 2, 0));
     note_events("read", epoll, 0);
     note_events("read", epoll, 20);
@@ -56,7 +56,7 @@ CASE(edges_behind_what_is_unread, WARM | V6 | MIXED) {
     }
     for (int i = 1; i <= ALL; i++) {
         reach(side, i);
-        note_events("one more", epoll, 5000);
+        note_events("one more", epoll, PATIENCE_MS);
     }
     reach(side, ALL + 1);
     note_events("nothing new", epoll, 20);
@@ -77,25 +77,25 @@ CASE(edge_triggered, WARM | V6 | MIXED) {
         return;
     }
     reach(side, 1);
-    note_events("data", epoll, 5000);
+    note_events("data", epoll, PATIENCE_MS);
     note_events("nothing new", epoll, 20);
     TRY(recv(fd, in, 2, 0));
     note_events("half read", epoll, 0);
     reach(side, 2);
-    note_events("more data", epoll, 5000);
+    note_events("more data", epoll, PATIENCE_MS);
     note_events("nothing new", epoll, 0);
     TRY(recv(fd, in, 100, 0));
     TRY(recv(fd, in, 100, MSG_DONTWAIT));
     note_events("all read", epoll, 0);
     reach(side, 3);
-    note_events("data again", epoll, 5000);
+    note_events("data again", epoll, PATIENCE_MS);
     meet(side, 4);
 }
 
 CASE(edge_triggered_both_ways, WARM) {
     int epoll = epoll_create1(0);
     ADD(EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, 5);
-    note_events("first", epoll, 5000);
+    note_events("first", epoll, PATIENCE_MS);
     note_events("again", epoll, 0);
     meet(side, 1);
     if (side == CLIENT) {
@@ -106,13 +106,13 @@ CASE(edge_triggered_both_ways, WARM) {
         meet(side, 4);
         return;
     }
-    note_events("data", epoll, 5000);
+    note_events("data", epoll, PATIENCE_MS);
     note_events("again", epoll, 0);
     meet(side, 2);
     TRY(recv(fd, in, 100, 0));
     note_events("read", epoll, 0);
     meet(side, 3);
-    note_events("end", epoll, 5000);
+    note_events("end", epoll, PATIENCE_MS);
     note_events("again", epoll, 0);
     meet(side, 4);
 }
@@ -130,11 +130,11 @@ CASE(edge_triggered_writing, WARM | V6 | RACE) {
     int epoll = epoll_create1(0);
     set_blocking(fd, 0);
     ADD(EPOLLOUT | EPOLLET, 1);
-    note_events("first", epoll, 5000);
+    note_events("first", epoll, PATIENCE_MS);
     for (int i = 1; i <= 4; i++) {
         fill_up(fd);
         reach(side, i);
-        note_events("drained", epoll, 5000);
+        note_events("drained", epoll, PATIENCE_MS);
         await_peer(side, i);
     }
 }
@@ -151,16 +151,16 @@ CASE(one_shot, WARM | V6) {
     }
     ADD(EPOLLIN | EPOLLONESHOT, 3);
     reach(side, 1);
-    note_events("data", epoll, 5000);
+    note_events("data", epoll, PATIENCE_MS);
     note_events("disarmed", epoll, 0);
     reach(side, 2);
     await_bytes(fd, 6);
     note_events("still disarmed", epoll, 0);
     MODIFY(EPOLLIN | EPOLLONESHOT, 4);
-    note_events("armed again", epoll, 5000);
+    note_events("armed again", epoll, PATIENCE_MS);
     note_events("disarmed", epoll, 0);
     MODIFY(EPOLLIN | EPOLLOUT | EPOLLONESHOT | EPOLLET, 5);
-    note_events("armed by edge", epoll, 5000);
+    note_events("armed by edge", epoll, PATIENCE_MS);
     note_events("disarmed", epoll, 0);
     meet(side, 3);
 }
@@ -235,22 +235,22 @@ CASE(ends_of_connections, WARM | V6 | MIXED) {
         await_peer(side, 2);
         reach(side, 2);
         await_peer(side, 3);
-        note_events("closed by both", epoll, 5000);
+        note_events("closed by both", epoll, PATIENCE_MS);
         reach(side, 3);
         return;
     }
     reach(side, 1);
     await_events(fd, POLLRDHUP);
-    note_events("end and data", epoll, 5000);
+    note_events("end and data", epoll, PATIENCE_MS);
     TRY(recv(fd, in, 100, 0));
-    note_events("the end", epoll, 5000);
+    note_events("the end", epoll, PATIENCE_MS);
     TRY(recv(fd, in, 100, 0));
-    note_events("the end, read", epoll, 5000);
+    note_events("the end, read", epoll, PATIENCE_MS);
     MODIFY(0, 2);
     note_events("not asked for", epoll, 0);
     meet(side, 2);
     TRY(shutdown(fd, SHUT_WR));
-    note_events("both halves", epoll, 5000);
+    note_events("both halves", epoll, PATIENCE_MS);
     meet(side, 3);
 }
 
@@ -269,7 +269,7 @@ CASE(a_reset, WARM | V6) {
     await_peer(side, 1);
     reach(side, 1);
     await_events(fd, POLLERR | POLLHUP);
-    note_events("reset", epoll, 5000);
+    note_events("reset", epoll, PATIENCE_MS);
     TRY(recv(fd, in, 100, 0));
     meet(side, 2);
 }
@@ -284,7 +284,7 @@ CASE(a_peer_that_is_killed, WARM | RACE | MIXED) {
     ADD(EPOLLIN | EPOLLRDHUP | EPOLLET, 1);
     reach(side, 1);
     struct epoll_event event = {0};
-    TRY(epoll_wait(epoll, &event, 1, 5000));
+    TRY(epoll_wait(epoll, &event, 1, PATIENCE_MS));
     note("killed: %s", events_text(event.events & (EPOLLIN | EPOLLRDHUP)));
     ssize_t got = recv(fd, in, 100, 0);
     note("ended: %d", got == 0 || (got < 0 && errno == ECONNRESET));
@@ -325,7 +325,7 @@ CASE(closed_connections_leave, WARM | V6) {
         TRY(control(epoll, EPOLL_CTL_MOD, ends[0], EPOLLIN, 2));
         TRY(control(epoll, EPOLL_CTL_ADD, ends[0], EPOLLIN, 3));
         TRY(write(ends[1], "x", 1));
-        note_events("the pipe", epoll, 5000);
+        note_events("the pipe", epoll, PATIENCE_MS);
     }
     meet(side, 2);
 }
@@ -342,7 +342,7 @@ CASE(registered_before_the_upgrade, ACROSS | RACE | V6 | MIXED) {
             if (i % 10 == 0)
                 sleep_ms(1);
         }
-        require(epoll_wait(epoll, &event, 1, 5000) == 1, "epoll_wait");
+        require(epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1, "epoll_wait");
         require(event.events == EPOLLIN && event.data.u64 == 42, "the event");
         require(recv(fd, in, 100, 0) == 4, "receive");
         require(recv(fd, in, 100, 0) == -1 && errno == EAGAIN, "receive again");
@@ -368,7 +368,7 @@ CASE(registered_by_level_before_the_upgrade, ACROSS | RACE | MIXED) {
                 sleep_ms(1);
         }
         for (int left = 4; left > 0; left -= 2) {
-            require(epoll_wait(epoll, &event, 1, 5000) == 1, "epoll_wait");
+            require(epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1, "epoll_wait");
             require(event.events == EPOLLIN && event.data.u64 == 43, "the event");
             require(recv(fd, in, 2, 0) == 2, "receive");
         }

@@ -33,11 +33,11 @@ static void with_two(enum side side, int fd, void (*act)(int epoll, const int en
         meet(side, 3);
         return;
     }
-    note_events("the second one", epoll, 5000);
+    note_events("the second one", epoll, PATIENCE_MS);
     TRY(recv(ends[1], in, sizeof in, 0));
     act(epoll, ends);
     reach(side, 2);
-    note_events("the first one", epoll, 5000);
+    note_events("the first one", epoll, PATIENCE_MS);
     TRY(recv(ends[0], in, sizeof in, 0));
     note_events("nothing", epoll, 10);
     meet(side, 3);
@@ -86,7 +86,7 @@ CASE(the_number_in_a_set_is_closed_and_a_copy_is_not, COLD | V6) {
     TRY(close(fd));
     for (int turn = 0; turn < 40; turn++) {
         struct epoll_event event = {0};
-        heard += epoll_wait(epoll, &event, 1, 5000) == 1 && event.data.u64 == 7;
+        heard += epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1 && event.data.u64 == 7;
         require(receive_all(copy, in, 8) == 8, "it is asked");
         require(send(copy, "answer", 6, 0) == 6, "it is sent");
     }

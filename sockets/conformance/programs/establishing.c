@@ -59,7 +59,7 @@ CASE(accept_without_blocking, BARE | WARM) {
         note_poll("nobody", fd);
         reach(side, 1);
         struct pollfd asked = {fd, POLLIN, 0};
-        TRY(poll(&asked, 1, 5000));
+        TRY(poll(&asked, 1, PATIENCE_MS));
         note("%s", events_text(asked.revents));
         int end = TRY(accept(fd, NULL, NULL));
         note("flags %#x", fcntl(end, F_GETFL));
@@ -82,7 +82,7 @@ CASE(connected_without_blocking, BARE | WARM | V6 | MIXED) {
     int result = connect(end, there, length);
     note("connect: %d", result == 0 || errno == EINPROGRESS);
     struct pollfd asked = {end, POLLOUT, 0};
-    TRY(poll(&asked, 1, 5000));
+    TRY(poll(&asked, 1, PATIENCE_MS));
     note("%s", events_text(asked.revents));
     int error = -1;
     length = sizeof error;

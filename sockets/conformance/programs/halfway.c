@@ -60,7 +60,7 @@ static void converse(enum side side, int fd, int blocking, void (*wait)(int end)
 
 static void wait_by_poll(int end) {
     struct pollfd asked = {end, POLLIN, 0};
-    require(poll(&asked, 1, 5000) == 1 && asked.revents & POLLIN, "poll");
+    require(poll(&asked, 1, PATIENCE_MS) == 1 && asked.revents & POLLIN, "poll");
 }
 
 static void wait_by_select(int end) {
@@ -75,7 +75,7 @@ static void wait_by_new_set(int end) {
     int epoll = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};
     require(epoll_ctl(epoll, EPOLL_CTL_ADD, end, &event) == 0, "epoll_ctl");
-    require(epoll_wait(epoll, &event, 1, 5000) == 1, "epoll_wait");
+    require(epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1, "epoll_wait");
     close(epoll);
 }
 
@@ -101,7 +101,7 @@ static void serve_by_set(int listening, unsigned flags) {
     epoll_ctl(epoll, EPOLL_CTL_ADD, listening, &event);
     set_blocking(listening, 0);
     while (accepted < CONNECTIONS || open > 0) {
-        int ready = epoll_wait(epoll, events, 4, 5000);
+        int ready = epoll_wait(epoll, events, 4, PATIENCE_MS);
         require(ready > 0, "epoll_wait");
         for (int i = 0; i < ready; i++) {
             int end = events[i].data.fd;

@@ -30,7 +30,7 @@ CASE(the_peer_polls, WARM | RACE) {
     if (side == CLIENT) {
         TRY(send(fd, "question", 8, 0));
         struct pollfd asked = {fd, POLLIN | POLLRDHUP, 0};
-        TRY(poll(&asked, 1, 5000));
+        TRY(poll(&asked, 1, PATIENCE_MS));
         note("%s", events_text(asked.revents & POLLIN));
         TRY(recv(fd, in, 6, MSG_WAITALL));
     } else {
@@ -68,12 +68,12 @@ static void wait_in_set(int fd, enum side side, unsigned flags) {
     struct epoll_event event = {.events = EPOLLIN | flags, .data.u64 = 0x7777777777};
     TRY(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
     TRY(send(fd, "question", 8, 0));
-    require(note_events("the answer", epoll, 5000) == 1, "an event");
+    require(note_events("the answer", epoll, PATIENCE_MS) == 1, "an event");
     TRY(recv(fd, in, 6, MSG_WAITALL));
     reach(side, 3);
     if (flags & EPOLLONESHOT)
         TRY(epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
-    require(note_events("the end", epoll, 5000) == 1, "an event");
+    require(note_events("the end", epoll, PATIENCE_MS) == 1, "an event");
     TRY(recv(fd, in, 6, 0));
 }
 

@@ -135,7 +135,7 @@ CASE(sending_is_restarted, WARM) {
 CASE(polling_is_interrupted_even_with_restart, WARM | V6 | MIXED) {
     handle(SIGALRM, count_signal, SA_RESTART);
     struct pollfd asked = {fd, POLLIN, 0};
-    INTERRUPT(poll(&asked, 1, 5000));
+    INTERRUPT(poll(&asked, 1, PATIENCE_MS));
     INTERRUPT(ppoll(&asked, 1, NULL, NULL));
     fd_set set;
     FD_ZERO(&set);
@@ -146,7 +146,7 @@ CASE(polling_is_interrupted_even_with_restart, WARM | V6 | MIXED) {
     struct epoll_event event = {.events = EPOLLIN};
     TRY(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
     INTERRUPT(epoll_wait(epoll, &event, 1, -1));
-    INTERRUPT(epoll_pwait(epoll, &event, 1, 5000, NULL));
+    INTERRUPT(epoll_pwait(epoll, &event, 1, PATIENCE_MS, NULL));
     meet(side, 1);
 }
 
@@ -205,7 +205,7 @@ CASE(a_handler_receives_what_a_call_waits_for, WARM) {
     await_bytes(fd, 4);
     raise(SIGALRM);
     struct pollfd none = {-1, 0, 0};
-    TRY(ppoll(&none, 1, &(struct timespec){5, 0}, &old));
+    TRY(ppoll(&none, 1, &(struct timespec){PATIENCE_MS / 1000, 0}, &old));
     note("received by the handler: %d", signals);
     note_bytes("received", in + 100, 4);
     TRY(recv(fd, in, 10, MSG_DONTWAIT));

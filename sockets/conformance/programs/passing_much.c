@@ -137,7 +137,7 @@ CASE(who_is_told_of_room_has_it, WARM | RACE) {
     fill(out, sizeof out, 11);
     for (size_t sent = 0, round = 0; sent < 3 * sizeof out; round++) {
         struct pollfd asked = {fd, POLLOUT, 0};
-        require(poll(&asked, 1, 20000) == 1, "poll");
+        require(poll(&asked, 1, PATIENCE_MS) == 1, "poll");
         usleep((useconds_t)(round * 7919 % 500));
         ssize_t count = send(fd, out, 60000, MSG_DONTWAIT);
         if (count <= 0)

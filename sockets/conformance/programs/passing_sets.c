@@ -17,7 +17,7 @@ static void add(int epoll, int fd) {
 static void answer_in_set(int epoll, int fd, int count) {
     struct epoll_event event;
     for (int i = 0; i < count; i++) {
-        require(epoll_wait(epoll, &event, 1, 5000) == 1 && event.data.u64 == 77, "an event");
+        require(epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1 && event.data.u64 == 77, "an event");
         require(recv(fd, in, 4, MSG_DONTWAIT) == 4, "receive");
         require(send(fd, in, 4, 0) == 4, "send");
     }
@@ -48,7 +48,7 @@ CASE(a_set_with_the_connection_in_it, WARM | V6) {
         int set = taken(pair[1]);
         note_events("nothing", set, 0);
         reach(side, 1);
-        require(note_events("in the child", set, 5000) == 1, "an event");
+        require(note_events("in the child", set, PATIENCE_MS) == 1, "an event");
         _exit(0);
     }
     int epoll = epoll_create1(0);
@@ -56,7 +56,7 @@ CASE(a_set_with_the_connection_in_it, WARM | V6) {
     answer_in_set(epoll, fd, 10);
     give(pair[0], epoll);
     note_end("child", child);
-    note_events("in the parent", epoll, 5000);
+    note_events("in the parent", epoll, PATIENCE_MS);
     TRY(recv(fd, in, 10, 0));
     reach(side, 2);
     answer_in_set(epoll, fd, 200);

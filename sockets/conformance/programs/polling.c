@@ -94,7 +94,7 @@ CASE(waiting_until_readable, WARM | V6 | RACE | MIXED) {
         }
         reach(side, 2 * i + 1);
         struct pollfd asked = {fd, POLLIN, 0};
-        int ready = poll(&asked, 1, i % 2 ? -1 : 5000);
+        int ready = poll(&asked, 1, i % 2 ? -1 : PATIENCE_MS);
         require(ready == 1 && asked.revents == POLLIN, "poll");
         require(recv(fd, in, 10, 0) == 1, "receive");
         reach(side, 2 * i + 2);
@@ -108,7 +108,7 @@ CASE(waiting_until_writable, WARM | V6 | RACE) {
             fill_up(fd);
             reach(side, i);
             struct pollfd asked = {fd, POLLOUT, 0};
-            int ready = poll(&asked, 1, 5000);
+            int ready = poll(&asked, 1, PATIENCE_MS);
             note("%d %s", ready, events_text(asked.revents));
             await_peer(side, i);
         }
@@ -221,13 +221,13 @@ CASE(connections_together_with_other_descriptors, WARM | RACE | MIXED) {
     struct pollfd asked[4] = {{ends[0], POLLIN, 0}, {timer, POLLIN, 0}, {event, POLLIN, 0},
                               {fd, POLLIN, 0}};
     reach(side, 1);
-    TRY(poll(asked, 4, 5000));
+    TRY(poll(asked, 4, PATIENCE_MS));
     for (int i = 0; i < 4; i++)
         note("data on the connection, %d: %s", i, events_text(asked[i].revents));
     TRY(recv(fd, in, 10, 0));
     struct itimerspec soon = {{0, 0}, {0, 5000000}};
     timerfd_settime(timer, 0, &soon, NULL);
-    TRY(poll(asked, 4, 5000));
+    TRY(poll(asked, 4, PATIENCE_MS));
     for (int i = 0; i < 4; i++)
         note("the timer, %d: %s", i, events_text(asked[i].revents));
     TRY(read(timer, in, 8));
@@ -258,7 +258,7 @@ CASE(a_pipe_wakes_who_waits_for_a_connection, WARM | RACE) {
             _exit(write(ends[1], "x", 1) == 1 ? 0 : 1);
         }
         struct pollfd asked[2] = {{fd, POLLIN, 0}, {ends[0], POLLIN, 0}};
-        int ready = poll(asked, 2, 5000);
+        int ready = poll(asked, 2, PATIENCE_MS);
         require(ready == 1 && asked[1].revents == POLLIN, "poll");
         require(read(ends[0], in, 1) == 1, "read");
         waitpid(child, NULL, 0);
@@ -285,7 +285,7 @@ CASE(many_connections_and_one_is_ready, BARE | WARM | RACE) {
         for (int i = 0; i < 20; i++)
             asked[i] = (struct pollfd){ends[i], POLLIN, 0};
         reach(side, round + 1);
-        int ready = poll(asked, 20, 5000);
+        int ready = poll(asked, 20, PATIENCE_MS);
         for (int i = 0; i < 20; i++) {
             if (asked[i].revents)
                 note("round %d: %d ready, %d: %s", round, ready, i, events_text(asked[i].revents));
@@ -312,7 +312,7 @@ CASE(lines_by_poll_until_the_end, WARM | V6 | MIXED) {
     set_blocking(fd, 0);
     for (;;) {
         struct pollfd asked = {fd, POLLIN, 0};
-        require(poll(&asked, 1, 5000) == 1, "poll");
+        require(poll(&asked, 1, PATIENCE_MS) == 1, "poll");
         ssize_t got = read(fd, in, sizeof in);
         if (got <= 0) {
             note("ended with %zd %s", got, events_text(asked.revents));

@@ -50,7 +50,7 @@ static void receive_numbered(int fd, size_t length, size_t from) {
 
 // Both sides send so much, one comes back, then both read all.
 static void with_unread(enum side side, int fd, size_t to_server, size_t to_client) {
-    send_numbered(fd, side == SERVER ? to_client : to_server, 0, 5000);
+    send_numbered(fd, side == SERVER ? to_client : to_server, 0, PATIENCE_MS);
     meet(side, 10);
     if (side == SERVER)
         bring_back(fd);
@@ -116,7 +116,7 @@ static void while_the_peer_sleeps(enum side side, int fd, void (*wait)(int fd)) 
 static void wait_nowhere(int fd) { (void)fd; }
 static void wait_in_poll(int fd) {
     struct pollfd asked = {.fd = fd, .events = POLLIN};
-    TRY(poll(&asked, 1, 5000));
+    TRY(poll(&asked, 1, PATIENCE_MS));
 }
 static void wait_in_select(int fd) {
     fd_set set;
@@ -129,7 +129,7 @@ static void wait_in_epoll(int fd, unsigned events) {
     struct epoll_event event = {.events = events, .data.u64 = 17};
     require(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0, "it is registered");
     struct epoll_event found;
-    TRY(epoll_wait(epoll, &found, 1, 5000));
+    TRY(epoll_wait(epoll, &found, 1, PATIENCE_MS));
     note("%s, %d", events_text(found.events), (int)found.data.u64);
     close(epoll);
 }
@@ -345,7 +345,7 @@ CASE(there_and_back_in_an_event_loop, WARM | RACE) {
     epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
     size_t echoed = 0;
     for (;;) {
-        require(epoll_wait(epoll, &event, 1, 5000) == 1, "an event");
+        require(epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1, "an event");
         for (;;) {
             char bytes[4096];
             ssize_t got = recv(fd, bytes, sizeof bytes, 0);

@@ -324,7 +324,7 @@ CASE(connected_without_blocking_again, TCP | V6 | REUSED) {
             end = socket_again(SOCK_NONBLOCK);
             TRY(connect(end, there, length));
             struct pollfd asked = {end, POLLOUT | POLLIN, 0};
-            TRY(poll(&asked, 1, 5000));
+            TRY(poll(&asked, 1, PATIENCE_MS));
             note("%s", events_text(asked.revents));
             TRY(getsockopt(end, SOL_SOCKET, SO_ERROR, &error, &bytes));
             note("error %d", error);

@@ -108,7 +108,7 @@ CASE(poll_for_a_connection, TCP | V6 | REUSED) {
         struct pollfd asked[] = {{listener, POLLIN | POLLOUT, 0}, {fd, POLLIN, 0}, {-1, POLLIN, 0}};
         TRY(poll(asked, 3, 0) >= 0);
         meet_again(side);
-        TRY(poll(asked, 3, 5000));
+        TRY(poll(asked, 3, PATIENCE_MS));
         note("%s, %s", events_text(asked[0].revents), events_text(asked[1].revents));
         asked[0].events = POLLOUT;
         TRY(poll(asked, 1, 0));
@@ -166,7 +166,7 @@ CASE(a_connection_and_a_listener_in_one_list, TCP | REUSED) {
                 meet_again(side);
             char in[10];
             struct pollfd asked[] = {{listener, POLLIN, 0}, {first, POLLIN, 0}};
-            TRY(poll(asked, 2, 5000));
+            TRY(poll(asked, 2, PATIENCE_MS));
             note("%s, %s", events_text(asked[0].revents), events_text(asked[1].revents));
             if (is_new)
                 end = TRY_OK(accept(listener, NULL, NULL));
@@ -212,7 +212,7 @@ static void wait_in_set(int fd, enum side side, unsigned events) {
         } else {
             if (!is_late)
                 meet_again(side);
-            note_events("one", epoll, 5000);
+            note_events("one", epoll, PATIENCE_MS);
             note_events("the same", epoll, 10);
         }
         meet_again(side);
@@ -252,7 +252,7 @@ CASE(a_set_is_told_of_one_that_waits_already, TCP | REUSED) {
         meet_again(side);
         if (side == SERVER) {
             int epoll = new_set(listener, EPOLLIN | EPOLLET);
-            note_events("added", epoll, 5000);
+            note_events("added", epoll, PATIENCE_MS);
             struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = 0x8888888888};
             TRY(epoll_ctl(epoll, EPOLL_CTL_MOD, listener, &event));
             note_events("changed", epoll, 100);
@@ -284,7 +284,7 @@ CASE(a_set_in_another_one, TCP | REUSED) {
         }
         meet_again(side);
         if (outer >= 0) {
-            note_events("outside", outer, 5000);
+            note_events("outside", outer, PATIENCE_MS);
             note_events("inside", inner, 0);
         }
         int end = TRY_OK(accept(listener, NULL, NULL));
@@ -306,7 +306,7 @@ CASE(a_set_that_is_polled, TCP | REUSED) {
         meet_again(side);
         if (epoll >= 0) {
             struct pollfd asked = {epoll, POLLIN, 0};
-            TRY(poll(&asked, 1, 5000));
+            TRY(poll(&asked, 1, PATIENCE_MS));
             note("%s", events_text(asked.revents));
             note_events("inside", epoll, 0);
         }
@@ -408,9 +408,9 @@ CASE(signals_interrupt_who_waits, TCP | REUSED) {
             if (i == 0)
                 TRY(accept(listener, NULL, NULL));
             else if (i == 1)
-                TRY(poll(&asked, 1, 5000));
+                TRY(poll(&asked, 1, PATIENCE_MS));
             else
-                note_events("interrupted", epoll, 5000);
+                note_events("interrupted", epoll, PATIENCE_MS);
             pthread_join(other, NULL);
         }
         note("interrupts: %d", interrupts);

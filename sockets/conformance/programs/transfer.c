@@ -300,7 +300,7 @@ static void exchange(int fd, enum side side, size_t length) {
     while (sent < length || received < length) {
         struct pollfd asked = {fd, 0, 0};
         asked.events = (sent < length ? POLLOUT : 0) | (received < length ? POLLIN : 0);
-        require(poll(&asked, 1, 5000) == 1, "poll");
+        require(poll(&asked, 1, PATIENCE_MS) == 1, "poll");
         if (asked.revents & POLLOUT) {
             ssize_t more = send(fd, out + sent, length - sent, MSG_NOSIGNAL);
             require(more > 0 || errno == EAGAIN, "send");
@@ -378,7 +378,7 @@ CASE(fortified_calls, WARM | V6) {
     }
     struct pollfd asked = {fd, POLLIN, 0};
     await_bytes(fd, 11);
-    TRY(__poll_chk(&asked, 1, 5000, sizeof asked));
+    TRY(__poll_chk(&asked, 1, PATIENCE_MS, sizeof asked));
     TRY(__ppoll_chk(&asked, 1, NULL, NULL, sizeof asked));
     TRY(__read_chk(fd, in, 3, sizeof in));
     TRY(__recv_chk(fd, in + 3, 3, sizeof in, MSG_WAITALL));

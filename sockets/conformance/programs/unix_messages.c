@@ -164,7 +164,7 @@ CASE(a_descriptor_that_nobody_takes, WARM | UNIX) {
         meet(side, 1);
         // There is no other end any more.
         struct pollfd asked = {end, POLLOUT, 0};
-        TRY(poll(&asked, 1, 5000));
+        TRY(poll(&asked, 1, PATIENCE_MS));
         note("%s", events_text(asked.revents));
         TRY(send(fd, "on", 2, 0));
     } else {

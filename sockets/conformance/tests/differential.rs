@@ -6,23 +6,27 @@
 //! begin with, and `FREEPORT_PRELOAD` is another library.
 
 mod accelerating;
+mod unsteady;
 
 use accelerating::{library, monitor};
 use freeport_sockets_conformance::{
     Case, Effort, How, Preload, compare, compile, exported, flag, rows,
 };
+use freeport_testbed::{is_long, seed, usual_or_long};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::thread;
+use unsteady::unsteady_cases;
 
 /// Cases that run at the same time. Most of them wait most of the time.
 const WORKERS: usize = 6;
-/// A case that differs is run again so often with nothing beside it. One that is the same then was
-/// disturbed by others, or is a race that is seldom lost: it is told, and there may be few.
+/// A case that differs is run again so often with nothing beside it, so that it can be told whether
+/// it always differs. It may be the same then only if `unsteady-cases.txt` names it.
 const REPEATS: usize = 3;
-const UNSTEADY_MAX: usize = 5;
+/// Only what hangs takes that long, on a loaded machine too.
+const SECONDS: u64 = 300;
 
 #[test]
 fn cases_are_the_same_with_accelerated_sockets() {
@@ -54,21 +58,20 @@ fn cases_are_the_same_with_accelerated_sockets() {
     });
     let is_same =
         |case: &Case| (0..REPEATS).all(|_| compare(case, Some(&preload), effort(case)).is_ok());
-    let (unsteady, failures): (Vec<_>, Vec<_>) =
-        failures.into_inner().unwrap().into_iter().partition(|(case, _)| is_same(case));
-    let reports = |cases: Vec<(&Case, String)>| {
-        let mut reports: Vec<String> = cases.into_iter().map(|(_, report)| report).collect();
-        reports.sort();
-        reports
-    };
-    let (unsteady, failures) = (reports(unsteady), reports(failures));
-    let (differed, failed) = (unsteady.len(), failures.len());
-    println!(
-        "{differed} of {count} cases differed once, and then no more:\n{}",
-        unsteady.join("\n")
-    );
-    assert!(differed <= UNSTEADY_MAX, "{differed} of {count} cases differ at times");
-    assert!(failures.is_empty(), "{failed} of {count} cases fail:\n{}", failures.join("\n"));
+    let unsteady = unsteady_cases();
+    let mut failed = vec![];
+    for (case, report) in failures.into_inner().unwrap() {
+        let differs_once = is_same(case);
+        let times = if differs_once { "once, and then no more: " } else { "" };
+        if differs_once && unsteady.contains(&*case.subject()) {
+            println!("unsteady, {times}{report}");
+        } else {
+            failed.push(format!("{times}{report}"));
+        }
+    }
+    failed.sort();
+    let differed = failed.len();
+    assert!(failed.is_empty(), "{differed} of {count} cases differ:\n{}", failed.join("\n"));
 }
 
 fn next<'a>(left: &Mutex<Vec<&'a Case>>) -> Option<&'a Case> {
@@ -82,21 +85,13 @@ fn known() -> BTreeSet<&'static str> {
 }
 
 fn effort(case: &Case) -> Effort {
-    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
-    let repeats = match (is_long, case.has(flag::RACE)) {
-        _ if case.program == "stress" => {
-            if is_long {
-                100
-            } else {
-                4
-            }
-        }
+    let repeats = match (is_long(), case.has(flag::RACE)) {
+        _ if case.program == "stress" => usual_or_long(4, 100),
         (false, _) => 1,
         (true, false) => 3,
         (true, true) => 20,
     };
-    let seed = std::env::var("FREEPORT_SEED").ok().and_then(|text| text.parse().ok());
-    Effort { repeats, seconds: 15, seed: seed.unwrap_or(1) }
+    Effort { repeats, seconds: SECONDS, seed: seed() }
 }
 
 fn cases() -> &'static [Case] {
@@ -129,6 +124,14 @@ fn every_row_of_the_table_names_a_case() {
 fn every_known_difference_is_of_a_case() {
     let cases: BTreeSet<String> = cases().iter().map(Case::subject).collect();
     let gone: Vec<_> = known().into_iter().filter(|case| !cases.contains(*case)).collect();
+    assert!(gone.is_empty(), "not cases: {gone:?}");
+}
+
+#[test]
+fn every_unsteady_case_is_a_case() {
+    let cases: BTreeSet<String> = cases().iter().map(Case::subject).collect();
+    let entries = unsteady_cases().into_iter().filter(|entry| !entry.contains(": seed "));
+    let gone: Vec<_> = entries.filter(|case| !cases.contains(*case)).collect();
     assert!(gone.is_empty(), "not cases: {gone:?}");
 }
 

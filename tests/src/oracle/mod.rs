@@ -8,11 +8,11 @@ pub mod functions;
 pub mod graphs;
 pub mod writer;
 
-use freeport_testbed::{number, usual_or_long};
+use freeport_testbed::{number, usual_or_long, variable};
 
 /// The first seed: `FREEPORT_SEED`, else `default`. Printed, so that a failure can be run again.
 pub fn seed(default: u64) -> u64 {
-    let seed = number("FREEPORT_SEED").unwrap_or(default);
+    let seed = number(variable::SEED).unwrap_or(default);
     println!("FREEPORT_SEED={seed}");
     seed
 }

@@ -58,7 +58,7 @@ fn python() -> Option<PathBuf> {
     found
 }
 
-/// Whether it has those tests: some installations leave some out, and later versions have no telnet.
+/// Whether it has those tests: some installations leave some out, later versions have no telnet.
 fn has_module(python: &Path, module: &str) -> bool {
     let code = "import importlib.util as it, sys; sys.exit(it.find_spec(sys.argv[1]) is None)";
     let status = Command::new(python).args(["-c", code, &format!("test.{module}")]).status();

@@ -12,11 +12,11 @@ mod traces;
 pub mod visitors;
 mod watch;
 
-use crate::harness::{Node, Program, is_long};
+use crate::harness::{Node, Program};
 use board::{Board, Word};
 use cast::{Player, Role, Signals};
 use fastrand::Rng;
-use std::env;
+use freeport_testbed::{number, usual_or_long, variable};
 use std::thread;
 use std::time::{Duration, Instant};
 use watch::Watch;
@@ -34,10 +34,9 @@ const TICK: Duration = Duration::from_millis(5);
 
 #[test]
 fn whoever_is_killed_at_whatever_moment_nobody_else_is_harmed() {
-    let number = |name: &str| env::var(name).ok().map(|it| it.parse().expect("a number"));
     let seconds = number("FREEPORT_SOAK_SECONDS");
-    let seconds = seconds.unwrap_or(if is_long() { SECONDS_LONG } else { SECONDS });
-    let seed = number("FREEPORT_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let seconds = seconds.unwrap_or(usual_or_long(SECONDS, SECONDS_LONG));
+    let seed = number(variable::SEED).unwrap_or_else(|| fastrand::u64(..));
     eprintln!("FREEPORT_SEED={seed} FREEPORT_SOAK_SECONDS={seconds}");
     let mut soak = Soak::new(seed);
     let until = Instant::now() + Duration::from_secs(seconds);

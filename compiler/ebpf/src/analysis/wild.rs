@@ -9,6 +9,7 @@ use crate::instruction::{Instruction, Operation, assemble, disassemble};
 use crate::interpreter::{Clock, Environment, Machine, Packet};
 use crate::object::{Object, Program};
 use fastrand::Rng;
+use freeport_testbed::{is_long, number, seed};
 use std::fmt::Write;
 
 /// What takes an address from somewhere and looks after it first, or not.
@@ -182,10 +183,8 @@ fn wild(random: &mut Rng) -> Object {
 
 /// Wild programs, so many usually, with their seeds.
 pub(crate) fn programs(usually: u64) -> impl Iterator<Item = (u64, Object)> {
-    let number = |name| std::env::var(name).ok()?.parse().ok();
-    let is_long = std::env::var_os("FREEPORT_LONG").is_some();
-    let first = number("FREEPORT_SEED").unwrap_or(1);
-    let count = if is_long { 100 * usually } else { usually };
+    let first = seed();
+    let count = if is_long() { 100 * usually } else { usually };
     let count = number("FREEPORT_PROGRAMS").unwrap_or(count);
     (first..first + count).map(|seed| (seed, wild(&mut Rng::with_seed(seed))))
 }

@@ -7,25 +7,14 @@
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
 use freeport_sim::{Nic, Sim};
+#[allow(unused_imports, reason = "each test uses what it needs")]
+pub use freeport_testbed::{is_long, number, seed};
 use freeport_vliw::Options;
 use freeport_xdp::compile;
 use freeport_xdp::scenario::Scenario;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-
-pub fn is_long() -> bool {
-    std::env::var_os("FREEPORT_LONG").is_some()
-}
-
-/// A number that the environment gives.
-pub fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|text| text.parse().ok())
-}
-
-pub fn seed() -> u64 {
-    number("FREEPORT_SEED").unwrap_or(1)
-}
 
 /// All passes, for this card.
 pub fn options() -> Options {

@@ -9,6 +9,7 @@ use fastrand::Rng;
 use freeport_ebpf::maps::flags::{NO_PREALLOC, READ_ONLY_TO_PROGRAMS};
 use freeport_ebpf::maps::{ErrorNumber, Map};
 use freeport_ebpf::object::{MapDefinition, MapKind};
+use freeport_testbed::seed;
 use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use kernel_map::KernelMap;
@@ -85,10 +86,6 @@ impl Pair {
         found.sort();
         assert_eq!(found, expected, "keys of {}", self.kind);
     }
-}
-
-fn seed() -> u64 {
-    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
 }
 
 /// Whether the kernel may be asked; says why not.

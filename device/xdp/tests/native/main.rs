@@ -12,6 +12,7 @@ use freeport_ebpf::interpreter::Redirect;
 use freeport_ebpf::object::Object;
 use freeport_native::Options;
 use freeport_testbed::skip;
+use freeport_testbed::{is_long, seed};
 use freeport_xdp::random_program::object_of;
 use freeport_xdp::scenario::{Lengths, Scenario, compare, compare_lengths};
 use freeport_xdp::{Arrival, Error, InUserSpace, Interpreter, Kernel, Native, Target, compile};
@@ -30,14 +31,6 @@ const NOT_LIFTED: [(&str, &str); 10] = [
     ("port_pool", "bpf_map_pop_elem"),
     ("deliver", "xskmap"),
 ];
-
-fn is_long() -> bool {
-    std::env::var_os("FREEPORT_LONG").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("FREEPORT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
-}
 
 /// How code is compiled, which is not kept among the user's.
 fn options() -> Options {

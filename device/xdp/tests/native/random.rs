@@ -5,6 +5,7 @@
 use crate::{is_long, options, seed};
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
+use freeport_testbed::number;
 use freeport_testbed::skip;
 use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES, Verified, object_of};
 use freeport_xdp::{Arrival, Contents, Error, Kernel, Native, RawProgram, Target};
@@ -14,7 +15,7 @@ fn random_programs_fare_alike_as_compiled_code_and_in_the_kernel() {
     if let Some(reason) = Kernel::refusal() {
         return skip(reason);
     }
-    let given = std::env::var("FREEPORT_PROGRAMS").ok().and_then(|count| count.parse().ok());
+    let given = number("FREEPORT_PROGRAMS");
     let programs: u64 = given.unwrap_or(if is_long() { 5_000 } else { 40 });
     // Others than those of other targets.
     let first = seed() + 2_000_000;

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// After how long a program is killed. The interpreter waits for no call for so long.
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 600;
 /// What runs programs.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
@@ -44,8 +44,11 @@ pub struct Transcript {
 pub enum Verdict {
     /// All runs gave the same. What the accelerated one says of upgrades.
     Same(String),
-    /// The kernel itself does not always give the same, or the library differed once only.
-    Unsteady(String),
+    /// The kernel itself does not always give the same: the first line that differs among plain
+    /// runs.
+    KernelUnsteady(String),
+    /// The first line that was different, plain and accelerated, but not when it was run again.
+    DifferedOnce(String, String),
     /// The first line that is different: plain, and accelerated.
     Different(String, String),
 }
@@ -95,13 +98,13 @@ pub fn judge(interpreter: &Interpreter, program: &Program) -> io::Result<Verdict
     for _ in 0..interpreter.more_plain_runs {
         let more = interpreter.run(program, false)?;
         if let Some((first, _)) = first_difference(&plain, &more) {
-            return Ok(Verdict::Unsteady(first));
+            return Ok(Verdict::KernelUnsteady(first));
         }
     }
     // What does not differ again depends on moments: how long a process waits for a core.
     let again = interpreter.run(program, true)?;
     if first_difference(&plain, &again).is_none() {
-        return Ok(Verdict::Unsteady(format!("accelerated, once: {found}")));
+        return Ok(Verdict::DifferedOnce(expected, found));
     }
     Ok(Verdict::Different(expected, found))
 }
