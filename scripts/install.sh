@@ -36,8 +36,10 @@ for_demo=(
     "wrk=wrk"
     "iperf3=iperf3"
 )
-# One program of each kind that is run with accelerated sockets in every run of the tests.
+# What pages of docs/ use, and one program of each kind that every run of the tests accelerates.
 for_test=(
+    "ethtool=ethtool"
+    "iputils-ping=ping"
     "default-jdk-headless=javac"
     "golang-go=go"
 )
@@ -53,6 +55,7 @@ applications=(
     "nodejs=node"
     "openssh-server=sshd"
     "openssl=openssl"
+    "openvswitch-switch=ovs-vsctl"
     "postgresql=/usr/lib/postgresql/*/bin/postgres"
     "rsync=rsync"
     "socat=socat"
@@ -75,6 +78,7 @@ services=(
     "memcached=memcached"
     "iperf3=iperf3"
     "openssh-server=ssh"
+    "openvswitch-switch=openvswitch-switch"
     "postgresql=postgresql"
     "haproxy=haproxy"
     "lighttpd=lighttpd"
