@@ -8,18 +8,20 @@ use crate::jobs::Job;
 use crate::process::{self, Ended};
 use crate::report::Report;
 use crate::schedule::Runs;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use freeport_testbed::variable;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 /// Against hanging only: no process takes that long, beside others at work either.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 const LONG_PATIENCE: Duration = Duration::from_secs(3 * 60 * 60);
+/// How often orphans are looked for.
+const LOOKING: Duration = Duration::from_millis(20);
 /// Most processes at a time, however little each computes.
 const PROCESSES_MAX: usize = 12;
 
@@ -61,7 +63,12 @@ pub fn run(
             if lanes.running == 0 {
                 return Ok(());
             }
-            let (job, number, result) = ended.recv().context("a job reports its end")?;
+            process::reap_orphans();
+            let (job, number, result) = match ended.recv_timeout(LOOKING) {
+                Ok(ended) => ended,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => bail!("a job ended without a report"),
+            };
             lanes.leave(&job);
             report.add(&job, number, result.with_context(|| job.to_string())?)?;
         }

@@ -77,21 +77,34 @@ fn kill_group(leader: libc::pid_t) {
     unsafe { libc::kill(-leader, libc::SIGKILL) };
 }
 
-/// Processes that tests started, did not end, and that are children of the runner since their own
-/// parents ended. They are killed; gives their numbers and names.
+/// Waits for processes whose own parents ended before them: a test that looks whether one is gone
+/// would find it for ever.
+pub fn reap_orphans() {
+    for pid in orphans() {
+        // SAFETY: no status is asked for; only the runner's main thread waits for these children.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+    }
+}
+
+/// Ends processes that tests started and left. Gives their numbers and command lines.
 pub fn end_orphans() -> Vec<String> {
-    let path = format!("/proc/self/task/{}/children", std::process::id());
-    let children = fs::read_to_string(path).unwrap_or_default();
-    let children = children.split_whitespace().filter_map(|it| it.parse::<libc::pid_t>().ok());
+    reap_orphans();
     let end = |pid: libc::pid_t| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
         // SAFETY: the call takes no pointer; nobody has waited for this child.
         unsafe { libc::kill(pid, libc::SIGKILL) };
-        // One that had ended before has no command line any more.
-        (!words.is_empty()).then(|| format!("{pid} {}", words.trim()))
+        format!("{pid} {}", words.trim())
     };
-    children.filter_map(end).collect()
+    orphans().into_iter().map(end).collect()
+}
+
+/// The children of the main thread. Jobs are children of the threads that wait for them, so these
+/// are orphans.
+fn orphans() -> Vec<libc::pid_t> {
+    let path = format!("/proc/self/task/{}/children", std::process::id());
+    let children = fs::read_to_string(path).unwrap_or_default();
+    children.split_whitespace().filter_map(|it| it.parse().ok()).collect()
 }
 
 /// Makes the runner the parent of processes whose own parents end.

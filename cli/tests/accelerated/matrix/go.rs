@@ -5,6 +5,7 @@
 use super::web::files;
 use crate::harness::{Mode, Node, find_or_skip, free_port};
 use crate::nginx::{self, PLAIN};
+use freeport_testbed::usual_or_long;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -50,7 +51,8 @@ fn is_said(told: &[Value], part: &str) -> bool {
 
 #[test]
 fn programs_in_go_stay_in_the_kernel_and_it_is_said_why() {
-    for is_static in [true, false] {
+    // Compiling the language's own library takes longest, and each way of linking has its own.
+    for &is_static in usual_or_long(&[true][..], &[true, false]) {
         let (node, _monitor) = Node::new();
         let Some(program) = compile(&node, is_static) else { return };
         let (port, files) = (free_port(), files(&node));
