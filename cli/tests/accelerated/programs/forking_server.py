@@ -60,7 +60,11 @@ WAYS = {b"ends": ends, b"closes": closes, b"leaves": leaves, b"begins anew": beg
 
 
 def answer(stream):
-    asked = stream.recv(64)
+    try:
+        asked = stream.recv(64, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        # The kernel told of a connection that a child has and that had this number before.
+        return
     if not asked:
         chosen.unregister(stream)
         del streams[stream.fileno()]
