@@ -76,7 +76,8 @@ fn a_server_says_who_it_is_over_fresh_and_kept_connections() {
     assert_eq!(response.body, b"blue\n");
     let response = http::get(&client, at(SERVER, 80), "/none", PATIENCE).expect("an answer");
     assert_eq!(response.status, 404);
-    for (connections, expected) in [(Connections::Fresh, 100), (Connections::Kept, 3)] {
+    // A client that gets its first turn when all requests are made connects to nobody.
+    for (connections, expected) in [(Connections::Fresh, 100..=100), (Connections::Kept, 1..=3)] {
         let before = http.connections();
         let load = Load {
             host: &client,
@@ -90,7 +91,8 @@ fn a_server_says_who_it_is_over_fresh_and_kept_connections() {
         let outcome = load.run(&AtomicBool::new(false)).expect("it runs");
         assert_eq!((outcome.latencies.len(), outcome.failed()), (100, 0));
         assert_eq!(outcome.backends["blue"], 100);
-        assert_eq!(http.connections() - before, expected, "{connections:?}");
+        let made = http.connections() - before;
+        assert!(expected.contains(&made), "{connections:?}: {made}");
     }
     assert_eq!(http.requests(), 202);
     drop(http);
