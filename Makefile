@@ -3,8 +3,9 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO ?= cargo
+PREFIX ?= /usr/local
 
-.PHONY: help tools demo test test-long applications fuzz bench area fmt lint check clean
+.PHONY: help tools demo test install test-long applications fuzz bench area fmt lint check clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
@@ -14,6 +15,7 @@ help:
 	@echo "                PART=sockets, xdp, packets, fabric or house runs that part"
 	@echo "make applications  install every program of docs/applications.csv, and test them for longer"
 	@echo "make fuzz       rings and members of a monitor fuzzed for a minute each; nightly compiler"
+	@echo "make install    build, and put command and sockets library below PREFIX=$(PREFIX)"
 	@echo "make bench      measure network functions and peers; results go to out/bench"
 	@echo "make area       how large the hardware is on an FPGA, by Yosys"
 	@echo "make fmt        format every Rust and ClickNP source"
@@ -47,6 +49,10 @@ applications:
 
 fuzz: tools
 	@bash scripts/fuzz.sh ring shared_queue hello monitor_messages
+
+install: tools
+	$(CARGO) build --locked --release -p freeport-cli -p freeport-preload
+	@bash scripts/install-built.sh "$(DESTDIR)$(PREFIX)"
 
 bench:
 	@bash scripts/install.sh --demo

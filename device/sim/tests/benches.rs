@@ -7,14 +7,12 @@
 //! // parameters: -GLANES=4
 //! ```
 
-#[path = "../src/verilator.rs"]
-mod verilator;
-
+use crate::verilator;
+use crate::verilator::Verilator;
 use freeport_testbed::cache::Cache;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use verilator::Verilator;
 
 /// Lines of a bench in which it says how it is built.
 const HEADER_LINES: usize = 30;

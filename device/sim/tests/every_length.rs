@@ -2,10 +2,8 @@
 //! Packets of each kind that a program knows, cut at every length, fare on the simulated card as in
 //! the interpreter: the kernel takes none below 14 bytes, and these two do.
 
-#[path = "../../xdp/tests/network/environment.rs"]
-mod network;
-mod scenarios;
-
+use crate::network;
+use crate::scenarios;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_sim::Sim;
 use freeport_xdp::Interpreter;

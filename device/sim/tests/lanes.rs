@@ -2,12 +2,11 @@
 //! How many cycles a packet takes on a card of so many lanes: the four cases of `freeport bench
 //! xdp` on the card that this crate was built with. `scripts/test-lanes.sh` builds it with others.
 
-mod scenarios;
-
+use crate::scenarios;
+use crate::scenarios::Case;
 use freeport_ebpf::interpreter::Environment;
 use freeport_sim::{Nic, Sim};
 use freeport_xdp::{Arrival, Interpreter, Profiles, Target};
-use scenarios::Case;
 
 const PACKETS: usize = 400;
 /// Packets before those that are counted.

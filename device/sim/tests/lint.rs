@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Verilator has nothing to say against the card, whatever its number of lanes and cores.
 
-#[path = "../src/verilator.rs"]
-mod verilator;
-
+use crate::verilator;
+use crate::verilator::Verilator;
 use std::path::Path;
-use verilator::Verilator;
 
 #[test]
 fn the_card_is_clean_for_all_numbers_of_lanes_and_cores() {

@@ -4,15 +4,13 @@
 //! where values that each core has for itself are added up. Of programs for which it matters in
 //! which order flows come, it is said why.
 
-#[path = "../../xdp/tests/network/environment.rs"]
-mod network;
-mod scenarios;
-
+use crate::network;
+use crate::scenarios;
+use crate::scenarios::Case;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_sim::{Nic, Sim};
 use freeport_xdp::traffic::Traffic;
 use freeport_xdp::{Contents, Departure, Interpreter, Target};
-use scenarios::Case;
 use std::collections::BTreeMap;
 
 const CORES: u8 = 4;

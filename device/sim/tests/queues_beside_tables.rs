@@ -2,8 +2,7 @@
 //! Queues keep their size beside tables whose entries come and go: a pool of ports is lent and
 //! given back until a queue is full, which takes some thousands of packets.
 
-mod scenarios;
-
+use crate::scenarios;
 use freeport_ebpf::interpreter::Environment;
 use freeport_xdp::Interpreter;
 use freeport_xdp::scenario::compare;

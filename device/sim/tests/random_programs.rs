@@ -3,8 +3,8 @@
 //! interpreter. Passes of the compiler are off at random, so that rows come that no compiler would
 //! make of these instructions else.
 
-mod scenarios;
-
+use crate::scenarios;
+use crate::scenarios::number;
 use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::Environment;
@@ -12,7 +12,6 @@ use freeport_sim::Sim;
 use freeport_vliw::{PASSES, compile};
 use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::{Arrival, Contents, Departure, Interpreter, Target, random_program};
-use scenarios::number;
 
 #[test]
 fn random_programs_fare_alike_on_the_card_and_in_the_interpreter() {

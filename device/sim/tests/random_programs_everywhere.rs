@@ -3,15 +3,14 @@
 //! interpreter, on the model of the small processor, and on the simulated card. Verdict, packet and
 //! the map's value, in which all registers and the stack are left, are those of the kernel.
 
-mod scenarios;
-
+use crate::scenarios;
+use crate::scenarios::number;
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
 use freeport_ebpf::interpreter::Environment;
 use freeport_testbed::skip;
 use freeport_xdp::random_program::{PACKET_BYTES, VALUE_BYTES, Verified, object_of};
 use freeport_xdp::{Arrival, Contents, Error, Interpreter, Kernel, RawProgram, Target, Vliw};
-use scenarios::number;
 
 /// A verdict, a packet, and the value.
 type Left = (u32, Vec<u8>, Vec<u8>);

@@ -2,10 +2,8 @@
 //! Compiled programs on the simulated card do what they do in the interpreter: those of
 //! `programs/xdp` on the packets of their scenarios. What the card does not take is listed.
 
-#[path = "../../xdp/tests/network/environment.rs"]
-mod network;
-mod scenarios;
-
+use crate::network;
+use crate::scenarios;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_xdp::Interpreter;
 use freeport_xdp::scenario::compare;

@@ -2,10 +2,8 @@
 //! Programs on the simulated card, and on the model of its processor, do what they do in the
 //! kernel, without the interpreter between them.
 
-#[path = "../../xdp/tests/network/mod.rs"]
-mod network;
-mod scenarios;
-
+use crate::network;
+use crate::scenarios;
 use freeport_testbed::skip;
 use freeport_xdp::scenario::{Streams, compare_streams};
 use freeport_xdp::{Kernel, Target, Vliw};

@@ -2,10 +2,8 @@
 //! Several packets are in the card at once: one comes, one is in work, another one leaves. They
 //! fare as in the interpreter, one after the other, with state carried along.
 
-#[path = "../../xdp/tests/network/environment.rs"]
-mod network;
-mod scenarios;
-
+use crate::network;
+use crate::scenarios;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_xdp::Interpreter;
 use freeport_xdp::scenario::{Streams, compare_streams};

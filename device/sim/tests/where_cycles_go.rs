@@ -2,9 +2,7 @@
 //! Each cycle in which the card works is somebody's, and all of them together are what the card
 //! itself has counted, by what they are spent on.
 
-#[path = "../../xdp/tests/network/environment.rs"]
-mod network;
-
+use crate::network;
 use freeport_ebpf::object::Object;
 use freeport_sim::{Cycles, RowCycles, SPENT_ON, Sim};
 use freeport_vliw::Options;

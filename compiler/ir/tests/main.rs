@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the representation: one binary, since each would compile its generic code again.
+
+mod async_extraction;
+mod documents;
+mod freeze;
+mod interp;
+mod passes;
+mod passes_preserve;
+mod schedule;
+mod text;
+mod verify;

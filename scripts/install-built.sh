@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Puts what was built below a folder such as /usr/local: the command into bin/, the sockets library,
+# which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside each, in a
+# file with the ending .debug, where debuggers look for it.
+#
+#   install-built.sh FOLDER [BUILT]     BUILT is target/release unless it is given
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+folder=${1:?"install-built.sh: name the folder, such as /usr/local"}
+built=${2:-target/release}
+
+# Installs the file $1 as $2, with the mode $3.
+install_stripped() {
+    local target=$2
+    install -D -m 644 "$1" "$target.debug"
+    objcopy --only-keep-debug "$target.debug"
+    install -D -m "$3" "$1" "$target.new"
+    objcopy --strip-debug "$target.new"
+    # The link names a file in the same folder.
+    (cd "$(dirname "$target")" &&
+        objcopy --add-gnu-debuglink="$(basename "$target").debug" "$(basename "$target").new")
+    # Programs that run keep the file that they have.
+    mv -f "$target.new" "$target"
+    echo "$target ($(du -h "$target" | cut -f 1); debugging information beside it:" \
+        "$(du -h "$target.debug" | cut -f 1))"
+}
+
+install_stripped "$built/freeport" "$folder/bin/freeport" 755
+install_stripped "$built/libfreeport_preload.so" \
+    "$folder/lib/freeport/libfreeport_preload.so" 644
