@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Puts what was built below a folder such as /usr/local: the command into bin/, the sockets library,
-# which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside each, in a
-# file with the ending .debug, where debuggers look for it.
+# Puts what was built below a folder such as /usr/local: the command into bin/, and the sockets
+# library, which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside
+# each, in a file with the ending .debug, where debuggers look for it.
 #
 #   install-built.sh FOLDER [BUILT]     BUILT is target/release unless it is given
 set -euo pipefail

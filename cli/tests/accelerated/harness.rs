@@ -107,10 +107,13 @@ impl Node {
         self.path().join("run/monitor.sock")
     }
 
-    /// Writes a file that anybody can read.
+    /// Writes a file that anybody can read. A program that was begun with it before, and reads it
+    /// only now, finds it whole.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
-        fs::write(&path, content).expect("it can be written");
+        let unfinished = self.path().join(format!("{name}.{}", fastrand::u32(..)));
+        fs::write(&unfinished, content).expect("it can be written");
+        fs::rename(&unfinished, &path).expect("it is in the same folder");
         path
     }
 

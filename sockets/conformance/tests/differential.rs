@@ -12,7 +12,7 @@ use accelerating::{library, monitor};
 use freeport_sockets_conformance::{
     Case, Effort, How, Preload, compare, compile, exported, flag, rows,
 };
-use freeport_testbed::{is_long, seed, usual_or_long};
+use freeport_testbed::{is_long, note, seed, usual_or_long};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -22,9 +22,11 @@ use unsteady::unsteady_cases;
 
 /// Cases that run at the same time. Most of them wait most of the time.
 const WORKERS: usize = 6;
-/// A case that differs is run again so often with nothing beside it, so that it can be told whether
-/// it always differs. It may be the same then only if `unsteady-cases.txt` names it.
-const REPEATS: usize = 3;
+/// A case that differs is run again so often with nothing beside it. If it differs again, it fails.
+const REPEATS: usize = 20;
+/// Cases that may differ once without being named in `unsteady-cases.txt`: races that are lost once
+/// in some thousand cases, beside others at work. Each is noted at the end of the run.
+const UNNAMED_MAX: usize = 2;
 /// Only what hangs takes that long, on a loaded machine too.
 const SECONDS: u64 = 120;
 
@@ -58,20 +60,23 @@ fn cases_are_the_same_with_accelerated_sockets() {
     });
     let is_same =
         |case: &Case| (0..REPEATS).all(|_| compare(case, Some(&preload), effort(case)).is_ok());
-    let unsteady = unsteady_cases();
-    let mut failed = vec![];
+    let named = unsteady_cases();
+    let (mut failed, mut unnamed) = (vec![], vec![]);
     for (case, report) in failures.into_inner().unwrap() {
-        let differs_once = is_same(case);
-        let times = if differs_once { "once, and then no more: " } else { "" };
-        if differs_once && unsteady.contains(&*case.subject()) {
-            println!("unsteady, {times}{report}");
-        } else {
-            failed.push(format!("{times}{report}"));
+        if !is_same(case) {
+            failed.push(report);
+            continue;
+        }
+        note(format_args!("differed once of {}: {}", REPEATS + 1, case.title()));
+        println!("once, and then no more: {report}");
+        if !named.contains(&*case.subject()) {
+            unnamed.push(case.title());
         }
     }
     failed.sort();
     let differed = failed.len();
     assert!(failed.is_empty(), "{differed} of {count} cases differ:\n{}", failed.join("\n"));
+    assert!(unnamed.len() <= UNNAMED_MAX, "more than {UNNAMED_MAX} differ once: {unnamed:?}");
 }
 
 fn next<'a>(left: &Mutex<Vec<&'a Case>>) -> Option<&'a Case> {

@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(20 * 60);
 const LONG_PATIENCE: Duration = Duration::from_secs(3 * 60 * 60);
 /// How often orphans are looked for.
 const LOOKING: Duration = Duration::from_millis(20);
+/// More than there are cores: what a job keeps busy is a guess, and many wait at times.
+const OVERLAP: f64 = 1.25;
 /// Most processes at a time, however little each computes.
 const PROCESSES_MAX: usize = 12;
 
@@ -44,7 +46,7 @@ pub fn run(
     jobs.sort_by(|one, other| {
         is_alone(one).cmp(&is_alone(other)).then(seconds(other).total_cmp(&seconds(one)))
     });
-    let mut lanes = Lanes { cores, busy: 0.0, running: 0 };
+    let mut lanes = Lanes { cores: OVERLAP * cores, busy: 0.0, running: 0 };
     let (done, ended) = channel();
     thread::scope(|scope| {
         let mut number = 0;
@@ -123,6 +125,7 @@ fn run_one(
     command.env(variable::LIBRARY, &artifacts.library);
     command.env(variable::CACHE, artifacts.cache());
     command.env(variable::SKIPS, Report::skips_of(&output));
+    command.env(variable::NOTES, Report::notes_of(&output));
     process::run(&mut command, &output, if arguments.long { LONG_PATIENCE } else { PATIENCE })
 }
 

@@ -28,6 +28,7 @@ pub struct Report {
     passed: usize,
     failures: Vec<String>,
     skips: Vec<Skip>,
+    notes: Vec<String>,
     /// Seconds and processor seconds of each job.
     times: BTreeMap<String, [f64; 2]>,
     clean: Vec<Binary>,
@@ -70,6 +71,7 @@ impl Report {
             passed: 0,
             failures: vec![],
             skips: vec![],
+            notes: vec![],
             times: BTreeMap::new(),
             clean: vec![],
             unclean: BTreeSet::new(),
@@ -96,6 +98,11 @@ impl Report {
         text.lines().filter_map(row).collect()
     }
 
+    /// Where tests of the job that prints to `output` note what a run tells at its end.
+    pub fn notes_of(output: &Path) -> PathBuf {
+        output.with_extension("notes")
+    }
+
     /// Takes a job that has ended.
     ///
     /// # Errors
@@ -105,6 +112,8 @@ impl Report {
         let name = job.to_string();
         self.times.insert(name.clone(), [ended.seconds, ended.processor_seconds]);
         let skips = self.take_skips(job, number)?;
+        let notes = take(&Self::notes_of(&self.output_of(number)))?;
+        self.notes.extend(notes.lines().map(|line| format!("{}: {line}", job.binary.name())));
         let counts = libtest::read(&ended.printed).unwrap_or_default();
         let is_good = ended.status.success()
             && counts.failed == 0
@@ -141,11 +150,7 @@ impl Report {
 
     /// Reads and removes what tests of a job noted. Gives how many were skipped.
     fn take_skips(&mut self, job: &Job, number: usize) -> anyhow::Result<usize> {
-        let path = Self::skips_of(&self.output_of(number));
-        if !path.exists() {
-            return Ok(0);
-        }
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let text = take(&Self::skips_of(&self.output_of(number)))?;
         let mut tests = BTreeSet::new();
         for line in text.lines() {
             let mut cells = line.splitn(3, '\t').skip(1);
@@ -154,7 +159,6 @@ impl Report {
             tests.insert(test);
             self.skips.push(Skip { test: format!("{}::{test}", job.binary.name()), reason });
         }
-        fs::remove_file(&path).with_context(|| path.display().to_string())?;
         Ok(tests.len())
     }
 
@@ -188,6 +192,9 @@ impl Report {
         for Skip { test, reason } in &self.skips {
             println!("skipped: {test}: {reason}");
         }
+        for note in &self.notes {
+            println!("noted: {note}");
+        }
         for failure in &self.failures {
             println!("failed: {failure}");
         }
@@ -216,4 +223,14 @@ impl Report {
         let file = self.folder.join("times.tsv");
         fs::write(&file, lines.collect::<String>()).with_context(|| file.display().to_string())
     }
+}
+
+/// Reads and removes a file; nothing if it is not there.
+fn take(path: &Path) -> anyhow::Result<String> {
+    if !path.exists() {
+        return Ok(String::new());
+    }
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    fs::remove_file(path).with_context(|| path.display().to_string())?;
+    Ok(text)
 }

@@ -11,13 +11,15 @@ pub mod skip;
 pub mod wait;
 
 pub use effort::{is_long, number, seed, usual_or_long};
-pub use skip::skip;
+pub use skip::{note, skip};
 pub use wait::wait_until;
 
 /// Environment variables through which the test runner tells tests what to do.
 pub mod variable {
     /// A file to which each skipped test adds a line: `place<TAB>test<TAB>reason`.
     pub const SKIPS: &str = "FREEPORT_SKIPS";
+    /// A file to which [`note`](crate::note) adds lines.
+    pub const NOTES: &str = "FREEPORT_NOTES";
     /// With the value `all`, a test that would be skipped fails.
     pub const REQUIRE: &str = "FREEPORT_REQUIRE";
     /// Set: tests have time for larger inputs and more seeds.

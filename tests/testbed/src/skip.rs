@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests that cannot run on this machine. No skip passes silently: the runner counts them and
-//! prints their reasons, and where `FREEPORT_REQUIRE=all` is set, as in continuous integration, a
-//! skip is a failure.
+//! What a run tells at its end beside its failures: notes, and tests that cannot run on this
+//! machine. No skip passes silently. The runner counts skips and prints their reasons, and where
+//! `FREEPORT_REQUIRE=all` is set, as in continuous integration, a skip is a failure.
 
 use crate::variable;
 use std::fmt::Display;
@@ -26,6 +26,16 @@ pub fn skip(reason: impl Display) {
     if let Some(file) = std::env::var_os(variable::SKIPS) {
         let line = format!("{}\t{test}\t{reason}\n", place.file());
         append(Path::new(&file), &line);
+    }
+}
+
+/// Notes something that a run should tell at its end although it is no failure, in one line.
+///
+/// # Panics
+/// If the note cannot be written.
+pub fn note(text: impl Display) {
+    if let Some(file) = std::env::var_os(variable::NOTES) {
+        append(Path::new(&file), &format!("{text}\n"));
     }
 }
 

@@ -29,7 +29,7 @@ const OPTIMIZED_EACH: u64 = 15;
 
 #[test]
 fn generated_programs_run_natively_as_in_the_interpreter() {
-    let (first, batches) = (seed(1), programs(300).div_ceil(BATCH));
+    let (first, batches) = (seed(1), programs(200).div_ceil(BATCH));
     let (next, fired) = (AtomicU64::new(0), AtomicU64::new(0));
     let wrong = Mutex::new(vec![]);
     let check_batches = || {
