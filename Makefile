@@ -32,10 +32,11 @@ demo:
 
 TEST = $(CARGO) run --locked --quiet --package freeport-test-runner --
 
+# The runner comes last: its last line has the counts of the run.
 test:
 	@bash scripts/install.sh --test
-	$(TEST) $(ARGS)
 	$(CARGO) test --locked --workspace --doc --quiet
+	$(TEST) $(ARGS)
 
 # PART=sockets, xdp, packets, fabric or house; without it all of them, one after the other.
 test-long:

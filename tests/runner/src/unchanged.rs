@@ -5,7 +5,6 @@
 
 use crate::arguments::Arguments;
 use crate::artifacts::{Artifacts, Binary};
-use crate::report::Report;
 use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -44,8 +43,8 @@ impl Unchanged {
     }
 
     /// Remembers what has passed in this run as well, where all tests of a binary were run.
-    pub fn note(&self, report: &Report) {
-        let passed = report.passed_whole().into_iter().filter_map(|binary| self.key(binary));
+    pub fn note(&self, passed: &[&Binary]) {
+        let passed = passed.iter().filter_map(|binary| self.key(binary));
         let passed: BTreeSet<String> = self.passed.iter().cloned().chain(passed).collect();
         // Old keys fit nothing any more; without the file everything runs.
         let lines: Vec<&str> = passed.iter().map(String::as_str).collect();
@@ -92,4 +91,39 @@ fn common(top: &Path, artifacts: &Artifacts) -> Option<[u64; 2]> {
 fn stamp(path: &Path) -> Option<(u64, i64, i64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binary_runs_again_when_it_or_what_it_uses_has_changed() {
+        let folder = std::env::temp_dir().join(format!("freeport-passed-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let executable = folder.join("binary");
+        fs::write(&executable, "one").expect("it can be written");
+        let [other, tidy] = [("cli", "help"), ("tests", "tidy")].map(|(package, target)| Binary {
+            package: package.into(),
+            target: target.into(),
+            folder: folder.clone(),
+            executable: executable.clone(),
+        });
+        let file = folder.join("passed");
+        let read = |common| {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            let passed = text.lines().map(str::to_owned).collect();
+            Unchanged { file: file.clone(), passed, common }
+        };
+        assert!(!read(Some([1, 2])).has_passed(&other));
+        read(Some([1, 2])).note(&[&other, &tidy]);
+        assert!(read(Some([1, 2])).has_passed(&other) && read(Some([1, 2])).has_passed(&tidy));
+        // Sources matter to the test that reads them; everything else to all.
+        assert!(read(Some([1, 3])).has_passed(&other) && !read(Some([1, 3])).has_passed(&tidy));
+        assert!(!read(Some([2, 2])).has_passed(&other));
+        assert!(!read(None).has_passed(&other), "nothing is left out where all has to run");
+        fs::write(&executable, "another").expect("it can be written");
+        assert!(!read(Some([1, 2])).has_passed(&other));
+        fs::remove_dir_all(folder).expect("it is ours");
+    }
 }
