@@ -198,7 +198,7 @@ impl Report {
         for failure in &self.failures {
             println!("failed: {failure}");
         }
-        let processor: f64 = rows.iter().map(|(_, [_, processor])| processor).sum();
+        let processor = rows.iter().fold(0.0, |sum, (_, [_, processor])| sum + processor);
         println!(
             "built in {:.0} s, tested in {:.0} s of time and {processor:.0} s of processor time",
             self.build_seconds,
