@@ -52,7 +52,7 @@ fuzz: tools
 	@bash scripts/fuzz.sh ring shared_queue hello monitor_messages
 
 install: tools
-	$(CARGO) build --locked --release -p freeport-cli -p freeport-preload
+	$(CARGO) build --locked --profile dist -p freeport-cli -p freeport-preload
 	@bash scripts/install-built.sh "$(DESTDIR)$(PREFIX)"
 
 bench:
@@ -74,6 +74,7 @@ lint: tools
 check: tools
 	$(CARGO) fmt --all --check
 	@$(MAKE) --no-print-directory lint
+	$(CARGO) clippy --locked -p freeport-cli --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps \
 		--document-private-items
 

@@ -4,12 +4,12 @@
 # library, which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside
 # each, in a file with the ending .debug, where debuggers look for it.
 #
-#   install-built.sh FOLDER [BUILT]     BUILT is target/release unless it is given
+#   install-built.sh FOLDER [BUILT]     BUILT is target/dist unless it is given
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 folder=${1:?"install-built.sh: name the folder, such as /usr/local"}
-built=${2:-target/release}
+built=${2:-target/dist}
 
 # Installs the file $1 as $2, with the mode $3.
 install_stripped() {

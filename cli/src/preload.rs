@@ -2,10 +2,13 @@
 //! Where the library is that programs are given, and how they are given it.
 
 use anyhow::bail;
-use std::env;
+use freeport_native::own;
 use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 /// What it is called.
 const NAME: &str = "libfreeport_preload.so";
@@ -14,22 +17,30 @@ const VARIABLE: &str = "FREEPORT_PRELOAD";
 /// The variable that the loader of programs reads.
 const LOADER: &str = "LD_PRELOAD";
 
-/// The library: `$FREEPORT_PRELOAD`, else beside this executable, else in `../lib/freeport`.
+/// The library as this executable carries it: nothing, unless it was built for a release.
+const CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfreeport_preload.so"));
+
+/// The library: `$FREEPORT_PRELOAD`, else beside this executable, else in `../lib/freeport`, else
+/// the one that this executable carries, put into the user's [cache](own::cache).
+///
+/// Every program that is accelerated runs its code, so only this user and root may be able to write
+/// to it and to its folder.
 ///
 /// # Errors
-/// It is nowhere, or where the loader cannot be told.
+/// It is nowhere, or where the loader cannot be told, or others could have written it.
 pub fn library() -> anyhow::Result<PathBuf> {
     if let Some(path) = env::var_os(VARIABLE).filter(|it| !it.is_empty()).map(PathBuf::from) {
         if !path.is_file() {
             bail!("{VARIABLE} is {}, where there is no file", path.display());
         }
-        return usable(std::path::absolute(path)?);
+        return usable(&path);
     }
     let executable = env::current_exe()?;
     let folder = executable.parent().unwrap_or(Path::new("/"));
     let places = [folder.join(NAME), folder.join("../lib/freeport").join(NAME)];
     match places.iter().find(|path| path.is_file()) {
-        Some(path) => usable(path.canonicalize()?),
+        Some(path) => usable(path),
+        None if !CARRIED.is_empty() => usable(&unpack(CARRIED, &own::cache()?)?),
         None => bail!(
             "{NAME} is neither in {} nor in ../lib/freeport from there; build it with \
              `cargo build --release -p freeport-preload`, or set {VARIABLE} to where it is",
@@ -38,8 +49,31 @@ pub fn library() -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Puts the library into a folder, if it is not there yet, under a name of its content. Programs of
+/// other users may be begun by this one's, so all may read it.
+fn unpack(library: &[u8], folder: &Path) -> anyhow::Result<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    library.hash(&mut hasher);
+    let path = folder.join(format!("{:016x}-{NAME}", hasher.finish()));
+    if own::read(&path)?.is_some_and(|found| found == library) {
+        return Ok(path);
+    }
+    let unfinished = path.with_extension(format!("{}.so", std::process::id()));
+    fs::write(&unfinished, library)?;
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o644))?;
+    fs::rename(&unfinished, &path)?;
+    Ok(path)
+}
+
 /// The loader takes spaces and colons for the end of a path.
-fn usable(path: PathBuf) -> anyhow::Result<PathBuf> {
+fn usable(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = path.canonicalize()?;
+    own::check(&path)?;
+    own::check(path.parent().unwrap_or(Path::new("/")))?;
+    reachable(path)
+}
+
+fn reachable(path: PathBuf) -> anyhow::Result<PathBuf> {
     if path.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         bail!(
             "{}: the loader takes no path with spaces or colons; set {VARIABLE} to another",
@@ -82,8 +116,34 @@ mod tests {
 
     #[test]
     fn a_path_that_the_loader_would_cut_is_refused() {
-        assert!(usable("/a b/l.so".into()).unwrap_err().to_string().contains("FREEPORT_PRELOAD"));
-        assert!(usable("/a:b/l.so".into()).is_err());
-        assert_eq!(usable("/ab/l.so".into()).unwrap(), Path::new("/ab/l.so"));
+        let error = reachable("/a b/l.so".into()).unwrap_err();
+        assert!(error.to_string().contains("FREEPORT_PRELOAD"));
+        assert!(reachable("/a:b/l.so".into()).is_err());
+        assert_eq!(reachable("/ab/l.so".into()).unwrap(), Path::new("/ab/l.so"));
+    }
+
+    #[test]
+    fn a_library_that_is_carried_is_put_down_once_and_mended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = unpack(b"a library", folder.path()).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"a library");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        fs::write(&path, "half of").unwrap();
+        assert_eq!(unpack(b"a library", folder.path()).unwrap(), path);
+        assert_eq!(fs::read(&path).unwrap(), b"a library");
+        assert_ne!(unpack(b"another one", folder.path()).unwrap(), path);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_library_that_others_may_write_to_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        fs::write(&path, "code").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(usable(&path).unwrap(), path.canonicalize().unwrap());
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = usable(&path).unwrap_err().to_string();
+        assert!(error.contains("may be written to by others (mode 777)"), "{error}");
     }
 }

@@ -251,7 +251,7 @@ mod tests {
         let compiled = compiled.unwrap_or_else(|failure| panic!("{failure}"));
         let cache = Cache::of("native");
         let options = freeport_native::Options {
-            cache: cache.path().to_owned(),
+            cache: Some(cache.path().to_owned()),
             optimization: 0,
             ..freeport_native::Options::default()
         };

@@ -327,6 +327,11 @@ fn a_machine_is_examined() {
     for name in expected.into_iter().chain(["shared memory", "descriptors", "sockets"]) {
         assert!(names.contains(&name), "{names:?}");
     }
+    // Parts that are left out of smaller builds, but not of this one.
+    for name in ["card", "kernel"] {
+        let check = told["checks"].as_array().unwrap().iter().find(|it| it["name"] == name);
+        assert_eq!(check.expect("it is told")["state"], "ok", "{name}");
+    }
 }
 
 #[test]

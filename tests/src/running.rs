@@ -117,5 +117,5 @@ impl Running {
 }
 
 fn options(cache: &Path) -> NativeOptions {
-    NativeOptions { optimization: 1, cache: cache.to_owned(), ..NativeOptions::default() }
+    NativeOptions { optimization: 1, cache: Some(cache.to_owned()), ..NativeOptions::default() }
 }

@@ -129,7 +129,7 @@ impl Table {
         let compiled = compile_text("table.cnp", &text, &options);
         let program = compiled.unwrap_or_else(|failure| panic!("{failure}")).program;
         let cache = Cache::of("native");
-        let options = Options { cache: cache.path().to_owned(), ..Options::default() };
+        let options = Options { cache: Some(cache.path().to_owned()), ..Options::default() };
         let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
         let graph = Graph::load(&image).expect("a library just built");
         let instance = graph.instance("table").expect("it is in the program");

@@ -196,7 +196,7 @@ fn load(program: &Program) -> Graph {
         optimization: 0,
         sanitize: true,
         sanitize_addresses: true,
-        cache: cache.path().to_owned(),
+        cache: Some(cache.path().to_owned()),
         ..Options::default()
     };
     let image = build(program, &options);

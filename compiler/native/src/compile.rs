@@ -4,12 +4,14 @@
 
 use crate::emit::{Emission, emit_functions, emit_program};
 use crate::manifest::Manifest;
-use crate::{Error, Options};
+use crate::{Error, Options, own};
 use freeport_ir::analysis::mark_watched_loops;
 use freeport_ir::{FunctionId, Program, passes};
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -67,14 +69,13 @@ fn prepared(program: &Program, options: &Options) -> Program {
 fn compile(emission: Emission, options: &Options) -> Result<Image, Error> {
     let Emission { text, manifest } = emission;
     let name = file_name(&text, &manifest, options);
-    let path = |extension: &str| options.cache.join(format!("{name}.{extension}"));
+    let folder = prepare_folder(options)?;
+    let path = |extension: &str| folder.join(format!("{name}.{extension}"));
     let (library, source, description) = (path("so"), path("c"), path("json"));
-    let known = read_manifest(&description).filter(|known| *known == manifest);
-    if known.is_some() && library.is_file() && source.is_file() {
+    let known = read_manifest(&description)?.filter(|known| *known == manifest);
+    if known.is_some() && is_there(&library)? && is_there(&source)? {
         return Ok(Image { library, source, manifest });
     }
-    let directory = &options.cache;
-    fs::create_dir_all(directory).map_err(|source| file_error(directory, source))?;
     place(&source, |path| fs::write(path, &text).map_err(|source| file_error(path, source)))?;
     place(&library, |path| run_compiler(&source, path, options))?;
     let json = serde_json::to_string_pretty(&manifest).map_err(std::io::Error::from);
@@ -83,7 +84,27 @@ fn compile(emission: Emission, options: &Options) -> Result<Image, Error> {
     Ok(Image { library, source, manifest })
 }
 
-/// Makes a file under another name first, so that nobody ever sees half of it.
+/// The folder for what is built, which nobody else can write to: code from it is run.
+fn prepare_folder(options: &Options) -> Result<PathBuf, Error> {
+    let folder = match &options.cache {
+        Some(folder) => folder.clone(),
+        None => own::cache().map_err(Error::NoFolder)?.join("native"),
+    };
+    own::make_folder(&folder, 0o700).map_err(Error::NoFolder)?;
+    Ok(folder)
+}
+
+/// Whether the file is there, and nobody else can have written it.
+fn is_there(path: &Path) -> Result<bool, Error> {
+    match own::check(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::NoFolder(error)),
+    }
+}
+
+/// Makes a file under another name first, so that nobody ever sees half of it. Nobody else may
+/// write to it, whatever the process lets them.
 fn place(path: &Path, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -91,6 +112,8 @@ fn place(path: &Path, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(
     let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
     let partial = path.with_extension(format!("{}-{count}.{extension}", std::process::id()));
     make(&partial)?;
+    let is_own = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(&partial, is_own).map_err(|source| file_error(&partial, source))?;
     fs::rename(&partial, path).map_err(|source| file_error(path, source))
 }
 
@@ -142,8 +165,10 @@ fn file_name(text: &str, manifest: &Manifest, options: &Options) -> String {
     format!("{start}-{:016x}{:016x}", hash(1), hash(2))
 }
 
-fn read_manifest(path: &Path) -> Option<Manifest> {
-    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+/// None if there is none, or another version's.
+fn read_manifest(path: &Path) -> Result<Option<Manifest>, Error> {
+    let text = own::read(path).map_err(Error::NoFolder)?;
+    Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
 fn file_error(path: &Path, source: std::io::Error) -> Error {

@@ -44,6 +44,10 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// There is no folder that only this user can write to, or a file in it is somebody else's: code
+    /// from there is not run.
+    #[error("native code is only kept where nobody else can write: {0}")]
+    NoFolder(#[source] std::io::Error),
     /// A built library could not be loaded.
     #[error("{} cannot be loaded: {reason}", library.display())]
     Load {

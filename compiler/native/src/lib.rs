@@ -18,6 +18,7 @@ pub mod manifest;
 mod memory;
 mod method_calls;
 mod options;
+pub mod own;
 mod recording;
 mod status;
 mod tables;

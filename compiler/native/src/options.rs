@@ -30,8 +30,9 @@ pub struct Options {
     pub passes: PassSet,
     /// A clang of version 19 or later, a path or a name to be found on `PATH`.
     pub compiler: PathBuf,
-    /// The directory in which built code is kept for the next time.
-    pub cache: PathBuf,
+    /// The directory in which built code is kept for the next time: one of this user alone, or
+    /// nothing in it is loaded. Without one it is `native` in [that of this user](crate::own::cache).
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -46,14 +47,7 @@ impl Default for Options {
             turn_limit: TURN_LIMIT,
             passes: PassSet::for_cpu(),
             compiler: env::var_os("CLANG").map_or_else(|| "clang-19".into(), PathBuf::from),
-            cache: default_cache(),
+            cache: None,
         }
     }
-}
-
-/// `freeport/native` in the user's cache directory.
-fn default_cache() -> PathBuf {
-    let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    base.or_else(home).unwrap_or_else(env::temp_dir).join("freeport/native")
 }

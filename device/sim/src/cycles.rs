@@ -5,7 +5,7 @@
 //! execute, which either is done with it or waits. A cycle without a row in execute belongs to what
 //! emptied it: a jump that was taken, a row that decode held back, or the beginning of a packet.
 
-use crate::ffi::Moment;
+use crate::Moment;
 use crate::watch::event;
 
 /// What a row was there for.

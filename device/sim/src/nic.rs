@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The simulated card as a host and a network see it.
 
-use crate::ffi::{Card, Stamp, Tags};
+use crate::{Card, Stamp, Tags};
 use freeport_xdp::Arrival;
 use std::path::Path;
 use thiserror::Error;
@@ -96,12 +96,29 @@ pub const SPENT: [(&str, &str); 5] = [
     ("long_wait_cycles", "for long arithmetic"),
 ];
 
-/// The card did not answer.
+/// Why a card did not do something.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("the card does not answer: {what}")]
-pub struct Stuck {
-    /// What was asked of it.
-    pub what: String,
+pub enum NicError {
+    /// It does not answer.
+    #[error("the card does not answer: {what}")]
+    Stuck {
+        /// What was asked of it.
+        what: String,
+    },
+    /// It has not what is asked for.
+    #[error("{what} are asked for, of a card with {has}")]
+    TooLarge {
+        /// What is asked for.
+        what: String,
+        /// What it has.
+        has: String,
+    },
+    /// This build has no card.
+    #[error(
+        "this build has no simulated card: build freeport with its feature `card`, for which \
+         Verilator and a C++ compiler are needed"
+    )]
+    NotBuilt,
 }
 
 /// What the card says of itself.
@@ -122,27 +139,24 @@ pub struct Nic {
     card: Card,
 }
 
-impl Default for Nic {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Nic {
     /// Most cores of a card.
     pub const CORES_MAX: u8 = 4;
 
     /// A card with one core after its reset, with zeros in its memories.
-    pub fn new() -> Self {
-        Self { card: Card::new(1) }
+    ///
+    /// # Errors
+    /// If this build has no card.
+    pub fn new() -> Result<Self, NicError> {
+        Ok(Self { card: Card::new(1)? })
     }
 
     /// A card of which so many cores are in use: one with four if it is more than one.
     ///
     /// # Errors
-    /// If there are none so large, or the card does not answer.
-    pub fn with_cores(cores: u8) -> Result<Self, Stuck> {
-        let mut nic = Self { card: Card::new(cores) };
+    /// If there are none so large, the card does not answer, or this build has none.
+    pub fn with_cores(cores: u8) -> Result<Self, NicError> {
+        let mut nic = Self { card: Card::new(cores)? };
         nic.set_cores(cores)?;
         Ok(nic)
     }
@@ -152,11 +166,11 @@ impl Nic {
     ///
     /// # Errors
     /// If the card has not so many, or does not answer.
-    pub fn set_cores(&mut self, cores: u8) -> Result<(), Stuck> {
+    pub fn set_cores(&mut self, cores: u8) -> Result<(), NicError> {
         let most = self.identity()?.cores;
         if !(1..=most).contains(&cores) {
-            let what = format!("{cores} cores are asked for, of a card with 1 to {most}");
-            return Err(Stuck { what });
+            let (what, has) = (format!("{cores} cores"), format!("1 to {most}"));
+            return Err(NicError::TooLarge { what, has });
         }
         self.host_write(address::CORES, &[cores.into()])
     }
@@ -185,7 +199,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn host_write(&mut self, address: u32, words: &[u64]) -> Result<(), Stuck> {
+    pub fn host_write(&mut self, address: u32, words: &[u64]) -> Result<(), NicError> {
         let done = self.card.host_write(address, words, ACCESS_CYCLES);
         self.answered("a write to", address, done, words.len())
     }
@@ -194,21 +208,25 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn host_read(&mut self, address: u32, words: &mut [u64]) -> Result<(), Stuck> {
+    pub fn host_read(&mut self, address: u32, words: &mut [u64]) -> Result<(), NicError> {
         let done = self.card.host_read(address, words, ACCESS_CYCLES);
         self.answered("a read of", address, done, words.len())
     }
 
-    fn answered(&self, what: &str, address: u32, done: usize, all: usize) -> Result<(), Stuck> {
+    fn answered(&self, what: &str, address: u32, done: usize, all: usize) -> Result<(), NicError> {
         let at = u64::from(address) + 8 * done as u64;
-        if done == all { Ok(()) } else { Err(Stuck { what: format!("{what} {at:#010x}") }) }
+        if done == all {
+            Ok(())
+        } else {
+            Err(NicError::Stuck { what: format!("{what} {at:#010x}") })
+        }
     }
 
     /// One word.
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn read(&mut self, address: u32) -> Result<u64, Stuck> {
+    pub fn read(&mut self, address: u32) -> Result<u64, NicError> {
         let mut words = [0];
         self.host_read(address, &mut words)?;
         Ok(words[0])
@@ -218,7 +236,7 @@ impl Nic {
     ///
     /// # Errors
     /// If it does not answer.
-    pub fn identity(&mut self) -> Result<Identity, Stuck> {
+    pub fn identity(&mut self) -> Result<Identity, NicError> {
         let word = self.read(address::IDENTITY)?;
         Ok(Identity {
             lanes: word as u8,
@@ -232,7 +250,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn load_rows(&mut self, bytes: &[u8]) -> Result<(), Stuck> {
+    pub fn load_rows(&mut self, bytes: &[u8]) -> Result<(), NicError> {
         self.host_write(address::ROWS, &words_of(bytes))
     }
 
@@ -240,7 +258,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn read_memory(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, Stuck> {
+    pub fn read_memory(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, NicError> {
         let mut words = vec![0; length.div_ceil(8)];
         self.host_read(memory_address(offset), &mut words)?;
         let mut bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
@@ -253,7 +271,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn write_memory(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Stuck> {
+    pub fn write_memory(&mut self, offset: u64, bytes: &[u8]) -> Result<(), NicError> {
         let mut words = words_of(bytes);
         let rest = bytes.len() % 8;
         if let (Some(last), true) = (words.last_mut(), rest != 0) {
@@ -267,7 +285,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn command(&mut self, helper: u64, arguments: &[u64]) -> Result<u64, Stuck> {
+    pub fn command(&mut self, helper: u64, arguments: &[u64]) -> Result<u64, NicError> {
         let mut words = vec![helper];
         words.extend(arguments);
         words.resize(6, 0);
@@ -280,7 +298,7 @@ impl Nic {
                 return Ok(state[1]);
             }
         }
-        Err(Stuck { what: format!("a call of helper {helper}") })
+        Err(NicError::Stuck { what: format!("a call of helper {helper}") })
     }
 
     /// Lets a packet come, behind those that were sent before.
@@ -321,9 +339,9 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer, or has no such counter.
-    pub fn counter(&mut self, name: &str) -> Result<u64, Stuck> {
+    pub fn counter(&mut self, name: &str) -> Result<u64, NicError> {
         let found = COUNTERS.iter().position(|counter| *counter == name && !name.is_empty());
-        let number = found.ok_or_else(|| Stuck { what: format!("no counter {name}") })?;
+        let number = found.ok_or_else(|| NicError::Stuck { what: format!("no counter {name}") })?;
         self.read(address::COUNTERS + 8 * number as u32)
     }
 
@@ -331,7 +349,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn packets_by_core(&mut self) -> Result<Vec<u64>, Stuck> {
+    pub fn packets_by_core(&mut self) -> Result<Vec<u64>, NicError> {
         let mut packets = vec![0; self.identity()?.cores.into()];
         self.host_read(address::PACKETS_BY_CORE, &mut packets)?;
         Ok(packets)
@@ -341,7 +359,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn spent(&mut self) -> Result<Vec<u64>, Stuck> {
+    pub fn spent(&mut self) -> Result<Vec<u64>, NicError> {
         SPENT.iter().map(|(counter, _)| self.counter(counter)).collect()
     }
 
@@ -349,7 +367,7 @@ impl Nic {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn counters(&mut self) -> Result<Vec<(&'static str, u64)>, Stuck> {
+    pub fn counters(&mut self) -> Result<Vec<(&'static str, u64)>, NicError> {
         let mut values = [0; COUNTERS.len()];
         self.host_read(address::COUNTERS, &mut values)?;
         let named = COUNTERS.into_iter().zip(values);

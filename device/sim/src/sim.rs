@@ -8,7 +8,7 @@ mod stream;
 mod watched;
 
 use crate::nic::control;
-use crate::{Layout, Nic, Stamp, Stuck, Tags, Watcher, address};
+use crate::{Layout, Nic, NicError, Stamp, Tags, Watcher, address};
 use freeport_ebpf::interpreter::verdict::REDIRECT;
 use freeport_ebpf::interpreter::{Clock, Environment, Redirect};
 use freeport_ebpf::object::{MapDefinition, Object, Program, SlotTarget};
@@ -47,9 +47,9 @@ struct Loaded {
     row: Result<usize, String>,
 }
 
-impl From<Stuck> for Failure {
-    fn from(stuck: Stuck) -> Self {
-        Self(stuck.to_string())
+impl From<NicError> for Failure {
+    fn from(error: NicError) -> Self {
+        Self(error.to_string())
     }
 }
 
@@ -76,7 +76,7 @@ impl Sim {
         options: &Options,
         environment: &Environment,
     ) -> Result<Self, Error> {
-        Self::load_on(Nic::new(), object, options, environment)
+        Self::load_on(new_card()?, object, options, environment)
     }
 
     /// The same on a given card, which has not been used: one with several cores, for example.
@@ -107,7 +107,7 @@ impl Sim {
         profiles: &Profiles,
         environment: &Environment,
     ) -> Result<Self, Error> {
-        Self::load_profiled_on(Nic::new(), object, profiles, environment)
+        Self::load_profiled_on(new_card()?, object, profiles, environment)
     }
 
     /// The same on a given card, which has not been used.
@@ -139,7 +139,7 @@ impl Sim {
         images: Vec<Result<Image, String>>,
         environment: &Environment,
     ) -> Result<Self, Error> {
-        Self::with_images_on(Nic::new(), object, images, environment)
+        Self::with_images_on(new_card()?, object, images, environment)
     }
 
     fn with_images_on(
@@ -148,7 +148,7 @@ impl Sim {
         images: Vec<Result<Image, String>>,
         environment: &Environment,
     ) -> Result<Self, Error> {
-        let failed = |stuck: Stuck| Error::Load(stuck.to_string());
+        let failed = |error: NicError| Error::Load(error.to_string());
         let identity = nic.identity().map_err(failed)?;
         let layout = Layout::new(&object.maps, identity.map_bytes, identity.cores);
         let (mut programs, mut rows) = (vec![], vec![]);
@@ -188,7 +188,7 @@ impl Sim {
     ///
     /// # Errors
     /// If the card does not answer.
-    pub fn set_environment(&mut self, environment: &Environment) -> Result<(), Stuck> {
+    pub fn set_environment(&mut self, environment: &Environment) -> Result<(), NicError> {
         self.clock = match environment.clock {
             Clock::Running(_) => control::CLOCK,
             Clock::Set(_) => 0,
@@ -301,7 +301,7 @@ impl Sim {
     ) -> Result<Vec<Stamp>, Error> {
         let row = self.row_of(program)?;
         arrivals.iter().try_for_each(|arrival| check_length(program, arrival))?;
-        self.start(row, 0).map_err(|stuck| Failure::from(stuck).of(program))?;
+        self.start(row, 0).map_err(|error| Failure::from(error).of(program))?;
         self.nic.forget();
         arrivals.iter().for_each(|arrival| self.nic.send(arrival));
         let count = arrivals.len() as u64;
@@ -314,13 +314,13 @@ impl Sim {
                     done = card.run_until_done(count, cycles);
                     done == count
                 });
-                watched.map_err(|stuck| Failure::from(stuck).of(program))?;
+                watched.map_err(|error| Failure::from(error).of(program))?;
                 done
             }
         };
         let stamps = self.nic.stamps(arrivals.len());
         self.nic.forget();
-        self.drain().map_err(|stuck| Failure::from(stuck).of(program))?;
+        self.drain().map_err(|error| Failure::from(error).of(program))?;
         if done == count {
             return Ok(stamps);
         }
@@ -340,7 +340,7 @@ impl Sim {
     ) -> Result<Vec<Departure>, Error> {
         let row = self.row_of(program)?;
         arrivals.iter().try_for_each(|arrival| check_length(program, arrival))?;
-        self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
+        self.start(row, control::EMIT_ALL).map_err(|error| Failure::from(error).of(program))?;
         arrivals.iter().for_each(|arrival| self.nic.send(arrival));
         let departures = arrivals.iter().map(|_| {
             let mut departure = Departure::default();
@@ -383,7 +383,7 @@ impl Sim {
     }
 
     /// Lets all packets leave, and forgets them.
-    fn drain(&mut self) -> Result<(), Stuck> {
+    fn drain(&mut self) -> Result<(), NicError> {
         for _ in 0..TRANSFER_CYCLES {
             let is_idle = self.nic.read(address::IDLE)? & 1 != 0;
             while self.nic.receive(0, &mut self.bytes).is_some() {}
@@ -391,11 +391,11 @@ impl Sim {
                 return Ok(());
             }
         }
-        Err(Stuck { what: "packets do not leave".into() })
+        Err(NicError::Stuck { what: "packets do not leave".into() })
     }
 
     /// Lets programs begin in a row, with these bits of `control`.
-    fn start(&mut self, row: usize, bits: u64) -> Result<(), Stuck> {
+    fn start(&mut self, row: usize, bits: u64) -> Result<(), NicError> {
         let wanted = Some((row, bits));
         if self.entry == wanted {
             return Ok(());
@@ -413,6 +413,11 @@ impl Sim {
         let program = found.ok_or_else(|| Error::NoProgram(name.into()))?;
         program.row.clone().map_err(Error::Unsupported)
     }
+}
+
+/// A card with one core.
+fn new_card() -> Result<Nic, Error> {
+    Nic::new().map_err(|error| Error::Load(error.to_string()))
 }
 
 /// The bytes of a program's rows, if the card can execute them from this row on.
@@ -465,7 +470,7 @@ impl Target for Sim {
         let row = self.row_of(program)?;
         check_length(program, arrival)?;
         self.last = None;
-        self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
+        self.start(row, control::EMIT_ALL).map_err(|error| Failure::from(error).of(program))?;
         self.nic.send(arrival);
         self.finish(program, departure)
     }

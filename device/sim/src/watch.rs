@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Looking on while the card works: what its core's stages do, cycle by cycle.
 
-use crate::ffi::{Card, Moment};
-use crate::{Nic, Stuck};
+use crate::{Card, Moment, Nic, NicError};
 
 /// Bits of [`Moment::events`]: those of `stage_events` in `core.sv`, then the packet's.
 pub mod event {
@@ -87,7 +86,7 @@ impl Nic {
         cycles_max: u64,
         watcher: Watcher<'_>,
         mut runs: impl FnMut(&mut Card, u64) -> bool,
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), NicError> {
         let mut moments = vec![Moment::default(); PIECE_CYCLES as usize];
         let card = self.card_mut();
         card.watch(true);
@@ -102,7 +101,7 @@ impl Nic {
         card.watch(false);
         match lost {
             0 => Ok(()),
-            _ => Err(Stuck { what: format!("{lost} cycles were not watched") }),
+            _ => Err(NicError::Stuck { what: format!("{lost} cycles were not watched") }),
         }
     }
 }

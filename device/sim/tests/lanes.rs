@@ -19,7 +19,7 @@ const CASES: [(&str, u32); 4] =
 
 #[test]
 fn packets_take_as_long_as_the_lanes_say() {
-    let lanes = Nic::new().identity().expect("it answers").lanes;
+    let lanes = Nic::new().expect("there is a card").identity().expect("it answers").lanes;
     let built = option_env!("FREEPORT_LANES").unwrap_or("4");
     assert_eq!(lanes.to_string(), built, "the card has the lanes that it was built with");
     let cases = scenarios::cases();

@@ -374,7 +374,8 @@ fn rows_that_reach_too_far(map_bytes: u32) -> Vec<u64> {
 #[test]
 fn what_is_written_behind_all_maps_holds_up_nobody() {
     for cores in [1, 2, 4] {
-        let map_bytes = Nic::new().identity().expect("it answers").map_bytes;
+        let map_bytes =
+            Nic::new().expect("there is a card").identity().expect("it answers").map_bytes;
         let mut nic = card(cores, &rows_that_reach_too_far(map_bytes as u32), 3_000);
         let marks: Vec<u8> = (1..=16).collect();
         let last = map_bytes - 16;

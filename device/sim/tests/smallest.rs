@@ -13,7 +13,7 @@ fn exits(verdict: u32) -> Vec<u8> {
 }
 
 fn card(rows: &[u8], bits: u64) -> Nic {
-    let mut nic = Nic::new();
+    let mut nic = Nic::new().expect("there is a card");
     nic.load_rows(rows).expect("it answers");
     let count = (rows.len() / 32) as u64;
     nic.host_write(address::ENTRY, &[count << 16]).expect("it answers");
@@ -24,7 +24,7 @@ fn card(rows: &[u8], bits: u64) -> Nic {
 
 #[test]
 fn the_card_says_what_it_is_and_remembers_what_it_is_told() {
-    let mut nic = Nic::new();
+    let mut nic = Nic::new().expect("there is a card");
     let identity = nic.identity().expect("it answers");
     assert_eq!((identity.lanes, identity.rows, identity.map_bytes), (4, 1024, 16 << 20));
     let bytes: Vec<u8> = (0..100).collect();

@@ -19,7 +19,7 @@ const CYCLES_MAX: u64 = 200;
 
 /// A card whose program has these rows; behind them is one that a packet must not reach.
 fn card(rows: &[[u64; 4]]) -> Nic {
-    let mut nic = Nic::new();
+    let mut nic = Nic::new().expect("there is a card");
     let beyond = [slot(0x9d, 0, 0, 4), NOTHING, NOTHING, NOTHING];
     let words: Vec<u64> = rows.iter().chain([&beyond]).flatten().copied().collect();
     nic.host_write(address::ROWS, &words).expect("it answers");

@@ -22,7 +22,7 @@ fn returns(number: u8) -> Vec<u64> {
 #[test]
 fn no_packet_meets_two_programs() {
     for pause in 0..40 {
-        let mut nic = Nic::new();
+        let mut nic = Nic::new().expect("there is a card");
         nic.host_write(address::ROWS, &returns(2)).expect("it answers");
         nic.host_write(address::ENTRY, &[3 << 16]).expect("it answers");
         nic.host_write(address::CONTROL, &[control::RUN | control::EMIT_ALL]).expect("it answers");

@@ -11,9 +11,8 @@ mod messages;
 mod raw;
 mod timed;
 
-pub use attached::{RunTimes, Runs};
+pub use attached::RunTimes;
 pub use raw::RawProgram;
-pub use timed::Timed;
 
 use crate::{Arrival, Contents, Departure, Error, Target};
 use libbpf_rs::{
@@ -78,7 +77,12 @@ impl Kernel {
             ..Default::default()
         };
         let made = MapHandle::create(MapType::Devmap, Some("freeport"), 4, 4, 1, &options);
-        made.err().map(|error| format!("the kernel refuses bpf(2): {error}"))
+        made.err().map(|error| {
+            format!(
+                "the kernel refuses bpf(2): {error}; it takes CAP_BPF and CAP_NET_ADMIN, or root: \
+                 try it with sudo"
+            )
+        })
     }
 
     /// A map by the name that it has in the source.

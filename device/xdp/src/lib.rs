@@ -17,13 +17,17 @@ pub mod ended;
 mod error;
 mod hosted;
 mod interpreter;
+#[cfg(feature = "kernel")]
 mod kernel;
 mod native;
+#[cfg(not(feature = "kernel"))]
+mod no_kernel;
 mod profiles;
 pub mod random_program;
 pub mod scenario;
 mod setting;
 mod target;
+mod times;
 pub mod traffic;
 mod vliw;
 
@@ -34,10 +38,14 @@ pub use dump::{Dump, bytes_json};
 pub use error::Error;
 pub use hosted::{Executor, Hosted};
 pub use interpreter::{Interpreter, Steps};
-pub use kernel::{Kernel, RawProgram, RunTimes, Runs, Timed};
+#[cfg(feature = "kernel")]
+pub use kernel::{Kernel, RawProgram, RunTimes};
 pub use native::Native;
+#[cfg(not(feature = "kernel"))]
+pub use no_kernel::{Kernel, RawProgram, RunTimes};
 pub use profiles::Profiles;
 pub use random_program::random_program;
 pub use setting::{EntryName, NotASetting, Setting};
 pub use target::{Arrival, Contents, Departure, InUserSpace, Target};
+pub use times::{Runs, Timed};
 pub use vliw::{Rows, Vliw};

@@ -289,8 +289,11 @@ fn the_interpreter_balances_as_the_model_does() {
 fn native_code_balances_as_the_model_does() {
     let program = program();
     let cache = Cache::of("native");
-    let options =
-        NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
+    let options = NativeOptions {
+        optimization: 1,
+        cache: Some(cache.path().to_owned()),
+        ..Default::default()
+    };
     for seed in 0..if is_long() { 500 } else { 20 } {
         let device = CpuDevice::load(&program, &options).expect("it can be built");
         run(Box::new(device), seed, 300, None);
@@ -301,8 +304,11 @@ fn native_code_balances_as_the_model_does() {
 fn flows_keep_their_backends_while_the_graph_is_replaced() {
     let program = program();
     let cache = Cache::of("native");
-    let native =
-        NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
+    let native = NativeOptions {
+        optimization: 1,
+        cache: Some(cache.path().to_owned()),
+        ..Default::default()
+    };
     let load = || -> Box<dyn Device + '_> {
         Box::new(CpuDevice::load(&program, &native).expect("it can be built"))
     };
@@ -318,8 +324,11 @@ fn flows_keep_their_backends_while_the_graph_is_replaced() {
 fn several_workers_balance_as_the_model_does() {
     let program = Arc::new(program());
     let cache = Cache::of("native");
-    let options =
-        NativeOptions { optimization: 1, cache: cache.path().to_owned(), ..Default::default() };
+    let options = NativeOptions {
+        optimization: 1,
+        cache: Some(cache.path().to_owned()),
+        ..Default::default()
+    };
     for (seed, placement) in
         ["balancer.parse=1,balancer.encap=2", "balancer.cache=1"].iter().enumerate()
     {

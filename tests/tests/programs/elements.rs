@@ -138,7 +138,7 @@ fn every_golden_holds_as_native_code() {
     let cache = Cache::of("native");
     let options = freeport_native::Options {
         optimization: 1,
-        cache: cache.path().to_owned(),
+        cache: Some(cache.path().to_owned()),
         ..freeport_native::Options::default()
     };
     let failures = side_by_side(&programs(), |_, (program, cases)| {

@@ -21,7 +21,8 @@ fn graph(text: &str) -> Graph {
     let compiled = compile_text("flows.cnp", text, &library);
     let program = compiled.unwrap_or_else(|failure| panic!("{failure}")).program;
     let cache = Cache::of("native");
-    let options = NativeOptions { cache: cache.path().to_owned(), ..NativeOptions::default() };
+    let options =
+        NativeOptions { cache: Some(cache.path().to_owned()), ..NativeOptions::default() };
     let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
     Graph::load(&image).expect("a library just built")
 }

@@ -35,7 +35,7 @@ fn build(program: &Program) -> (Image, Cache) {
     let cache = Cache::of("native");
     let options = freeport_native::Options {
         optimization: 1,
-        cache: cache.path().to_owned(),
+        cache: Some(cache.path().to_owned()),
         ..freeport_native::Options::default()
     };
     (freeport_native::build(program, &options).unwrap(), cache)

@@ -34,7 +34,7 @@ fn program(elements: &str, graph: &str) -> Program {
 
 fn image(program: &Program, options: freeport_native::Options) -> Image {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefetch");
-    replay::image(program, &freeport_native::Options { cache, ..options })
+    replay::image(program, &freeport_native::Options { cache: Some(cache), ..options })
 }
 
 /// Names of the channels that are not fused, with the items that they hold.

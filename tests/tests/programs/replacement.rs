@@ -45,7 +45,11 @@ impl Bench {
     fn load(&self, program: &Arc<Program>, is_native: bool) -> Box<dyn Device> {
         if is_native {
             let cache = self.cache.path().to_owned();
-            let options = freeport_native::Options { optimization: 1, cache, ..Default::default() };
+            let options = freeport_native::Options {
+                optimization: 1,
+                cache: Some(cache),
+                ..Default::default()
+            };
             return Box::new(CpuDevice::load(program.clone(), &options).expect("it builds"));
         }
         let options = interp::Options::default();

@@ -44,7 +44,7 @@ const FRAMES: usize = 700;
 fn devices(cache: &std::path::Path) -> Vec<(&'static str, Box<dyn Device>)> {
     let compiled = compile_text("alarm.cnp", PROGRAM, &Options::default());
     let program = Arc::new(compiled.unwrap_or_else(|failure| panic!("{failure}")).program);
-    let options = Native { cache: cache.to_owned(), ..Native::default() };
+    let options = Native { cache: Some(cache.to_owned()), ..Native::default() };
     let workers = |places: [usize; 2]| {
         WorkersDevice::load(program.clone(), &places, &[], &options, 0).unwrap()
     };

@@ -77,7 +77,7 @@ fn check_native(
     let cache = Cache::of("native");
     let options = freeport_native::Options {
         optimization: 1,
-        cache: cache.path().to_owned(),
+        cache: Some(cache.path().to_owned()),
         ..freeport_native::Options::default()
     };
     let image = freeport_native::build(program, &options).unwrap();

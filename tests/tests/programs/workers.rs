@@ -37,7 +37,11 @@ fn compile(name: &str, text: &str) -> Program {
 
 fn native_options(cache: &Cache) -> freeport_native::Options {
     let cache = cache.path().to_path_buf();
-    freeport_native::Options { cache, optimization: 0, ..freeport_native::Options::default() }
+    freeport_native::Options {
+        cache: Some(cache),
+        optimization: 0,
+        ..freeport_native::Options::default()
+    }
 }
 
 fn frames(random: &mut Rng, program: &Program) -> Input {

@@ -3,6 +3,7 @@
 //! was found and what happens without it. It changes nothing.
 
 mod fabric;
+mod parts;
 mod sockets;
 
 use clap::Args;
@@ -44,6 +45,8 @@ pub struct Arguments {
 /// Looks and prints. Fails only if nothing could run at all.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let findings = [
+        parts::card(),
+        parts::kernel(),
         compiler(),
         cores(),
         af_xdp(),

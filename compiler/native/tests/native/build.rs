@@ -6,6 +6,7 @@ use freeport_ir::{Bits, FunctionId, Program, TrapCode};
 use freeport_native::manifest::ItemInfo;
 use freeport_native::{Error, Graph, Manifest, Options, Returned, build, build_function};
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 fn chain() -> Program {
@@ -15,7 +16,7 @@ fn chain() -> Program {
 }
 
 fn options(cache: &Path) -> Options {
-    Options { optimization: 0, cache: cache.to_owned(), ..Options::default() }
+    Options { optimization: 0, cache: Some(cache.to_owned()), ..Options::default() }
 }
 
 #[test]
@@ -68,6 +69,34 @@ fn a_library_that_its_manifest_does_not_describe_is_not_loaded() {
     assert!(matches!(Graph::load(&image), Err(Error::Load { .. })));
     fs::write(&image.library, "no library").expect("a file of ours");
     assert!(matches!(Graph::load(&image), Err(Error::Load { .. })));
+}
+
+/// A planted library would run as whoever builds the same program.
+#[test]
+fn what_others_could_have_written_is_neither_loaded_nor_replaced() {
+    let cache = tempfile::tempdir().expect("a directory");
+    let program = chain();
+    let image = build(&program, &options(cache.path())).expect("a program of flits");
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    for path in [&image.library, &image.source, &image.library.with_extension("json")] {
+        assert_eq!(fs::metadata(path).expect("it is built").mode() & 0o777, 0o600);
+        set_mode(path, 0o602);
+        let error = build(&program, &options(cache.path())).expect_err("others may write to it");
+        let text = error.to_string();
+        assert!(matches!(error, Error::NoFolder(_)), "{text}");
+        assert!(
+            text.contains(&format!("{} may be written to by others", path.display())),
+            "{text}"
+        );
+        set_mode(path, 0o600);
+    }
+    set_mode(cache.path(), 0o777);
+    let error = build(&program, &options(cache.path())).expect_err("others may put files there");
+    assert!(error.to_string().contains("(mode 777)"), "{error}");
+    set_mode(cache.path(), 0o700);
+    assert_eq!(build(&program, &options(cache.path())).expect("it is ours again"), image);
 }
 
 #[test]

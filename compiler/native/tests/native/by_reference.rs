@@ -62,7 +62,7 @@ fn by_reference(program: &Program) -> usize {
     let ends = expected.len();
     let mut input = vec![Traffic::default(); ends];
     input[0] = traffic();
-    let fast = Options { cache: cache.clone(), ..Options::default() };
+    let fast = Options { cache: Some(cache.clone()), ..Options::default() };
     let mut counts = [fast, options(&cache)].map(|options| {
         let mut driver = Driver::new(&image(program, &options), input.clone());
         while driver.run(&vec![FRAMES; ends], &vec![2 * FRAMES; ends]) != RunStatus::Idle {}

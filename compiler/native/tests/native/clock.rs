@@ -62,7 +62,7 @@ graph {
 fn loaded(text: &str) -> Graph {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
-    let options = Options { cache, ..Options::default() };
+    let options = Options { cache: Some(cache), ..Options::default() };
     let image = build(&program, &options).unwrap_or_else(|error| panic!("{error}"));
     Graph::load(&image).expect("a library just built")
 }

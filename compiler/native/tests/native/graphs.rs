@@ -271,7 +271,7 @@ fn a_frame_longer_than_its_buffer_is_dropped_and_counted() {
 fn the_build_for_speed_gives_what_the_interpreter_gives() {
     let program = flits(include_str!("programs/chain.ir"));
     let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
-    let options = Options { cache, ..Options::default() };
+    let options = Options { cache: Some(cache), ..Options::default() };
     assert!(!options.record && !options.sanitize && options.optimization == 3);
     let image = image(&program, &options);
     for seed in 0..ROUNDS {

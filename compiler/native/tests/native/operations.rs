@@ -128,7 +128,7 @@ fn every_operation_agrees_with_the_interpreter_at_every_kind_of_width() {
         optimization: 1,
         passes: PassSet::none(),
         sanitize: true,
-        cache: cache.path().to_owned(),
+        cache: Some(cache.path().to_owned()),
         ..Options::default()
     };
     let all: Vec<FunctionId> = (0..cases.len()).map(FunctionId::new).collect();

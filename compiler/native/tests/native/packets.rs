@@ -312,7 +312,7 @@ fn the_build_for_speed_gives_what_the_recording_one_gives() {
          look.out -> twice.in\n twice.left -> touch.in\n touch.out -> a\n twice.right -> b\n\
          grow.told -> told",
     );
-    let fast = image(&program, &Options { cache: cache(), ..Options::default() });
+    let fast = image(&program, &Options { cache: Some(cache()), ..Options::default() });
     let input = from_one(3, 80);
     for (seed, (slow, _)) in (0..).zip(replay_rounds(&program, 0, &input)) {
         let mut random = fastrand::Rng::with_seed(seed);

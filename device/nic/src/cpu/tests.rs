@@ -11,7 +11,7 @@ use freeport_testbed::cache::Cache;
 #[test]
 fn it_conforms() {
     let cache = Cache::of("native");
-    let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
+    let options = Options { cache: Some(cache.path().to_path_buf()), ..Options::default() };
     for program in [mac_swap(), mac_swap_of_packets()] {
         let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
         let load = || CpuDevice::of_image(&program, &image, 0).expect("it loads");
@@ -22,7 +22,7 @@ fn it_conforms() {
 #[test]
 fn it_stops_at_breakpoints() {
     let cache = Cache::of("native");
-    let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
+    let options = Options { cache: Some(cache.path().to_path_buf()), ..Options::default() };
     let program = mac_swap_with_breakpoint();
     let image = freeport_native::build(&program, &options).expect("clang-19 is needed");
     device_conformance::check_breakpoints(|| {
@@ -33,7 +33,7 @@ fn it_stops_at_breakpoints() {
 #[test]
 fn a_packet_without_bytes_is_dropped_and_counted() {
     let cache = Cache::of("native");
-    let options = Options { cache: cache.path().to_path_buf(), ..Options::default() };
+    let options = Options { cache: Some(cache.path().to_path_buf()), ..Options::default() };
     let program = mac_swap_of_packets();
     let mut device = CpuDevice::load(&program, &options).expect("clang-19 is needed");
     let frames: Vec<Vec<u8>> =

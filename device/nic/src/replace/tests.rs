@@ -43,7 +43,7 @@ impl Loader {
         match kind {
             Kind::Native => {
                 let cache = self.cache.path().to_path_buf();
-                let options = freeport_native::Options { cache, ..Default::default() };
+                let options = freeport_native::Options { cache: Some(cache), ..Default::default() };
                 Box::new(CpuDevice::load(shared, &options).expect("clang-19 is needed"))
             }
             Kind::Interpreter => {

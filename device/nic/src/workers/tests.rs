@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn options(cache: &Cache) -> Options {
-    Options { cache: cache.path().to_path_buf(), ..Options::default() }
+    Options { cache: Some(cache.path().to_path_buf()), ..Options::default() }
 }
 
 #[test]

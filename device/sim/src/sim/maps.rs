@@ -6,7 +6,7 @@
 use super::{Failure, Sim};
 use crate::layout::{Holds, Kind, Placed};
 use crate::nic::{MAP_HANDLES, MAP_REGION};
-use crate::{Stuck, address};
+use crate::{NicError, address};
 use freeport_ebpf::maps::{ErrorNumber, flags};
 use freeport_ebpf::object::{MapDefinition, MapKind};
 use freeport_xdp::{Contents, Error};
@@ -292,7 +292,7 @@ impl Sim {
     }
 
     /// Puts a key or a value where commands find it.
-    fn stage(&mut self, at: u64, bytes: &[u8]) -> Result<(), Stuck> {
+    fn stage(&mut self, at: u64, bytes: &[u8]) -> Result<(), NicError> {
         let mut bytes = bytes.to_vec();
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         self.nic.write_memory(at, &bytes)

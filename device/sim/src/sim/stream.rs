@@ -3,7 +3,7 @@
 //! what became of it.
 
 use super::{Failure, Sim, TRANSFER_CYCLES, WATCHDOG_CYCLES, check_length};
-use crate::{Stuck, Tags, control};
+use crate::{NicError, Tags, control};
 use freeport_xdp::{Arrival, Departure, Error};
 
 impl Sim {
@@ -18,7 +18,7 @@ impl Sim {
     pub fn send(&mut self, program: &str, arrival: &Arrival<'_>) -> Result<(), Error> {
         let row = self.row_of(program)?;
         check_length(program, arrival)?;
-        self.start(row, control::EMIT_ALL).map_err(|stuck| Failure::from(stuck).of(program))?;
+        self.start(row, control::EMIT_ALL).map_err(|error| Failure::from(error).of(program))?;
         self.nic.send(arrival);
         Ok(())
     }
@@ -49,7 +49,7 @@ impl Sim {
     ///
     /// # Errors
     /// If it does not answer.
-    pub fn counters(&mut self) -> Result<Vec<(&'static str, u64)>, Stuck> {
+    pub fn counters(&mut self) -> Result<Vec<(&'static str, u64)>, NicError> {
         self.nic.counters()
     }
 }

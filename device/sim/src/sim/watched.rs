@@ -3,7 +3,7 @@
 
 use super::{Failure, Sim, TRANSFER_CYCLES, WATCHDOG_CYCLES, check_length};
 use crate::nic::control;
-use crate::{Cycles, Moment, Stuck, Watcher};
+use crate::{Cycles, Moment, NicError, Watcher};
 use freeport_xdp::{Arrival, Departure, Error};
 
 impl Sim {
@@ -34,7 +34,7 @@ impl Sim {
         departure: &mut Departure,
         watcher: Watcher<'_>,
     ) -> Result<(), Error> {
-        let failed = |stuck: Stuck| Failure::from(stuck).of(program);
+        let failed = |error: NicError| Failure::from(error).of(program);
         let row = self.row_of(program)?;
         check_length(program, arrival)?;
         self.start(row, control::EMIT_ALL).map_err(failed)?;

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// All passes, for this card.
 pub fn options() -> Options {
-    let lanes = Nic::new().identity().expect("it answers").lanes;
+    let lanes = Nic::new().expect("there is a card").identity().expect("it answers").lanes;
     let mut options = Options::default();
     options.machine.lanes = lanes;
     options

@@ -3,19 +3,10 @@
 //! counted by the kernel if it is asked to.
 
 use super::{Kernel, refused};
-use crate::{Contents, Error, Target};
+use crate::{Contents, Error, Runs, Target};
 use libbpf_rs::{MapCore, libbpf_sys};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-
-/// How often the kernel has run a program, and how long that took in all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Runs {
-    /// How often.
-    pub count: u64,
-    /// Nanoseconds.
-    pub time_ns: u64,
-}
 
 /// Has the kernel count runs of programs and their time until this is dropped: of all programs of
 /// the machine, and each run takes longer for it.

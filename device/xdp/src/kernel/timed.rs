@@ -2,18 +2,8 @@
 //! How long the kernel says that a program takes.
 
 use super::{Context, Kernel, named, refused};
-use crate::{Arrival, Error};
+use crate::{Arrival, Error, Timed};
 use libbpf_rs::ProgramInput;
-use std::time::Duration;
-
-/// What the kernel's clock said of some runs on one packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Timed {
-    /// What the last one returned.
-    pub verdict: u32,
-    /// The mean of them, in whole nanoseconds.
-    pub mean: Duration,
-}
 
 impl Kernel {
     /// Runs a program `repeat` times on a packet, each time as the last run left it, and says how

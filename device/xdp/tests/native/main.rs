@@ -35,7 +35,7 @@ const NOT_LIFTED: [(&str, &str); 10] = [
 /// How code is compiled, which is not kept among the user's.
 fn options() -> Options {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lifted");
-    Options { cache, optimization: 1, ..Options::default() }
+    Options { cache: Some(cache), optimization: 1, ..Options::default() }
 }
 
 /// A scenario with its object, as it is in the file and read.

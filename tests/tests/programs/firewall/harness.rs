@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 pub fn native(program: &Program) -> Box<dyn Device + '_> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("firewall");
-    let options = Options { cache, ..Options::default() };
+    let options = Options { cache: Some(cache), ..Options::default() };
     Box::new(CpuDevice::load(program, &options).expect("it builds"))
 }
 
 /// Native code on several workers.
 pub fn spread(program: &Program, placement: &str) -> Box<dyn Device> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("firewall");
-    let options = Options { cache, ..Options::default() };
+    let options = Options { cache: Some(cache), ..Options::default() };
     let placement: Placement = placement.parse().expect("written well");
     let workers = placement.workers(program).expect("they are there");
     let device = WorkersDevice::load(Arc::new(program.clone()), &workers, &[], &options, 0);

@@ -75,10 +75,7 @@ fn in_kernel(
     let ports = arguments.port.iter().map(PortSpec::for_kernel);
     let ports = ports.collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(refusal) = Kernel::refusal() {
-        bail!(
-            "{refusal}; it takes CAP_BPF and CAP_NET_ADMIN, or root: try it with sudo, or with \
-             --on interpreter"
-        );
+        bail!("{refusal}; or --on interpreter");
     }
     let mut kernel = Kernel::load_to_attach(loaded.bytes).context("in the kernel")?;
     set(settings, loaded.object, &mut kernel)?;

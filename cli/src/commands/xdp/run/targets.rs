@@ -377,10 +377,7 @@ fn load_native(object: &Object, program: &Program) -> anyhow::Result<Loaded> {
 
 fn load_in_kernel(bytes: &[u8]) -> anyhow::Result<Loaded> {
     if let Some(refusal) = Kernel::refusal() {
-        bail!(
-            "{refusal}; it takes CAP_BPF and CAP_NET_ADMIN, or root: try it with sudo, or with \
-             --on interpreter, which takes no rights"
-        );
+        bail!("{refusal}; or --on interpreter, which takes no rights");
     }
     let kernel = Kernel::load(bytes).context(Place::Kernel.place())?;
     Ok(Loaded::Kernel(Box::new(kernel)))

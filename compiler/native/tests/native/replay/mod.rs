@@ -24,7 +24,7 @@ pub struct Traffic {
 /// Options for tests: a cache of their own, quick compilation, and code that checks itself: what C
 /// leaves undefined ends the test with a signal.
 pub fn options(cache: &Path) -> Options {
-    let base = Options { optimization: 1, cache: cache.to_owned(), ..Options::default() };
+    let base = Options { optimization: 1, cache: Some(cache.to_owned()), ..Options::default() };
     Options { record: true, sanitize: true, ..base }
 }
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Builds the sockets library into the command, so that a command which was copied or installed
+//! alone accelerates programs. Only for a release: otherwise the library lies beside the command.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const NAME: &str = "libfreeport_preload.so";
+
+fn main() -> ExitCode {
+    match carry() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Cargo shows what goes to standard error if a build fails.
+            eprintln!("the sockets library: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry() -> Result<(), String> {
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let top = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("..");
+    for part in ["sockets/preload", "sockets/proto", "fabric/ring"] {
+        for within in ["src", "Cargo.toml"] {
+            println!("cargo:rerun-if-changed={}", top.join(part).join(within).display());
+        }
+    }
+    println!("cargo:rerun-if-changed=build.rs");
+    let library = match variable("PROFILE")?.as_str() {
+        "release" => build(&top, &out)?,
+        _ => vec![],
+    };
+    let to = out.join(NAME);
+    std::fs::write(&to, library).map_err(|error| format!("{}: {error}", to.display()))
+}
+
+/// The library without debugging information.
+fn build(top: &Path, out: &Path) -> Result<Vec<u8>, String> {
+    // A folder of its own: cargo holds the lock of the one in which this runs.
+    let folder = out.join("sockets");
+    let target = variable("TARGET")?;
+    let mut command = Command::new(variable("CARGO")?);
+    command.args(["build", "--locked", "--release", "--package", "freeport-preload", "--target"]);
+    command.arg(&target).args(["--config", "profile.release.strip=\"debuginfo\""]);
+    command.arg("--target-dir").arg(&folder).current_dir(top);
+    let status = command.status().map_err(|error| format!("cargo cannot be run: {error}"))?;
+    if !status.success() {
+        return Err(format!("cargo ends with {status}"));
+    }
+    let built = folder.join(target).join("release").join(NAME);
+    std::fs::read(&built).map_err(|error| format!("{}: {error}", built.display()))
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|error| format!("{name}: {error}"))
+}
