@@ -44,8 +44,8 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// There is no folder that only this user can write to, or a file in it is somebody else's: code
-    /// from there is not run.
+    /// There is no folder that only this user can write to, or others could have written a file in
+    /// it: code from there is not run.
     #[error("native code is only kept where nobody else can write: {0}")]
     NoFolder(#[source] std::io::Error),
     /// A built library could not be loaded.

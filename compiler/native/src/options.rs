@@ -31,7 +31,7 @@ pub struct Options {
     /// A clang of version 19 or later, a path or a name to be found on `PATH`.
     pub compiler: PathBuf,
     /// The directory in which built code is kept for the next time: one of this user alone, or
-    /// nothing in it is loaded. Without one it is `native` in [that of this user](crate::own::cache).
+    /// nothing in it is loaded. None stands for `native` in the [user's cache](crate::own::cache).
     pub cache: Option<PathBuf>,
 }
 
