@@ -5,11 +5,16 @@
 //! until its peer has read; the file system of a file may be a program that never answers. So a
 //! thread that closes is woken again and again by a signal, which ends the lingering; and what is
 //! no socket is closed by a thread that is needed for nothing else.
+//!
+//! Nothing is left open. Such threads are counted for the user whose process has sent the
+//! descriptor: while a user has several, the kernel drops the descriptors of its messages before
+//! they get here, see [`Closing`].
 
 use crate::Error;
+use std::collections::BTreeMap;
 use std::mem::{ManuallyDrop, size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,10 +28,53 @@ const LONG: Duration = Duration::from_millis(4);
 /// gets it from here.
 const SIGNAL: i32 = libc::SIGALRM;
 
-/// How many threads may be closing something at once.
-const CLOSING_MAX: usize = 16;
+/// Threads that may be closing something before no more descriptors are taken: of one user, and of
+/// all. One message may exceed both, by the descriptors that it carries.
+const CLOSING_OF_USER: usize = 4;
+const CLOSING_MAX: usize = 64;
 
-static CLOSING: AtomicUsize = AtomicUsize::new(0);
+/// Threads of a monitor that are closing something, by the user it came from.
+#[derive(Clone, Debug, Default)]
+pub struct Closing(Arc<Mutex<BTreeMap<u32, usize>>>);
+
+impl Closing {
+    /// Whether descriptors of a user's processes may be taken: not as long as several of that user,
+    /// or many of all, are still being closed.
+    pub fn has_room(&self, user: u32) -> bool {
+        let counts = self.counts();
+        let of_user = counts.get(&user).copied().unwrap_or_default();
+        of_user < CLOSING_OF_USER && counts.values().sum::<usize>() < CLOSING_MAX
+    }
+
+    /// One more of a user, until the result is dropped.
+    fn count(&self, user: u32) -> Counted {
+        *self.counts().entry(user).or_default() += 1;
+        Counted { all: self.clone(), user }
+    }
+
+    /// Nobody panics while holding the lock; counts stay right if somebody did.
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A descriptor of a user that is being closed.
+struct Counted {
+    all: Closing,
+    user: u32,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.all.counts();
+        if let Some(count) = counts.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.user);
+            }
+        }
+    }
+}
 
 /// Wakes this thread from each call in which it waits, while it is wound up.
 pub struct Waker {
@@ -92,9 +140,24 @@ impl Drop for Waker {
 
 /// A descriptor that a member has shown.
 #[derive(Debug)]
-pub struct Shown(ManuallyDrop<OwnedFd>);
+pub struct Shown {
+    descriptor: ManuallyDrop<OwnedFd>,
+    /// Whose process has sent it.
+    user: u32,
+    closing: Closing,
+}
 
 impl Shown {
+    /// One that a process of that user has sent, to be counted there while it is being closed.
+    pub fn new(descriptor: OwnedFd, user: u32, closing: &Closing) -> Self {
+        Self { descriptor: ManuallyDrop::new(descriptor), user, closing: closing.clone() }
+    }
+
+    /// Whether it is a socket, of whatever kind.
+    pub fn is_socket(&self) -> bool {
+        is_socket(self.as_fd())
+    }
+
     /// Closes it; whether that was made to take long.
     pub fn close(self) -> bool {
         let lingers = lingers(self.as_fd());
@@ -104,43 +167,32 @@ impl Shown {
     }
 }
 
-impl From<OwnedFd> for Shown {
-    fn from(descriptor: OwnedFd) -> Self {
-        Self(ManuallyDrop::new(descriptor))
-    }
-}
-
 impl AsFd for Shown {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
     }
 }
 
 impl Drop for Shown {
     fn drop(&mut self) {
         // SAFETY: nobody uses it after this.
-        close(unsafe { ManuallyDrop::take(&mut self.0) });
+        let descriptor = unsafe { ManuallyDrop::take(&mut self.descriptor) };
+        if is_socket(descriptor.as_fd()) {
+            return drop(descriptor);
+        }
+        // Counted until the thread ends. If none can be begun, the closure is dropped with what it
+        // owns: then it is closed here.
+        let counted = self.closing.count(self.user);
+        let begin = thread::Builder::new().name("closing".into());
+        let _ = begin.spawn(move || {
+            drop(descriptor);
+            drop(counted);
+        });
     }
 }
 
-/// Closes it here, or where it does not matter how long that takes.
-fn close(descriptor: OwnedFd) {
-    if option::<i32>(descriptor.as_fd(), libc::SO_TYPE).is_some() {
-        return drop(descriptor);
-    }
-    if CLOSING.fetch_add(1, Ordering::Relaxed) < CLOSING_MAX {
-        let begun = thread::Builder::new().name("closing".into()).spawn(move || {
-            drop(descriptor);
-            CLOSING.fetch_sub(1, Ordering::Relaxed);
-        });
-        if begun.is_ok() {
-            return;
-        }
-    } else {
-        // As many are waited for already: this one stays open.
-        std::mem::forget(descriptor);
-    }
-    CLOSING.fetch_sub(1, Ordering::Relaxed);
+fn is_socket(descriptor: BorrowedFd<'_>) -> bool {
+    option::<i32>(descriptor, libc::SO_TYPE).is_some()
 }
 
 fn lingers(socket: BorrowedFd<'_>) -> bool {
@@ -167,6 +219,10 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
 
+    fn shown(descriptor: impl Into<OwnedFd>) -> Shown {
+        Shown::new(descriptor.into(), 0, &Closing::default())
+    }
+
     #[test]
     fn what_is_no_socket_is_closed_elsewhere() {
         let mut ends = [0; 2];
@@ -175,12 +231,27 @@ mod tests {
         // SAFETY: both descriptors were just made, and have no other owner.
         let owned = |end| unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(end) };
         let [mut from, to] = ends.map(owned).map(Some);
-        drop(to.map(Shown::from));
+        drop(to.map(shown));
         let mut from = std::fs::File::from(from.take().unwrap());
         assert_eq!(from.read(&mut [0]).unwrap(), 0, "the other end is closed, now or soon");
         let (here, there) = UnixStream::pair().unwrap();
-        assert!(!Shown::from(OwnedFd::from(there)).close());
+        assert!(!shown(there).close());
         assert_eq!((&here).read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_user_whose_descriptors_take_long_to_close_gives_no_more() {
+        let (closing, slow, others) = (Closing::default(), 1000, 1001);
+        let mut counted: Vec<_> = (1..CLOSING_OF_USER).map(|_| closing.count(slow)).collect();
+        assert!(closing.has_room(slow));
+        counted.push(closing.count(slow));
+        assert!(!closing.has_room(slow) && closing.has_room(others));
+        counted.pop();
+        assert!(closing.has_room(slow));
+        counted.extend((0..CLOSING_MAX as u32).map(|user| closing.count(2000 + user)));
+        assert!(!closing.has_room(others));
+        drop(counted);
+        assert!(closing.has_room(others) && closing.counts().is_empty());
     }
 
     #[test]
@@ -191,7 +262,7 @@ mod tests {
         let waker = Waker::new().unwrap();
         waker.wind_up();
         // Without the waker this takes a thousand seconds.
-        assert!(Shown::from(OwnedFd::from(client)).close());
+        assert!(shown(client).close());
         waker.stop();
     }
 

@@ -246,6 +246,10 @@ impl Monitor {
         self.last = now;
         let Some(member) = self.members.get_mut(&id) else { return Ok(()) };
         let request = Request::decode(bytes).ok_or(Departure::Malformed)?;
+        let takes = usize::from(matches!(request, Request::Claim { .. } | Request::Pass { .. }));
+        if descriptors.len() > takes || !descriptors.iter().all(Shown::is_socket) {
+            return Err(Departure::Malformed);
+        }
         match (member.greeting, request) {
             (Greeting::Awaited, Request::Hello { version, membarrier }) => {
                 let is_ours = version == VERSION;

@@ -5,7 +5,7 @@
 //! what it does not read stays in its outbox, which is bounded.
 
 use crate::control;
-use crate::disposal::{Shown, Waker};
+use crate::disposal::{Closing, Shown, Waker};
 use crate::member::{Departure, MemberId};
 use crate::monitor::{Limits, Monitor};
 use crate::policy::Policy;
@@ -89,6 +89,7 @@ pub struct Server {
     place: Taken,
     idle: Option<Duration>,
     epoll: OwnedFd,
+    closing: Closing,
     connections: HashMap<u64, Connection>,
     /// Those that may not stay silent, and since when they have been.
     silent: BTreeMap<u64, Instant>,
@@ -143,6 +144,7 @@ impl Server {
             place,
             idle: options.idle,
             epoll,
+            closing: Closing::default(),
             connections: HashMap::new(),
             silent: BTreeMap::new(),
             of_user: HashMap::new(),
@@ -333,18 +335,26 @@ impl Server {
             if matches!(connection.role, Role::Guest) {
                 return self.hang_up(id);
             }
-            let message = match socket::receive(connection.socket.as_fd(), &mut buffer) {
-                Ok(message) if message.length > 0 => message,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Told once, before what was said before it: it had not read all that it was sent.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Ok(_) => return self.hang_up(id),
-                Err(_) => return self.abandon(id),
-            };
-            let shown: Vec<Shown> = message.descriptors.into_iter().map(Shown::from).collect();
+            let user = connection.peer.user;
+            let socket = connection.socket.as_fd();
+            let message =
+                match socket::receive_with(socket, &mut buffer, self.closing.has_room(user)) {
+                    Ok(message) if message.length > 0 => message,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    // Told once, before what was said before it: it had not read all that it was sent.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Ok(_) => return self.hang_up(id),
+                    Err(_) => return self.abandon(id),
+                };
+            let shown = message.descriptors.into_iter();
+            let shown = shown.map(|it| Shown::new(it, user, &self.closing));
+            let shown: Vec<_> = shown.collect();
             let bytes = buffer.get(..message.length).filter(|_| !message.is_cut);
             if matches!(connection.role, Role::Stranger) && buffer[0] == control::MARK {
+                if !shown.is_empty() {
+                    return self.abandon(id);
+                }
                 self.answer(id, bytes.unwrap_or_default(), now);
                 continue;
             }

@@ -178,16 +178,31 @@ pub fn send(
 /// # Errors
 /// There is none now (`WouldBlock`), or the connection is broken.
 pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Message> {
+    receive_with(socket, into, true)
+}
+
+/// The same, but the kernel drops the message's descriptors if they are not wanted: this process
+/// never has them, and need not close them.
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_with(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+    wants_descriptors: bool,
+) -> io::Result<Message> {
     let mut control: ControlBytes = [0; 8];
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: all zero is a value of it.
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_iov = &mut part;
     header.msg_iovlen = 1;
-    header.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: it only computes.
-    let room = unsafe { libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32) };
-    header.msg_controllen = room as usize;
+    if wants_descriptors {
+        header.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: it only computes.
+        let room = unsafe { libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32) };
+        header.msg_controllen = room as usize;
+    }
     let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
     // SAFETY: the header and all it points to live until then.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, flags) };

@@ -7,9 +7,10 @@ use freeport_monitor::{Departure, Event, Options, socket};
 use freeport_sockets_proto::message::{BYTES, CLAIMS_MAX, Reply, Request};
 use freeport_sockets_proto::{Reason, VERSION};
 use harness::{Member, Running, connection, eventually, patient, send_until_it_fails};
+use std::fs::File;
 use std::io::Write;
 use std::net::TcpStream;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// Whether the monitor still does for two others what it should.
 fn serves(running: &Running) {
@@ -72,17 +73,60 @@ fn the_order_of_messages_is_kept() {
 #[test]
 fn descriptors_that_do_not_belong_to_a_message_are_closed() {
     let running = Running::new(patient());
-    let member = running.member();
     let (kept, shown) = std::os::unix::net::UnixStream::pair().unwrap();
     let release = Request::Release { slab: 0, slot: 0 };
     let many = [shown.as_fd(); 4];
-    socket::send(member.socket.as_fd(), &release.encode(), &many).unwrap();
     let claim = Request::Claim { token: 1, descriptor: 0, inherited: false };
-    socket::send(member.socket.as_fd(), &claim.encode(), &many[..2]).unwrap();
-    is_dropped(&running, &member, Departure::Malformed);
+    let pass = Request::Pass { token: 1, alone: true, inherited: false };
+    for (message, count) in [(release, 1), (release, 4), (claim, 2), (pass, 2)] {
+        let member = running.member();
+        socket::send(member.socket.as_fd(), &message.encode(), &many[..count]).unwrap();
+        is_dropped(&running, &member, Departure::Malformed);
+    }
     drop(shown);
     harness::await_readable(kept.as_fd());
     serves(&running);
+}
+
+/// Closing what is no socket can take as long as its file system likes. A member that sends such a
+/// thing is dropped, and the monitor has none of them in the end.
+#[test]
+fn what_is_no_socket_ends_its_member_and_is_closed() {
+    let running = Running::new(patient());
+    let [null, memory] = [0, 64 << 20].map(memory_file);
+    let claim = Request::Claim { token: 1, descriptor: 0, inherited: false }.encode();
+    let member = running.member();
+    socket::send(member.socket.as_fd(), &claim, &[null.as_fd()]).unwrap();
+    is_dropped(&running, &member, Departure::Malformed);
+    for shown in [&null, &memory].into_iter().cycle().take(40) {
+        send_until_it_fails(&running.member(), &claim, &[shown.as_fd(); 4]);
+    }
+    // Questions bring none either.
+    let asker = running.location.connect().unwrap();
+    socket::send(asker.as_fd(), b"{\"do\":\"stats\"}", &[null.as_fd()]).unwrap();
+    harness::await_readable(asker.as_fd());
+    assert_eq!(socket::receive(asker.as_fd(), &mut [0; 8]).unwrap().length, 0);
+    drop((null, memory, asker));
+    eventually("all are closed", || open_files("/memfd:shown by a member") == 0);
+    serves(&running);
+}
+
+/// A file in memory of so many bytes: the more, the longer it takes to close.
+fn memory_file(bytes: usize) -> File {
+    // SAFETY: the name ends with a zero.
+    let descriptor = unsafe { libc::memfd_create(c"shown by a member".as_ptr(), 0) };
+    assert!(descriptor >= 0);
+    // SAFETY: the descriptor was just made, and has no other owner.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    file.write_all(&vec![1; bytes]).unwrap();
+    file
+}
+
+/// Descriptors of this process, which is the monitor's as well, for files whose name begins so.
+fn open_files(name: &str) -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let paths = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    paths.filter(|path| path.to_string_lossy().starts_with(name)).count()
 }
 
 #[test]
@@ -153,6 +197,7 @@ fn claims_that_wait_are_bounded() {
 fn sockets_that_linger_hold_up_nobody() {
     let running = Running::new(patient());
     let member = running.member();
+    let forks = harness::without_forks();
     let mut kept = vec![];
     for token in 0..20 {
         let (client, server) = connection("127.0.0.1:0");
@@ -169,6 +214,7 @@ fn sockets_that_linger_hold_up_nobody() {
     }
     drop(member);
     eventually("it is gone", || running.control().stats().unwrap()["members"] == 0);
+    drop(forks);
     serves(&running);
 }
 

@@ -29,10 +29,7 @@ impl Monitor {
         let Some(member) = self.members.get(&id) else { return Ok(()) };
         let note = note(&member.process, wanted.descriptor);
         let mut claim = Claim { member: id, token: wanted.token, note };
-        if descriptors.len() > 1 {
-            return Err(Departure::Malformed);
-        }
-        // If it sent one, this process has no room for more.
+        // If it sent one, this process has no room for more, or is still closing others.
         let Some(socket) = descriptors.pop() else {
             return self.refuse_useless(claim, Reason::Resources, 1.0, now);
         };

@@ -170,9 +170,6 @@ impl Monitor {
         let Some(user) = self.members.get(&id).map(|member| member.process.user) else {
             return Ok(());
         };
-        if descriptors.len() > 1 {
-            return Err(Departure::Malformed);
-        }
         let Some(socket) = descriptors.pop() else { return self.bear(id, 1.0, now) };
         let end = self.examiner.examine(socket.as_fd());
         self.close(id, socket, now);

@@ -16,7 +16,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 
 /// A monitor with which claims wait for as long as the test may need to make the second one.
@@ -124,6 +124,14 @@ impl Heard {
     }
 }
 
+/// Held while a child is made, which at first has all descriptors of this process.
+static FORKS: RwLock<()> = RwLock::new(());
+
+/// Lets no child be made meanwhile: for sockets that linger, which a child might close last.
+pub fn without_forks() -> RwLockWriteGuard<'static, ()> {
+    FORKS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A member of the monitor.
 pub struct Member {
     pub socket: OwnedFd,
@@ -150,6 +158,7 @@ impl Drop for Child {
 impl Member {
     /// One that has said nothing yet.
     pub fn silent(path: &Path, user: Option<u32>) -> Self {
+        let _forks = FORKS.read().unwrap_or_else(PoisonError::into_inner);
         let (ours, theirs) = UnixStream::pair().unwrap();
         // SAFETY: the child calls the system only, and ends without running anything of ours.
         let pid = unsafe { libc::fork() };
