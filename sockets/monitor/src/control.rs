@@ -377,10 +377,8 @@ fn rules(monitor: &mut Monitor) -> Value {
 }
 
 fn recall(monitor: &mut Monitor) -> Value {
-    match monitor.recall() {
-        Ok(recalled) => json!({"pending": recalled.pending, "returned": recalled.returned}),
-        Err(wrong) => error(&wrong.to_string()),
-    }
+    let recalled = monitor.recall();
+    json!({"pending": recalled.pending, "returned": recalled.returned})
 }
 
 fn put_rule(monitor: &mut Monitor, question: &Value) -> Value {

@@ -22,6 +22,8 @@ pub struct EndNote {
     pub descriptor: i32,
     /// The inode of the socket; 0 if it is none.
     pub inode: u64,
+    /// What the kernel calls the socket, for good; 0 if it is none.
+    pub cookie: u64,
     pub local: Option<Place>,
     pub remote: Option<Place>,
 }
@@ -120,7 +122,8 @@ mod tests {
 
     fn end(descriptor: i32, inode: u64) -> EndNote {
         let command = "it".to_owned();
-        EndNote { pid: 1, user: 0, command, descriptor, inode, local: None, remote: None }
+        let (local, remote) = (None, None);
+        EndNote { pid: 1, user: 0, command, descriptor, inode, cookie: 0, local, remote }
     }
 
     #[test]

@@ -31,7 +31,7 @@ mod slab;
 pub mod socket;
 
 pub use control::{Control, Descriptor};
-pub use disposal::Shown;
+pub use disposal::{Closing, Shown};
 pub use error::Error;
 pub use location::{Location, Taken};
 pub use member::{Departure, MemberId, Outgoing};

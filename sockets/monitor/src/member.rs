@@ -13,13 +13,13 @@ use std::time::Instant;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MemberId(pub u64);
 
-/// A message for a member, perhaps with a slab.
+/// A message for a member, perhaps with a slab and its notices.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// What is sent.
     pub bytes: Bytes,
-    /// The descriptor that goes with it.
-    pub slab: Option<Arc<File>>,
+    /// The descriptors that go with it.
+    pub memory: Option<[Arc<File>; 2]>,
 }
 
 /// Why a member was dropped.
@@ -91,8 +91,8 @@ impl Member {
     }
 
     /// Puts a message where the server finds it.
-    pub fn say(&mut self, reply: &Reply, slab: Option<Arc<File>>) {
-        self.outbox.push_back(Outgoing { bytes: reply.encode(), slab });
+    pub fn say(&mut self, reply: &Reply, memory: Option<[Arc<File>; 2]>) {
+        self.outbox.push_back(Outgoing { bytes: reply.encode(), memory });
     }
 
     /// It has sent something of no use; whether that is still bearable.

@@ -64,7 +64,8 @@ impl Limits {
             waiting: (descriptors / 8).min(8192),
             waiting_of_user: (descriptors / 16).min(4096),
             hold: Duration::from_millis(CLAIM_MILLISECONDS),
-            slabs: (descriptors / 4).min(65_536),
+            // Each is mapped as well, and a process may have 65,530 mappings.
+            slabs: (descriptors / 4).min(32_768),
             slabs_of_member: (descriptors / 8).min(512),
             slabs_of_users: (descriptors / 8).min(32_768),
             passed: descriptors.min(16_384),

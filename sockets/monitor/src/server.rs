@@ -424,8 +424,9 @@ impl Server {
             Role::Member => {
                 let Some(outbox) = self.monitor.outbox(MemberId(id)) else { return };
                 write_all(connection.socket.as_fd(), outbox, |socket, message| {
-                    let slab: Vec<_> = message.slab.iter().map(|file| file.as_fd()).collect();
-                    socket::send(socket, &message.bytes, &slab)
+                    let memory = message.memory.iter().flatten();
+                    let memory: Vec<_> = memory.map(|file| file.as_fd()).collect();
+                    socket::send(socket, &message.bytes, &memory)
                 })
             }
             Role::Asker(parts) => write_all(connection.socket.as_fd(), parts, |socket, part| {

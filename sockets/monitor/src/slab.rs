@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A slab as its maker sees it: who has which slot, and what is in the words for people.
 
+mod notices;
+mod sealed;
+
 use crate::Error;
 use crate::member::MemberId;
 use freeport_sockets_proto::Reason;
-use freeport_sockets_proto::slab::{self, PAGE_BYTES, SLAB_BYTES, SLOTS, Side};
+use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOTS, Side};
+use notices::Notices;
 use std::fs::File;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What a slab is sealed against: who touches a page that was cut off is killed.
-const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// The words in which a side counts.
 const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::REUSED + 8;
@@ -28,6 +28,7 @@ const FROM_SIDE_TO_SIDE: usize = slab::state(Side::Second) - slab::state(Side::F
 /// Shared memory of two members.
 pub struct Slab<T> {
     file: Arc<File>,
+    notices: Notices,
     /// The first side, and the second.
     members: [MemberId; 2],
     /// Whether they are still there.
@@ -114,27 +115,22 @@ impl<T> Slab<T> {
     /// # Errors
     /// No memory, or no descriptor.
     pub fn new(members: [MemberId; 2]) -> Result<Self, Error> {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: a name that ends with zero.
-        let descriptor = unsafe { libc::memfd_create(c"freeport-slab".as_ptr(), flags) };
-        if descriptor < 0 {
-            return Err(Error::system("memfd_create"));
-        }
-        // SAFETY: just opened, and nobody else's.
-        let file = unsafe { File::from_raw_fd(descriptor) };
-        let sized = file.set_len(SLAB_BYTES as u64);
-        sized.map_err(|source| Error::System { what: "the size of a slab", source })?;
-        // SAFETY: no memory is passed.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } != 0 {
-            return Err(Error::system("F_ADD_SEALS"));
-        }
+        let file = Arc::new(sealed::memory(c"freeport-slab", SLAB_BYTES)?);
+        sealed::seal(&file, 0)?;
+        let (notices, present) = (Notices::new()?, [true; 2]);
         let slots = (0..SLOTS).map(|_| None).collect();
-        Ok(Self { file: Arc::new(file), members, present: [true; 2], slots, is_spoiled: false })
+        Ok(Self { file, notices, members, present, slots, is_spoiled: false })
     }
 
-    /// What is handed to both members.
-    pub fn file(&self) -> &Arc<File> {
-        &self.file
+    /// What is handed to each of both members once: the slab, and its notices. `None`: both
+    /// [have it](Self::both_have_memory).
+    pub fn memory(&self) -> Option<[Arc<File>; 2]> {
+        Some([self.file.clone(), self.notices.file()?])
+    }
+
+    /// It need not be handed out again.
+    pub fn both_have_memory(&mut self) {
+        self.notices.forget_file();
     }
 
     /// The members that it was made for, the first side first.
@@ -174,6 +170,7 @@ impl<T> Slab<T> {
         }
         let words = self.words(number);
         let slot = self.slots[number as usize].take();
+        self.notices.clear(number);
         self.is_spoiled |= !self.make_zero(number);
         slot.map_or(Released::NotHeld, |slot| Released::Free(slot.about, words))
     }
@@ -194,8 +191,7 @@ impl<T> Slab<T> {
         for number in 0..SLOTS {
             let slot = self.slots.get(number as usize).and_then(Option::as_ref);
             if slot.is_some_and(|slot| slot.held == [true; 2]) {
-                // Without memory for it, it is noticed when there is no room.
-                let _ = self.say_of(number, &[side], slab::flag::GONE);
+                self.notices.say(number, side, slab::flag::GONE);
             }
         }
     }
@@ -235,20 +231,11 @@ impl<T> Slab<T> {
         word(0).min(word(FROM_SIDE_TO_SIDE))
     }
 
-    /// Says something to both sides of a slot, where they look for what the other one has said.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn say(&self, number: u32, flags: u64) -> Result<(), Error> {
-        self.say_of(number, &[Side::First, Side::Second], flags)
-    }
-
-    fn say_of(&self, number: u32, sides: &[Side], flags: u64) -> Result<(), Error> {
-        let page = Page::map(&self.file, page_of(number))?;
-        for side in sides {
-            page.word(slab::state(*side) + slab::word::FLAGS).fetch_or(flags, Ordering::SeqCst);
+    /// Says something of both sides of a slot.
+    pub fn say(&self, number: u32, flags: u64) {
+        for side in [Side::First, Side::Second] {
+            self.notices.say(number, side, flags);
         }
-        Ok(())
     }
 
     /// The memory that it takes.
@@ -270,44 +257,6 @@ impl<T> Slab<T> {
 /// Where the page of a slot is.
 fn page_of(number: u32) -> usize {
     slab::page(number).expect("a slab has slots of that number")
-}
-
-/// The first page of a slot, mapped.
-struct Page {
-    start: *mut u8,
-}
-
-impl Page {
-    /// The page of a slab that is `at` so many bytes.
-    fn map(file: &File, at: usize) -> Result<Self, Error> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let (descriptor, at) = (file.as_raw_fd(), at as libc::off_t);
-        let none = std::ptr::null_mut();
-        // SAFETY: the kernel chooses the place.
-        let start =
-            unsafe { libc::mmap(none, PAGE_BYTES, protection, libc::MAP_SHARED, descriptor, at) };
-        if start == libc::MAP_FAILED {
-            return Err(Error::system("mapping a slot"));
-        }
-        Ok(Self { start: start.cast() })
-    }
-
-    /// A word in it.
-    fn word(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at < PAGE_BYTES, "a word of the page");
-        // SAFETY: the page is that large, as just checked.
-        let place = unsafe { self.start.add(at) };
-        // SAFETY: the word is aligned, and mapped until this is dropped; slabs are sealed against
-        // being cut. Everything that has the slab mapped accesses words only as atomics.
-        unsafe { AtomicU64::from_ptr(place.cast()) }
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and no word is used any more.
-        unsafe { libc::munmap(self.start.cast(), PAGE_BYTES) };
-    }
 }
 
 #[cfg(test)]
@@ -348,16 +297,30 @@ mod tests {
         assert!(slab.is_over());
     }
 
+    /// What a member can read of both sides of a slot.
+    fn told<T>(slab: &Slab<T>, slot: u32) -> [u64; 2] {
+        let [_, notices] = slab.memory().expect("nobody has it yet");
+        [Side::First, Side::Second].map(|side| {
+            let (mut word, at) = ([0; 8], slab::notice(slot, side).unwrap());
+            notices.read_exact_at(&mut word, at as u64).unwrap();
+            u64::from_ne_bytes(word)
+        })
+    }
+
     #[test]
     fn both_sides_of_one_slot_are_told_something_besides_what_they_say() {
         let mut slab = Slab::new(MEMBERS).unwrap();
         assert_eq!((slab.hand_out("a"), slab.hand_out("b")), (Ok(0), Ok(1)));
         let at = page_of(1) + slab::state(Side::First) + slab::word::FLAGS;
         slab.file.write_all_at(&slab::flag::ATTACHED.to_ne_bytes(), at as u64).unwrap();
-        slab.say(1, slab::flag::RECALLED).unwrap();
+        slab.say(1, slab::flag::RECALLED);
         let said = |slot| slab.words(slot).map(|words| words.at(slab::word::FLAGS));
         let (attached, recalled) = (slab::flag::ATTACHED, slab::flag::RECALLED);
-        assert_eq!((said(0), said(1)), ([0, 0], [attached | recalled, recalled]));
+        assert_eq!((said(0), said(1)), ([0, 0], [attached, 0]), "the sides' own words");
+        assert_eq!([0, 1].map(|slot| told(&slab, slot)), [[0, 0], [recalled, recalled]]);
+        assert!(matches!(slab.release(Side::First, 1), Released::HalfHeld));
+        assert!(matches!(slab.release(Side::Second, 1), Released::Free("b", _)));
+        assert_eq!(told(&slab, 1), [0, 0], "nothing is said of the next connection");
     }
 
     #[test]
@@ -366,7 +329,7 @@ mod tests {
         (0..3).for_each(|number| assert_eq!(slab.hand_out(number), Ok(number)));
         assert!(matches!(slab.release(Side::First, 1), Released::HalfHeld));
         slab.tell_gone(Side::Second);
-        let said = [0, 1, 2].map(|slot| slab.words(slot).map(|it| it.at(slab::word::FLAGS)));
+        let said = [0, 1, 2].map(|slot| told(&slab, slot));
         assert_eq!(said, [[0, slab::flag::GONE], [0, 0], [0, slab::flag::GONE]]);
     }
 

@@ -20,6 +20,18 @@ fn paired<T: AsFd>(one: &Member, other: &Member, ends: &(T, T)) -> [Heard; 2] {
     [one.hear(), other.hear()]
 }
 
+/// What the kernel calls a socket.
+fn cookie_of(socket: &impl AsFd) -> u64 {
+    let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_COOKIE);
+    let number = std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd());
+    // SAFETY: the place has room for the answer, and its length is told.
+    let result =
+        unsafe { libc::getsockopt(number, level, name, (&raw mut cookie).cast(), &mut length) };
+    assert_eq!(result, 0);
+    cookie
+}
+
 #[test]
 fn two_ends_get_the_same_slot_and_each_its_side() {
     let running = Running::new(patient());
@@ -28,12 +40,13 @@ fn two_ends_get_the_same_slot_and_each_its_side() {
         let ends = connection(address);
         let heard = paired(&one, &other, &ends);
         let [here, there] = heard.each_ref().map(|it| it.reply);
-        let Reply::Paired { token: 11, slab, slot, side, fenced: false, peer } = here else {
+        let Reply::Paired { token: 11, slab, slot, side, fenced: false, peer, cookie } = here
+        else {
             panic!("{here:?}");
         };
-        assert_eq!(peer, other.pid as u32);
-        let (side, peer) = (side.other(), one.pid as u32);
-        let expected = Reply::Paired { token: 22, slab, slot, side, fenced: false, peer };
+        assert_eq!((peer, cookie), (other.pid as u32, cookie_of(&ends.1)));
+        let (side, peer, cookie) = (side.other(), one.pid as u32, cookie_of(&ends.0));
+        let expected = Reply::Paired { token: 22, slab, slot, side, fenced: false, peer, cookie };
         assert_eq!(there, expected, "{address}");
         // The slab comes with the first of its slots only.
         let is_first = address == "127.0.0.1:0";

@@ -240,16 +240,16 @@ fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
     let ends = connection("127.0.0.1:0");
     one.claim(1, kept.0.as_fd());
     other.claim(2, kept.1.as_fd());
-    let (first, file) = (one.hear().place(), other.hear().slab.unwrap());
+    let (first, heard) = (one.hear().place(), other.hear());
+    let (file, notices) = (heard.slab.unwrap(), heard.notices.unwrap());
     one.claim(3, ends.0.as_fd());
     other.claim(4, ends.1.as_fd());
     let place = one.hear().place();
     let (control, pid) = (running.control(), std::process::id() as i32);
     let said = |(_, slot): (u32, u32)| {
         [Side::First, Side::Second].map(|side| {
-            let at = slab::page(slot).unwrap() + slab::state(side) + word::FLAGS;
-            let mut flags = [0; 8];
-            file.read_exact_at(&mut flags, at as u64).unwrap();
+            let (mut flags, at) = ([0; 8], slab::notice(slot, side).unwrap());
+            notices.read_exact_at(&mut flags, at as u64).unwrap();
             u64::from_ne_bytes(flags)
         })
     };
@@ -265,7 +265,7 @@ fn what_the_rules_allow_no_more_is_recalled_and_nothing_else() {
     assert_eq!((said(place), said(first)), ([flag::RECALLED; 2], [0, 0]));
     // One of its sides has brought it back.
     let at = slab::page(place.1).unwrap() + slab::state(Side::Second);
-    let flags = flag::RECALLED | flag::SWITCHED | flag::LEAVES;
+    let flags = flag::SWITCHED | flag::LEAVES;
     file.write_all_at(&flags.to_ne_bytes(), (at + word::FLAGS) as u64).unwrap();
     let reason = Reason::Recalled as u64;
     file.write_all_at(&reason.to_ne_bytes(), (at + word::REASON) as u64).unwrap();

@@ -3,7 +3,6 @@
 
 pub mod connection;
 pub mod connections;
-pub mod diagnosis;
 pub mod keeping;
 pub mod opening;
 pub mod table;

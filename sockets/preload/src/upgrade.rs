@@ -15,12 +15,11 @@ use crate::socket::connections::{self, Stream};
 use crate::socket::{keeping, unix};
 use crate::upgrade::kept::Given;
 use crate::upgrade::monitor::Asked;
-use crate::upgrade::slabs::Found;
 use crate::upgrade::slot::Slot;
 use crate::waiting::epoll;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use freeport_sockets_proto::Reason;
-use freeport_sockets_proto::slab::{self, Side, flag};
+use freeport_sockets_proto::slab::{self, flag};
 
 /// Operations after which an end is claimed. Who does less gains nothing.
 const CLAIM_OPERATIONS: u64 = 8;
@@ -343,25 +342,16 @@ pub fn is_refused(token: u64, reason: Reason) {
     stream.shared.unmark(phase::CLAIMED);
 }
 
-/// The monitor has given a slot of a slab. False: it is not wanted.
-pub fn is_paired(
-    token: u64,
-    found: Option<Found>,
-    slab: u32,
-    slot: u32,
-    side: Side,
-    fenced: bool,
-    peer: u32,
-) -> bool {
-    let place = found.zip(slab::page(slot));
-    let Some((stream, (found, at))) = claimed(token).zip(place) else { return false };
-    if !fenced && !process::has_membarrier() {
+/// The monitor has given a slot of a slab, which begins where `given` says. False: it is not
+/// wanted.
+pub fn is_paired(token: u64, given: Given) -> bool {
+    let Some((stream, at)) = claimed(token).zip(slab::page(given.slot)) else { return false };
+    if !given.fenced && !process::has_membarrier() {
         return false;
     }
     // SAFETY: the slot is inside the slab.
-    let start = unsafe { found.start.add(at) };
-    let monitor = monitor::epoch();
-    let given = Given { start, place: found.place, slab, slot, side, fenced, peer, monitor };
+    let start = unsafe { given.start.add(at) };
+    let given = Given { start, ..given };
     if stream.local.copies.load(Ordering::Relaxed) == 0 {
         // Only a child has it now, which may claim it itself.
         stream.shared.unmark(phase::CLAIMED);
@@ -384,6 +374,9 @@ impl Stream {
         shared.begin_rings(&mut send, &mut receive);
         shared.unmark(phase::LEAVES | phase::STOPS);
         shared.peer.store(given.peer, Ordering::Relaxed);
+        shared.peer_cookie.store(given.cookie, Ordering::Relaxed);
+        shared.said.store(0, Ordering::Relaxed);
+        shared.refunded.store(0, Ordering::Relaxed);
         shared.slab.store(given.slab, Ordering::Relaxed);
         shared.slot.store(given.slot, Ordering::Relaxed);
         shared.monitor.store(given.monitor, Ordering::Relaxed);

@@ -93,7 +93,8 @@ pub enum Reply {
         /// [`VERSION`](crate::VERSION) of the monitor. If it is another one, it says no more.
         version: u32,
     },
-    /// Both ends are claimed. With the slab, if the process was not given that before.
+    /// Both ends are claimed. With the slab and its [notices](crate::slab::notice), if the process
+    /// was not given those before.
     Paired {
         /// From the claim.
         token: u64,
@@ -108,6 +109,8 @@ pub enum Reply {
         fenced: bool,
         /// The other process, for people.
         peer: u32,
+        /// What the kernel calls the other end (`SO_COOKIE`), which is no other socket's name.
+        cookie: u64,
     },
     /// The other process of a slab is gone, and no slot of it is used any more: nobody will.
     Over {
@@ -179,9 +182,10 @@ impl Reply {
         let mut bytes = Writer::default();
         match *self {
             Self::Welcome { version } => bytes.kind(1).u32(16, version),
-            Self::Paired { token, slab, slot, side, fenced, peer } => {
+            Self::Paired { token, slab, slot, side, fenced, peer, cookie } => {
                 bytes.kind(2).u64(8, token).u32(16, slab).u32(20, slot);
-                bytes.u32(24, u32::from(side as u8)).u32(28, u32::from(fenced)).u32(32, peer)
+                bytes.u32(24, u32::from(side as u8)).u32(28, u32::from(fenced)).u32(32, peer);
+                bytes.u64(40, cookie)
             }
             Self::Refused { token, reason } => {
                 bytes.kind(3).u64(8, token).u32(16, u32::from(reason as u16))
@@ -203,6 +207,7 @@ impl Reply {
                 side: Side::from_number(u8::try_from(bytes.u32(24)?).ok()?)?,
                 fenced: bytes.flag(28)?,
                 peer: bytes.u32(32)?,
+                cookie: bytes.u64(40)?,
             },
             3 => Self::Refused { token: bytes.u64(8)?, reason: bytes.reason(16)? },
             4 => Self::Over { slab: bytes.u32(16)? },
@@ -294,7 +299,7 @@ mod tests {
         let (side, reason) = (Side::Second, Reason::SameProcess);
         [
             Reply::Welcome { version: 8 },
-            Reply::Paired { token: 5, slab: 6, slot: 7, side, fenced: true, peer: 11 },
+            Reply::Paired { token: 5, slab: 6, slot: 7, side, fenced: true, peer: 11, cookie: 15 },
             Reply::Refused { token: 12, reason },
             Reply::Over { slab: 13 },
         ]

@@ -37,6 +37,9 @@ pub const AREAS: u32 = CAPACITIES.len() as u32;
 /// The bytes of each.
 const CAPACITIES: [usize; 7] =
     [1 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// The bytes of what the monitor says of the slots of a slab: memory of its own, that members can
+/// only read. So neither side can say it in the monitor's place.
+pub const NOTICES_BYTES: usize = PAGE_BYTES;
 /// Where in its page the first area of a slot is, the one of the ring to the second side.
 const FIRST_AREA: usize = 2048;
 /// The bytes of all areas of one ring.
@@ -152,6 +155,12 @@ impl Ring {
 /// Where in a slot the state of a side is.
 pub const fn state(of: Side) -> usize {
     1024 + 128 * of as usize
+}
+
+/// Where in its notices the monitor says something of a side of a slot:
+/// [`RECALLED`](flag::RECALLED) and [`GONE`](flag::GONE). `None` if there is no such slot.
+pub const fn notice(slot: u32, of: Side) -> Option<usize> {
+    if slot < SLOTS { Some(8 * (2 * slot as usize + of as usize)) } else { None }
 }
 
 /// Where in a slab a side of a slot gives bytes back that came through the kernel, for its peer to
@@ -297,10 +306,11 @@ pub mod flag {
     pub const LOOKS: u64 = 256;
     /// It reads nothing more, so that its peer must not send: with Unix sockets only.
     pub const DEAF: u64 = 512;
-    /// The monitor wants the connection back in the kernel. It says so in the words of both sides.
+    /// The monitor wants the connection back in the kernel. It says so of both sides, in its
+    /// [notices](super::notice).
     pub const RECALLED: u64 = 1024;
-    /// Said by the monitor: the process that has claimed it is gone. The kernel knows whether
-    /// others have it still.
+    /// Said by the monitor in its notices: the process that has claimed it is gone. The kernel knows
+    /// whether others have it still.
     pub const GONE: u64 = 2048;
     /// All its calls that receive through the kernel are counted in
     /// [`RECEIVING`](super::word::RECEIVING): none is left from before it had the slot.
@@ -311,6 +321,8 @@ pub mod flag {
     pub const RESTS: u64 = 1 << 14;
     /// It had ended its stream before it reset the connection.
     pub const RESET_LATE: u64 = 1 << 16;
+    /// What only the monitor says.
+    pub const OF_MONITOR: u64 = RECALLED | GONE;
 }
 
 #[cfg(test)]
@@ -345,6 +357,9 @@ mod tests {
         }
         let (at, bytes) = parts[parts.len() - 1];
         assert_eq!(at + bytes, SLAB_BYTES);
+        let last = notice(SLOTS - 1, Side::Second).unwrap();
+        assert!(last + 8 <= NOTICES_BYTES && notice(SLOTS, Side::First).is_none());
+        assert!(SLAB_BYTES.is_multiple_of(PAGE_BYTES), "notices are mapped behind it");
         assert_eq!((page(SLOTS), refund(SLOTS, Side::First)), (None, None));
         assert_eq!((Ring::to(Side::First).area(SLOTS, 0), Ring::capacity(AREAS)), (None, 0));
     }

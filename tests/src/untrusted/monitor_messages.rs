@@ -2,7 +2,7 @@
 //! A monitor whose members say what they like. The input says who does what, with which socket,
 //! and how time goes by. What the monitor answers is compared with what it may answer.
 
-use freeport_monitor::{Limits, MemberId, Monitor, Policy, Process, Shown};
+use freeport_monitor::{Closing, Limits, MemberId, Monitor, Policy, Process, Shown};
 use freeport_sockets_proto::VERSION;
 use freeport_sockets_proto::message::{BYTES, Reply, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -184,8 +184,11 @@ impl<'a> World<'a> {
     fn say(&mut self, member: usize, message: &[u8], count: usize, which: usize) {
         let which = which % self.sockets.len();
         let socket = self.sockets[which].as_fd();
-        let shown = (0..count)
-            .map(|_| Shown::from(socket.try_clone_to_owned().expect("there are descriptors")));
+        let closing = Closing::default();
+        let shown = (0..count).map(|_| {
+            let descriptor = socket.try_clone_to_owned().expect("there are descriptors");
+            Shown::new(descriptor, member as u32 / 2, &closing)
+        });
         let id = self.members[member].id;
         let taken = self.monitor.take(MemberId(id), message, shown.collect(), self.now);
         if let Err(why) = taken {
@@ -312,8 +315,8 @@ impl<'a> World<'a> {
                         member.is_answered(token);
                         assert!(member.slots.insert((slab, slot)), "it has that already");
                         let is_new = !member.files.contains_key(&slab);
-                        assert_eq!(outgoing.slab.is_some(), is_new, "a slab comes once");
-                        member.files.extend(outgoing.slab.map(|file| (slab, file)));
+                        assert_eq!(outgoing.memory.is_some(), is_new, "a slab comes once");
+                        member.files.extend(outgoing.memory.map(|[file, _]| (slab, file)));
                         let sharers = self.slabs.entry(slab).or_default();
                         sharers.insert(member.id);
                         assert!(sharers.len() <= 2, "a slab is for two: {sharers:?}");

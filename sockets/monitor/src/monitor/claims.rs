@@ -41,7 +41,7 @@ impl Monitor {
                 return self.refuse_useless(claim, reason, 1.0, now);
             }
         };
-        claim.note.inode = end.inode;
+        (claim.note.inode, claim.note.cookie) = (end.inode, end.cookie);
         claim.note.local = Some(end.local.clone());
         claim.note.remote = Some(end.remote.clone());
         if !self.passed.may_claim(end.cookie, id, wanted.inherited) {
@@ -152,12 +152,16 @@ impl Monitor {
                 continue;
             };
             let Some(side) = slab.side(claim.member) else { continue };
-            let file = member.slabs.insert(number).then(|| slab.file().clone());
+            let memory = member.slabs.insert(number).then(|| slab.memory());
+            let cookie = ends[1 - at].note.cookie;
             let peer = u32::try_from(pids[1 - at]).unwrap_or_default();
             let token = claim.token;
-            let paired = Reply::Paired { token, slab: number, slot, side, fenced, peer };
-            member.say(&paired, file);
+            let paired = Reply::Paired { token, slab: number, slot, side, fenced, peer, cookie };
+            member.say(&paired, memory.flatten());
             self.has_spoken(claim.member);
+        }
+        if let Some(slab) = self.slabs.get_mut(&number) {
+            slab.both_have_memory();
         }
         Ok(())
     }
@@ -228,6 +232,7 @@ fn note(process: &Process, descriptor: i32) -> EndNote {
         command: process.command.clone(),
         descriptor,
         inode: 0,
+        cookie: 0,
         local: None,
         remote: None,
     }

@@ -3,7 +3,6 @@
 //! left it.
 
 use super::{Connection, Monitor};
-use crate::Error;
 use crate::member::{Member, MemberId};
 use crate::policy::{Party, Policy};
 use crate::slab::Words;
@@ -21,10 +20,7 @@ pub struct Recalled {
 
 impl Monitor {
     /// Tells both sides of each connection that the rules do not allow any more to bring it back.
-    ///
-    /// # Errors
-    /// No memory; those before were told.
-    pub fn recall(&mut self) -> Result<Recalled, Error> {
+    pub fn recall(&mut self) -> Recalled {
         let mut recalled = Recalled::default();
         for slab in self.slabs.values() {
             let ids = slab.members();
@@ -35,12 +31,12 @@ impl Monitor {
                 if slab.words(slot).iter().any(Words::has_returned) {
                     recalled.returned += 1;
                 } else {
-                    slab.say(slot, flag::RECALLED)?;
+                    slab.say(slot, flag::RECALLED);
                     recalled.pending += 1;
                 }
             }
         }
-        Ok(recalled)
+        recalled
     }
 }
 

@@ -107,11 +107,12 @@ impl Drop for Running {
     }
 }
 
-/// What a member was told, with the slab if one came along.
+/// What a member was told, with the slab and its notices if those came along.
 #[derive(Debug)]
 pub struct Heard {
     pub reply: Reply,
     pub slab: Option<File>,
+    pub notices: Option<File>,
 }
 
 impl Heard {
@@ -193,9 +194,10 @@ impl Member {
         let mut bytes = [0; BYTES];
         let message = socket::receive(self.socket.as_fd(), &mut bytes).unwrap();
         assert_eq!(message.length, BYTES, "the monitor has hung up");
-        assert!(message.descriptors.len() <= 1);
-        let slab = message.descriptors.into_iter().next().map(File::from);
-        Heard { reply: Reply::decode(&bytes).expect("a reply"), slab }
+        assert!(matches!(message.descriptors.len(), 0 | 2));
+        let mut descriptors = message.descriptors.into_iter().map(File::from);
+        let (slab, notices) = (descriptors.next(), descriptors.next());
+        Heard { reply: Reply::decode(&bytes).expect("a reply"), slab, notices }
     }
 
     /// Waits until the monitor has hung up; what came before is thrown away.

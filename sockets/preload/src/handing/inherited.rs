@@ -47,17 +47,10 @@ fn is_worth_it() -> bool {
     }
     let is_open = |one: &&libc::pollfd| one.revents & libc::POLLNVAL == 0;
     match raw::poll_at_once(&mut asked) {
-        Ok(_) => asked.iter().filter(is_open).any(|one| name(one.fd).is_some()),
+        Ok(_) => asked.iter().filter(is_open).any(|one| raw::cookie(one.fd).is_some()),
         // There may be fewer descriptors than that.
         Err(_) => true,
     }
-}
-
-/// What the kernel calls a socket; `None`: it is none.
-fn name(descriptor: i32) -> Option<u64> {
-    let mut cookie = 0_u64;
-    raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie).ok()?;
-    Some(cookie)
 }
 
 /// What was adopted so far.
@@ -71,7 +64,7 @@ impl Adopted {
     /// Adopts a descriptor, if it is of a stream socket. Several may be of the same one, as with
     /// programs that are given a connection as standard input and output.
     fn adopt(&mut self, descriptor: i32) {
-        let Some(name) = name(descriptor) else { return epoll::has_come(descriptor) };
+        let Some(name) = raw::cookie(descriptor) else { return epoll::has_come(descriptor) };
         if table::get(descriptor).is_some() {
             return;
         }

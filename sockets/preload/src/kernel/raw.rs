@@ -174,6 +174,13 @@ pub fn size(descriptor: i32) -> Result<usize> {
     unsafe { checked_call(libc::SYS_lseek, arguments) }
 }
 
+/// What the kernel calls a socket, and never another one; `None`: it is none.
+pub fn cookie(descriptor: i32) -> Option<u64> {
+    let mut cookie = 0_u64;
+    get_option(descriptor, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie).ok()?;
+    Some(cookie)
+}
+
 /// The inode of what is behind a descriptor.
 pub fn inode(descriptor: i32) -> Result<u64> {
     // SAFETY: all zero is a value of this structure.

@@ -3,8 +3,6 @@
 
 use crate::kernel::raw;
 use crate::socket::connections::Stream;
-use crate::socket::diagnosis;
-use core::mem;
 use core::sync::atomic::Ordering;
 
 /// A copy of the peer's descriptor, if this process may have that (`pidfd_getfd(2)`). It is the one
@@ -24,40 +22,12 @@ fn take_from(stream: &Stream, process: u32, descriptor: i32) -> Option<i32> {
     let taken = raw::descriptor_of(handle, descriptor);
     _ = raw::close(handle);
     let taken = taken.ok()?;
-    if is_other_end(stream.local.descriptor.load(Ordering::Relaxed), taken) {
+    // The peer says which descriptor of which process it is. It is the one that the monitor saw, or
+    // something is done with a socket that has nothing to do with this connection.
+    let seen = stream.shared.peer_cookie.load(Ordering::Relaxed);
+    if seen != 0 && raw::cookie(taken) == Some(seen) {
         return Some(taken);
     }
     _ = raw::close(taken);
     None
-}
-
-/// Whether each of two sockets has the other's name as that of its peer. Those of Unix sockets do
-/// not tell, but the kernel does.
-fn is_other_end(here: i32, there: i32) -> bool {
-    let mut family = 0_i32;
-    let known = raw::get_option(here, libc::SOL_SOCKET, libc::SO_DOMAIN, &mut family);
-    if known.is_ok() && family == libc::AF_UNIX {
-        return diagnosis::peer(here).is_some_and(|inode| raw::inode(there) == Ok(inode));
-    }
-    let name = |descriptor, of_peer| {
-        // SAFETY: an address of zeroes is valid.
-        let mut address: libc::sockaddr_storage = unsafe { mem::zeroed() };
-        raw::address(descriptor, of_peer, &mut address).ok()?;
-        Some(comparable(&address))
-    };
-    let matches = |one: Option<[u8; 32]>, other| one.is_some() && one == other;
-    matches(name(here, false), name(there, true)) && matches(name(here, true), name(there, false))
-}
-
-/// The bytes of an address that tell it from others: the family, the port and the host.
-fn comparable(address: &libc::sockaddr_storage) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    let start: *const u8 = core::ptr::from_ref(address).cast();
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        // SAFETY: an address has more bytes than that.
-        let place = unsafe { start.add(at) };
-        // SAFETY: as above, and all of them are initialised.
-        *byte = unsafe { place.read() };
-    }
-    bytes
 }

@@ -175,6 +175,13 @@ pub struct Connection {
     pub monitor: AtomicU32,
     /// The process that has the other end, or had it when the monitor paired both.
     pub peer: AtomicU32,
+    /// What the kernel calls the other end (`SO_COOKIE`), as the monitor saw it.
+    pub peer_cookie: AtomicU64,
+    /// What this side has [said](freeport_sockets_proto::slab::flag) in the slot: the peer can change
+    /// it there.
+    pub said: AtomicU64,
+    /// How many bytes this side has given back to the peer, for the same reason.
+    pub refunded: AtomicU64,
     /// Why it stays in the kernel, as the number of a `freeport_sockets_proto::Reason`; 0: nothing
     /// is against its leaving.
     pub reason: AtomicU32,

@@ -28,6 +28,8 @@ pub struct Given {
     pub fenced: bool,
     /// The process at the other end.
     pub peer: u32,
+    /// What the kernel calls the other end.
+    pub cookie: u64,
     /// Which of the monitors that this process has had gave it.
     pub monitor: u32,
 }
@@ -48,6 +50,7 @@ pub struct Kept {
     side: AtomicU32,
     fenced: AtomicU32,
     peer: AtomicU32,
+    cookie: AtomicU64,
     monitor: AtomicU32,
 }
 
@@ -88,6 +91,7 @@ impl Kept {
             (&self.what, what),
         ];
         self.start.store(given.start, Ordering::Relaxed);
+        self.cookie.store(given.cookie, Ordering::Relaxed);
         words.into_iter().for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
 
@@ -101,6 +105,7 @@ impl Kept {
             side: if number(&self.side) == 0 { Side::First } else { Side::Second },
             fenced: number(&self.fenced) != 0,
             peer: number(&self.peer),
+            cookie: self.cookie.load(Ordering::Relaxed),
             monitor: number(&self.monitor),
         }
     }
@@ -170,9 +175,17 @@ impl Stream {
             return;
         }
         let (slab, slot) = (number(&shared.slab), number(&shared.slot));
-        let (start, place, peer) = (core::ptr::null_mut(), 0, 0);
-        let given =
-            Given { start, place, slab, slot, side: Side::First, fenced: false, peer, monitor };
+        let given = Given {
+            start: core::ptr::null_mut(),
+            place: 0,
+            slab,
+            slot,
+            side: Side::First,
+            fenced: false,
+            peer: 0,
+            cookie: 0,
+            monitor,
+        };
         self.local.kept.set(USED_BY_OTHERS, &given);
         OF_OTHERS.fetch_add(1, Ordering::Relaxed);
     }

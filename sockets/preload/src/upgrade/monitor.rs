@@ -3,7 +3,7 @@
 
 use crate::kernel::raw;
 use crate::process::lock::Lock;
-use crate::upgrade::{kept, slabs};
+use crate::upgrade::{Given, kept, slabs};
 use crate::{process, upgrade};
 use core::ffi::CStr;
 use core::mem;
@@ -235,15 +235,24 @@ pub fn read_mail() {
             Reply::Welcome { .. } => {}
             Reply::Refused { token, reason } => upgrade::is_refused(token, reason),
             Reply::Over { slab } => slabs::is_over(slab),
-            Reply::Paired { token, slab, slot, side, fenced, peer } => {
-                let found = slabs::find(slab, memory);
-                if !upgrade::is_paired(token, found, slab, slot, side, fenced, peer) {
+            Reply::Paired { token, slab, slot, side, fenced, peer, cookie } => {
+                let found = slabs::find(slab, memory.both());
+                let (start, place) = found.map_or((ptr::null_mut(), 0), |it| (it.start, it.place));
+                let given = Given {
+                    start,
+                    place,
+                    slab,
+                    slot,
+                    side,
+                    fenced,
+                    peer,
+                    cookie,
+                    monitor: epoch(),
+                };
+                if found.is_none() || !upgrade::is_paired(token, given) {
                     send(monitor, &Request::Release { slab, slot }, None);
                 }
             }
-        }
-        if let Some(memory) = memory {
-            _ = raw::close(memory);
         }
     }
 }
@@ -356,8 +365,27 @@ fn send(monitor: i32, request: &Request, descriptor: Option<i32>) -> bool {
     }
 }
 
-/// A message and the descriptor that came with it; `None` if there is none now.
-fn receive(monitor: i32) -> Option<(Reply, Option<i32>)> {
+/// Descriptors that came with a message; closed when this is dropped.
+struct Came([Option<i32>; 2]);
+
+impl Came {
+    /// The slab's and its notices', if both came.
+    fn both(&self) -> Option<[i32; 2]> {
+        let [slab, notices] = self.0;
+        Some([slab?, notices?])
+    }
+}
+
+impl Drop for Came {
+    fn drop(&mut self) {
+        for descriptor in self.0.into_iter().flatten() {
+            _ = raw::close(descriptor);
+        }
+    }
+}
+
+/// A message and the descriptors that came with it; `None` if there is none now.
+fn receive(monitor: i32) -> Option<(Reply, Came)> {
     let mut bytes = [0; message::BYTES];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = Control([0; CONTROL_BYTES]);
@@ -379,23 +407,28 @@ fn receive(monitor: i32) -> Option<(Reply, Option<i32>)> {
     // SAFETY: the message names `control`, as far as the kernel has filled it.
     let at = unsafe { libc::CMSG_FIRSTHDR(&message) };
     // SAFETY: null, or a header in `control`, which is aligned.
-    let is_descriptor = unsafe { at.as_ref() }.is_some_and(|header| {
+    let header = unsafe { at.as_ref() }.filter(|header| {
         header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS
     });
-    let descriptor = is_descriptor.then(|| {
-        // SAFETY: `at` is the header of a message, and its data begin behind it.
-        let data = unsafe { libc::CMSG_DATA(at) };
-        // SAFETY: the kernel writes at least one descriptor into such a message.
-        unsafe { data.cast::<i32>().read_unaligned() }
+    let data_bytes = header.map_or(0, |header| {
+        // SAFETY: only computes a size.
+        header.cmsg_len.saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize)
     });
+    let came = Came([0, 1].map(|number| {
+        (number < data_bytes / size_of::<i32>()).then(|| {
+            // SAFETY: `at` is the header of a message, and its data begin behind it.
+            let data = unsafe { libc::CMSG_DATA(at) }.cast::<i32>();
+            // SAFETY: the kernel has written more descriptors there than `number`.
+            let place = unsafe { data.add(number) };
+            // SAFETY: as above.
+            unsafe { place.read_unaligned() }
+        })
+    }));
     let reply = bytes.get(..count).and_then(Reply::decode);
     if reply.is_none() {
-        if let Some(descriptor) = descriptor {
-            _ = raw::close(descriptor);
-        }
         lose();
     }
-    Some((reply?, descriptor))
+    Some((reply?, came))
 }
 
 /// Has no monitor any more. What was claimed stays in the kernel until it is claimed again.

@@ -2,10 +2,11 @@
 //! The slabs that this process has mapped. They stay until the monitor says that they are over, or
 //! is gone, and no connection of this process is in them.
 
-use crate::kernel::{memory, raw};
+use crate::kernel::memory::{self, Part};
+use crate::kernel::raw;
 use crate::waiting::epoll::boards;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use freeport_sockets_proto::slab::{PAGES_BYTES, SLAB_BYTES};
+use freeport_sockets_proto::slab::{NOTICES_BYTES, PAGES_BYTES, SLAB_BYTES};
 
 /// Slabs that a process can have at once.
 pub const SLABS: usize = 4096;
@@ -46,20 +47,26 @@ pub struct Found {
     pub place: u32,
 }
 
-/// Where a slab is mapped; if it has come with this message, it is mapped now. `None`: it is not
-/// known, or is not what a slab has to be. Callers take turns.
-pub fn find(name: u32, memory: Option<i32>) -> Option<Found> {
+/// Where a slab is mapped; if it has come with this message, with its notices, it is mapped now.
+/// `None`: it is not known, or is not what a slab has to be. Callers take turns.
+pub fn find(name: u32, memory: Option<[i32; 2]>) -> Option<Found> {
     if let Some((place, known)) = known(name) {
         return Some(Found { start: known.start.load(Ordering::Relaxed), place });
     }
-    let (key, memory) = (name.checked_add(1)?, memory?);
-    if !is_slab(memory) {
+    let (key, [memory, notices]) = (name.checked_add(1)?, memory?);
+    if !is_sealed(memory, SLAB_BYTES, 0)
+        || !is_sealed(notices, NOTICES_BYTES, libc::F_SEAL_FUTURE_WRITE)
+    {
         return None;
     }
     let is_free = |slab: &Slab| slab.start.load(Ordering::Relaxed).is_null();
     let at = TABLE.iter().position(is_free)?;
     let slab = TABLE.get(at)?;
-    let start = memory::map_at_multiple(PAGES_BYTES, SLAB_BYTES, memory).ok()?;
+    let write = libc::PROT_READ | libc::PROT_WRITE;
+    let slab_part = Part { descriptor: memory, bytes: SLAB_BYTES, access: write };
+    let notices_part = Part { descriptor: notices, bytes: NOTICES_BYTES, access: libc::PROT_READ };
+    let parts = [slab_part, notices_part];
+    let start = memory::map_at_multiple(PAGES_BYTES, &parts).ok()?;
     slab.used.store(0, Ordering::Relaxed);
     slab.changed.store(raw::ticks(), Ordering::Relaxed);
     slab.owed.store(0, Ordering::Relaxed);
@@ -155,7 +162,8 @@ pub fn sweep() {
             && !boards::is_read(place as u32)
             && !slab.start.load(Ordering::Relaxed).is_null()
         {
-            raw::unmap(slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed), SLAB_BYTES);
+            let start = slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed);
+            raw::unmap(start, SLAB_BYTES + NOTICES_BYTES);
         }
     }
 }
@@ -169,11 +177,12 @@ impl Slab {
     }
 }
 
-/// Whether memory is sealed and as large as a slab: who touches what was cut is killed.
-fn is_slab(memory: i32) -> bool {
-    let needed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+/// Whether memory is that large, and sealed against a change of that and against `more`: a process
+/// that touches what was cut is killed.
+fn is_sealed(memory: i32, bytes: usize, more: i32) -> bool {
+    let needed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL | more;
     let seals = raw::fcntl(memory, libc::F_GET_SEALS, 0);
-    seals.is_ok_and(|seals| seals & needed == needed) && raw::size(memory) == Ok(SLAB_BYTES)
+    seals.is_ok_and(|seals| seals & needed == needed) && raw::size(memory) == Ok(bytes)
 }
 
 /// Another monitor will give its slabs names of its own, and knows of none of these.

@@ -7,7 +7,7 @@ mod resting;
 
 use crate::data::sending;
 use crate::process;
-use crate::socket::connection::{HeldHalf, phase};
+use crate::socket::connection::{Connection, HeldHalf, phase};
 use crate::socket::connections::Stream;
 use crate::socket::unix;
 pub use board::Board;
@@ -44,6 +44,8 @@ pub struct Slot {
     page: Mapped,
     side: Side,
     fenced: bool,
+    /// What of it is not believed from there, since the peer can write it.
+    own: &'static Connection,
 }
 
 impl Stream {
@@ -60,7 +62,7 @@ impl Stream {
         };
         let fenced = self.shared.fenced.load(Ordering::Relaxed);
         // SAFETY: slots stay mapped, and nothing but rings and their states is done with them.
-        Some(Slot { page: unsafe { Mapped::new(start) }, side, fenced })
+        Some(Slot { page: unsafe { Mapped::new(start) }, side, fenced, own: self.shared })
     }
 }
 
@@ -280,25 +282,35 @@ impl Slot {
     /// What this side has said of itself.
     #[inline]
     pub fn said(&self) -> u64 {
-        // SAFETY: a word of the slot; so are those below.
-        unsafe { self.state(self.side).load(word::FLAGS) }
+        self.own.said.load(Ordering::Relaxed)
     }
 
     /// Says something of this side, for good.
     pub fn say(&self, flags: u64) {
+        self.own.said.fetch_or(flags, Ordering::Relaxed);
         self.shared_word(self.side, word::FLAGS).fetch_or(flags, Ordering::SeqCst);
     }
 
     /// Says that it is not so.
     pub fn unsay(&self, flags: u64) {
+        self.own.said.fetch_and(!flags, Ordering::Relaxed);
         self.shared_word(self.side, word::FLAGS).fetch_and(!flags, Ordering::SeqCst);
     }
 
-    /// What the peer has said of itself.
+    /// What the peer has said of itself, and the monitor of it.
     #[inline]
     pub fn peer_said(&self) -> u64 {
-        // SAFETY: as above.
-        unsafe { self.state(self.side.other()).load(word::FLAGS) }
+        // SAFETY: a word of the slot; so are those below.
+        let said = unsafe { self.state(self.side.other()).load(word::FLAGS) };
+        said & !flag::OF_MONITOR | self.notice()
+    }
+
+    /// What the monitor has said of the peer.
+    #[inline]
+    fn notice(&self) -> u64 {
+        let at = slab::SLAB_BYTES + slab::notice(self.number(), self.side.other()).unwrap_or(0);
+        // SAFETY: notices are mapped behind the slab.
+        unsafe { self.in_slab(at).load(0) }
     }
 
     /// Says that what comes behind so many bytes through the kernel comes through the ring.

@@ -33,6 +33,7 @@ impl Slot {
         }
         // SAFETY: as above.
         unsafe { state.set(word::REFUNDED, refunded) };
+        self.own.refunded.store(refunded, Ordering::Relaxed);
         self.agree(self.side.other(), again::PREPARED, again::WANTED);
     }
 
@@ -55,8 +56,7 @@ impl Slot {
 
     /// How many bytes this side has given back.
     pub fn refunded(&self) -> u64 {
-        // SAFETY: a word of the slot.
-        unsafe { self.state(self.side).load(word::REFUNDED) }
+        self.own.refunded.load(Ordering::Relaxed)
     }
 
     /// Whether the peer wants to have something again from this side, which has to send it now.
