@@ -144,9 +144,11 @@ fn a_command_is_told_of_no_stranger() {
         return skip("only root has processes of two users");
     }
     let place = Place::new();
-    fs::set_permissions(place.0.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+    fs::set_permissions(place.0.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .unwrap();
     let folder = place.0.path().join("theirs");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::chown(&folder, Some(65_534), None).unwrap();
     let socket = folder.join("monitor.sock");
     let mut command = place.command(&["node"]);
     command.env("FREEPORT_MONITOR", &socket).stderr(Stdio::null());

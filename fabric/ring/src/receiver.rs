@@ -61,9 +61,15 @@ impl ReceiverCursor {
     /// For the sender itself, to read what the receiver has not: goes on where that has stopped.
     /// `None`: it cannot have been there, after what the sender has sent.
     pub fn behind(stopped: &Stopped, sender: &SenderCursor) -> Option<Self> {
-        let &Stopped { head, base, sequence, read } = stopped;
+        let &Stopped { head, base, sequence, .. } = stopped;
         let is_possible = base <= head && head <= sender.tail() && sequence <= sender.sequence();
-        let read = u32::try_from(read).ok().filter(|_| is_possible)?;
+        is_possible.then(|| Self::at(stopped))?
+    }
+
+    /// For who has stopped there: goes on. `None`: nobody can have.
+    pub fn at(stopped: &Stopped) -> Option<Self> {
+        let &Stopped { head, base, sequence, read } = stopped;
+        let read = u32::try_from(read).ok()?;
         Some(Self { head, base, given_back: head, sequence, read, ..Self::default() })
     }
 }

@@ -341,7 +341,7 @@ impl Server {
                 match socket::receive_with(socket, &mut buffer, self.closing.has_room(user)) {
                     Ok(message) if message.length > 0 => message,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                    // Told once, before what was said before it: it had not read all that it was sent.
+                    // Told once, before what was said before: it had not read all it was sent.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Ok(_) => return self.hang_up(id),

@@ -18,6 +18,7 @@
 //! sends them again before the others.
 
 mod looks;
+pub mod progress;
 pub mod resending;
 pub mod standing_in;
 pub mod substitute;
@@ -25,6 +26,7 @@ pub mod substitute;
 use crate::data::scratch::Scratch;
 use crate::kernel::raw;
 use crate::returning::looks::{LOOKS, Looks, YIELDS, are_out};
+use crate::returning::resending::Resent;
 use crate::socket::connection::{HeldHalf, phase};
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
@@ -452,9 +454,17 @@ impl Stream {
     }
 
     /// Sends again what the peer wants to have through the kernel, unless that was done; gives how
-    /// much that was. `None`: the peer is just about to say what it wants, or to take it.
+    /// much that was. `None`: the peer is just about to say what it wants, or to take it, or it has
+    /// no room now.
     fn send_again(&self, descriptor: i32, slot: &Slot, (send, _): &mut Halves<'_>) -> Option<u64> {
-        if !slot.owes_again() {
+        let is_under_way = self.shared.resending.is_under_way();
+        if !is_under_way && slot.owes_again() {
+            let sent = self.shared.kernel_sent.load(Ordering::Acquire);
+            if !resending::begin(slot, &self.shared.resending, sent) {
+                self.break_off(descriptor);
+                return Some(0);
+            }
+        } else if !is_under_way {
             let is_busy = slot.is_peer_busy_again() && !self.is_peer_gone(descriptor, slot);
             return if is_busy && self.is_patient(descriptor) {
                 None
@@ -462,14 +472,27 @@ impl Stream {
                 Some(slot.sent_by_peer())
             };
         }
+        let progress = &self.shared.resending;
         let last = self.shared.send.area.load(Ordering::Relaxed);
-        let patience = Patience(FOLLOWER_TICKS);
-        let (sent, is_all) = resending::send(descriptor, slot, &send.cursor(), last, patience);
-        if !is_all {
+        let waits = !self.shared.nonblocking.load(Ordering::Relaxed);
+        let patience = Patience(if waits { FOLLOWER_TICKS } else { 0 });
+        let until = (&send.cursor(), last);
+        match resending::go_on(descriptor, slot, progress, until, patience) {
+            Resent::All => {}
+            Resent::NoRoom if self.is_patient(descriptor) => {
+                self.shared.mark(phase::OWES);
+                epoll::waits_for_room(self);
+                return None;
+            }
+            Resent::NoRoom => progress.forget(),
             // The peer's kernel takes nothing, or the peer has broken the protocol.
-            self.break_off(descriptor);
+            Resent::Failed => self.break_off(descriptor),
         }
-        Some(sent)
+        if self.shared.is(phase::OWES) {
+            self.shared.unmark(phase::OWES);
+            epoll::has_room(self);
+        }
+        Some(progress.sent())
     }
 
     /// Whether the peer still has time for what takes it moments. A peer that lets others wait for
@@ -501,7 +524,8 @@ impl Stream {
         }
         let rang = shared.rang.swap(0, Ordering::Relaxed);
         shared.kernel_sent.fetch_add(rang.wrapping_add(sent_again), Ordering::Release);
-        let of_sending = phase::SENDS | phase::PEER_GONE | phase::ENDED | phase::MOVES;
+        let of_sending =
+            phase::SENDS | phase::PEER_GONE | phase::ENDED | phase::MOVES | phase::OWES;
         shared.unmark(of_sending | phase::LOOKS);
     }
 

@@ -309,8 +309,8 @@ pub mod flag {
     /// The monitor wants the connection back in the kernel. It says so of both sides, in its
     /// [notices](super::notice).
     pub const RECALLED: u64 = 1024;
-    /// Said by the monitor in its notices: the process that has claimed it is gone. The kernel knows
-    /// whether others have it still.
+    /// Said by the monitor in its notices: the process that has claimed it is gone. The kernel
+    /// knows whether others have it still.
     pub const GONE: u64 = 2048;
     /// All its calls that receive through the kernel are counted in
     /// [`RECEIVING`](super::word::RECEIVING): none is left from before it had the slot.

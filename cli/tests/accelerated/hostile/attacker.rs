@@ -182,11 +182,24 @@ pub struct Attacker {
 
 impl Attacker {
     /// Gets a slot as it should.
-    pub fn new(node: &Node, mut stream: UnixStream) -> Self {
+    pub fn new(node: &Node, stream: UnixStream) -> Self {
+        Self::after(node, stream, 0)
+    }
+
+    /// The same, after it has sent as many bytes as so many pings have.
+    pub fn after(node: &Node, mut stream: UnixStream, before: u64) -> Self {
         let member = Member::new(node);
         let (slab, slot, side, asked) = member.pair(&mut stream);
         stream.set_nonblocking(true).unwrap();
-        Self { stream, slot: Slot::new(&slab, slot, side), asked, _member: member }
+        let (slot, asked) = (Slot::new(&slab, slot, side), before + asked);
+        Self { stream, slot, asked, _member: member }
+    }
+
+    /// Says that it sends through the kernel again, after its doorbells: so many.
+    pub fn leaves_after(&self, doorbells: u64) {
+        let left = self.own(word::SWITCHED_AT).load(Ordering::SeqCst) + doorbells;
+        self.own(word::LEFT_AT).store(left, Ordering::SeqCst);
+        self.own(word::FLAGS).fetch_or(flag::LEAVES, Ordering::SeqCst);
     }
 
     /// Goes on until both sides use their rings.

@@ -4,15 +4,18 @@
 //! do nothing more at one of these steps.
 
 use super::attacker::Attacker;
-use super::{Place, Server, await_turn, connect};
+use super::{Place, Server, await_turn, connect, ping};
 use crate::harness::{Node, wait_until};
 use freeport_sockets_proto::slab::{self, REFUND_BYTES, Ring, SLOT_BYTES, again, flag, word};
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// The numbers of kinds of entries, as `freeport_ring` has them.
 const DATA: u64 = 1;
 const MOVE: u64 = 11;
+/// The bytes of a value that fills all areas of a ring.
+const VALUE_BYTES: usize = 4 << 20;
 
 #[test]
 fn peers_that_stop_at_any_step_hold_up_nobody_else() {
@@ -61,6 +64,57 @@ fn who_comes_back_is_sent_nothing_but_what_was_in_its_ring() {
                 }
             }
             wants_a_ring_without_an_end(node, &place);
+        });
+    }
+}
+
+/// What a peer wants to have again can be more than the kernel has room for as long as it does not
+/// read. Nobody waits for that, and all of it is there when it reads.
+#[test]
+fn peers_that_make_no_room_hold_up_nobody() {
+    let mut server = Server::new();
+    for place in server.places() {
+        server.withstands(&place, |node| {
+            let mut honest = connect(&place);
+            sets_value(&mut honest, VALUE_BYTES);
+            let mut stream = connect(&place);
+            let ask = *b"GET    x  \r\n";
+            for _ in 0..3 {
+                stream.write_all(&ask).unwrap();
+                let answer = format!("${VALUE_BYTES}\r\n").len() + VALUE_BYTES + 2;
+                stream.read_exact(&mut vec![0; answer]).unwrap();
+            }
+            let mut attacker = Attacker::after(node, stream, 3 * ask.len() as u64 / 6);
+            attacker.leave_kernel();
+            attacker.wants_again(&[0; 5], REFUND_BYTES as u64);
+            attacker.ring();
+            attacker.leaves_after(2);
+            wait_until("it follows", || {
+                attacker.other(word::FLAGS).load(SeqCst) & flag::LEAVES != 0
+            });
+            await_turn(&mut honest);
+            let mut stream = attacker.stream.try_clone().unwrap();
+            stream.set_nonblocking(false).unwrap();
+            let mut given_back = vec![1; REFUND_BYTES];
+            stream.read_exact(&mut given_back).expect("the connection goes on");
+            assert!(given_back.iter().all(|byte| *byte == 0));
+            assert!(ping(&mut stream), "it is the kernel's again");
+        });
+    }
+}
+
+/// More than it was ever sent.
+#[test]
+fn peers_that_want_more_than_they_were_sent_are_cut_off() {
+    let mut server = Server::new();
+    for place in server.places() {
+        server.withstands(&place, |node| {
+            let mut attacker = Attacker::new(node, connect(&place));
+            attacker.leave_kernel();
+            attacker.wants_again(&[0; 5], 1 << 20);
+            attacker.ring();
+            attacker.leaves_after(2);
+            assert_eq!(attacker.read_while_served(&mut connect(&place)), 0);
         });
     }
 }
@@ -150,6 +204,14 @@ fn stops_while_it_is_recalled(node: &Node, place: &Place) {
     }
 }
 
+/// Sets `x` to a value of so many bytes.
+fn sets_value(honest: &mut UnixStream, bytes: usize) {
+    let value = vec![b'x'; bytes];
+    let set = format!("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n${bytes}\r\n");
+    honest.write_all(&[set.as_bytes(), &value, b"\r\n"].concat()).unwrap();
+    honest.read_exact(&mut [0; 5]).unwrap();
+}
+
 /// The first word of an entry.
 fn header(kind: u64, length: u64, sequence: u64) -> u64 {
     length | kind << 32 | 1 << 40 | sequence << 48
@@ -205,11 +267,8 @@ fn comes_back(node: &Node, place: &Place, stopped: &[u64; 5], refunded: u64) {
 /// Fills the ring that is sent to it again with entries of which as many as have numbers go once
 /// round it: the last one is followed by the first one, for ever.
 fn wants_a_ring_without_an_end(node: &Node, place: &Place) {
-    let value = vec![b'x'; 4 << 20];
     let mut honest = connect(place);
-    let set = format!("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n${}\r\n", value.len());
-    honest.write_all(&[set.as_bytes(), &value, b"\r\n"].concat()).unwrap();
-    honest.read_exact(&mut [0; 5]).unwrap();
+    sets_value(&mut honest, VALUE_BYTES);
     let mut attacker = Attacker::new(node, connect(place));
     attacker.leave_kernel();
     // What comes of it fills all areas there may be.

@@ -9,7 +9,7 @@ use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::{Out, Slot};
-use crate::waiting::patience::{FOLLOWER_TICKS, Patience};
+use crate::waiting::patience::{Patience, TOLD_TICKS};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::waiting::{epoll, sleep};
 use core::slice;
@@ -75,7 +75,7 @@ impl Stream {
             self.bring_back(descriptor, Reason::Urgent);
         }
         self.go_on(descriptor);
-        let (mut done, mut attempts, mut patience) = (0, 0, Patience(FOLLOWER_TICKS));
+        let (mut done, mut attempts, mut patience) = (0, 0, Patience(TOLD_TICKS));
         loop {
             attempts += 1;
             if attempts > ATTEMPTS && !self.blocks(flags) {
@@ -84,6 +84,7 @@ impl Stream {
                     return done as isize;
                 }
                 if !self.has_told_room() || !patience.pause() {
+                    self.shared.send.has_told_room.store(false, Ordering::Relaxed);
                     return errno::fail(libc::EAGAIN);
                 }
             }
@@ -189,7 +190,7 @@ impl Stream {
     /// the peer wanted to have again may just have taken that of the kernel: it is waited for.
     #[cold]
     fn send_as_told(&self, descriptor: i32, mut sent: isize, kernel: impl Fn() -> isize) -> isize {
-        let mut patience = Patience(FOLLOWER_TICKS);
+        let mut patience = Patience(TOLD_TICKS);
         let is_full = |sent| sent < 0 && errno::get() == libc::EAGAIN;
         while is_full(sent) && patience.wait(descriptor, libc::POLLOUT) {
             sent = kernel();

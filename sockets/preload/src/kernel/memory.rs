@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory at addresses that are multiples of something.
+//! Memory of files, at addresses that are multiples of something.
 
 use super::raw::{Result, argument, checked_call, unmap};
 
@@ -46,4 +46,11 @@ pub fn map_at_multiple(multiple: usize, parts: &[Part]) -> Result<*mut u8> {
         }
     }
     Ok(start as *mut u8)
+}
+
+/// The bytes of a file, such as one in memory.
+pub fn size(descriptor: i32) -> Result<usize> {
+    let arguments = [argument(descriptor), 0, argument(libc::SEEK_END), 0, 0, 0];
+    // SAFETY: no memory is passed.
+    unsafe { checked_call(libc::SYS_lseek, arguments) }
 }

@@ -167,13 +167,6 @@ pub fn is_same(process: i32, other: i32, descriptor: i32) -> Result<bool> {
     unsafe { checked_call(libc::SYS_kcmp, arguments) }.map(|order| order == 0)
 }
 
-/// The bytes of a file.
-pub fn size(descriptor: i32) -> Result<usize> {
-    let arguments = [argument(descriptor), 0, argument(libc::SEEK_END), 0, 0, 0];
-    // SAFETY: no memory is passed.
-    unsafe { checked_call(libc::SYS_lseek, arguments) }
-}
-
 /// What the kernel calls a socket, and never another one; `None`: it is none.
 pub fn cookie(descriptor: i32) -> Option<u64> {
     let mut cookie = 0_u64;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending through the kernel what the peer has not read from a ring, when a connection comes back.
 
+use super::progress::Progress;
 use crate::data::scratch::Scratch;
 use crate::kernel::raw;
 use crate::socket::unix::LargeBuffer;
@@ -18,121 +19,158 @@ const BYTES_MAX: u64 = (DIRECTION_BYTES + REFUND_BYTES) as u64;
 /// about five seconds.
 const OWN_TICKS: u64 = 12_000_000_000;
 
+/// What came of sending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resent {
+    /// All was sent.
+    All,
+    /// There is no room now for what is left.
+    NoRoom,
+    /// The kernel takes nothing more, or the ring does not go on as it has to.
+    Failed,
+}
+
 /// What is being sent, and where.
 struct Resending<'a> {
     descriptor: i32,
     slot: &'a Slot,
-    sent: u64,
+    progress: &'a Progress,
+    /// Who has not read it.
+    reader: Reader,
+    /// Where this side has sent until, and through the areas until which; none if it is the peer's
+    /// ring.
+    until: Option<(&'a SenderCursor, u32)>,
     patience: Patience,
 }
 
-/// Sends what the peer gives back, and what is behind the place where it has stopped reading, of
-/// what was sent until `sender` through the areas until `last`. Gives how much that was, and
-/// whether it was all.
-pub fn send(
+/// Begins to send again what the peer wants, after this side has sent so many bytes through the
+/// kernel. False: it wants more than that.
+pub fn begin(slot: &Slot, progress: &Progress, sent_by_kernel: u64) -> bool {
+    let (stopped, given_back) = slot.peer_stopped();
+    let is_possible = given_back as u64 <= sent_by_kernel;
+    if is_possible {
+        progress.begin(given_back as u64, stopped);
+    }
+    is_possible
+}
+
+/// Goes on with that, of what was sent until `sender` through the areas until `last`.
+pub fn go_on(
     descriptor: i32,
     slot: &Slot,
-    sender: &SenderCursor,
-    last: u32,
+    progress: &Progress,
+    (sender, last): (&SenderCursor, u32),
     patience: Patience,
-) -> (u64, bool) {
-    let _buffer = LargeBuffer::new(descriptor);
-    let (stopped, refunded) = slot.peer_stopped();
-    let mut resending = Resending { descriptor, slot, sent: 0, patience };
-    let mut is_all = resending.refund(refunded, Reader::Peer);
-    if let Some((area, stopped)) = stopped {
-        let cursor = ReceiverCursor::behind(&stopped, sender).filter(|_| area <= last);
-        is_all = is_all && resending.unread(area, cursor, last, Reader::Peer);
-    }
-    (resending.sent, is_all)
+) -> Resent {
+    let (reader, until) = (Reader::Peer, Some((sender, last)));
+    Resending { descriptor, slot, progress, reader, until, patience }.go_on()
 }
 
 /// Sends in the peer's place, to this side itself, what it gives back and has not read, through the
 /// peer's socket. Gives how much that was, and whether it was all.
 pub fn send_for_peer(descriptor: i32, slot: &Slot, stopped: (u32, ReceiverCursor)) -> (u64, bool) {
-    let _buffer = LargeBuffer::new(descriptor);
-    let patience = Patience(OWN_TICKS);
-    let mut resending = Resending { descriptor, slot, sent: 0, patience };
-    let refunded = usize::try_from(slot.refunded()).unwrap_or(usize::MAX).min(REFUND_BYTES);
-    let mut is_all = resending.refund(refunded, Reader::Own);
+    let given_back = slot.refunded().min(REFUND_BYTES as u64);
     let (area, cursor) = stopped;
-    is_all = is_all && resending.unread(area, Some(cursor), AREAS - 1, Reader::Own);
-    (resending.sent, is_all)
+    let Some(stopped) = cursor.stop() else { return (0, false) };
+    let progress = Progress::default();
+    progress.begin(given_back, Some((area, stopped)));
+    let (patience, progress) = (Patience(OWN_TICKS), &progress);
+    let (reader, until) = (Reader::Own, None);
+    let resent = Resending { descriptor, slot, progress, reader, until, patience }.go_on();
+    (progress.sent(), resent == Resent::All)
 }
 
 impl Resending<'_> {
-    /// Sends what the peer gives back. False: not all of it.
-    fn refund(&mut self, bytes: usize, to: Reader) -> bool {
-        let (mut scratch, mut done) = (Scratch::new(), 0);
-        while done < bytes {
-            let room = scratch.bytes();
-            let count = room.len().min(bytes - done);
-            let piece = room.get_mut(..count).unwrap_or_default();
-            self.slot.read_given_back(to, done, piece);
-            if !self.send(piece) {
-                return false;
-            }
-            done += piece.len();
+    fn go_on(&mut self) -> Resent {
+        let _buffer = LargeBuffer::new(self.descriptor);
+        let resent = self.given_back();
+        if resent != Resent::All {
+            return resent;
         }
-        true
+        self.progress.goes_on_with_unread();
+        let resent = self.unread();
+        if resent != Resent::NoRoom {
+            self.progress.forget();
+        }
+        resent
     }
 
-    /// Sends what was not read. False: not all of it.
-    fn unread(
-        &mut self,
-        mut area: u32,
-        from: Option<ReceiverCursor>,
-        last: u32,
-        by: Reader,
-    ) -> bool {
-        let unread = from.and_then(|cursor| self.slot.unread(by, area, cursor));
-        let Some(mut unread) = unread else { return false };
+    /// Sends what was given back.
+    fn given_back(&mut self) -> Resent {
+        let mut scratch = Scratch::new();
+        while let Some((at, left)) = self.progress.left_of_given_back() {
+            let room = scratch.bytes();
+            let count = room.len().min(left);
+            let piece = room.get_mut(..count).unwrap_or_default();
+            self.slot.read_given_back(self.reader, at, piece);
+            match self.send_some(piece) {
+                Ok(sent) => self.progress.has_sent_given_back(sent),
+                Err(resent) => return resent,
+            }
+        }
+        Resent::All
+    }
+
+    /// Sends what was not read.
+    fn unread(&mut self) -> Resent {
+        let Some((mut area, stopped)) = self.progress.unread() else { return Resent::All };
+        let last = self.until.map_or(AREAS - 1, |(_, last)| last);
+        let cursor = match self.until {
+            Some((sender, _)) => ReceiverCursor::behind(&stopped, sender),
+            None => ReceiverCursor::at(&stopped),
+        };
+        let cursor = cursor.filter(|_| area <= last);
+        let unread = cursor.and_then(|cursor| self.slot.unread(self.reader, area, cursor));
+        let Some(mut unread) = unread else { return Resent::Failed };
         let mut scratch = Scratch::new();
         loop {
             let room = scratch.bytes();
-            let Ok(read) = unread.read(room) else { return false };
-            match read.outcome {
+            // What has no room stays where it is.
+            let Ok(found) = unread.peek(room) else { return Resent::Failed };
+            match found {
                 Read::Bytes(count) => {
-                    if !self.send(room.get(..count).unwrap_or_default()) {
-                        return false;
-                    }
+                    let sent = match self.send_some(room.get(..count).unwrap_or_default()) {
+                        Ok(sent) => sent,
+                        Err(resent) => return resent,
+                    };
+                    let taken = unread.read(room.get_mut(..sent).unwrap_or_default());
+                    let stopped = unread.ring().cursor().stop();
+                    let is_taken = taken.is_ok_and(|it| it.outcome == Read::Bytes(sent));
+                    let Some(stopped) = stopped.filter(|_| is_taken) else { return Resent::Failed };
+                    self.progress.has_sent(sent);
+                    self.progress.is_at(area, &stopped);
                 }
-                Read::Nothing | Read::End => return true,
+                Read::Nothing | Read::End => return Resent::All,
                 Read::Moved { name, entry } => {
                     let next = u32::try_from(name).ok();
-                    let Some(next) = next.filter(|next| *next > area && *next <= last) else {
-                        return false;
-                    };
-                    if !self.slot.follow_unread(by, &mut unread, next, &entry) {
-                        return false;
+                    let next = next.filter(|next| *next > area && *next <= last);
+                    let Some(next) = next else { return Resent::Failed };
+                    if !self.slot.follow_unread(self.reader, &mut unread, next, &entry) {
+                        return Resent::Failed;
                     }
                     area = next;
+                    if let Some(stopped) = unread.ring().cursor().stop() {
+                        self.progress.is_at(area, &stopped);
+                    }
                 }
             }
         }
     }
 
-    /// Sends all, waiting for room. False: not all of it.
-    fn send(&mut self, bytes: &[u8]) -> bool {
-        if self.sent + bytes.len() as u64 > BYTES_MAX {
-            return false;
+    /// Sends as much as there is room for, which is something; waits for that if there is patience.
+    fn send_some(&mut self, bytes: &[u8]) -> Result<usize, Resent> {
+        if self.progress.sent() + bytes.len() as u64 > BYTES_MAX {
+            return Err(Resent::Failed);
         }
-        let mut done = 0;
-        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
-            match raw::send(self.descriptor, rest, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
-                Ok(count) => {
-                    done += count;
-                    self.sent += count as u64;
-                }
-                Err(libc::EAGAIN) if self.waits_for_room() => {}
+        loop {
+            match raw::send(self.descriptor, bytes, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
+                Ok(0) => return Err(Resent::Failed),
+                Ok(sent) => return Ok(sent),
+                Err(libc::EAGAIN) if self.patience.wait(self.descriptor, libc::POLLOUT) => {}
+                Err(libc::EAGAIN) => return Err(Resent::NoRoom),
                 Err(libc::EINTR) => {}
-                Err(_) => return false,
+                Err(_) => return Err(Resent::Failed),
             }
         }
-        true
-    }
-
-    fn waits_for_room(&mut self) -> bool {
-        self.patience.wait(self.descriptor, libc::POLLOUT)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::handing::family::Holders;
 use crate::process::lock::{Held, Lock};
+use crate::returning::progress::Progress;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use freeport_ring::{ReceiverCursor, SenderCursor};
@@ -47,6 +48,8 @@ pub mod phase {
     pub const LEAVES: u32 = 4096;
     /// It is just leaving, so nothing can be sent.
     pub const MOVES: u32 = 1 << 16;
+    /// And what the peer wants to have again before has no room in the kernel.
+    pub const OWES: u32 = 1 << 17;
     /// It receives no more from the ring either.
     pub const STOPS: u32 = 1 << 15;
     /// It has come back, and still has the slot: threads may be about to look there.
@@ -75,6 +78,7 @@ pub mod phase {
         | KERNEL_END
         | LOOKS
         | MOVES
+        | OWES
         | HUNG_UP
         | KERNEL_RESET
         | STRAYS;
@@ -177,8 +181,8 @@ pub struct Connection {
     pub peer: AtomicU32,
     /// What the kernel calls the other end (`SO_COOKIE`), as the monitor saw it.
     pub peer_cookie: AtomicU64,
-    /// What this side has [said](freeport_sockets_proto::slab::flag) in the slot: the peer can change
-    /// it there.
+    /// What this side has [said](freeport_sockets_proto::slab::flag) in the slot: the peer can
+    /// change it there.
     pub said: AtomicU64,
     /// How many bytes this side has given back to the peer, for the same reason.
     pub refunded: AtomicU64,
@@ -211,6 +215,8 @@ pub struct Connection {
     pub rung: AtomicU64,
     /// Since when the peer is waited for, in [ticks](crate::kernel::raw::ticks); 0: it is not.
     pub waits_since: AtomicU64,
+    /// How far this side has come with what the peer wants to have again.
+    pub resending: Progress,
     /// Whether the peer has to be woken, as soon as it takes what wakes it for a doorbell.
     pub owes_doorbell: AtomicBool,
     /// `TCP_NODELAY` as the application set it.
@@ -269,6 +275,7 @@ impl Connection {
         for word in [&self.rang, &self.rung, &self.waits_since] {
             word.store(0, Ordering::Relaxed);
         }
+        self.resending.forget();
         self.owes_doorbell.store(false, Ordering::Relaxed);
         self.low_water.store(0, Ordering::Relaxed);
     }

@@ -182,7 +182,7 @@ impl Slab {
 fn is_sealed(memory: i32, bytes: usize, more: i32) -> bool {
     let needed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL | more;
     let seals = raw::fcntl(memory, libc::F_GET_SEALS, 0);
-    seals.is_ok_and(|seals| seals & needed == needed) && raw::size(memory) == Ok(bytes)
+    seals.is_ok_and(|seals| seals & needed == needed) && memory::size(memory) == Ok(bytes)
 }
 
 /// Another monitor will give its slabs names of its own, and knows of none of these.

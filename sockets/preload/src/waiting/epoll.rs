@@ -23,8 +23,8 @@ mod wait;
 
 pub use closing::{forget_stream, leaves_to_others, loses_descriptor};
 pub use control::{
-    control, forget_set, goes_on_as, has_attached, has_left, has_news, has_switched, look_again,
-    register_set,
+    control, forget_set, goes_on_as, has_attached, has_left, has_news, has_room, has_switched,
+    look_again, register_set, waits_for_room,
 };
 pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
 pub use registration::{ends_of_rings, events_of};

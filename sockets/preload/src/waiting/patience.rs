@@ -4,12 +4,18 @@
 
 use crate::kernel::raw;
 
-/// How long who follows a peer that wants the connection back in the kernel waits, in a call that
-/// may not block: about two seconds.
+/// How long who follows a peer that wants the connection back in the kernel waits in one call, if
+/// that blocks: about two seconds.
 pub const FOLLOWER_TICKS: u64 = 5_000_000_000;
+
+/// How long a call that may not block waits all the same, for a connection that comes back or for
+/// room in the kernel, after the application was told of room: about twenty milliseconds.
+pub const TOLD_TICKS: u64 = 48_000_000;
 
 /// Milliseconds of one wait.
 const WAIT: u32 = 50;
+/// Ticks of a millisecond, at least.
+const LEAST_TICKS: u64 = 1_000_000;
 
 /// The [ticks](raw::ticks) for which somebody still waits.
 #[derive(Debug)]
@@ -18,7 +24,9 @@ pub struct Patience(pub u64);
 impl Patience {
     /// Waits for events of a descriptor, for a moment. False: patience is at its end.
     pub fn wait(&mut self, descriptor: i32, events: i16) -> bool {
-        self.spend(|| _ = raw::wait(descriptor, events, WAIT))
+        // Not for longer than that, by what ticks are at least.
+        let most = u32::try_from(self.0 / LEAST_TICKS).unwrap_or(WAIT).clamp(1, WAIT);
+        self.spend(|| _ = raw::wait(descriptor, events, most))
     }
 
     /// Lets others go on, for a moment. False: patience is at its end.
@@ -27,6 +35,9 @@ impl Patience {
     }
 
     fn spend(&mut self, wait: impl FnOnce()) -> bool {
+        if self.0 == 0 {
+            return false;
+        }
         let before = raw::ticks();
         wait();
         self.0 = self.0.saturating_sub(raw::ticks().wrapping_sub(before));

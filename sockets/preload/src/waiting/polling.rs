@@ -345,6 +345,10 @@ fn sleep(
             *place = *one;
             if let Some((stream, _)) = switched(one.fd) {
                 place.events = libc::POLLIN | libc::POLLRDHUP;
+                if stream.shared.is(phase::OWES) {
+                    // What it has to send before anything else goes on when there is room.
+                    place.events |= libc::POLLOUT;
+                }
                 if stream.shared.is(phase::KERNEL_END) {
                     // The kernel would say so again and again, and has nothing else to say.
                     place.fd = -1;

@@ -426,6 +426,36 @@ pub fn has_left(stream: &Stream) {
     });
 }
 
+/// What has to be sent before anything else has no room in the kernel: that reports when there is
+/// some, under tokens, so that it is sent whatever the application waits for.
+pub fn waits_for_room(stream: &Stream) {
+    report_room(stream, libc::EPOLLOUT as u32);
+}
+
+/// All of it was sent.
+pub fn has_room(stream: &Stream) {
+    report_room(stream, 0);
+}
+
+fn report_room(stream: &Stream, room: u32) {
+    if stream.local.registrations.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let Some(_lists) = LISTS.take(true) else { return };
+    each_of(stream, |number| {
+        with_set(number, |set_of, known| {
+            if known.is(state::SWITCHED) {
+                // Once more, whenever there is room again.
+                report_at_once(set_of, number, known);
+            } else if known.is(state::TOKENED) {
+                let events = known.of_kernel() & !(libc::EPOLLONESHOT as u32) | room;
+                let events = if room == 0 { known.of_kernel() } else { events };
+                replace(set_of, known, libc::epoll_event { events, u64: token(number) });
+            }
+        });
+    });
+}
+
 /// Puts an event in the place of what the kernel has of a registration. False: it does not take it.
 pub(super) fn replace(set_of: &Set, known: &Registration, event: libc::epoll_event) -> bool {
     let mut operation = libc::EPOLL_CTL_MOD;

@@ -383,8 +383,17 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
         return of_doorbell(set, ours, known, &stream, 0);
     }
     // Halfway: what is in the ring already is known there, the rest in the kernel.
-    let mut events = events;
-    let phase = stream.shared.phase();
+    if known.is(state::FIRED) {
+        // The kernel reports more than once while room is asked for.
+        return None;
+    }
+    let (mut events, phase) = (events, stream.shared.phase());
+    // Room may have been asked for by this library alone, and is taken as long as it owes.
+    let always = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
+    events &= known.events | always;
+    if phase & phase::OWES != 0 {
+        events &= !(libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+    }
     if phase & phase::RECEIVES != 0 && !stream.is_readable(&slot) {
         events &= !(libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
         stream.prepare_kernel_wait(descriptor, &slot, false);
@@ -395,7 +404,6 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
     if phase & phase::SENDS != 0 && !stream.is_writable(&slot) {
         events &= !(libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
     }
-    let always = libc::EPOLLHUP as u32;
     events |= registration::ends_of_rings(&stream, &slot) & (known.events | always);
     if events == 0 {
         control::rearm(set, ours, known);
