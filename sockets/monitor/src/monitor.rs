@@ -285,6 +285,7 @@ impl Monitor {
                 }
                 Ok(())
             }
+            (Greeting::Done, Request::Fork) => self.fork(id, now),
             (Greeting::Done, Request::Release { slab, slot }) => self.release(id, slab, slot, now),
             _ => Err(Departure::Malformed),
         }
@@ -352,6 +353,19 @@ impl Monitor {
         Ok(())
     }
 
+    /// A child of a member has its slabs mapped: connections that come are not for that to see.
+    fn fork(&mut self, id: MemberId, now: Instant) -> Result<(), Departure> {
+        let slabs = self.members.get(&id).map(|it| it.slabs.clone()).unwrap_or_default();
+        for number in &slabs {
+            if let Some(slab) = self.slabs.get_mut(number) {
+                slab.close();
+            }
+            self.drop_if_over(*number);
+        }
+        // Making slabs costs more than saying this.
+        if slabs.is_empty() { self.bear(id, 1.0, now) } else { self.bear(id, IDLE, now) }
+    }
+
     /// A member has said something of no use: that is borne, or it is too much.
     fn bear(&mut self, id: MemberId, weight: f64, now: Instant) -> Result<(), Departure> {
         let is_borne = self.members.get_mut(&id).is_none_or(|member| member.bear(weight, now));
@@ -371,8 +385,13 @@ impl Monitor {
         if self.slabs.get(&number).is_none_or(|slab| !slab.is_over()) {
             return;
         }
-        let slab = self.take_slab(number);
-        for id in slab.into_iter().flat_map(|slab| slab.members()) {
+        let members = self.take_slab(number).map(|slab| slab.members());
+        if let Some([one, other]) = members
+            && let Some(slabs) = self.by_pair.get_mut(&(one, other))
+        {
+            slabs.retain(|it| *it != number);
+        }
+        for id in members.into_iter().flatten() {
             if let Some(member) = self.members.get_mut(&id) {
                 member.slabs.remove(&number);
                 member.say(&Reply::Over { slab: number }, None);

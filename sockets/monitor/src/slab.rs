@@ -34,8 +34,9 @@ pub struct Slab<T> {
     /// Whether they are still there.
     present: [bool; 2],
     slots: Vec<Option<Slot<T>>>,
-    /// Whether a slot could not be made zero. No more are handed out then.
-    is_spoiled: bool,
+    /// No more slots are handed out: one could not be made zero, or a child of a member has the
+    /// slab mapped.
+    is_closed: bool,
 }
 
 /// A slot that was handed out.
@@ -119,7 +120,7 @@ impl<T> Slab<T> {
         sealed::seal(&file, 0)?;
         let (notices, present) = (Notices::new()?, [true; 2]);
         let slots = (0..SLOTS).map(|_| None).collect();
-        Ok(Self { file, notices, members, present, slots, is_spoiled: false })
+        Ok(Self { file, notices, members, present, slots, is_closed: false })
     }
 
     /// What is handed to each of both members once: the slab, and its notices. `None`: both
@@ -150,7 +151,7 @@ impl<T> Slab<T> {
     pub fn hand_out(&mut self, about: T) -> Result<u32, T> {
         let mut numbered = (0..SLOTS).zip(&mut self.slots);
         match numbered.find(|(_, slot)| slot.is_none()) {
-            Some((number, slot)) if !self.is_spoiled => {
+            Some((number, slot)) if !self.is_closed => {
                 *slot = Some(Slot { held: self.present, about });
                 Ok(number)
             }
@@ -171,7 +172,7 @@ impl<T> Slab<T> {
         let words = self.words(number);
         let slot = self.slots[number as usize].take();
         self.notices.clear(number);
-        self.is_spoiled |= !self.make_zero(number);
+        self.is_closed |= !self.make_zero(number);
         slot.map_or(Released::NotHeld, |slot| Released::Free(slot.about, words))
     }
 
@@ -196,9 +197,15 @@ impl<T> Slab<T> {
         }
     }
 
+    /// No further slots are handed out.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+    }
+
     /// Whether nobody will ever use it again.
     pub fn is_over(&self) -> bool {
-        self.present != [true; 2] && self.slots.iter().all(Option::is_none)
+        let can_be_handed_out = self.present == [true; 2] && !self.is_closed;
+        !can_be_handed_out && self.slots.iter().all(Option::is_none)
     }
 
     /// Those that are used, and what is known of them.
@@ -294,6 +301,18 @@ mod tests {
         assert_eq!(gone, [5]);
         assert!(!slab.is_over(), "the second side has all others");
         assert_eq!(slab.leave(Side::Second).len(), SLOTS as usize - 1);
+        assert!(slab.is_over());
+    }
+
+    #[test]
+    fn a_slab_that_is_closed_is_over_with_its_last_connection() {
+        let mut slab = Slab::new(MEMBERS).unwrap();
+        assert_eq!(slab.hand_out("a"), Ok(0));
+        slab.close();
+        assert_eq!(slab.hand_out("b"), Err("b"));
+        assert!(matches!(slab.release(Side::First, 0), Released::HalfHeld));
+        assert!(!slab.is_over());
+        assert!(matches!(slab.release(Side::Second, 0), Released::Free("a", _)));
         assert!(slab.is_over());
     }
 

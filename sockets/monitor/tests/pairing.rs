@@ -262,3 +262,23 @@ fn an_end_is_claimed_once() {
     eventually("nobody has it", || running.control().stats().unwrap()["connections"] == 0);
     assert_eq!(paired(&one, &other, &ends)[0].place(), (slab, slot));
 }
+
+/// A child has the slabs of its parent: connections that come later are not for that to see.
+#[test]
+fn a_member_that_forks_gets_no_further_slots_in_its_slabs() {
+    let running = Running::new(patient());
+    let (one, other) = (running.member(), running.member());
+    let before = connection("127.0.0.1:0");
+    let (slab, slot) = paired(&one, &other, &before)[0].place();
+    one.say(&Request::Fork);
+    let after = connection("127.0.0.1:0");
+    let heard = paired(&one, &other, &after);
+    assert_ne!(heard[0].place().0, slab);
+    assert!(heard.iter().all(|it| it.slab.is_some() && it.notices.is_some()));
+    for member in [&one, &other] {
+        member.say(&Request::Release { slab, slot });
+    }
+    for member in [&one, &other] {
+        assert_eq!(member.hear().reply, Reply::Over { slab });
+    }
+}

@@ -12,6 +12,7 @@ pub mod data;
 pub mod descriptors;
 pub mod events;
 pub mod forking;
+pub mod identity;
 pub mod own;
 pub mod programs;
 pub mod sockets;

@@ -3,6 +3,7 @@
 //! stands before, and `errno`.
 
 pub mod errno;
+pub mod identity;
 pub mod memory;
 pub mod next;
 pub mod raw;

@@ -7,6 +7,7 @@
 
 pub mod confined;
 pub mod guests;
+pub mod identity;
 pub mod lock;
 pub mod straying;
 pub mod uring;
@@ -134,6 +135,7 @@ pub fn prepare_fork() {
     entries::let_go();
     boards::give_up(None);
     opening::share_all(expects());
+    monitor::forks();
     PREPARED.fetch_add(1, Ordering::SeqCst);
 }
 

@@ -76,6 +76,8 @@ pub enum Request {
         /// From the claim.
         token: u64,
     },
+    /// Forks: another process has its slabs mapped as well. So it takes no further slots in them.
+    Fork,
     /// Has no more to do with a slot.
     Release {
         /// The slab.
@@ -145,6 +147,7 @@ impl Request {
                 bytes.u32(20, u32::from(inherited))
             }
             Self::Part { token } => bytes.kind(6).u64(8, token),
+            Self::Fork => bytes.kind(8),
             Self::Keep { inode, reason } => {
                 bytes.kind(7).u64(8, inode).u32(16, u32::from(reason as u16))
             }
@@ -171,6 +174,7 @@ impl Request {
             },
             6 => Self::Part { token: bytes.u64(8)? },
             7 => Self::Keep { inode: bytes.u64(8)?, reason: bytes.reason(16)? },
+            8 => Self::Fork,
             _ => return None,
         })
     }
@@ -283,7 +287,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    const REQUESTS: [Request; 9] = [
+    const REQUESTS: [Request; 10] = [
         Request::Hello { version: 7, membarrier: true },
         Request::Claim { token: u64::MAX - 1, descriptor: -3, inherited: false },
         Request::Release { slab: 9, slot: 63 },
@@ -293,6 +297,7 @@ mod tests {
         Request::Pass { token: 0, alone: false, inherited: true },
         Request::Part { token: 6 },
         Request::Keep { inode: 14, reason: Reason::Confined },
+        Request::Fork,
     ];
 
     fn replies() -> [Reply; 4] {
@@ -321,7 +326,7 @@ mod tests {
             assert_eq!(Request::decode(&bytes[1..]), None);
             assert_eq!(Reply::decode(&bytes[..BYTES - 1]), None);
         }
-        for kind in [0, 8, u64::MAX] {
+        for kind in [0, 9, u64::MAX] {
             let bytes = Writer::default().kind(kind).0;
             assert_eq!((Request::decode(&bytes), Reply::decode(&bytes)), (None, None));
         }

@@ -136,6 +136,7 @@ impl<'a> World<'a> {
                     let token = u64::from(script.byte() % 8);
                     self.say(member, &Request::Part { token }.encode(), 0, 0);
                 }
+                11 => self.say(member, &Request::Fork.encode(), 0, 0),
                 8 => self.withdraw(member, usize::from(script.byte())),
                 5 if script.byte() % 8 == 0 => {
                     let id = self.members[member].id;

@@ -9,7 +9,7 @@ use super::{data, descriptors, programs, sockets};
 use crate::handing::leaving;
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
-use crate::process::{confined, guests, uring};
+use crate::process::{confined, guests, identity, uring};
 use crate::reuse;
 use crate::socket::opening::stream;
 use crate::socket::table;
@@ -55,6 +55,12 @@ pub unsafe extern "C-unwind" fn syscall(
             confined::begins(kernel)
         }
         libc::SYS_io_uring_setup => uring::begins(kernel),
+        libc::SYS_setuid
+        | libc::SYS_setreuid
+        | libc::SYS_setresuid
+        | libc::SYS_setgid
+        | libc::SYS_setregid
+        | libc::SYS_setresgid => identity::changes(kernel),
         libc::SYS_setns | libc::SYS_unshare if changes_network(number, arguments) => {
             reuse::stops();
             kernel()

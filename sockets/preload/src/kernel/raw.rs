@@ -492,12 +492,6 @@ pub fn process_descriptor(process: i32) -> Result<i32> {
         .map(|descriptor| descriptor as i32)
 }
 
-/// The user whose rights this process has.
-pub fn user() -> u32 {
-    // SAFETY: no memory is passed.
-    unsafe { call(libc::SYS_geteuid, [0; 6]) as u32 }
-}
-
 /// Whether a process is there, and not only its number: whoever waits for it to be alive may be the
 /// one who should take note of its death.
 pub fn is_alive(process: i32) -> bool {

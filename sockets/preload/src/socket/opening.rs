@@ -9,8 +9,8 @@ use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
 use crate::socket::unix;
-use crate::upgrade::monitor;
 use crate::upgrade::slot::Slot;
+use crate::upgrade::{monitor, slabs};
 use crate::waiting::epoll;
 use crate::{handing, process};
 use core::cell::LazyCell;
@@ -177,6 +177,8 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                 }
                 stream.gives_back_kept();
                 stream.leaves_slab();
+                stream.local.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
+                slabs::sweep_if_due();
             }
             stream.note_copies();
             let has_slot = stream.shared.phase() & (phase::ATTACHED | phase::HOLDS_SLOT) != 0;

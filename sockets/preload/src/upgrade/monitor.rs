@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The connection to the monitor: claims go there, slots come from there. Nobody ever waits for it.
 
-use crate::kernel::raw;
+use crate::kernel::{identity, raw};
 use crate::process::lock::Lock;
 use crate::upgrade::{Given, kept, slabs};
 use crate::{process, upgrade};
@@ -155,6 +155,15 @@ pub fn keep(inode: u64, reason: Reason) -> bool {
     !process::is_guest() && reach().is_some_and(|monitor| send(monitor, &request, None))
 }
 
+/// Before a fork: no further slots are to come in slabs that the child will have as well.
+pub fn forks() {
+    let monitor = DESCRIPTOR.load(Ordering::Relaxed);
+    if monitor >= 0 && slabs::fork() {
+        // If there is no room for it, slots that come there are given back.
+        send(monitor, &Request::Fork, None);
+    }
+}
+
 /// Says that this process has no descriptor any more of a socket that it has passed.
 pub fn part(token: u64) {
     let Some(_held) = LOCK.take(false) else { return };
@@ -278,7 +287,7 @@ fn reach() -> Option<i32> {
 fn is_trusted(descriptor: i32) -> bool {
     let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: 0 };
     let known = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut who);
-    known.is_ok() && (who.uid == 0 || who.uid == raw::user())
+    known.is_ok() && (who.uid == 0 || who.uid == identity::user())
 }
 
 fn connect() -> raw::Result<i32> {

@@ -4,8 +4,9 @@
 
 use crate::kernel::memory::{self, Part};
 use crate::kernel::raw;
+use crate::process;
 use crate::waiting::epoll::boards;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use freeport_sockets_proto::slab::{NOTICES_BYTES, PAGES_BYTES, SLAB_BYTES};
 
 /// Slabs that a process can have at once.
@@ -23,6 +24,9 @@ struct Slab {
     changed: AtomicU64,
     /// Slots that are to be given back, of which the monitor was not told yet: a bit each.
     owed: AtomicU64,
+    /// It was mapped when this process, or the one that it was forked from, forked: others have it
+    /// mapped as well.
+    has_forked: AtomicBool,
 }
 
 static TABLE: [Slab; SLABS] = [const {
@@ -32,11 +36,14 @@ static TABLE: [Slab; SLABS] = [const {
         used: AtomicU32::new(0),
         changed: AtomicU64::new(0),
         owed: AtomicU64::new(0),
+        has_forked: AtomicBool::new(false),
     }
 }; SLABS];
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// How many slots are owed in all.
 static OWED: AtomicU32 = AtomicU32::new(0);
+/// Whether there may be slabs to take away.
+static MAY_BE_UNUSED: AtomicBool = AtomicBool::new(false);
 
 /// A slab that is mapped.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +55,13 @@ pub struct Found {
 }
 
 /// Where a slab is mapped; if it has come with this message, with its notices, it is mapped now.
-/// `None`: it is not known, or is not what a slab has to be. Callers take turns.
+/// `None`: it is not known, or is not what a slab has to be, or a child has it as well. Callers
+/// take turns.
 pub fn find(name: u32, memory: Option<[i32; 2]>) -> Option<Found> {
     if let Some((place, known)) = known(name) {
-        return Some(Found { start: known.start.load(Ordering::Relaxed), place });
+        let is_ours = !known.has_forked.load(Ordering::Relaxed);
+        let start = known.start.load(Ordering::Relaxed);
+        return is_ours.then_some(Found { start, place });
     }
     let (key, [memory, notices]) = (name.checked_add(1)?, memory?);
     if !is_sealed(memory, SLAB_BYTES, 0)
@@ -70,6 +80,7 @@ pub fn find(name: u32, memory: Option<[i32; 2]>) -> Option<Found> {
     slab.used.store(0, Ordering::Relaxed);
     slab.changed.store(raw::ticks(), Ordering::Relaxed);
     slab.owed.store(0, Ordering::Relaxed);
+    slab.has_forked.store(false, Ordering::Relaxed);
     boards::is_new(at as u32);
     slab.start.store(start, Ordering::Relaxed);
     slab.name.store(key, Ordering::Relaxed);
@@ -110,8 +121,25 @@ pub fn is_left(place: u32) {
     if let Some(slab) = TABLE.get(place as usize) {
         slab.changed.store(raw::ticks(), Ordering::Relaxed);
         let less = |count: u32| count.checked_sub(1);
-        _ = slab.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let before = slab.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        if before == Ok(1) && slab.name.load(Ordering::Relaxed) == 0 {
+            MAY_BE_UNUSED.store(true, Ordering::Relaxed);
+        }
     }
+}
+
+/// Before a fork. True: a child will have slabs in which this process could get further slots.
+pub fn fork() -> bool {
+    all().iter().fold(false, |are_any, slab| {
+        let is_known = slab.name.load(Ordering::Relaxed) != 0;
+        let is_mapped = !slab.start.load(Ordering::Relaxed).is_null();
+        are_any | (is_mapped && !slab.has_forked.swap(true, Ordering::Relaxed) && is_known)
+    })
+}
+
+/// Whether a slab was mapped when a process forked that has led to this one.
+pub fn has_forked(place: u32) -> bool {
+    TABLE.get(place as usize).is_some_and(|slab| slab.has_forked.load(Ordering::Relaxed))
 }
 
 /// A slot is to be given back. False: the slab is not known.
@@ -151,21 +179,47 @@ pub fn is_over(name: u32) {
     }
 }
 
-/// Takes those away that are over, or came from a monitor that is gone, and that nobody uses.
+/// Takes those away that are over, or came from a monitor that is gone, and that nobody uses, if
+/// some may have become that.
+pub fn sweep_if_due() {
+    if MAY_BE_UNUSED.swap(false, Ordering::Relaxed) {
+        let are_left = take_away(|slab| slab.name.load(Ordering::Relaxed) == 0);
+        MAY_BE_UNUSED.store(are_left, Ordering::Relaxed);
+    }
+}
+
+/// The same, whether some may or not.
 pub fn sweep() {
-    let now = raw::ticks();
+    take_away(|slab| slab.name.load(Ordering::Relaxed) == 0);
+}
+
+/// Takes all away that nobody uses, also those in which the monitor could give further slots.
+pub fn sweep_all() {
+    take_away(|_| true);
+}
+
+/// Takes away what nobody uses of these. True: some have to stay for a moment, since another thread
+/// may be in a call on what was closed.
+fn take_away(which: impl Fn(&Slab) -> bool) -> bool {
+    let (now, mut are_left) = (raw::ticks(), false);
+    let is_alone = process::has_one_thread();
     for (place, slab) in all().iter().enumerate() {
-        let is_unused = slab.name.load(Ordering::Relaxed) == 0
-            && slab.used.load(Ordering::Relaxed) == 0
-            && now.wrapping_sub(slab.changed.load(Ordering::Relaxed)) > UNUSED_TICKS;
-        if is_unused
-            && !boards::is_read(place as u32)
-            && !slab.start.load(Ordering::Relaxed).is_null()
+        if !which(slab)
+            || slab.used.load(Ordering::Relaxed) > 0
+            || slab.start.load(Ordering::Relaxed).is_null()
         {
+            continue;
+        }
+        let unused_for = now.wrapping_sub(slab.changed.load(Ordering::Relaxed));
+        let is_unused = is_alone || unused_for > UNUSED_TICKS;
+        are_left |= !is_unused;
+        if is_unused && !boards::is_read(place as u32) {
+            slab.forget_name();
             let start = slab.start.swap(core::ptr::null_mut(), Ordering::Relaxed);
             raw::unmap(start, SLAB_BYTES + NOTICES_BYTES);
         }
     }
+    are_left
 }
 
 impl Slab {
