@@ -17,7 +17,7 @@
 //! doorbells that have to be dropped. So they are taken out, and given back to the peer, which
 //! sends them again before the others.
 
-mod looks;
+pub mod looks;
 pub mod progress;
 pub mod resending;
 pub mod standing_in;

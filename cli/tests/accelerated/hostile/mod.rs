@@ -101,6 +101,21 @@ fn who_is_killed_while_it_writes_is_not_waited_for() {
     }
 }
 
+#[test]
+fn a_doorbell_that_was_not_counted_takes_no_time_out_away() {
+    // The server receives with a time-out, and looks for the file between two calls.
+    is_noticed_by("brings back", |node, attacker| {
+        attacker.ring();
+        let sleeps = || attacker.other(word::SLEEPS).load(Ordering::SeqCst);
+        let before = sleeps();
+        wait_until("it has seen the doorbell", || sleeps() > before + 3);
+        node.write("go", "");
+        wait_until("it stops", || {
+            attacker.other(word::FLAGS).load(Ordering::SeqCst) & flag::STOPS != 0
+        });
+    });
+}
+
 /// The only client of a server does something, and is gone: the server notices that, and ends.
 fn is_noticed_by(role: &str, deed: impl FnOnce(&Node, &mut Attacker)) {
     let (node, _monitor) = Node::new();

@@ -12,6 +12,7 @@
 
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
+use crate::returning::looks::Looks;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
@@ -209,14 +210,22 @@ impl Stream {
     }
 
     /// Takes note of what a look at the underlay gave, and takes the doorbells if none of these
-    /// others sleep.
-    fn has_looked(&self, descriptor: i32, result: raw::Result, others: Others) {
+    /// others sleep. False: there are some, which stay.
+    fn has_looked(&self, descriptor: i32, result: raw::Result, others: Others) -> bool {
         self.kernel_said(result);
-        if let Ok(seen @ 1..) = result
-            && !self.take_doorbells(descriptor, seen, others)
-        {
+        let Ok(seen @ 1..) = result else { return true };
+        let are_taken = self.take_doorbells(descriptor, seen, others);
+        if !are_taken {
             self.look_behind_doorbells(descriptor);
         }
+        are_taken
+    }
+
+    /// Takes the doorbells that are there, if that can be now.
+    fn take_doorbells_that_stay(&self, descriptor: i32) -> bool {
+        let mut bytes = [0; DOORBELLS];
+        let result = raw::receive(descriptor, &mut bytes, libc::MSG_PEEK | libc::MSG_DONTWAIT);
+        self.has_looked(descriptor, result, Others::Beyond(1))
     }
 }
 
@@ -261,7 +270,11 @@ pub fn until(
 ) -> Result<(), i32> {
     let _sleeper = Sleeper::new(stream);
     stream.announce_data_sleep(descriptor, slot).pass();
-    let result = if is_there() { Ok(()) } else { in_kernel(stream, descriptor) };
+    let result = if is_there() { Ok(Woken::ToLook) } else { in_kernel(stream, descriptor) };
+    let result = match result {
+        Ok(Woken::ByWhatStays) => beside_doorbell(stream, descriptor, slot, &is_there),
+        other => other.map(|_| ()),
+    };
     stream.announce_data_awake(slot);
     match result {
         Err(_) if is_there() => Ok(()),
@@ -281,8 +294,8 @@ pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32
     let result = if stream.is_writable(slot) {
         Ok(())
     } else {
-        match send_milliseconds(descriptor) {
-            None => in_kernel(stream, descriptor),
+        match milliseconds(descriptor, libc::SO_SNDTIMEO) {
+            None => in_kernel(stream, descriptor).map(|_| ()),
             Some(milliseconds) => for_some_time(stream, descriptor, milliseconds),
         }
     };
@@ -294,8 +307,48 @@ pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32
     }
 }
 
+/// Why a sleeper in the kernel has woken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    /// To look at what there is.
+    ToLook,
+    /// By a doorbell that it must not take, and that wakes it again at once.
+    ByWhatStays,
+}
+
+/// Looks again and again beside a doorbell that stays: another thread is about to take it, or the
+/// peer has not counted it and never may. The time for which a `recv` waits goes on meanwhile.
+#[cold]
+fn beside_doorbell(
+    stream: &Stream,
+    descriptor: i32,
+    slot: &Slot,
+    is_there: impl Fn() -> bool,
+) -> Result<(), i32> {
+    let most = milliseconds(descriptor, libc::SO_RCVTIMEO);
+    let (mut looks, mut waited) = (Looks::new(), 0);
+    let is_over = || is_there() || stream.leaves_rings() || stream.has_read_end(slot);
+    while !is_over() {
+        if looks.again() {
+            continue;
+        }
+        if most.is_some_and(|most| waited >= most) {
+            return Err(libc::EAGAIN);
+        }
+        // The end is the only thing behind the doorbell that the kernel tells of.
+        match raw::wait(descriptor, libc::POLLRDHUP, 1) {
+            Err(libc::EINTR) => return Err(libc::EINTR),
+            _ => waited += 1,
+        }
+        if stream.take_doorbells_that_stay(descriptor) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
 /// Sleeps in the kernel as `recv` does.
-fn in_kernel(stream: &Stream, descriptor: i32) -> Result<(), i32> {
+fn in_kernel(stream: &Stream, descriptor: i32) -> Result<Woken, i32> {
     let mut bytes = [0_u8; DOORBELLS];
     let (at, count) = (bytes.as_mut_ptr().cast::<libc::c_void>(), bytes.len());
     let flags = libc::MSG_PEEK;
@@ -303,10 +356,10 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<(), i32> {
     let seen =
         next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32) -> isize);
     if seen >= 0 {
-        stream.has_looked(descriptor, Ok(seen as usize), Others::Beyond(1));
+        let stays = !stream.has_looked(descriptor, Ok(seen as usize), Others::Beyond(1));
         // It may have rung for a set as well, which is not told any more.
         epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
-        return Ok(());
+        return Ok(if stays { Woken::ByWhatStays } else { Woken::ToLook });
     }
     let error = errno::get();
     errno::set(before);
@@ -314,7 +367,7 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<(), i32> {
         return Err(error);
     }
     stream.kernel_said(Err(error));
-    Ok(())
+    Ok(Woken::ToLook)
 }
 
 /// Sleeps in the kernel for at most so long.
@@ -336,10 +389,10 @@ fn for_some_time(stream: &Stream, descriptor: i32, milliseconds: i32) -> Result<
     }
 }
 
-/// How long a call may wait for room; `None`: for ever.
-fn send_milliseconds(descriptor: i32) -> Option<i32> {
+/// How long a call may wait, by an option; `None`: for ever.
+fn milliseconds(descriptor: i32, option: i32) -> Option<i32> {
     let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &mut time).ok()?;
+    raw::get_option(descriptor, libc::SOL_SOCKET, option, &mut time).ok()?;
     if time.tv_sec == 0 && time.tv_usec == 0 {
         return None;
     }
