@@ -5,7 +5,8 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO ?= cargo
 PREFIX ?= /usr/local
 
-.PHONY: help tools demo test install test-long applications fuzz bench area fmt lint check clean
+.PHONY: help tools demo test install test-long applications fuzz bench area fmt lint check audit \
+	clean
 
 help:
 	@echo "make demo       build, run programs on a trace, draw them, measure them in memory"
@@ -21,6 +22,8 @@ help:
 	@echo "make fmt        format every Rust and ClickNP source"
 	@echo "make lint       clippy, warnings are errors"
 	@echo "make check      formats, clippy and documentation; changes nothing, warnings are errors"
+	@echo "make audit      licences, known faults and sources of all crates, by cargo-deny;"
+	@echo "                ARGS='licenses bans sources' does without the list of faults"
 	@echo "make clean      remove target/ and out/"
 
 tools:
@@ -77,6 +80,13 @@ check: tools
 	$(CARGO) clippy --locked -p freeport-cli --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps \
 		--document-private-items
+
+# cargo-deny takes some minutes to build, so it is installed only here, if there is none.
+DENY = 0.20.2
+audit: tools
+	@command -v cargo-deny >/dev/null || \
+		$(CARGO) install --locked cargo-deny --version $(DENY)
+	$(CARGO) deny --locked check $(ARGS)
 
 clean: tools
 	$(CARGO) clean --quiet

