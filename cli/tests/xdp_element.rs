@@ -2,9 +2,7 @@
 //! Programs of XDP objects as elements of a graph: the same packets come out as when they run by
 //! themselves, their maps are tables of the running graph, and what is wrong is told.
 
-mod running;
-
-use running::{Folder, repository};
+use crate::running::{Folder, repository};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,7 @@
 //! Packets of each kind that a program knows, cut at every length: the kernel and the interpreter
 //! fare alike from 14 bytes on, the interpreter and the model of the small processor from none on.
 
-mod network;
-
+use crate::network;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
 use freeport_testbed::skip;

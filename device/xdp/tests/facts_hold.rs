@@ -4,9 +4,7 @@
 //! said to be reachable, each register and each piece of the stack must hold what is said of it,
 //! each access must be where it is said to be, and none that is proven may miss.
 
-#[path = "network/environment.rs"]
-mod environment;
-
+use crate::network;
 use freeport_ebpf::analysis::{Analysis, Space, Witness};
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
@@ -49,7 +47,7 @@ fn what_is_known_of_programs_is_so_when_they_run() {
         let object = &objects[scenario.source];
         let analyses = analyses(object);
         let mut witness = Witness::new(object, &analyses);
-        let interpreter = Interpreter::load(object, environment::environment());
+        let interpreter = Interpreter::load(object, network::environment());
         let mut interpreter = interpreter.expect("the programs can run here");
         (scenario.set_up)(&mut interpreter).expect("its maps take what is put in");
         let mut traffic = Traffic::new(seed(), scenario.kinds);

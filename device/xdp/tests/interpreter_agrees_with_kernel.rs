@@ -4,8 +4,7 @@
 //!
 //! The kernel's test facility does not say where a packet is redirected to; only that it is.
 
-mod network;
-
+use crate::network;
 use freeport_ebpf::object::Object;
 use freeport_testbed::skip;
 use freeport_testbed::{is_long, seed};

@@ -3,6 +3,7 @@
 //! `docs/vliw.md` and does what the program does on the paths that are followed, as the checker has
 //! it, which shares nothing with the compiler; and its rows survive being bytes.
 
+use crate::network;
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
@@ -16,9 +17,6 @@ use freeport_xdp::traffic::Traffic;
 use freeport_xdp::{Interpreter, Target, Vliw, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-#[path = "network/environment.rs"]
-mod network;
 
 fn object(source: &str) -> Object {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");

@@ -4,9 +4,7 @@
 //! random ones that the kernel's verifier takes. Passes are all on, all off, each off by itself and
 //! off at random, for one lane and for more.
 
-#[path = "network/environment.rs"]
-mod network;
-
+use crate::network;
 use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Clock, Environment};

@@ -3,11 +3,8 @@
 //! the kernel's verifier takes, as images with one instruction in a row and an empty row between
 //! two, do what they do in the interpreter, and break no rule.
 
-#[path = "../../../compiler/vliw/tests/model/naive.rs"]
-mod naive;
-#[path = "network/environment.rs"]
-mod network;
-
+use crate::naive;
+use crate::network;
 use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Clock, Environment};

@@ -2,9 +2,7 @@
 //! Programs that are compiled for what a first run found to be likely still do what they do in the
 //! interpreter: on the packets that the profile is of, and on others.
 
-#[path = "network/environment.rs"]
-mod network;
-
+use crate::network;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
 use freeport_testbed::is_long;

@@ -3,10 +3,9 @@
 //! `programs/xdp` that can be lifted, on the packets of their scenarios and on packets cut at every
 //! length, and random ones that the kernel's verifier takes.
 
-#[path = "../network/mod.rs"]
-mod network;
 mod random;
 
+use crate::network;
 use freeport_ebpf::instruction::assemble;
 use freeport_ebpf::interpreter::Redirect;
 use freeport_ebpf::object::Object;
