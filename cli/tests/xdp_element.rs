@@ -14,7 +14,7 @@ const MACHINES: [&str; 2] = ["native", "interpreter"];
 fn object(folder: &Path, name: &str) -> PathBuf {
     let source = repository().join(format!("programs/xdp/{name}.bpf.c"));
     let path = folder.join(format!("{name}.o"));
-    let bytes = freeport_xdp::compile(&source).expect("clang-19 and libbpf-dev are there");
+    let bytes = freeport_testbed::object(&source, freeport_xdp::compiler());
     std::fs::write(&path, bytes).expect("the folder is there");
     path
 }

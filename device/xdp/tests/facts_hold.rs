@@ -5,6 +5,7 @@
 //! each access must be where it is said to be, and none that is proven may miss.
 
 use crate::network;
+use crate::objects::object;
 use freeport_ebpf::analysis::{Analysis, Space, Witness};
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
@@ -13,7 +14,7 @@ use freeport_testbed::{is_long, seed};
 use freeport_xdp::random_program::object_of;
 use freeport_xdp::scenario::Scenario;
 use freeport_xdp::traffic::Traffic;
-use freeport_xdp::{Arrival, Interpreter, compile, random_program};
+use freeport_xdp::{Arrival, Interpreter, random_program};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -23,9 +24,8 @@ fn objects() -> BTreeMap<String, Object> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
     let named = paths.filter_map(|path| {
-        let name = path.file_name()?.to_str()?.strip_suffix(".bpf.c")?.to_owned();
-        let object = compile(&path).expect("clang-19 and libbpf-dev are there");
-        Some((name, Object::parse(&object).expect("clang makes such objects")))
+        let name = path.file_name()?.to_str()?.strip_suffix(".bpf.c")?;
+        Some((name.to_owned(), object(name)))
     });
     named.collect()
 }

@@ -9,6 +9,7 @@ mod maps;
 mod naive;
 mod native;
 mod network;
+mod objects;
 mod random_programs;
 mod schedules_hold;
 mod vliw_agrees_with_interpreter;
