@@ -2,10 +2,8 @@
 //! Tables, breakpoints, logs, counters over HTTP, and many or hostile clients: all while traffic
 //! flows.
 
-mod running;
-
+use crate::running::{Folder, PATIENCE};
 use freeport_testbed::process::processor_time;
-use running::{Folder, PATIENCE};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A running program is steered from other processes while traffic flows.
 
-mod running;
-
-use running::Folder;
+use crate::running::Folder;
 
 const PROGRAM: &str = "examples/capture.cnp";
 const TRAFFIC: [&str; 4] = ["--in", "from_tor=gen:64@2000", "--out", "to_tor=count"];

@@ -176,7 +176,8 @@ fn what_cannot_be_compiled_is_told_beside_what_can() {
 
 /// The programs of an object for packets that are received.
 fn measured(name: &str, mut check: impl FnMut(&dyn Fn(&Options) -> Report, &Effects)) {
-    let object = Object::parse(&freeport_xdp::compile(&source(name)).unwrap()).unwrap();
+    let object = freeport_testbed::object(&source(name), freeport_xdp::compiler());
+    let object = Object::parse(&object).unwrap();
     for program in object.programs.iter().filter(|program| program.kind == ProgramKind::Xdp) {
         let analysis = Analysis::of(program, &object.maps).unwrap();
         let effects = Effects::of(program, &analysis, &Options::default()).unwrap();

@@ -2,9 +2,7 @@
 //! Programs of XDP objects as elements of a graph: the same packets come out as when they run by
 //! themselves, their maps are tables of the running graph, and what is wrong is told.
 
-mod running;
-
-use running::{Folder, repository};
+use crate::running::{Folder, repository};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +14,7 @@ const MACHINES: [&str; 2] = ["native", "interpreter"];
 fn object(folder: &Path, name: &str) -> PathBuf {
     let source = repository().join(format!("programs/xdp/{name}.bpf.c"));
     let path = folder.join(format!("{name}.o"));
-    let bytes = freeport_xdp::compile(&source).expect("clang-19 and libbpf-dev are there");
+    let bytes = freeport_testbed::object(&source, freeport_xdp::compiler());
     std::fs::write(&path, bytes).expect("the folder is there");
     path
 }

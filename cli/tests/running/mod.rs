@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A running program as a child process, with a folder of sockets of its own.
 
-#![allow(dead_code, reason = "each test file uses some of it")]
-
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

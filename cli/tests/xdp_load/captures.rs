@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Captures and generated frames as ports: they bring packets, and the run ends with them.
 
+use super::place::Net;
 use crate::hosts::may_make_hosts;
-use crate::place::Net;
 use freeport_nic::port::{Arena, PcapTransmitter, Transmit};
 
 #[test]

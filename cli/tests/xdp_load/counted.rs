@@ -2,8 +2,8 @@
 //! What is counted: rates, counters for Prometheus, runs in the kernel, and what each processor has
 //! of a map.
 
+use super::place::{Net, address, word};
 use crate::hosts::may_make_hosts;
-use crate::place::{Net, address, word};
 use freeport_bench::network::{echo, until};
 use freeport_testbed::skip;
 use freeport_xdp::Kernel;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! However a program ends, its interfaces are as they were.
 
+use super::place::{Net, address, know_neighbours, link, mac};
 use crate::hosts::may_make_hosts;
-use crate::place::{Net, address, know_neighbours, link, mac};
 use freeport_bench::network::{echo, until};
 use freeport_testbed::skip;
 use freeport_xdp::Kernel;

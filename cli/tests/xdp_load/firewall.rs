@@ -2,8 +2,8 @@
 //! A firewall of the repository between two hosts, the same everywhere, with its flows read by name
 //! and taken away.
 
+use super::place::{Net, address, word};
 use crate::hosts::may_make_hosts;
-use crate::place::{Net, address, word};
 use freeport_bench::network::datagram::{Mirror, ask};
 use freeport_testbed::skip;
 use freeport_testbed::wait::PATIENCE;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is wrong is said, with what to do.
 
+use super::place::{Net, word};
 use crate::hosts::may_make_hosts;
-use crate::place::{Net, word};
 use freeport_testbed::skip;
 use freeport_xdp::Kernel;
 use std::os::unix::process::CommandExt;

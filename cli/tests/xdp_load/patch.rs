@@ -3,8 +3,8 @@
 //! the host side, those that are sent back return, redirected ones reach another port. What a map
 //! says about that is changed while packets flow.
 
+use super::place::{Loaded, Net, SIDES, address, know_neighbours, link, mac, word};
 use crate::hosts::may_make_hosts;
-use crate::place::{Loaded, Net, SIDES, address, know_neighbours, link, mac, word};
 use freeport_bench::network::{bulk, datagram, echo};
 use freeport_ebpf::interpreter::verdict;
 use freeport_testbed::skip;

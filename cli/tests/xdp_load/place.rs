@@ -76,14 +76,17 @@ impl Net {
 
     /// Compiles a program, or functions of one if there is no such file.
     pub fn object(&self, name_or_text: &str) -> PathBuf {
-        let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../programs/xdp");
-        let mut source = Path::new(programs).join(format!("{name_or_text}.bpf.c"));
-        if name_or_text.contains('{') {
-            source = self.folder.path().join("text.bpf.c");
+        let bytes = if name_or_text.contains('{') {
+            let source = self.folder.path().join("text.bpf.c");
             std::fs::write(&source, name_or_text).unwrap();
-        }
+            freeport_xdp::compile(&source).unwrap()
+        } else {
+            let programs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../programs/xdp"));
+            let source = programs.join(format!("{name_or_text}.bpf.c"));
+            freeport_testbed::object(&source, freeport_xdp::compiler())
+        };
         let object = self.folder.path().join("program.o");
-        std::fs::write(&object, freeport_xdp::compile(&source).unwrap()).unwrap();
+        std::fs::write(&object, bytes).unwrap();
         object
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs in the kernel, and beside it.
 
-use crate::place::{Place, skipped, slices, traffic};
+use super::place::{Place, skipped, slices, traffic};
 use freeport_ebpf::interpreter::verdict;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Maps that are set before and told after, time and chance.
 
-use crate::place::{Place, skipped, slices};
+use super::place::{Place, skipped, slices};
 use serde_json::{Value, json};
 use std::fs;
 

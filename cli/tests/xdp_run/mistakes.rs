@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is wrong with options and files is named.
 
-use crate::place::Place;
+use super::place::Place;
 use serde_json::{Value, json};
 use std::fs;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs as compiled code in user space, alone and beside the interpreter.
 
-use crate::place::{Place, slices, traffic};
+use super::place::{Place, slices, traffic};
 use serde_json::{Value, json};
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What becomes of packets in the interpreter, as it is told and written.
 
-use crate::place::{Place, read, slices, traffic};
+use super::place::{Place, read, slices, traffic};
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
 use freeport_xdp::{Arrival, Interpreter, Target};

@@ -22,7 +22,8 @@ impl Place {
     /// With a program of the repository.
     pub fn with_program(name: &str) -> Self {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../programs/xdp");
-        Self::with_source(&Path::new(folder).join(format!("{name}.bpf.c")))
+        let source = Path::new(folder).join(format!("{name}.bpf.c"));
+        Self::with_object(&freeport_testbed::object(&source, freeport_xdp::compiler()))
     }
 
     /// With functions of a program for XDP.
@@ -31,13 +32,13 @@ impl Place {
         let start = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n\
             char program_license[] SEC(\"license\") = \"GPL\";\n";
         fs::write(source.path(), format!("{start}{text}")).unwrap();
-        Self::with_source(source.path())
+        Self::with_object(&freeport_xdp::compile(source.path()).unwrap())
     }
 
-    pub fn with_source(source: &Path) -> Self {
+    fn with_object(bytes: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let object = folder.path().join("program.o");
-        fs::write(&object, freeport_xdp::compile(source).unwrap()).unwrap();
+        fs::write(&object, bytes).unwrap();
         Self { folder, object }
     }
 

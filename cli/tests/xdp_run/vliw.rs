@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs on the model of the small processor, alone and beside the interpreter.
 
-use crate::place::{Place, read, slices, traffic};
+use super::place::{Place, read, slices, traffic};
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
 use freeport_vliw::Options;

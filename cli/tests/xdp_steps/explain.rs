@@ -2,12 +2,12 @@
 //! `freeport xdp explain` on the programs of the repository: every instruction is accounted for,
 //! and every cycle of the card.
 
-use crate::{MAPS, at, complaint, freeport};
+use super::{MAPS, at, complaint, freeport};
 use serde_json::{Value, json};
 use std::path::Path;
 
 fn told(program: &str, more: &[&str]) -> String {
-    crate::told(freeport("explain", program, more))
+    super::told(freeport("explain", program, more))
 }
 
 fn told_as_json(program: &str, more: &[&str]) -> Value {
@@ -81,7 +81,7 @@ fn cycles_of_rows_and_what_is_named_beside_them_are_all_cycles() {
         let without: &[&str] = if profile.is_empty() { &["--without-profile"] } else { &[] };
         let more = with_packets(&trace, &[&["--json"], without].concat());
         let output = freeport("estimate", "simple_firewall.bpf.c", &more);
-        let estimate: Value = serde_json::from_str(&crate::told(output)).unwrap();
+        let estimate: Value = serde_json::from_str(&super::told(output)).unwrap();
         let cycles = estimate["cycles"]["mean"].as_f64().unwrap() * 99.0;
         let first = number(&card["cycles"]) as f64 - cycles;
         assert!((1.0..200.0).contains(&first), "the first packet takes {first} cycles");

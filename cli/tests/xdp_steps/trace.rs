@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport xdp trace` follows packets of a capture on each target, and `--wave` writes signals.
 
-use crate::{MAPS, at, complaint};
+use super::{MAPS, at, complaint};
 use serde_json::{Value, json};
 use std::process::Output;
 
 fn freeport(what: &str, more: &[&str]) -> Output {
     let trace = at("examples/traces/sample.pcap");
     let packets = [&["--trace", trace.to_str().unwrap()], &MAPS[..], more].concat();
-    crate::freeport(what, "simple_firewall.bpf.c", &packets)
+    super::freeport(what, "simple_firewall.bpf.c", &packets)
 }
 
 fn told(more: &[&str]) -> String {
-    crate::told(freeport("trace", more))
+    super::told(freeport("trace", more))
 }
 
 fn steps(more: &[&str]) -> Vec<Value> {
@@ -91,7 +91,7 @@ fn signals_are_written_for_the_packets_that_are_asked_for() {
     let clocks = |what: &str, more: &[&str]| {
         let file = folder.path().join(format!("{what}.vcd"));
         let wave = ["--on", "sim", "--wave", file.to_str().unwrap()];
-        crate::told(freeport(what, &[&wave[..], more].concat()));
+        super::told(freeport(what, &[&wave[..], more].concat()));
         let text = std::fs::read_to_string(&file).unwrap();
         let clock = text.lines().map(str::trim_start).find(|line| line.ends_with(" clk $end"));
         let mark = format!("1{}", clock.unwrap().split_whitespace().nth(3).unwrap());

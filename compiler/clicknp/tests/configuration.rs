@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Graphs that configurations make. Elements are not lowered: their ports are taken as declared.
 
-mod ports_only;
-
+use crate::ports_only::PortsOnly;
 use freeport_clicknp::config::build;
 use freeport_clicknp::diagnostic::Diagnostic;
 use freeport_clicknp::load::{load_file, load_text};
 use freeport_ir as ir;
-use ports_only::PortsOnly;
 use std::path::Path;
 
 const ELEMENTS: &str = ".element Count (flit in -> flit out) { }\n\

@@ -4,10 +4,8 @@
 //! time nothing does, and the program stays the same. A failure prints its seed;
 //! `FREEPORT_SEED=<seed>` begins there, and `FREEPORT_LONG=1` goes on for longer.
 
-mod format_texts;
-
+use crate::format_texts::{files, respaced};
 use fastrand::Rng;
-use format_texts::{files, respaced};
 use freeport_clicknp::format::{Unformatted, changes, format_text};
 use freeport_clicknp::{Options, compile_text};
 use freeport_testbed::{is_long, seed};

@@ -7,6 +7,8 @@ mod lanes;
 mod lint;
 #[path = "../../xdp/tests/network/mod.rs"]
 mod network;
+#[path = "../../xdp/tests/objects.rs"]
+mod objects;
 mod programs_on_several_cores;
 mod queues_beside_tables;
 mod random_programs;

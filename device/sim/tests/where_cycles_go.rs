@@ -3,14 +3,13 @@
 //! itself has counted, by what they are spent on.
 
 use crate::network;
+use crate::objects::object;
 use freeport_ebpf::object::Object;
 use freeport_sim::{Cycles, RowCycles, SPENT_ON, Sim};
 use freeport_vliw::Options;
+use freeport_xdp::Arrival;
 use freeport_xdp::scenario::Scenario;
 use freeport_xdp::traffic::Traffic;
-use freeport_xdp::{Arrival, compile};
-use std::collections::BTreeMap;
-use std::path::Path;
 
 const PACKETS: usize = 120;
 
@@ -43,15 +42,11 @@ fn counted(scenario: &Scenario, object: &Object) -> Option<(Cycles, [u64; COUNTE
 
 #[test]
 fn cycles_of_rows_are_those_that_the_card_counts() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-    let (mut objects, mut taken, mut spent_on) = (BTreeMap::new(), 0, [0; SPENT_ON.len()]);
+    let (mut taken, mut spent_on) = (0, [0; SPENT_ON.len()]);
     for scenario in Scenario::all() {
         let name = scenario.name;
-        let object = objects.entry(scenario.source).or_insert_with(|| {
-            let object = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
-            Object::parse(&object.expect("clang-19 is there")).expect("it makes such")
-        });
-        let Some((cycles, told)) = counted(&scenario, object) else { continue };
+        let object = object(scenario.source);
+        let Some((cycles, told)) = counted(&scenario, &object) else { continue };
         taken += 1;
         let sum = |of: fn(&RowCycles) -> u64| cycles.rows.iter().map(of).sum::<u64>();
         let found = [

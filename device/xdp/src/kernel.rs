@@ -251,14 +251,14 @@ fn stay_on_one_processor() -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile;
+    use crate::{compile, compiler};
     use freeport_testbed::skip;
     use std::path::Path;
 
     /// The programs of the repository.
     fn compiled(name: &str) -> Vec<u8> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-        compile(&folder.join(name)).expect("clang-19 with its BPF target is needed to build")
+        freeport_testbed::object(&folder.join(name), compiler())
     }
 
     #[track_caller]

@@ -33,7 +33,7 @@ mod vliw;
 
 pub use bare_program::{object_of_bare, run_bare};
 pub use compare::{Comparison, Disagreement, PacketDifference, Unsteady};
-pub use compile::compile;
+pub use compile::{compile, compiler};
 pub use dump::{Dump, bytes_json};
 pub use error::Error;
 pub use hosted::{Executor, Hosted};

@@ -2,17 +2,16 @@
 //! Packets of each kind that a program knows, cut at every length: the kernel and the interpreter
 //! fare alike from 14 bytes on, the interpreter and the model of the small processor from none on.
 
-mod network;
-
+use crate::network;
+use crate::objects::compiled;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
 use freeport_testbed::skip;
 use freeport_testbed::{seed, usual_or_long};
 use freeport_vliw::Options;
 use freeport_xdp::scenario::{Lengths, Scenario, compare_lengths};
-use freeport_xdp::{Interpreter, Kernel, Target, Vliw, compile};
+use freeport_xdp::{Interpreter, Kernel, Target, Vliw};
 use std::ops::RangeInclusive;
-use std::path::Path;
 
 /// All of them in long runs, else the short ones, in which headers end, and some of the others.
 fn lengths(all: RangeInclusive<usize>) -> Lengths {
@@ -26,14 +25,12 @@ fn compare_all(
     targets: impl Fn(&[u8], &Object) -> (Box<dyn Target>, Box<dyn Target>),
 ) {
     let only = std::env::var("FREEPORT_CASES").ok();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
     let (mut packets, mut failures) = (0, vec![]);
     for scenario in Scenario::all() {
         if only.as_ref().is_some_and(|only| !scenario.name.contains(only)) {
             continue;
         }
-        let bytes = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
-        let bytes = bytes.expect("clang-19 and libbpf-dev are there");
+        let bytes = compiled(scenario.source);
         let object = Object::parse(&bytes).expect("clang makes such objects");
         let (mut reference, mut subject) = targets(&bytes, &object);
         let lengths = lengths(all.clone());

@@ -4,9 +4,8 @@
 //! said to be reachable, each register and each piece of the stack must hold what is said of it,
 //! each access must be where it is said to be, and none that is proven may miss.
 
-#[path = "network/environment.rs"]
-mod environment;
-
+use crate::network;
+use crate::objects::object;
 use freeport_ebpf::analysis::{Analysis, Space, Witness};
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Environment, Machine, Packet};
@@ -15,7 +14,7 @@ use freeport_testbed::{is_long, seed};
 use freeport_xdp::random_program::object_of;
 use freeport_xdp::scenario::Scenario;
 use freeport_xdp::traffic::Traffic;
-use freeport_xdp::{Arrival, Interpreter, compile, random_program};
+use freeport_xdp::{Arrival, Interpreter, random_program};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -25,9 +24,8 @@ fn objects() -> BTreeMap<String, Object> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
     let named = paths.filter_map(|path| {
-        let name = path.file_name()?.to_str()?.strip_suffix(".bpf.c")?.to_owned();
-        let object = compile(&path).expect("clang-19 and libbpf-dev are there");
-        Some((name, Object::parse(&object).expect("clang makes such objects")))
+        let name = path.file_name()?.to_str()?.strip_suffix(".bpf.c")?;
+        Some((name.to_owned(), object(name)))
     });
     named.collect()
 }
@@ -49,7 +47,7 @@ fn what_is_known_of_programs_is_so_when_they_run() {
         let object = &objects[scenario.source];
         let analyses = analyses(object);
         let mut witness = Witness::new(object, &analyses);
-        let interpreter = Interpreter::load(object, environment::environment());
+        let interpreter = Interpreter::load(object, network::environment());
         let mut interpreter = interpreter.expect("the programs can run here");
         (scenario.set_up)(&mut interpreter).expect("its maps take what is put in");
         let mut traffic = Traffic::new(seed(), scenario.kinds);

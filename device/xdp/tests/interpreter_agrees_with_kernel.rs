@@ -4,31 +4,16 @@
 //!
 //! The kernel's test facility does not say where a packet is redirected to; only that it is.
 
-mod network;
-
+use crate::network;
+use crate::objects::compiled;
 use freeport_ebpf::object::Object;
 use freeport_testbed::skip;
 use freeport_testbed::{is_long, seed};
 use freeport_xdp::scenario::{Scenario, compare};
-use freeport_xdp::{Arrival, Interpreter, Kernel, Target, compile};
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use freeport_xdp::{Arrival, Interpreter, Kernel, Target};
 
 fn packets() -> u64 {
     if is_long() { 100_000 } else { 1_000 }
-}
-
-/// An object of the repository's sources, which several tests need.
-fn compiled(source: &'static str) -> Arc<Vec<u8>> {
-    static OBJECTS: Mutex<BTreeMap<&str, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
-    let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
-    objects.entry(source).or_insert_with(|| Arc::new(compile_source(source))).clone()
-}
-
-fn compile_source(source: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-    compile(&folder.join(format!("{source}.bpf.c"))).expect("clang-19 and libbpf-dev are there")
 }
 
 /// The kernel takes no such packets, and the programs have to look after themselves.

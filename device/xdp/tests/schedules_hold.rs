@@ -3,6 +3,8 @@
 //! `docs/vliw.md` and does what the program does on the paths that are followed, as the checker has
 //! it, which shares nothing with the compiler; and its rows survive being bytes.
 
+use crate::network;
+use crate::objects::object;
 use freeport_ebpf::analysis::Analysis;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
@@ -13,19 +15,8 @@ use freeport_vliw::image::Image;
 use freeport_vliw::{Options, Profile, compile_analysed, compile_profiled};
 use freeport_xdp::scenario::{Scenario, compare};
 use freeport_xdp::traffic::Traffic;
-use freeport_xdp::{Interpreter, Target, Vliw, compile};
+use freeport_xdp::{Interpreter, Target, Vliw};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-
-#[path = "network/environment.rs"]
-mod network;
-
-fn object(source: &str) -> Object {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-    let object = compile(&folder.join(format!("{source}.bpf.c")));
-    let object = object.expect("clang-19 and libbpf-dev are there");
-    Object::parse(&object).expect("clang makes such objects")
-}
 
 /// Options that schedules are checked with, and what they are called.
 fn variants() -> Vec<(String, Options)> {

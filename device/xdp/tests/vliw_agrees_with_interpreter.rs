@@ -4,9 +4,8 @@
 //! random ones that the kernel's verifier takes. Passes are all on, all off, each off by itself and
 //! off at random, for one lane and for more.
 
-#[path = "network/environment.rs"]
-mod network;
-
+use crate::network;
+use crate::objects;
 use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Clock, Environment};
@@ -15,11 +14,7 @@ use freeport_testbed::{is_long, number, seed};
 use freeport_vliw::{Options, PASSES};
 use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::scenario::{Scenario, compare};
-use freeport_xdp::{
-    Arrival, Contents, Departure, Interpreter, Target, Vliw, compile, random_program,
-};
-use std::collections::BTreeMap;
-use std::path::Path;
+use freeport_xdp::{Arrival, Contents, Departure, Interpreter, Target, Vliw, random_program};
 
 /// Options without some passes, for a number of lanes, and what they are called.
 fn without(passes: &[&str], lanes: u8) -> (String, Options) {
@@ -48,17 +43,12 @@ fn targets(object: &Object, options: &Options, environment: Environment) -> (Int
 #[test]
 fn every_program_fares_alike_on_the_processor_and_in_the_interpreter() {
     let only = std::env::var("FREEPORT_CASES").ok();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-    let (mut objects, mut failures) = (BTreeMap::new(), vec![]);
+    let mut failures = vec![];
     for scenario in Scenario::all() {
         if only.as_ref().is_some_and(|only| !scenario.name.contains(only)) {
             continue;
         }
-        let object = objects.entry(scenario.source).or_insert_with(|| {
-            let object = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
-            let object = object.expect("clang-19 and libbpf-dev are there");
-            Object::parse(&object).expect("clang makes such objects")
-        });
+        let object = &objects::object(scenario.source);
         for (name, options) in variants() {
             let packets = match is_long() {
                 true if options == Options::default() => 100_000,

@@ -3,11 +3,9 @@
 //! the kernel's verifier takes, as images with one instruction in a row and an empty row between
 //! two, do what they do in the interpreter, and break no rule.
 
-#[path = "../../../compiler/vliw/tests/model/naive.rs"]
-mod naive;
-#[path = "network/environment.rs"]
-mod network;
-
+use crate::naive;
+use crate::network;
+use crate::objects;
 use fastrand::Rng;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::{Clock, Environment};
@@ -16,9 +14,7 @@ use freeport_testbed::{is_long, seed};
 use freeport_vliw::image::Image;
 use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::scenario::{Scenario, compare};
-use freeport_xdp::{Arrival, Error, Interpreter, Target, Vliw, compile, random_program};
-use std::collections::BTreeMap;
-use std::path::Path;
+use freeport_xdp::{Arrival, Error, Interpreter, Target, Vliw, random_program};
 
 /// Rows of an instruction: what it computes is there for the next one in any lane, and what it
 /// stores.
@@ -40,17 +36,12 @@ fn targets(object: &Object, environment: Environment) -> (Interpreter, Vliw) {
 fn every_program_fares_alike_on_the_model_and_in_the_interpreter() {
     let packets = if is_long() { 20_000 } else { 200 };
     let only = std::env::var("FREEPORT_CASES").ok();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-    let (mut objects, mut failures) = (BTreeMap::new(), vec![]);
+    let mut failures = vec![];
     for scenario in Scenario::all() {
         if only.as_ref().is_some_and(|only| !scenario.name.contains(only)) {
             continue;
         }
-        let object = objects.entry(scenario.source).or_insert_with(|| {
-            let object = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
-            let object = object.expect("clang-19 and libbpf-dev are there");
-            Object::parse(&object).expect("clang makes such objects")
-        });
+        let object = &objects::object(scenario.source);
         let (mut interpreter, mut model) = targets(object, network::environment());
         let compared = compare(&scenario, seed(), packets, &mut interpreter, &mut model);
         if let Err(difference) = compared {

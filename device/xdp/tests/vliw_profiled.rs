@@ -2,18 +2,15 @@
 //! Programs that are compiled for what a first run found to be likely still do what they do in the
 //! interpreter: on the packets that the profile is of, and on others.
 
-#[path = "network/environment.rs"]
-mod network;
-
+use crate::network;
+use crate::objects;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
 use freeport_testbed::is_long;
 use freeport_vliw::Options;
 use freeport_xdp::scenario::{Scenario, compare};
 use freeport_xdp::traffic::Traffic;
-use freeport_xdp::{Interpreter, Profiles, Vliw, compile};
-use std::collections::BTreeMap;
-use std::path::Path;
+use freeport_xdp::{Interpreter, Profiles, Vliw};
 
 fn environment() -> Environment {
     Environment { clock: Clock::Set(1_000_000_007), ..network::environment() }
@@ -36,14 +33,9 @@ fn profiles(object: &Object, scenario: &Scenario, seed: u64, packets: u64) -> Pr
 #[test]
 fn every_program_fares_alike_when_compiled_with_a_profile() {
     let packets = if is_long() { 20_000 } else { 150 };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-    let (mut objects, mut failures, mut others) = (BTreeMap::new(), vec![], 0);
+    let (mut failures, mut others) = (vec![], 0);
     for scenario in Scenario::all() {
-        let object = objects.entry(scenario.source).or_insert_with(|| {
-            let object = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
-            let object = object.expect("clang-19 and libbpf-dev are there");
-            Object::parse(&object).expect("clang makes such objects")
-        });
+        let object = &objects::object(scenario.source);
         let profiles = profiles(object, &scenario, 1, packets);
         for lanes in [1, 2, 4, 8] {
             let mut options = Options::default();
@@ -69,8 +61,7 @@ fn every_program_fares_alike_when_compiled_with_a_profile() {
 
 #[test]
 fn what_was_not_executed_has_no_profile() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp/xdp1.bpf.c");
-    let object = Object::parse(&compile(&source).expect("clang-19 is there")).expect("it is one");
+    let object = objects::object("xdp1");
     let none = Profiles::new(&object);
     assert!(none.of(0).is_none());
     let image = |vliw: Vliw| vliw.image(0).cloned();

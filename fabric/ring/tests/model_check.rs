@@ -9,13 +9,11 @@
 //!
 //! `FREEPORT_LONG=1` goes further: that takes minutes.
 
-mod model;
-
+use crate::model::memory::{Mutation, Order};
+use crate::model::search::explore;
+use crate::model::sides::{Flavour, Item, Setting};
+use crate::model::world::Bounds;
 use freeport_testbed::is_long;
-use model::memory::{Mutation, Order};
-use model::search::explore;
-use model::sides::{Flavour, Item, Setting};
-use model::world::Bounds;
 
 const ORDERS: [Order; 2] = [Order::Total, Order::Weak];
 

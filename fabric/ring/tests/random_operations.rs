@@ -2,15 +2,13 @@
 //! Whatever the order of operations, streams and messages are what a queue would make of them. A
 //! failure names its seed; `FREEPORT_SEED=<seed>` begins there.
 
-mod memory;
-
+use crate::memory::Memory;
 use fastrand::Rng;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::layout::message_max;
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
 use freeport_ring::{Full, Kind, Mapped, ReceiverCursor, SenderCursor};
 use freeport_testbed::seed;
-use memory::Memory;
 use std::collections::VecDeque;
 use std::panic::catch_unwind;
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A side is taken up by another process of that side, which knows no more than its cursor.
 
-mod memory;
-
+use crate::memory::Memory;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{Kind, ReceiverCursor, SenderCursor};
-use memory::Memory;
 
 #[test]
 fn each_receiver_that_sleeps_is_woken_whoever_slept_before() {

@@ -3,13 +3,10 @@
 //! one that nobody reads keeps no other from getting on. A failure names its seed;
 //! `FREEPORT_SEED=<seed>` begins there.
 
-mod memory;
-mod shared;
-
+use crate::shared::{End, Queue};
 use fastrand::Rng;
 use freeport_ring::shared_queue::{Came, Connection, Event, Limits, Refused};
 use freeport_testbed::{number, seed, variable};
-use shared::{End, Queue};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::catch_unwind;
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Members that do what they should not: they are dropped and counted, and others notice nothing.
 
-mod harness;
-
+use crate::harness::{self, Member, Running, connection, eventually, patient, send_until_it_fails};
 use freeport_monitor::{Departure, Event, Options, socket};
 use freeport_sockets_proto::message::{BYTES, CLAIMS_MAX, Reply, Request};
 use freeport_sockets_proto::{Reason, VERSION};
-use harness::{Member, Running, connection, eventually, patient, send_until_it_fails};
 use std::fs::File;
 use std::io::Write;
 use std::net::TcpStream;

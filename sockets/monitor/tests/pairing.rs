@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Claims of real sockets, by members that are processes of their own.
 
-mod harness;
-
+use crate::harness::{Heard, Member, Running, connection, eventually, patient};
 use freeport_monitor::Options;
 use freeport_sockets_proto::message::{Reply, Request};
 use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOTS, Side};
 use freeport_sockets_proto::{Reason, VERSION};
-use harness::{Heard, Member, Running, connection, eventually, patient};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};

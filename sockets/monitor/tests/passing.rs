@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sockets that members pass on, and who may claim them then.
 
-mod harness;
-
+use crate::harness::{self, Member, Running, connection, eventually, patient};
 use freeport_monitor::{Departure, Event};
 use freeport_sockets_proto::message::{Reply, Request};
 use freeport_sockets_proto::{Reason, VERSION};
-use harness::{Member, Running, connection, eventually, patient};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who may be paired with whom, by users, rules and namespaces; and what people are told.
 
-mod harness;
-
+use crate::harness::{self, Member, Running, connection, eventually, is_root, patient};
 use freeport_monitor::{Control, Event, Options, Policy, socket, why};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::message::{Reply, Request};
 use freeport_sockets_proto::slab::{self, Side, flag, word};
 use freeport_testbed::skip;
-use harness::{Member, Running, connection, eventually, is_root, patient};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What one user may take of what the monitor has: others notice nothing.
 
-mod harness;
-
+use crate::harness::{Member, Running, connection, eventually, is_root, patient};
 use freeport_monitor::Options;
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::message::Reply;
 use freeport_testbed::skip;
-use harness::{Member, Running, connection, eventually, is_root, patient};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 

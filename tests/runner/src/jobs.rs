@@ -23,7 +23,13 @@ impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.tests[..] {
             [test] => write!(f, "{}::{test}", self.binary.name()),
-            tests => write!(f, "{} ({} tests)", self.binary.name(), tests.len()),
+            tests => {
+                // A binary may have several such jobs, told apart by their rows.
+                let binary = self.binary.name();
+                let is_part = self.row.pattern.starts_with(&binary);
+                let name = if is_part { self.row.pattern.trim_end_matches(':') } else { &binary };
+                write!(f, "{name} ({} tests)", tests.len())
+            }
         }
     }
 }
@@ -108,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_binary_is_split_as_its_rows_say() {
-        let schedule = "cli packets whole 1 5\ncli::it::slow sockets each 0.5 8\n";
+        let schedule = "cli packets whole 1 5\ncli::it::slow sockets each 0.5 8\n\
+            cli::it::quick:: packets whole 1 1\n";
         let folder = std::env::temp_dir();
         let file = folder.join(format!("freeport-schedule-{}", std::process::id()));
         std::fs::write(&file, schedule).expect("it can be written");
@@ -121,14 +128,17 @@ mod tests {
             executable: "/nowhere".into(),
         };
         let names = |arguments: &Arguments| {
-            let tests = ["a", "slow::b", "c", "slow::d"].into_iter().map(str::to_owned);
+            let tests = ["a", "slow::b", "c", "slow::d", "quick::e", "quick::f"]
+                .into_iter()
+                .map(str::to_owned);
             let jobs = split(&binary, tests, &schedule, arguments).expect("all have rows");
             jobs.iter().map(Job::to_string).collect::<Vec<_>>()
         };
-        let all = ["cli::it (2 tests)", "cli::it::slow::b", "cli::it::slow::d"];
+        let [slow, other] = ["cli::it::slow::b", "cli::it::slow::d"];
+        let all = ["cli::it (2 tests)", slow, other, "cli::it::quick (2 tests)"];
         assert_eq!(names(&Arguments::default()), all);
         let part = Arguments { part: Some("sockets".into()), ..Arguments::default() };
-        assert_eq!(names(&part), all[1..]);
+        assert_eq!(names(&part), all[1..3]);
         let filtered = Arguments { filters: vec!["it::a".into()], ..Arguments::default() };
         assert_eq!(names(&filtered), ["cli::it::a"]);
     }

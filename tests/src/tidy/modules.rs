@@ -36,10 +36,12 @@ pub fn dead_files(tree: &Tree) -> Vec<Finding> {
 
 /// The files that cargo compiles by itself: by their place, or by a `path` in the manifest.
 fn crate_roots(tree: &Tree, manifest: &File, folder: &str) -> Vec<String> {
+    let takes_tests = !manifest.text.contains("autotests = false");
     let by_place = tree.files.iter().filter_map(|file| {
         let below = file.path.strip_prefix(folder)?;
         let parts: Vec<&str> = below.split('/').collect();
         let is_root = match parts.as_slice() {
+            ["tests", ..] if !takes_tests => false,
             ["build.rs"] | ["src", "lib.rs" | "main.rs"] => true,
             ["src", "bin", _] | ["tests" | "benches" | "examples", _] => below.ends_with(".rs"),
             ["src", "bin", _, "main.rs"] => true,
@@ -120,8 +122,12 @@ mod tests {
             ("a/src/deep.rs", ""),
             ("a/tests/whole.rs", ""),
             ("b/loose.rs", ""),
+            ("c/Cargo.toml", "autotests = false\n[[test]]\npath = \"tests/main.rs\"\n"),
+            ("c/tests/main.rs", "mod declared;\n"),
+            ("c/tests/declared.rs", ""),
+            ("c/tests/forgotten.rs", ""),
         ];
         let dead = ["a/src/deep.rs:0", "a/src/odd.rs:0", "a/src/three.rs:0", "b/loose.rs:0"];
-        assert_eq!(found(dead_files, &files), dead);
+        assert_eq!(found(dead_files, &files), [&dead[..], &["c/tests/forgotten.rs:0"]].concat());
     }
 }

@@ -42,13 +42,28 @@ impl Cache {
         content: &impl Hash,
         make: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<PathBuf, E> {
+        self.fresh_file(name, content, Path::exists, make)
+    }
+
+    /// As [`Self::file`], for a file that depends on more than its name tells: it is made again
+    /// unless `is_fresh`.
+    ///
+    /// # Errors
+    /// What `make` reports, and a file that cannot be renamed.
+    pub fn fresh_file<E: From<io::Error>>(
+        &self,
+        name: &str,
+        content: &impl Hash,
+        is_fresh: impl FnOnce(&Path) -> bool,
+        make: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
         let [one, other] = [1, 2].map(|salt: u64| {
             let mut hasher = DefaultHasher::new();
             (salt, content).hash(&mut hasher);
             hasher.finish()
         });
         let file = self.0.join(format!("{one:016x}{other:016x}-{name}"));
-        if !file.exists() {
+        if !is_fresh(&file) {
             static COUNT: AtomicU32 = AtomicU32::new(0);
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let unfinished = self.0.join(format!("unfinished-{}-{count}", std::process::id()));

@@ -4,6 +4,7 @@
 
 pub mod cache;
 pub mod effort;
+pub mod object;
 pub mod port;
 pub mod preload;
 pub mod process;
@@ -11,6 +12,7 @@ pub mod skip;
 pub mod wait;
 
 pub use effort::{is_long, number, seed, usual_or_long};
+pub use object::object;
 pub use skip::{note, skip};
 pub use wait::wait_until;
 

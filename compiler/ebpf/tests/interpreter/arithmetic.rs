@@ -2,9 +2,9 @@
 //! Each form of arithmetic with all pairs of corners, against integers of 128 bits that never wrap;
 //! then what RFC 9669 says in numbers.
 
+use super::words::{CORNERS, low, signed, unsigned};
 use crate::program;
 use crate::program::{constant, copy, exit, slot, value};
-use crate::words::{CORNERS, low, signed, unsigned};
 
 /// What an operation gives for two numbers of so many bits.
 type Oracle = fn(u64, u64, u32) -> i128;

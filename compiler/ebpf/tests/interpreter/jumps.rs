@@ -2,11 +2,11 @@
 //! Each conditional jump with all pairs of corners, and the jumps without a condition, calls of
 //! functions and what cannot be loaded.
 
+use super::words::{CORNERS, signed, unsigned};
 use crate::program;
 use crate::program::{
     add, call, call_function, constant, copy, exit, load, reason, run, set, slot, value,
 };
-use crate::words::{CORNERS, signed, unsigned};
 
 /// Whether a jump is taken, for two numbers of so many bits.
 type Oracle = fn(u64, u64, u32) -> bool;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loads, stores and atomic operations of every size, and the ends of every window.
 
+use super::words::{CORNERS, low, signed};
 use crate::program;
 use crate::program::{
     add, call, constant, copy, definition, exit, if_zero, load, machine, map, packet, reason, run,
     set, slot, store, store_constant, store_word, value,
 };
-use crate::words::{CORNERS, low, signed};
 use freeport_ebpf::instruction::Instruction;
 use freeport_ebpf::object::MapKind;
 

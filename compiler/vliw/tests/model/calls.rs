@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Helpers, functions, functions that helpers call, and tail calls.
 
-use crate::images::{
+use super::images::{
     Lane, NOTHING, add, alu, call, call_function, call_with, constant, ended, exit, exit_with,
     if_equal, image, image_with, load, machine, number, register, run, run_on, set, store,
 };
@@ -310,5 +310,5 @@ fn helpers_are_counted() {
 }
 
 fn jump_unless_zero(left: u8, row: usize) -> Lane {
-    crate::images::jump(Condition::NotEqual, left, number(0), Target::Row(row))
+    super::images::jump(Condition::NotEqual, left, number(0), Target::Row(row))
 }

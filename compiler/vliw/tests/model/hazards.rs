@@ -2,7 +2,7 @@
 //! Images that break a rule: each is found where it is broken, and close to it there is one that
 //! is not broken.
 
-use crate::images::{
+use super::images::{
     Lane, NOTHING, add, alu, atomic, bound, call, call_function, call_with, constant, exit,
     exit_with, fault, goto, if_equal, image, image_with, load, load_if_there, machine, number,
     register, run, run_on, set, store,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loads, stores, atomic operations, what misses, and how long the packet is.
 
-use crate::images::{
+use super::images::{
     Lane, NOTHING, add, alu, atomic, bound, call, constant, ended, exit, exit_with, image, load,
     load_if_there, load_signed, machine, number, register, run, run_on, set, store, value,
 };

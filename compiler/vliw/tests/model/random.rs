@@ -2,7 +2,7 @@
 //! Programs at random, with one instruction in a row: they end as in the interpreter, with the same
 //! verdict or for the same reason, and leave the same packet and the same maps.
 
-use crate::naive::naive;
+use super::naive::naive;
 use crate::program::{object, packet};
 use crate::wild;
 use fastrand::Rng;

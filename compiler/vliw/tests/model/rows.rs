@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a row does: what its operations read, who takes control, what is skipped, how programs end.
 
-use crate::images::{
+use super::images::{
     Lane, NOTHING, add, alu, bound, constant, exit, exit_with, goto, if_equal, image, jump, load,
     number, register, run, set, store, value,
 };
@@ -15,8 +15,8 @@ use freeport_vliw::operation::{
 /// Runs rows that break rules, and gives register 0.
 fn plain_value(rows: &[&[Lane]]) -> u64 {
     let model = Model::new(vec![Some(image(rows))], Mode::Plain);
-    let ran = model.run(&mut crate::images::machine(1, vec![]), 0, &mut packet(64));
-    crate::images::ended(ran.expect("nothing is looked for").outcome)
+    let ran = model.run(&mut super::images::machine(1, vec![]), 0, &mut packet(64));
+    super::images::ended(ran.expect("nothing is looked for").outcome)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn programs_end_with_a_verdict_or_with_register_0() {
         &[exit_with(2)],
     ];
     let model = Model::new(vec![Some(image(rows))], Mode::Strict);
-    let ran = model.run(&mut crate::images::machine(1, vec![]), 0, &mut arrived);
+    let ran = model.run(&mut super::images::machine(1, vec![]), 0, &mut arrived);
     assert_eq!(ran.expect("no rule is broken").outcome.verdict, 1);
     assert_eq!(arrived.bytes()[..8], [0, 255, 255, 255, 255, 255, 255, 7]);
 }
@@ -136,7 +136,7 @@ fn registers_and_stack_are_zero_at_the_beginning() {
             &[exit()],
         ]);
         let model = Model::new(vec![Some(dirty), Some(clean)], Mode::Strict);
-        let mut machine = crate::images::machine(2, vec![]);
+        let mut machine = super::images::machine(2, vec![]);
         model.run(&mut machine, 0, &mut packet(64)).expect("no rule is broken");
         let ran = model.run(&mut machine, 1, &mut packet(64)).expect("no rule is broken");
         assert_eq!(ran.outcome.value, 0, "register {own}");
@@ -192,7 +192,7 @@ fn operations_with_three_operands_leave_theirs_alone() {
 
 #[test]
 fn rows_are_limited_as_instructions_are() {
-    let mut machine = crate::images::machine(1, vec![]);
+    let mut machine = super::images::machine(1, vec![]);
     machine.environment_mut().instructions_max = 100;
     let model = Model::new(vec![Some(image(&[&[goto(0)]]))], Mode::Strict);
     let ran = model.run(&mut machine, 0, &mut packet(64)).expect("no rule is broken");
@@ -205,7 +205,7 @@ fn rows_are_limited_as_instructions_are() {
 #[test]
 fn a_program_without_an_image_does_not_run() {
     let model = Model::new(vec![None], Mode::Strict);
-    let ran = model.run(&mut crate::images::machine(1, vec![]), 0, &mut packet(64));
+    let ran = model.run(&mut super::images::machine(1, vec![]), 0, &mut packet(64));
     let aborted = ran.expect("no rule is broken").outcome.aborted;
     assert_eq!(aborted.expect("it is none").reason, Reason::NotRunnable);
 }

@@ -4,17 +4,14 @@
 
 #![allow(dead_code)]
 
+use crate::objects::compiled;
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
 use freeport_sim::{Nic, Sim};
 #[allow(unused_imports, reason = "each test uses what it needs")]
 pub use freeport_testbed::{is_long, number, seed};
 use freeport_vliw::Options;
-use freeport_xdp::compile;
 use freeport_xdp::scenario::Scenario;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// All passes, for this card.
 pub fn options() -> Options {
@@ -27,7 +24,7 @@ pub fn options() -> Options {
 /// A scenario with its object, as it is in the file and read.
 pub struct Case {
     pub scenario: Scenario,
-    pub bytes: Arc<Vec<u8>>,
+    pub bytes: Vec<u8>,
     pub object: Object,
 }
 
@@ -65,16 +62,4 @@ pub fn taken() -> Vec<Case> {
     let mut cases = cases();
     cases.retain(|case| case.refusals().is_empty());
     cases
-}
-
-/// An object of the repository's sources, which several scenarios need.
-fn compiled(source: &'static str) -> Arc<Vec<u8>> {
-    static OBJECTS: Mutex<BTreeMap<&str, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
-    let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let object = || {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-        let object = compile(&folder.join(format!("{source}.bpf.c")));
-        Arc::new(object.expect("clang-19 and libbpf-dev are there"))
-    };
-    objects.entry(source).or_insert_with(object).clone()
 }

@@ -3,12 +3,12 @@
 //! services come and go; what comes next fares as in the kernel.
 
 use super::{may_ask_kernel, seed};
+use crate::objects::compiled;
 use fastrand::Rng;
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
 use freeport_xdp::traffic::{Kind, Traffic, hosts};
-use freeport_xdp::{Arrival, Comparison, Error, Interpreter, Kernel, Target, compile};
-use std::path::Path;
+use freeport_xdp::{Arrival, Comparison, Error, Interpreter, Kernel, Target};
 
 const ROUNDS: usize = 200;
 const PACKETS: usize = 12;
@@ -29,8 +29,7 @@ struct Both {
 
 impl Both {
     fn load(source: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
-        let bytes = compile(&folder.join(source)).expect("clang-19 and libbpf-dev are there");
+        let bytes = compiled(source);
         let object = Object::parse(&bytes).expect("clang makes such objects");
         let interpreter = Interpreter::load(&object, Environment::default());
         Self {
@@ -86,7 +85,7 @@ fn programs_in_a_map_are_changed_between_packets() {
         "parse_tcp",
         "parse_nothing",
     ];
-    let mut both = Both::load("parser_chain.bpf.c");
+    let mut both = Both::load("parser_chain");
     let mut random = Rng::with_seed(seed());
     for _ in 0..ROUNDS {
         // The map has seven places.
@@ -109,7 +108,7 @@ fn maps_in_a_map_are_changed_between_packets() {
         return;
     }
     const MAPS: [&str; 3] = ["targets_of_first", "counters_of_first", "counters_of_second"];
-    let mut both = Both::load("tenants.bpf.c");
+    let mut both = Both::load("tenants");
     let mut random = Rng::with_seed(seed());
     for _ in 0..ROUNDS {
         let vlan = u32::from(hosts::VLANS[random.usize(..hosts::VLANS.len())]);

@@ -2,7 +2,7 @@
 //! Random programs that the kernel's verifier takes: verdict, packet and the map's value, in which
 //! all registers and the stack are left, are those of the kernel.
 
-use crate::{is_long, options, seed};
+use super::{is_long, options, seed};
 use fastrand::Rng;
 use freeport_ebpf::instruction::{Instruction, disassemble};
 use freeport_testbed::number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A shared queue in memory of one process, with both of its sides.
 
-use super::memory::Memory;
+use crate::memory::Memory;
 use freeport_ring::Mapped;
 use freeport_ring::shared_queue::{self, Cell, Limits, Notes, Record, Slot};
 

@@ -5,8 +5,6 @@
 mod balancer;
 mod documented;
 mod firewall;
-#[path = "../hosts/mod.rs"]
-mod hosts;
 mod network;
 mod overlay;
 mod traffic;

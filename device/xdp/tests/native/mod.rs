@@ -3,10 +3,10 @@
 //! `programs/xdp` that can be lifted, on the packets of their scenarios and on packets cut at every
 //! length, and random ones that the kernel's verifier takes.
 
-#[path = "../network/mod.rs"]
-mod network;
 mod random;
 
+use crate::network;
+use crate::objects::compiled;
 use freeport_ebpf::instruction::assemble;
 use freeport_ebpf::interpreter::Redirect;
 use freeport_ebpf::object::Object;
@@ -15,7 +15,7 @@ use freeport_testbed::skip;
 use freeport_testbed::{is_long, seed};
 use freeport_xdp::random_program::object_of;
 use freeport_xdp::scenario::{Lengths, Scenario, compare, compare_lengths};
-use freeport_xdp::{Arrival, Error, InUserSpace, Interpreter, Kernel, Native, Target, compile};
+use freeport_xdp::{Arrival, Error, InUserSpace, Interpreter, Kernel, Native, Target};
 use std::path::Path;
 
 /// Scenarios that have no counterpart, and the words of what has none.
@@ -58,12 +58,10 @@ impl Case {
 /// All scenarios, or those that `FREEPORT_CASES` names a part of.
 fn cases() -> Vec<Case> {
     let only = std::env::var("FREEPORT_CASES").ok();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/xdp");
     let mut scenarios = Scenario::all();
     scenarios.retain(|it| only.as_ref().is_none_or(|only| it.name.contains(only.as_str())));
     let case = |scenario: Scenario| {
-        let bytes = compile(&folder.join(format!("{}.bpf.c", scenario.source)));
-        let bytes = bytes.expect("clang-19 and libbpf-dev are there");
+        let bytes = compiled(scenario.source);
         let object = Object::parse(&bytes).expect("clang makes such objects");
         Case { scenario, bytes, object }
     };

@@ -5,8 +5,6 @@ mod captures;
 mod counted;
 mod ends;
 mod firewall;
-#[path = "../hosts/mod.rs"]
-mod hosts;
 mod mistakes;
 mod patch;
 mod place;

@@ -7,8 +7,6 @@ mod calls;
 mod jumps;
 mod memory;
 mod packets;
-mod program;
 mod random;
-mod wild;
 mod words;
 mod world;

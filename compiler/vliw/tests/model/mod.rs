@@ -8,10 +8,5 @@ mod hazards;
 mod images;
 mod memory;
 mod naive;
-#[path = "../../../ebpf/tests/interpreter/program.rs"]
-#[allow(dead_code)] // What the interpreter's tests use is more.
-mod program;
 mod random;
 mod rows;
-#[path = "../../../ebpf/tests/interpreter/wild.rs"]
-mod wild;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the command: one binary, since each would link all that the command has. `accelerated`
+//! is another, whose tests start its own binary as what they connect.
+
+mod applications;
+mod bench_sockets;
+mod catalogue;
+mod fmt;
+mod gateways;
+mod help;
+mod hosts;
+mod readme;
+mod run;
+mod running;
+mod sockets;
+mod steered;
+mod steering;
+mod tutorial;
+mod xdp;
+mod xdp_compile;
+mod xdp_element;
+mod xdp_estimate;
+mod xdp_load;
+mod xdp_run;
+mod xdp_steps;
