@@ -1,72 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a running monitor lets others do: the modes of what it makes, and the rights that it keeps.
 
+mod monitor;
+
 use freeport_testbed::{skip, wait_until};
-use std::fs::{self, File, Permissions};
+use monitor::{Monitor, is_root};
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 const NOBODY: u32 = 65_534;
-
-/// A monitor, and where it is; it ends with this.
-struct Monitor {
-    /// Where its folder is, which it makes itself.
-    base: tempfile::TempDir,
-    process: Child,
-}
-
-impl Monitor {
-    /// Of this user, or of another one.
-    fn new(user: Option<u32>) -> Option<Self> {
-        let base = tempfile::tempdir().unwrap();
-        fs::set_permissions(base.path(), Permissions::from_mode(0o1777)).unwrap();
-        let log = File::create(base.path().join("log")).unwrap();
-        // The modes are those that were asked for, and not what a mask has left of them.
-        let mut command = Command::new("sh");
-        command.args(["-c", "umask 0; exec \"$0\" node", env!("CARGO_BIN_EXE_freeport")]);
-        command.env("FREEPORT_MONITOR", socket(base.path())).env_remove("LD_PRELOAD");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        if let Some(user) = user {
-            command.uid(user).gid(user);
-        }
-        let process = command.spawn().unwrap();
-        let mut monitor = Self { base, process };
-        wait_until("the monitor listens, or has ended", || {
-            monitor.process.try_wait().unwrap().is_some() || monitor.log().contains("listens at")
-        });
-        let lives = monitor.process.try_wait().unwrap().is_none();
-        lives.then_some(monitor)
-    }
-
-    /// What it has said.
-    fn log(&self) -> String {
-        fs::read_to_string(self.base.path().join("log")).unwrap()
-    }
-
-    fn mode(&self, name: &str) -> u32 {
-        let about = fs::symlink_metadata(self.base.path().join("made").join(name)).unwrap();
-        about.mode() & 0o7777
-    }
-}
-
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn socket(base: &Path) -> PathBuf {
-    base.join("made/monitor.sock")
-}
-
-fn is_root() -> bool {
-    // SAFETY: the call takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
 
 #[test]
 fn a_monitor_of_root_lets_others_reach_its_socket_alone() {

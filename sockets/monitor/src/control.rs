@@ -10,6 +10,7 @@ use crate::ledger::{EndNote, Refusal};
 use crate::member::Member;
 use crate::monitor::{Connection, Monitor};
 use crate::slab::{Slab, Words, why_in_kernel};
+use crate::text::printable;
 use crate::{Error, Location, socket};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
@@ -144,7 +145,7 @@ impl Control {
         }
         let answer: Value = serde_json::from_slice(&answer).map_err(|_| Error::Answer)?;
         match answer["error"].as_str() {
-            Some(error) => Err(Error::Refused(error.to_owned())),
+            Some(error) => Err(Error::Refused(printable(error).into_owned())),
             None => Ok(answer),
         }
     }

@@ -31,6 +31,7 @@ mod process;
 mod server;
 mod slab;
 pub mod socket;
+mod text;
 
 pub use control::{Control, Descriptor};
 pub use disposal::{Closing, Shown};
@@ -42,3 +43,4 @@ pub use outside::why;
 pub use policy::{Decision, Policy, Rule};
 pub use process::Process;
 pub use server::{Event, Options, Server};
+pub use text::printable;
