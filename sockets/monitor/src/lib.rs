@@ -31,6 +31,7 @@ mod process;
 mod server;
 mod slab;
 pub mod socket;
+mod sums;
 mod text;
 
 pub use control::{Control, Descriptor};
