@@ -2,6 +2,7 @@
 //! `freeport ps`: the programs that run, and between which ports.
 
 use clap::Args;
+use freeport_monitor::printable;
 use freeport_nic::server::{Client, RunFolder};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -34,7 +35,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn shown(status: &Value) -> String {
-    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // Names of files and interfaces are chosen by whoever made them.
+    let word = |value: &Value| match value.as_str() {
+        Some(text) => printable(text).into_owned(),
+        None => value.to_string(),
+    };
     let uptime = status["uptime_seconds"].as_f64().unwrap_or_default();
     let mut text = format!(
         "{}: {}, process {}, {} for {uptime:.0} s, {}\n",

@@ -3,6 +3,7 @@
 
 use crate::running::To;
 use clap::Args;
+use freeport_monitor::printable;
 use freeport_nic::server::Client;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -62,7 +63,8 @@ fn print(told: &Value, arguments: &Arguments, lost: Option<u64>) {
         if arguments.json {
             println!("{line}");
         } else {
-            let word = |member: &str| line[member].as_str().unwrap_or_default().to_owned();
+            // A program may print what packets have brought.
+            let word = |member: &str| printable(line[member].as_str().unwrap_or_default());
             println!("{}: {}", word("instance"), word("text"));
         }
     }

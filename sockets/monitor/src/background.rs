@@ -2,11 +2,10 @@
 //! A process that lives on without whoever began it: it has no terminal, no descriptors of theirs,
 //! and is nobody's child.
 
-use crate::Error;
+use crate::{Error, private};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The process that went on by itself, and how it tells that it has begun.
@@ -51,9 +50,7 @@ impl Begun {
 /// No other thread has begun.
 pub unsafe fn detach(log: &Path) -> Result<Side, Error> {
     let failed = |source| Error::File { path: log.to_owned(), source };
-    let mut options = File::options();
-    let log = options.append(true).create(true).custom_flags(libc::O_NOFOLLOW).open(log);
-    let log = log.map_err(failed)?;
+    let log = private::open_mended(File::options().append(true), log).map_err(failed)?;
     if log.metadata().is_ok_and(|it| it.len() > LOG_BYTES_MAX) {
         log.set_len(0).map_err(failed)?;
     }

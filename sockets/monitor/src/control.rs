@@ -10,6 +10,8 @@ use crate::ledger::{EndNote, Refusal};
 use crate::member::Member;
 use crate::monitor::{Connection, Monitor};
 use crate::slab::{Slab, Words, why_in_kernel};
+use crate::sums;
+use crate::text::printable;
 use crate::{Error, Location, socket};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
@@ -144,7 +146,7 @@ impl Control {
         }
         let answer: Value = serde_json::from_slice(&answer).map_err(|_| Error::Answer)?;
         match answer["error"].as_str() {
-            Some(error) => Err(Error::Refused(error.to_owned())),
+            Some(error) => Err(Error::Refused(printable(error).into_owned())),
             None => Ok(answer),
         }
     }
@@ -286,8 +288,10 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
     let dropped = ledger.dropped.iter().map(|(why, count)| (format!("{why:?}"), (*count).into()));
     let dropped: serde_json::Map<String, Value> = dropped.collect();
     let open: usize = monitor.slabs.values().map(|slab| slab.used().count()).sum();
-    let of_slab = |slab: &Slab<Connection>| slab.used().map(|(slot, _)| slab.reused(slot)).sum();
-    let reused: u64 = monitor.slabs.values().map(of_slab).fold(0, u64::saturating_add);
+    let reused = monitor.slabs.values().flat_map(|slab| {
+        slab.used().map(|(slot, it)| sums::believed(slab.reused(slot), it.since, now))
+    });
+    let reused = reused.fold(0, u64::saturating_add);
     let bytes: u64 = monitor.slabs.values().map(Slab::bytes).sum();
     json!({
         "pid": std::process::id(),
@@ -303,7 +307,7 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
         "kept": kept,
         "kept_forgotten": ledger.kept_forgotten,
         "connections": open,
-        "reused": reused.saturating_add(ledger.ended_reused),
+        "reused": reused.saturating_add(ledger.sums.reused),
         "slabs": monitor.slabs.len(),
         "slabs_ever": ledger.slabs,
         "slab_bytes": bytes,
@@ -314,9 +318,10 @@ fn stats(monitor: &Monitor, now: Instant) -> Value {
         },
         "ended": {
             "connections": ledger.ended,
-            "bytes": ledger.ended_bytes,
-            "operations": ledger.ended_operations,
-            "reused": ledger.ended_reused,
+            "bytes": ledger.sums.bytes,
+            "operations": ledger.sums.operations,
+            "reused": ledger.sums.reused,
+            "left_out": ledger.sums.left_out,
             "returned": ledger.returned,
             "returned_for": returned_for,
         },

@@ -26,14 +26,16 @@ pub enum Error {
     },
     /// There is one.
     #[error(
-        "a monitor listens at {} already{}; end that one first, or set FREEPORT_MONITOR",
-        path.display(),
-        who.map_or(String::new(), |pid| format!(" (process {pid})"))
+        "{}; end that one first, or set FREEPORT_MONITOR",
+        match who {
+            Some(pid) => format!("a monitor listens at {} already (process {pid})", path.display()),
+            None => format!("an unknown process holds the lock of {}", path.display()),
+        }
     )]
     Runs {
         /// Where.
         path: PathBuf,
-        /// Its process, if that can be told.
+        /// The process that holds its lock, if that can be told.
         who: Option<u32>,
     },
     /// There is none.
@@ -67,6 +69,17 @@ pub enum Error {
         owner: u32,
         /// With which rights.
         mode: u32,
+    },
+    /// The folder is reached by a link that is another user's.
+    #[error(
+        "{}: this link belongs to user {owner}, who can make it lead elsewhere; remove it, or set \
+         FREEPORT_MONITOR to a path in another folder", path.display()
+    )]
+    StrangeLink {
+        /// The link.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
     },
     /// Something else is where it is to listen.
     #[error("{} is no socket, and nothing else is replaced: choose another place", path.display())]

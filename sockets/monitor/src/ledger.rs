@@ -3,9 +3,9 @@
 
 use crate::end::Place;
 use crate::member::Departure;
-use crate::slab::{Words, reused, why_returned};
+use crate::slab::{Words, why_returned};
+use crate::sums::Sums;
 use freeport_sockets_proto::Reason;
-use freeport_sockets_proto::slab::word;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
@@ -39,7 +39,6 @@ pub struct Refusal {
 }
 
 /// The counters, and the last refusals.
-#[derive(Default)]
 pub struct Ledger {
     pub members: u64,
     pub claims: u64,
@@ -49,10 +48,7 @@ pub struct Ledger {
     pub turned_away: u64,
     /// Connections whose two sides have released them, and what was said in those.
     pub ended: u64,
-    pub ended_bytes: u64,
-    pub ended_operations: u64,
-    /// Connections that were made over their streams besides the first.
-    pub ended_reused: u64,
+    pub sums: Sums,
     /// Those of them that came back into the kernel, and why.
     pub returned: u64,
     pub returned_for: HashMap<Reason, u64>,
@@ -66,6 +62,26 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// That of a monitor that begins now.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            members: 0,
+            claims: 0,
+            paired: 0,
+            slabs: 0,
+            turned_away: 0,
+            ended: 0,
+            sums: Sums::new(now),
+            returned: 0,
+            returned_for: HashMap::new(),
+            kept: HashMap::new(),
+            kept_forgotten: 0,
+            dropped: HashMap::new(),
+            refused: HashMap::new(),
+            last: VecDeque::new(),
+        }
+    }
+
     pub fn refuse(&mut self, end: EndNote, reason: Reason, now: Instant) {
         *self.refused.entry(reason).or_default() += 1;
         self.remember(end, reason, now);
@@ -94,7 +110,8 @@ impl Ledger {
         self.last.iter()
     }
 
-    pub fn end(&mut self, ends: &[EndNote; 2], words: [Words; 2], now: Instant) {
+    /// A connection has ended that was given its slot at `since`.
+    pub fn end(&mut self, ends: &[EndNote; 2], words: [Words; 2], since: Instant, now: Instant) {
         self.ended += 1;
         if let Some(reason) = why_returned(&words) {
             self.returned += 1;
@@ -103,12 +120,7 @@ impl Ledger {
                 self.remember(end.clone(), reason, now);
             }
         }
-        self.ended_reused = self.ended_reused.saturating_add(reused(&words));
-        for words in words {
-            let add = |sum: &mut u64, at| *sum = sum.saturating_add(words.at(at));
-            add(&mut self.ended_bytes, word::SENT_BYTES);
-            self.ended_operations = self.ended_operations.saturating_add(words.sends());
-        }
+        self.sums.add(&words, since, now);
     }
 
     pub fn drop_member(&mut self, why: Departure) {
@@ -128,7 +140,8 @@ mod tests {
 
     #[test]
     fn an_end_is_remembered_once_and_old_ones_are_forgotten() {
-        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        let now = Instant::now();
+        let mut ledger = Ledger::new(now);
         ledger.refuse(end(3, 100), Reason::PeerPlain, now);
         ledger.refuse(end(4, 100), Reason::Policy, now);
         ledger.refuse(end(4, 0), Reason::NotStream, now);

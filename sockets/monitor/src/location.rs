@@ -9,15 +9,17 @@
 //! can put a socket, and whoever connects looks at who listens.
 
 use crate::Error;
+use crate::lock::{self, Lock};
+use crate::private::user;
 use crate::socket::{self, PATH_MAX};
 use freeport_sockets_proto::MONITOR_VARIABLE;
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::{env, mem};
 
 /// A path, at which a monitor may listen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,13 +88,10 @@ impl Location {
         self.check_length()?;
         self.prepare_folder()?;
         let lock_path = self.beside("lock");
-        let mut lock = match lock(&lock_path).map_err(in_file(&lock_path))? {
-            Some(lock) => lock,
-            None => {
-                let who = fs::read_to_string(&lock_path).ok();
-                let who = who.and_then(|text| text.trim().parse().ok());
-                return Err(Error::Runs { path: self.path.clone(), who });
-            }
+        let lock = lock::take(&lock_path, || self.connect().is_ok());
+        let mut lock = match lock.map_err(in_file(&lock_path))? {
+            Lock::Taken(lock) => lock,
+            Lock::Held(who) => return Err(Error::Runs { path: self.path.clone(), who }),
         };
         lock.set_len(0).map_err(in_file(&lock_path))?;
         write!(lock, "{}", std::process::id()).map_err(in_file(&lock_path))?;
@@ -143,16 +142,22 @@ impl Location {
             return Ok(());
         };
         let is_root = user() == 0;
-        if !folder.exists() {
+        if fs::symlink_metadata(folder).is_err() {
             let mode = if is_root { 0o755 } else { 0o700 };
             let made = fs::DirBuilder::new().recursive(true).mode(mode).create(folder);
             made.map_err(in_file(folder))?;
+        }
+        let is_ours = |owner: u32| owner == user() || owner == 0;
+        let way = fs::symlink_metadata(folder).map_err(in_file(folder))?;
+        // Another user's link leads to where they like, today here and tomorrow there.
+        if way.is_symlink() && !is_ours(way.uid()) {
+            return Err(Error::StrangeLink { path: folder.to_owned(), owner: way.uid() });
         }
         let found = fs::metadata(folder).map_err(in_file(folder))?;
         let (owner, mode) = (found.uid(), found.mode() & 0o7777);
         // In a folder that all may write to nobody can replace a socket, if it is sticky.
         let is_alone = mode & 0o022 == 0 || mode & libc::S_ISVTX != 0;
-        if !is_alone || (owner != user() && owner != 0) {
+        if !is_alone || !is_ours(owner) {
             return Err(Error::NotAlone { path: folder.to_owned(), owner, mode });
         }
         // Programs that give up being root still find the monitor there.
@@ -191,31 +196,6 @@ fn in_file(path: &Path) -> impl FnOnce(io::Error) -> Error {
     |source| Error::File { path, source }
 }
 
-/// The file with its lock; none if another process has that.
-fn lock(path: &Path) -> io::Result<Option<File>> {
-    loop {
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
-        // SAFETY: the descriptor is open for the length of the call.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
-        }
-        // Whoever had the place may have removed the file between the two calls.
-        let (ours, there) = (file.metadata()?, fs::metadata(path));
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
-            return Ok(Some(file));
-        }
-        mem::drop(file);
-    }
-}
-
-fn user() -> u32 {
-    // SAFETY: the call takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,7 +218,7 @@ mod tests {
     fn what_a_killed_monitor_left_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::at(folder.path().join("monitor.sock"));
-        mem::drop(socket::listen(location.path(), 0o600).unwrap());
+        drop(socket::listen(location.path(), 0o600).unwrap());
         fs::write(location.beside("lock"), "4194305").unwrap();
         let _taken = location.take().unwrap();
         location.connect().unwrap();

@@ -155,7 +155,7 @@ impl Monitor {
             // Members may still have slabs of the monitor before, and talk of those.
             next_slab: RandomState::new().hash_one(0) as u32 % SLAB_NUMBERS,
             passed: Passed::new(limits.passed),
-            ledger: Ledger::default(),
+            ledger: Ledger::new(now),
             begun: now,
             last: now,
             spoken: vec![],
@@ -377,7 +377,7 @@ impl Monitor {
         for end in &connection.ends {
             self.accelerated.remove(&end.inode);
         }
-        self.ledger.end(&connection.ends, words, self.last);
+        self.ledger.end(&connection.ends, words, connection.since, self.last);
     }
 
     /// Drops a slab that nobody will use again, and tells who still has it.

@@ -2,6 +2,7 @@
 //! Who a member is: what the kernel says of the process at the other end of its socket.
 
 use crate::socket::Peer;
+use crate::text::{decoded, printable_bytes};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -12,7 +13,7 @@ pub struct Process {
     pub pid: i32,
     /// Its user.
     pub user: u32,
-    /// What it is called.
+    /// What it is called, as it can be shown.
     pub command: String,
     /// The inode of its namespace of the network, as `/proc/PID/ns/net` has it; 0 if that cannot
     /// be told.
@@ -25,18 +26,24 @@ impl Process {
     /// What is known of who made a connection.
     pub fn of(peer: Peer) -> Self {
         let file = |name| format!("/proc/{}/{name}", peer.pid);
-        let text = |name| fs::read_to_string(file(name)).unwrap_or_default();
+        // Whoever names a process or a group need not write UTF-8.
+        let bytes = |name| fs::read(file(name)).unwrap_or_default();
         // The unified hierarchy is the line of number 0.
-        let groups = text("cgroup");
+        let groups = decoded(&bytes("cgroup"));
         let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
         Self {
             pid: peer.pid,
             user: peer.user,
-            command: text("comm").trim_end().to_owned(),
+            command: printable_bytes(named(&bytes("comm"))),
             net: fs::metadata(file("ns/net")).map_or(0, |it| it.ino()),
             cgroup: group.to_owned(),
         }
     }
+}
+
+/// The name without the end of its line, which the kernel adds.
+fn named(comm: &[u8]) -> &[u8] {
+    comm.strip_suffix(b"\n").unwrap_or(comm)
 }
 
 #[cfg(test)]

@@ -50,6 +50,15 @@ struct Slot<T> {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Words([u64; WORDS]);
 
+#[cfg(test)]
+impl Words {
+    /// The same with another one at an offset of [`slab::word`].
+    pub fn with(mut self, offset: usize, value: u64) -> Self {
+        self.0[place(offset) / 8] = value;
+        self
+    }
+}
+
 impl Words {
     /// How often it has sent.
     pub fn sends(self) -> u64 {
@@ -58,11 +67,7 @@ impl Words {
 
     /// The one at an offset of [`slab::word`].
     pub fn at(self, offset: usize) -> u64 {
-        let at = match offset.checked_sub(COUNTS.start) {
-            Some(behind) => STATE.end + behind,
-            None => offset,
-        };
-        self.0.get(at / 8).copied().unwrap_or_default()
+        self.0.get(place(offset) / 8).copied().unwrap_or_default()
     }
 
     /// Why the side wants the connection in the kernel, if it has said so.
@@ -73,6 +78,14 @@ impl Words {
     /// Whether the side's stream is the kernel's again.
     pub fn has_returned(&self) -> bool {
         self.at(slab::word::FLAGS) & slab::flag::LEAVES != 0
+    }
+}
+
+/// Where the word at an offset of [`slab::word`] is among those that are kept, in bytes.
+fn place(offset: usize) -> usize {
+    match offset.checked_sub(COUNTS.start) {
+        Some(behind) => STATE.end + behind,
+        None => offset,
     }
 }
 

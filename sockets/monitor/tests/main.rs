@@ -6,5 +6,7 @@ mod harness;
 mod hostile;
 mod pairing;
 mod passing;
+mod place;
 mod policy;
 mod shares;
+mod statistics;

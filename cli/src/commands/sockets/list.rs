@@ -2,7 +2,7 @@
 //! `freeport sockets list`: accelerated connections, and what was refused last.
 
 use clap::Args;
-use freeport_monitor::Control;
+use freeport_monitor::{Control, printable};
 use serde_json::Value;
 
 #[derive(Args)]
@@ -96,5 +96,6 @@ fn end(side: &Value) -> String {
 }
 
 fn word(value: &Value) -> String {
-    value.as_str().unwrap_or("-").to_owned()
+    // What a monitor of an earlier release tells may be as processes have chosen it.
+    printable(value.as_str().unwrap_or("-")).into_owned()
 }

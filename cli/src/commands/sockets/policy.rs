@@ -2,7 +2,7 @@
 //! `freeport sockets policy`: the rules of a running monitor.
 
 use clap::{Args, Subcommand};
-use freeport_monitor::{Control, Rule};
+use freeport_monitor::{Control, Rule, printable};
 use serde_json::Value;
 
 #[derive(Args)]
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
         return Ok(());
     }
     for rule in rules["rules"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        println!("{rule}");
+        println!("{}", printable(rule));
     }
     println!("# All others may be accelerated.");
     Ok(())

@@ -2,7 +2,7 @@
 //! `freeport sockets stats`: the monitor's counters.
 
 use clap::Args;
-use freeport_monitor::Control;
+use freeport_monitor::{Control, printable};
 use serde_json::Value;
 
 #[derive(Args)]
@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
 /// Each number with its name, and those inside others behind their names.
 fn print_members(before: &str, value: &Value) {
     for (name, value) in value.as_object().into_iter().flatten() {
-        let name = format!("{before}{}", name.replace('_', " "));
+        let name = format!("{before}{}", printable(&name.replace('_', " ")));
         if value.is_object() {
             print_members(&format!("{name}: "), value);
         } else {

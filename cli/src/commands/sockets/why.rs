@@ -4,7 +4,7 @@
 use super::list;
 use anyhow::Context;
 use clap::Args;
-use freeport_monitor::Control;
+use freeport_monitor::{Control, printable};
 use serde_json::Value;
 
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
 }
 
 fn shown(told: &Value) -> String {
-    let text = told["text"].as_str().unwrap_or("-");
+    let text = &*printable(told["text"].as_str().unwrap_or("-"));
     match told["state"].as_str() {
         Some("accelerated") => list::shown(&told["connection"]),
         Some("refused") => format!("in the kernel: {}", list::why(&told["refusal"], text)),

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Counters over HTTP, for Prometheus: `GET /metrics`. It is as much of HTTP/1.1 as a scraper uses:
 //! one request a connection, bounded in bytes and time.
+//!
+//! Each client has a thread, so none waits for another. There are so many at most: if one more
+//! comes, the one that has been there longest without a whole request is cut off for it, or without
+//! having read its answer.
 
 use super::handle::Answer;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most bytes of a request's head.
 const MOST_HEAD_BYTES: usize = 8 << 10;
-/// How long a client may take.
+/// How long a client may take, from its connection to the last byte of its answer.
 const MOST_TIME: Duration = Duration::from_secs(2);
+/// How many clients are served at once.
+const MOST_CLIENTS: usize = 16;
 
 /// Serves at `address`, for as long as the process lives, the text that `counters` gives; gives the
 /// address, with the port that the system chose where none was.
@@ -20,15 +28,15 @@ const MOST_TIME: Duration = Duration::from_secs(2);
 /// The address cannot be had, or no thread.
 pub fn serve_metrics(
     address: SocketAddr,
-    counters: impl Fn() -> Answer + Send + 'static,
+    counters: impl Fn() -> Answer + Send + Sync + 'static,
 ) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     let address = listener.local_addr()?;
+    let (clients, counters) = (Clients::default(), Arc::new(counters));
     let serve = move || {
         for stream in listener.incoming() {
             match stream {
-                // What goes wrong with a scraper's connection is the scraper's end.
-                Ok(mut stream) => drop(answer(&mut stream, &counters)),
+                Ok(stream) => clients.serve(stream, counters.clone()),
                 // No descriptors, or no memory: they may come back.
                 Err(_) => std::thread::sleep(Duration::from_millis(10)),
             }
@@ -38,31 +46,130 @@ pub fn serve_metrics(
     Ok(address)
 }
 
-fn answer(stream: &mut TcpStream, counters: &impl Fn() -> Answer) -> io::Result<()> {
-    stream.set_write_timeout(Some(MOST_TIME))?;
-    let head = head(stream)?;
+/// What a client is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Asks,
+    Reads,
+    /// It waits for the counters, and is not to blame for how long that takes.
+    Waits,
+}
+
+/// Those that are being served.
+#[derive(Clone, Default)]
+struct Clients(Arc<Mutex<Served>>);
+
+#[derive(Default)]
+struct Served {
+    next: u64,
+    /// The one that has been there longest first.
+    streams: BTreeMap<u64, (Phase, TcpStream)>,
+}
+
+impl Clients {
+    /// Serves one in a thread of its own. If there is none for it, it is cut off.
+    fn serve(
+        &self,
+        mut stream: TcpStream,
+        counters: Arc<impl Fn() -> Answer + Send + Sync + 'static>,
+    ) {
+        let Some(client) = self.enter(&stream) else { return };
+        let thread = std::thread::Builder::new().name("metrics-client".into());
+        // What goes wrong with a scraper's connection is the scraper's end.
+        let _ = thread.spawn(move || answer(&mut stream, &client, &*counters));
+    }
+
+    /// Makes room for a client. `None`: all others wait for the counters.
+    fn enter(&self, stream: &TcpStream) -> Option<Client> {
+        let copy = stream.try_clone().ok()?;
+        let mut served = self.served();
+        if served.streams.len() >= MOST_CLIENTS {
+            let phases = served.streams.iter().map(|(id, (phase, _))| (*phase, *id));
+            let (_, oldest) = phases.filter(|(phase, _)| *phase != Phase::Waits).min()?;
+            let (_, stream) = served.streams.remove(&oldest)?;
+            // Its thread finds the end of the stream. If it is gone already, that is as good.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        let id = served.next;
+        served.next += 1;
+        served.streams.insert(id, (Phase::Asks, copy));
+        Some(Client { clients: self.clone(), id })
+    }
+
+    /// Nobody panics while holding the lock; what it guards stays right if somebody did.
+    fn served(&self) -> MutexGuard<'_, Served> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place among those that are served, free again when this goes.
+struct Client {
+    clients: Clients,
+    id: u64,
+}
+
+impl Client {
+    fn is_about(&self, phase: Phase) {
+        if let Some((before, _)) = self.clients.served().streams.get_mut(&self.id) {
+            *before = phase;
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.clients.served().streams.remove(&self.id);
+    }
+}
+
+fn answer(
+    stream: &mut TcpStream,
+    client: &Client,
+    counters: &impl Fn() -> Answer,
+) -> io::Result<()> {
+    let until = Instant::now() + MOST_TIME;
+    let head = head(stream, until)?;
+    client.is_about(Phase::Waits);
     let (status, kind, body) = response(&head, counters);
+    client.is_about(Phase::Reads);
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    // The counters may have taken long, which is not the client's fault.
+    let until = until.max(Instant::now() + MOST_TIME / 2);
+    write_all(stream, head.as_bytes(), until)?;
+    write_all(stream, body.as_bytes(), until)
+}
+
+/// How long there is until then.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// Writes all, and not longer than until then however slowly it is read.
+fn write_all(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.set_write_timeout(Some(left(until)?))?;
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The request up to its empty line, or as much of it as there may be.
-fn head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let begin = Instant::now();
+fn head(stream: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut head = vec![];
     let mut piece = [0; 1_024];
     let is_whole = |head: &[u8]| head.windows(4).any(|four| four == b"\r\n\r\n");
     while !is_whole(&head) && head.len() < MOST_HEAD_BYTES {
-        let left = MOST_TIME.saturating_sub(begin.elapsed());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
+        stream.set_read_timeout(Some(left(until)?))?;
         match stream.read(&mut piece)? {
             0 => break,
             count => head.extend_from_slice(&piece[..count]),
@@ -96,7 +203,10 @@ mod tests {
     use super::*;
     use crate::server::handle::Progress;
     use crate::server::{Request, StatsFormat, jobs};
+    use freeport_testbed::wait::PATIENCE;
+    use freeport_testbed::wait_until;
     use serde_json::json;
+    use std::sync::mpsc::channel;
 
     /// Status line and body of the answer to these bytes.
     fn asked(address: SocketAddr, request: &[u8]) -> (String, String) {
@@ -144,5 +254,49 @@ mod tests {
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 404"));
         assert_eq!(asked(address, b"GET /x HTTP/1.1\r\n\r\n").0, "HTTP/1.1 404 Not Found");
+    }
+
+    #[test]
+    fn a_client_that_waits_for_counters_holds_up_no_others() {
+        let (done, is_done) = channel();
+        let is_done = Mutex::new(is_done);
+        let counters = move || {
+            is_done.lock().unwrap().recv_timeout(PATIENCE).expect("the other one is answered");
+            Ok(json!("late\n"))
+        };
+        let address = serve_metrics("127.0.0.1:0".parse().unwrap(), counters).unwrap();
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        assert_eq!(asked(address, b"GET /x HTTP/1.1\r\n\r\n").0, "HTTP/1.1 404 Not Found");
+        done.send(()).unwrap();
+        let mut answer = String::new();
+        slow.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("late\n"), "{answer}");
+    }
+
+    #[test]
+    fn slow_clients_are_cut_off_for_others() {
+        let long = "x".repeat(64 << 20);
+        let counters = move || Ok(json!(long));
+        let address = serve_metrics("127.0.0.1:0".parse().unwrap(), counters).unwrap();
+        let connect = |_| TcpStream::connect(address).unwrap();
+        // Some do not read, more say nothing.
+        let mut slow: Vec<TcpStream> = (0..MOST_CLIENTS / 2).map(connect).collect();
+        for stream in &mut slow {
+            stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        }
+        slow.extend((0..4 * MOST_CLIENTS).map(connect));
+        assert_eq!(asked(address, b"GET /x HTTP/1.1\r\n\r\n").0, "HTTP/1.1 404 Not Found");
+        for mut silent in slow.split_off(MOST_CLIENTS / 2) {
+            silent.set_read_timeout(Some(PATIENCE)).unwrap();
+            match silent.read(&mut [0]) {
+                Ok(count) => assert_eq!(count, 0, "it has not asked"),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
+            }
+        }
+        // They find their connections closed without having read the half of it.
+        for mut stream in slow {
+            wait_until("it is cut off", || stream.write_all(b"?").is_err());
+        }
     }
 }

@@ -10,6 +10,7 @@ mod option;
 mod unix;
 
 use crate::Error;
+use crate::text::Printable;
 use diagnosis::Diagnosis;
 use freeport_sockets_proto::Reason;
 use internet::Address;
@@ -98,10 +99,7 @@ impl fmt::Display for Place {
             Self::Internet(address) => write!(out, "{address}"),
             Self::Unix(path) if path.is_empty() => out.write_str("unix"),
             // Whoever has bound it may have chosen what a terminal takes for commands.
-            Self::Unix(path) => path.chars().try_for_each(|it| match it {
-                it if it.is_control() => write!(out, "{}", it.escape_default()),
-                it => write!(out, "{it}"),
-            }),
+            Self::Unix(path) => write!(out, "{}", Printable(path)),
         }
     }
 }

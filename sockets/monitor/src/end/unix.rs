@@ -2,6 +2,7 @@
 //! Ends of connections of Unix sockets: what they are bound to, for people.
 
 use super::Place;
+use crate::text::decoded;
 use std::mem::{offset_of, size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -26,10 +27,10 @@ fn path(socket: BorrowedFd<'_>, ask: Ask) -> String {
     let bytes = bytes.get(..length).unwrap_or(&bytes);
     match bytes.split_first() {
         None => String::new(),
-        Some((0, name)) => format!("@{}", String::from_utf8_lossy(name)),
+        Some((0, name)) => format!("@{}", decoded(name)),
         Some(_) => {
             let path = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-            String::from_utf8_lossy(path).into_owned()
+            decoded(path)
         }
     }
 }

@@ -9,10 +9,12 @@ mod program;
 mod table;
 
 use crate::control::{Control, Descriptor};
+use crate::text::printable_bytes;
 use freeport_sockets_proto::Reason;
 use program::Preloaded;
 use serde_json::{Value, json};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use table::{Found, Kind};
 
@@ -71,7 +73,8 @@ fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
     }
     match std::fs::read_link(folder.join(format!("fd/{number}"))) {
         Ok(target) => {
-            let target = target.to_string_lossy().into_owned();
+            // A file's name is chosen by others.
+            let target = printable_bytes(target.as_os_str().as_bytes());
             let inode = target.strip_prefix("socket:[").and_then(|it| it.strip_suffix(']'));
             let inode = inode.and_then(|it| it.parse().ok());
             inode.ok_or_else(|| {
@@ -121,7 +124,8 @@ fn from_outside(pid: i32, inode: u64) -> Value {
         return kernel(reason, text);
     }
     if let Some(other) = program::other_monitor(pid) {
-        let text = format!("process {pid} uses the monitor at {}", other.display());
+        let other = printable_bytes(other.as_os_str().as_bytes());
+        let text = format!("process {pid} uses the monitor at {other}");
         return kernel(Reason::NoMonitor, text);
     }
     of(Reason::Young)

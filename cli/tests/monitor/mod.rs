@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport node` as a child process, at a place of its own.
+#![allow(dead_code, reason = "each test uses what it needs")]
+
+use freeport_monitor::{Location, socket};
+use freeport_sockets_proto::VERSION;
+use freeport_sockets_proto::message::Request;
+use freeport_testbed::wait_until;
+use std::fs::{self, File, Permissions};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A monitor, and where it is; it ends with this.
+pub struct Monitor {
+    /// Where its folder is, which it makes itself.
+    base: tempfile::TempDir,
+    pub process: Child,
+}
+
+impl Monitor {
+    /// Of this user, or of another one.
+    pub fn new(user: Option<u32>) -> Option<Self> {
+        let base = tempfile::tempdir().unwrap();
+        fs::set_permissions(base.path(), Permissions::from_mode(0o1777)).unwrap();
+        let log = File::create(base.path().join("log")).unwrap();
+        // The modes are those that were asked for, and not what a mask has left of them.
+        let mut command = Command::new("sh");
+        command.args(["-c", "umask 0; exec \"$0\" node", env!("CARGO_BIN_EXE_freeport")]);
+        command.env("FREEPORT_MONITOR", place(base.path())).env_remove("LD_PRELOAD");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let process = command.spawn().unwrap();
+        let mut monitor = Self { base, process };
+        wait_until("the monitor listens, or has ended", || {
+            monitor.process.try_wait().unwrap().is_some() || monitor.log().contains("listens at")
+        });
+        let lives = monitor.process.try_wait().unwrap().is_none();
+        lives.then_some(monitor)
+    }
+
+    /// What it has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.base.path().join("log")).unwrap()
+    }
+
+    /// The command, with this monitor.
+    pub fn freeport(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        command.args(words).env("FREEPORT_MONITOR", place(self.base.path()));
+        command.env_remove("LD_PRELOAD").stdin(Stdio::null());
+        command
+    }
+
+    /// What a command prints that succeeds.
+    pub fn told(&self, words: &[&str]) -> String {
+        let output = self.freeport(words).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {complaint}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// This process as a member.
+    pub fn join(&self) -> OwnedFd {
+        let member = Location::at(place(self.base.path())).connect().unwrap();
+        let hello = Request::Hello { version: VERSION, membarrier: true };
+        socket::send(member.as_fd(), &hello.encode(), &[]).unwrap();
+        member
+    }
+
+    /// The mode of a file that it has made, or of its folder.
+    pub fn mode(&self, name: &str) -> u32 {
+        let about = fs::symlink_metadata(self.base.path().join("made").join(name)).unwrap();
+        about.mode() & 0o7777
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Where it listens.
+fn place(base: &Path) -> PathBuf {
+    base.join("made/monitor.sock")
+}
+
+/// Whether tests can do what only root can.
+pub fn is_root() -> bool {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}

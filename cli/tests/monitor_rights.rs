@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a running monitor lets others do: the modes of what it makes, and the rights that it keeps.
+
+use crate::monitor::{Monitor, is_root};
+use freeport_testbed::{skip, wait_until};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
+
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_monitor_of_root_lets_others_reach_its_socket_alone() {
+    if !is_root() {
+        return skip("only root has a monitor of root's");
+    }
+    let monitor = Monitor::new(None).expect("it runs");
+    assert_eq!(monitor.mode(""), 0o755);
+    assert_eq!(monitor.mode("monitor.sock"), 0o666);
+    assert_eq!(monitor.mode("monitor.sock.lock"), 0o600);
+}
+
+#[test]
+fn a_monitor_of_a_user_lets_nobody_in() {
+    let Some(monitor) = Monitor::new(is_root().then_some(NOBODY)) else {
+        return skip("another user cannot reach the command");
+    };
+    assert_eq!(monitor.mode(""), 0o700);
+    assert_eq!(monitor.mode("monitor.sock"), 0o600);
+    assert_eq!(monitor.mode("monitor.sock.lock"), 0o600);
+}
+
+/// The log is of this user alone, whatever there was before.
+#[test]
+fn a_log_in_the_background_is_for_its_user() {
+    let base = tempfile::tempdir().unwrap();
+    let socket = base.path().join("monitor.sock");
+    let log = base.path().join("monitor.sock.log");
+    let freeport = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        command.args(words).env("FREEPORT_MONITOR", &socket).env_remove("LD_PRELOAD");
+        command.output().unwrap()
+    };
+    let end = || {
+        let pid = fs::read_to_string(base.path().join("monitor.sock.lock")).unwrap();
+        // SAFETY: a process that was begun here.
+        unsafe { libc::kill(pid.trim().parse().unwrap(), libc::SIGTERM) };
+        wait_until("the monitor ends", || !socket.exists());
+    };
+    for before in [None, Some(0o644)] {
+        if let Some(mode) = before {
+            fs::set_permissions(&log, Permissions::from_mode(mode)).unwrap();
+        }
+        assert!(freeport(&["node", "--background"]).status.success());
+        assert_eq!(fs::metadata(&log).unwrap().mode() & 0o7777, 0o600);
+        end();
+    }
+    fs::remove_file(&log).unwrap();
+    let kept = base.path().join("kept");
+    fs::write(&kept, "kept").unwrap();
+    std::os::unix::fs::symlink(&kept, &log).unwrap();
+    assert!(!freeport(&["node", "--background"]).status.success());
+    assert_eq!(fs::read_to_string(kept).unwrap(), "kept");
+}

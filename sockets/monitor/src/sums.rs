@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sums of what members have counted in connections that have ended.
+//!
+//! Both members can write whatever they like into the words of a connection. So nothing is added
+//! that nobody can have done in the time that it took, and all together never exceed what all
+//! processors can have done since the monitor began. What exceeds the first is left out and counted.
+
+use crate::slab::{Words, reused};
+use freeport_sockets_proto::slab::word;
+use std::time::{Duration, Instant};
+
+/// What a processor can do at most: several times what any does now.
+const BYTES_A_NANOSECOND: u64 = 64;
+const NANOSECONDS_A_SEND: u64 = 8;
+const NANOSECONDS_A_CONNECTION: u64 = 1000;
+
+/// How much longer than the monitor says a connection may have lived: it looks at the clock once
+/// for all that it does in a turn.
+const INEXACT: Duration = Duration::from_millis(100);
+
+/// What can have been done in some time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Bound {
+    bytes: u64,
+    sends: u64,
+    reused: u64,
+}
+
+impl Bound {
+    fn of(time: Duration, processors: u64) -> Self {
+        let time = u64::try_from((time + INEXACT).as_nanos()).unwrap_or(u64::MAX);
+        let time = time.saturating_mul(processors);
+        Self {
+            bytes: time.saturating_mul(BYTES_A_NANOSECOND),
+            sends: time / NANOSECONDS_A_SEND,
+            reused: time / NANOSECONDS_A_CONNECTION,
+        }
+    }
+}
+
+/// See above.
+pub struct Sums {
+    begun: Instant,
+    processors: u64,
+    pub bytes: u64,
+    pub operations: u64,
+    /// Connections that were made over streams besides the first.
+    pub reused: u64,
+    /// Sides whose numbers were left out.
+    pub left_out: u64,
+}
+
+impl Sums {
+    /// Those of a monitor that begins now.
+    pub fn new(now: Instant) -> Self {
+        // SAFETY: numbers only.
+        let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+        let processors = u64::try_from(processors).unwrap_or(1).max(1);
+        Self { begun: now, processors, bytes: 0, operations: 0, reused: 0, left_out: 0 }
+    }
+
+    /// Adds what both sides say of a connection.
+    pub fn add(&mut self, words: &[Words; 2], since: Instant, now: Instant) {
+        let one = Bound::of(now.saturating_duration_since(since), 1);
+        let all = Bound::of(now.saturating_duration_since(self.begun), self.processors);
+        for side in words {
+            let (bytes, sends) = (side.at(word::SENT_BYTES), side.sends());
+            if bytes > one.bytes || sends > one.sends {
+                self.left_out += 1;
+                continue;
+            }
+            self.bytes = self.bytes.saturating_add(bytes).min(all.bytes);
+            self.operations = self.operations.saturating_add(sends).min(all.sends);
+        }
+        let reused = believed(reused(words), since, now);
+        self.reused = self.reused.saturating_add(reused).min(all.reused);
+    }
+}
+
+/// How many connections were made over the stream of one besides the first, if that is possible.
+pub fn believed(reused: u64, since: Instant, now: Instant) -> u64 {
+    let most = Bound::of(now.saturating_duration_since(since), 1).reused;
+    if reused > most { 0 } else { reused }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn what_nobody_can_have_done_is_left_out() {
+        let begun = Instant::now();
+        let mut sums = Sums::new(begun);
+        let now = begun + SECOND;
+        let honest = Words::default().with(word::SENT_BYTES, 1000).with(word::WRITING, 14);
+        for bytes in [u64::MAX, u64::MAX / 2, 1 << 40] {
+            sums.add(&[honest, Words::default().with(word::SENT_BYTES, bytes)], begun, now);
+        }
+        sums.add(&[honest, Words::default().with(word::WRITING, u64::MAX)], begun, now);
+        assert_eq!((sums.bytes, sums.operations, sums.left_out), (4000, 28, 4));
+        // What a fast one may have done counts.
+        let fast = Words::default().with(word::SENT_BYTES, 20_000_000_000);
+        sums.add(&[fast, honest], begun, now);
+        assert_eq!((sums.bytes, sums.left_out), (20_000_005_000, 4));
+    }
+
+    #[test]
+    fn many_that_lie_within_bounds_stay_below_what_all_can_do() {
+        let begun = Instant::now();
+        let mut sums = Sums::new(begun);
+        let now = begun + SECOND;
+        let most = Words::default().with(word::SENT_BYTES, 64_000_000_000);
+        (0..1_000_000).for_each(|_| sums.add(&[most, most], begun, now));
+        assert_eq!(sums.bytes, Bound::of(SECOND, sums.processors).bytes);
+        // So the next ones are seen again soon.
+        let later = now + SECOND;
+        sums.add(&[Words::default().with(word::SENT_BYTES, 7), Words::default()], now, later);
+        assert_eq!(sums.bytes, Bound::of(SECOND, sums.processors).bytes + 7);
+    }
+
+    #[test]
+    fn connections_over_a_stream_take_time() {
+        let begun = Instant::now();
+        let mut sums = Sums::new(begun);
+        let said = |count| [Words::default().with(word::REUSED, count); 2];
+        sums.add(&said(u64::MAX), begun, begun + SECOND);
+        sums.add(&said(50_000), begun, begun + SECOND);
+        assert_eq!(sums.reused, 50_000);
+    }
+}

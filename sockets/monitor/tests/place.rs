@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where a monitor listens: what it leaves there is its user's alone, and what others have put
+//! there before neither leads it astray nor keeps it from beginning.
+
+use crate::harness::is_root;
+use freeport_monitor::{Error, Location};
+use freeport_testbed::skip;
+use std::fs::{self, File, Permissions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::path::Path;
+
+const NOBODY: u32 = 65_534;
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+/// A folder that all may write to, as `/tmp` is.
+fn shared_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
+    folder
+}
+
+/// A child of another user that has locked a file, until this goes.
+struct Locker(i32);
+
+impl Locker {
+    fn of(path: &Path) -> Self {
+        let file = File::open(path).unwrap();
+        // SAFETY: the child calls the system only, and does not return.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0);
+        if pid == 0 {
+            // SAFETY: no memory is passed. The raw call, for this process alone.
+            unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
+            // SAFETY: no memory is passed.
+            unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+            // SAFETY: no memory is passed. Stopped, it has locked.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: null asks for no status.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WUNTRACED) };
+        Self(pid)
+    }
+}
+
+impl Drop for Locker {
+    fn drop(&mut self) {
+        // SAFETY: our own child, which nobody has waited for.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+        // SAFETY: null asks for no status.
+        unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
+    }
+}
+
+#[test]
+fn only_its_user_opens_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = Location::at(folder.path().join("monitor.sock"));
+    let _taken = location.take().unwrap();
+    assert_eq!(mode(&location.beside("lock")), 0o600);
+    let is_for_all = if is_root() { 0o666 } else { 0o600 };
+    assert_eq!(mode(location.path()), is_for_all);
+}
+
+#[test]
+fn nobody_else_blocks_a_restart_by_the_lock() {
+    if !is_root() {
+        return skip("only root has processes of two users");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let location = Location::at(folder.path().join("monitor.sock"));
+    // As a release before left it.
+    let lock = location.beside("lock");
+    fs::write(&lock, "1").unwrap();
+    fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
+    let _locker = Locker::of(&lock);
+    let _taken = location.take().unwrap();
+    assert_eq!(mode(&lock), 0o600);
+    location.connect().unwrap();
+    let error = location.take().unwrap_err().to_string();
+    assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
+}
+
+/// Process 1 lives, and holds nothing.
+#[test]
+fn a_process_that_does_not_hold_the_lock_is_not_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = Location::at(folder.path().join("monitor.sock"));
+    let _taken = location.take().unwrap();
+    fs::write(location.beside("lock"), "1").unwrap();
+    let error = location.take().unwrap_err().to_string();
+    assert!(!error.contains("(process 1)"), "{error}");
+}
+
+#[test]
+fn a_lock_of_another_user_is_refused() {
+    if !is_root() {
+        return skip("only root makes files of two users");
+    }
+    let folder = shared_folder();
+    let location = Location::at(folder.path().join("monitor.sock"));
+    let lock = location.beside("lock");
+    fs::write(&lock, "theirs").unwrap();
+    lchown(&lock, Some(NOBODY), None).unwrap();
+    let error = location.take().unwrap_err().to_string();
+    assert!(error.contains("belongs to user 65534"), "{error}");
+    assert_eq!(fs::read_to_string(&lock).unwrap(), "theirs");
+}
+
+#[test]
+fn a_link_to_a_lock_is_not_followed() {
+    let folder = shared_folder();
+    let (file, location) =
+        (folder.path().join("precious"), Location::at(folder.path().join("monitor.sock")));
+    fs::write(&file, "kept").unwrap();
+    symlink(&file, location.beside("lock")).unwrap();
+    location.take().unwrap_err();
+    fs::remove_file(location.beside("lock")).unwrap();
+    fs::hard_link(&file, location.beside("lock")).unwrap();
+    let _taken = location.take().unwrap();
+    assert_eq!(fs::read_to_string(file).unwrap(), "kept");
+}
+
+#[test]
+fn a_folder_that_another_users_link_leads_to_is_refused() {
+    if !is_root() {
+        return skip("only root makes links of two users");
+    }
+    let (shared, target) = (shared_folder(), tempfile::tempdir().unwrap());
+    let link = shared.path().join("freeport-0");
+    symlink(target.path(), &link).unwrap();
+    let location = Location::at(link.join("monitor.sock"));
+    // One's own may be there.
+    drop(location.take().unwrap());
+    lchown(&link, Some(NOBODY), None).unwrap();
+    let error = location.take().unwrap_err();
+    assert!(matches!(error, Error::StrangeLink { owner: NOBODY, .. }), "{error}");
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
+    // One that leads nowhere yet would have them choose where a folder is made.
+    fs::remove_file(&link).unwrap();
+    symlink(target.path().join("new"), &link).unwrap();
+    lchown(&link, Some(NOBODY), None).unwrap();
+    location.take().unwrap_err();
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
+}
