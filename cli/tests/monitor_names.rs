@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process chooses its name. What a monitor says of it, in its log and in lists, writes nothing to
-//! a terminal but that name, and no line of its own.
+//! A process chooses its name. What a monitor says of it, in its log and in lists, writes nothing
+//! to a terminal but that name, and no line of its own.
 
 use crate::monitor::Monitor;
 use freeport_monitor::socket;

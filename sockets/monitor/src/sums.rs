@@ -3,7 +3,8 @@
 //!
 //! Both members can write whatever they like into the words of a connection. So nothing is added
 //! that nobody can have done in the time that it took, and all together never exceed what all
-//! processors can have done since the monitor began. What exceeds the first is left out and counted.
+//! processors can have done since the monitor began. What exceeds the first is left out, and
+//! counted.
 
 use crate::slab::{Words, reused};
 use freeport_sockets_proto::slab::word;
