@@ -362,7 +362,8 @@ impl Server {
                 Role::Stranger => {
                     connection.role = Role::Member;
                     self.silent.remove(&id);
-                    let process = Process::of(connection.peer);
+                    let socket = connection.socket.as_fd();
+                    let process = Process::of_connection(socket, connection.peer);
                     self.monitor.join(MemberId(id), process, now);
                 }
                 Role::Member => {}
