@@ -10,6 +10,7 @@ mod gateways;
 mod help;
 mod hosts;
 mod monitor;
+mod monitor_log;
 mod monitor_names;
 mod monitor_rights;
 mod readme;

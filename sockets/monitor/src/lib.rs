@@ -42,6 +42,6 @@ pub use member::{Departure, MemberId, Outgoing};
 pub use monitor::{Limits, Monitor};
 pub use outside::why;
 pub use policy::{Decision, Policy, Rule};
-pub use process::Process;
+pub use process::{Process, Since};
 pub use server::{Event, Options, Server};
 pub use text::printable;

@@ -12,6 +12,7 @@ use crate::Error;
 use crate::end::Place;
 use crate::process::Process;
 use freeport_sockets_proto::Reason;
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -114,6 +115,13 @@ impl Policy {
         &self.rules
     }
 
+    /// A process as the rules have to see it: as it is now, if one of them asks for what it can
+    /// change. `None`: it is gone.
+    pub fn seen<'p>(&self, process: &'p Process) -> Option<Cow<'p, Process>> {
+        let asks = self.rules.iter().any(|rule| rule.ends.iter().flatten().any(Condition::asks));
+        if asks { process.again().map(Cow::Owned) } else { Some(Cow::Borrowed(process)) }
+    }
+
     /// Whether the connection between two ends may be accelerated.
     pub fn decide(&self, ends: [Party<'_>; 2]) -> Result<(), Reason> {
         match self.rules.iter().find(|rule| rule.fits(ends)).map(|rule| rule.decision) {
@@ -140,6 +148,14 @@ impl Rule {
 }
 
 impl Condition {
+    /// Whether it is about what a process can change.
+    fn asks(&self) -> bool {
+        match self {
+            Self::User(_) | Self::OtherUser | Self::Net(_) | Self::Cgroup(_) => true,
+            Self::Address { .. } | Self::Port(_) => false,
+        }
+    }
+
     fn holds(&self, end: Party<'_>, opposite: Party<'_>) -> bool {
         let process = end.process;
         match self {
@@ -298,10 +314,11 @@ impl fmt::Display for Shown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Since;
 
     fn process(user: u32, cgroup: &str) -> Process {
         let (command, cgroup) = ("it".to_owned(), cgroup.to_owned());
-        Process { pid: 1, user, command, net: 4026531840, cgroup }
+        Process { pid: 1, user, command, net: 4026531840, cgroup, since: Since::Hidden }
     }
 
     /// What is decided of a connection from a client, of user 33 in `/web/one`, to a server of

@@ -65,6 +65,8 @@ pub enum Event {
     Dropped {
         /// Its process.
         pid: i32,
+        /// Its user.
+        user: u32,
         /// What it is called.
         command: String,
         /// Why.
@@ -362,7 +364,8 @@ impl Server {
                 Role::Stranger => {
                     connection.role = Role::Member;
                     self.silent.remove(&id);
-                    let process = Process::of(connection.peer);
+                    let socket = connection.socket.as_fd();
+                    let process = Process::of_connection(socket, connection.peer);
                     self.monitor.join(MemberId(id), process, now);
                 }
                 Role::Member => {}
@@ -466,8 +469,8 @@ impl Server {
 
     fn drop_member(&mut self, id: u64, why: Departure, tell: &mut dyn FnMut(Event)) {
         let Some(member) = self.monitor.members.get(&MemberId(id)) else { return };
-        let (pid, command) = (member.process.pid, member.process.command.clone());
-        tell(Event::Dropped { pid, command, why });
+        let Process { pid, user, command, .. } = member.process.clone();
+        tell(Event::Dropped { pid, user, command, why });
         self.monitor.drop_member(MemberId(id), why);
         self.end(id);
     }

@@ -2,6 +2,7 @@
 //! Tests of the monitor from outside: one binary, since each is linked anew. `outside` is another,
 //! since what its process looks like is what it tests.
 
+mod changes;
 mod harness;
 mod hostile;
 mod pairing;

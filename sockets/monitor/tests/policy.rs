@@ -171,7 +171,7 @@ fn a_list_has_what_both_sides_say_in_their_slot() {
     let file = heard.slab.unwrap();
     other.hear();
     let at = slab::page(slot).unwrap() + slab::state(side);
-    for (offset, value) in [(word::SENT_BYTES, 1 << 20), (word::FLAGS, flag::SWITCHED)] {
+    for (offset, value) in [(word::SENT_BYTES, 1 << 30), (word::FLAGS, flag::SWITCHED)] {
         file.write_all_at(&u64::to_ne_bytes(value), (at + offset) as u64).unwrap();
     }
     let list = running.control().list().unwrap();
@@ -180,14 +180,14 @@ fn a_list_has_what_both_sides_say_in_their_slot() {
     let end = &told["ends"][side as usize];
     assert_eq!((&end["pid"], &end["descriptor"]), (&one.pid.into(), &7.into()));
     assert_eq!(end["local"], ends.0.local_addr().unwrap().to_string());
-    assert_eq!((&end["sent_bytes"], &end["switched"]), (&(1_u64 << 20).into(), &true.into()));
+    assert_eq!((&end["sent_bytes"], &end["switched"]), (&(1_u64 << 30).into(), &true.into()));
     let other_end = &told["ends"][side.other() as usize];
     assert_eq!((&other_end["sent_bytes"], &other_end["switched"]), (&0.into(), &false.into()));
     assert_ne!(side, Side::Second, "who joined first is first");
     // It is counted when it ends.
     one.say(&Request::Release { slab: number, slot });
     other.say(&Request::Release { slab: number, slot });
-    let ended = || running.control().stats().unwrap()["ended"]["bytes"] == 1_u64 << 20;
+    let ended = || running.control().stats().unwrap()["ended"]["bytes"] == 1_u64 << 30;
     eventually("it has ended", ended);
 }
 

@@ -2,7 +2,7 @@
 //! A monitor whose members say what they like. The input says who does what, with which socket,
 //! and how time goes by. What the monitor answers is compared with what it may answer.
 
-use freeport_monitor::{Closing, Limits, MemberId, Monitor, Policy, Process, Shown};
+use freeport_monitor::{Closing, Limits, MemberId, Monitor, Policy, Process, Shown, Since};
 use freeport_sockets_proto::VERSION;
 use freeport_sockets_proto::message::{BYTES, Reply, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +176,8 @@ impl<'a> World<'a> {
         self.next += 1;
         let pid = 1_000 + member as i32;
         let user = member as u32 / 2;
-        let process = Process { pid, user, command: "it".into(), net: 0, cgroup: String::new() };
+        let (command, cgroup) = ("it".into(), String::new());
+        let process = Process { pid, user, command, net: 0, cgroup, since: Since::Hidden };
         self.monitor.join(MemberId(id), process, self.now);
         self.members[member] = Member { id, ..Member::default() };
     }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport node`: the monitor of accelerated sockets.
 
+mod limit;
+mod log;
+
 use anyhow::Context;
 use clap::Args;
 use freeport_monitor::background::{self, Begun, Side};
-use freeport_monitor::{Error, Event, Location, Options, Policy, Server};
+use freeport_monitor::{Error, Location, Options, Policy, Server};
+use log::Log;
 use serde_json::json;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -12,9 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
-
-/// Lines that are logged at most: whoever floods the monitor must not fill a disk.
-const LINES_MAX: u64 = 10_000;
 
 /// How long another monitor that begins at the same time may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -115,7 +116,7 @@ fn serve(
         }
         (Err(error), None) => return Err(error),
     };
-    let mut log = Log { json, lines: 0 };
+    let mut log = Log::new(json);
     log.line("listening", &json!({ "path": path }), &format!("listens at {path}"));
     Ok(server.run(stop.as_fd(), &mut |event| log.event(&event))?)
 }
@@ -152,44 +153,4 @@ fn stop_signals() -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor was just made, and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
-/// Lines on standard error.
-struct Log {
-    json: bool,
-    lines: u64,
-}
-
-impl Log {
-    fn event(&mut self, event: &Event) {
-        match event {
-            Event::Dropped { pid, command, why } => {
-                let why = why.text();
-                let about = json!({"pid": pid, "command": command, "why": why});
-                self.line("dropped", &about, &format!("process {pid} ({command}) dropped: {why}"));
-            }
-            Event::TurnedAway { pid, user } => {
-                let about = json!({"pid": pid, "user": user});
-                let text = format!("process {pid} of user {user} not taken: there are too many");
-                self.line("turned away", &about, &text);
-            }
-            Event::Stopped => self.line("stopped", &json!({}), "ends: it was told to"),
-            Event::Idle => self.line("idle", &json!({}), "ends: it has had no members for long"),
-            _ => {}
-        }
-    }
-
-    fn line(&mut self, event: &str, about: &serde_json::Value, text: &str) {
-        self.lines += 1;
-        if self.lines > LINES_MAX {
-            return;
-        }
-        if self.json {
-            let mut about = about.clone();
-            about["event"] = event.into();
-            eprintln!("{about}");
-        } else {
-            eprintln!("freeport node: {text}");
-        }
-    }
 }

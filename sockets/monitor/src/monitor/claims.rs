@@ -136,8 +136,10 @@ impl Monitor {
         let [Some(here), Some(there)] = [&ends[0].note.local, &ends[1].note.local] else {
             return Err(Reason::NotConnected);
         };
+        let seen = [first, second].map(|process| self.policy.seen(process));
+        let [Some(one_now), Some(other_now)] = &seen else { return Err(Reason::Policy) };
         let parties =
-            [Party { process: first, place: here }, Party { process: second, place: there }];
+            [Party { process: one_now, place: here }, Party { process: other_now, place: there }];
         self.policy.decide(parties)?;
         let fenced = !(one.membarrier && other.membarrier);
         let pids = [first.pid, second.pid];

@@ -3,10 +3,12 @@
 //! left it.
 
 use super::{Connection, Monitor};
-use crate::member::{Member, MemberId};
+use crate::member::MemberId;
 use crate::policy::{Party, Policy};
+use crate::process::Process;
 use crate::slab::Words;
 use freeport_sockets_proto::slab::flag;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// How many connections the rules do not allow any more, by where they are.
@@ -22,10 +24,15 @@ impl Monitor {
     /// Tells both sides of each connection that the rules do not allow any more to bring it back.
     pub fn recall(&mut self) -> Recalled {
         let mut recalled = Recalled::default();
+        // Each is looked at once, however many connections it has.
+        let members = self.members.iter();
+        let seen: BTreeMap<_, _> = members
+            .filter_map(|(id, member)| Some((*id, self.policy.seen(&member.process)?)))
+            .collect();
         for slab in self.slabs.values() {
             let ids = slab.members();
             for (slot, connection) in slab.used() {
-                if !is_denied(&self.policy, &self.members, ids, connection) {
+                if !is_denied(&self.policy, &seen, ids, connection) {
                     continue;
                 }
                 if slab.words(slot).iter().any(Words::has_returned) {
@@ -43,12 +50,12 @@ impl Monitor {
 /// Whether the rules would refuse it now. Who is gone has no more to do with it.
 fn is_denied(
     policy: &Policy,
-    members: &BTreeMap<MemberId, Member>,
+    processes: &BTreeMap<MemberId, Cow<'_, Process>>,
     ids: [MemberId; 2],
     connection: &Connection,
 ) -> bool {
     let party = |at: usize| {
-        let process = &members.get(&ids[at])?.process;
+        let process = processes.get(&ids[at])?;
         Some(Party { process, place: connection.ends[at].local.as_ref()? })
     };
     party(0).zip(party(1)).is_some_and(|(one, other)| policy.decide([one, other]).is_err())

@@ -138,13 +138,14 @@ pub struct Member {
     pub socket: OwnedFd,
     /// The process that counts as the member.
     pub pid: i32,
-    _child: Child,
+    child: Child,
 }
 
 /// A child that lives until this goes.
 struct Child {
     pid: i32,
-    _ends_when_closed: UnixStream,
+    /// It ends when this is closed.
+    line: UnixStream,
 }
 
 impl Drop for Child {
@@ -167,12 +168,25 @@ impl Member {
         if pid == 0 {
             connect_and_stay(path, user, &theirs);
         }
-        let child = Child { pid, _ends_when_closed: ours.try_clone().unwrap() };
+        let child = Child { pid, line: ours.try_clone().unwrap() };
         drop(theirs);
         await_readable(ours.as_fd());
         let message = socket::receive(ours.as_fd(), &mut [0; 8]).unwrap();
         let socket = message.descriptors.into_iter().next().expect("the child has connected");
-        Self { socket, pid, _child: child }
+        Self { socket, pid, child }
+    }
+
+    /// Its process becomes another user's.
+    pub fn become_user(&self, user: u32) {
+        let mut line = &self.child.line;
+        line.write_all(&user.to_ne_bytes()).unwrap();
+        await_readable(line.as_fd());
+        line.read_exact(&mut [0]).unwrap();
+    }
+
+    /// Its process ends, and is waited for; its connection stays.
+    pub fn without_process(self) -> OwnedFd {
+        self.socket
     }
 
     pub fn say(&self, request: &Request) {
@@ -226,11 +240,10 @@ fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
     // What other tests have open would stay open here.
     // SAFETY: as above, for all owners of what is closed.
     unsafe { libc::close_range(4, u32::MAX, 0) };
-    if let Some(user) = user {
-        // The raw call, since the C library would ask all threads to join in.
-        // SAFETY: no memory is passed.
-        unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
-    }
+    // The raw call, since the C library would ask all threads to join in.
+    // SAFETY: no memory is passed.
+    let become_user = |user: u32| unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
+    user.map(become_user);
     // SAFETY: the descriptor was put there above, and no owner of it is used.
     let to = unsafe { UnixStream::from_raw_fd(kept) };
     if let Ok(connection) = socket::connect(path) {
@@ -239,7 +252,11 @@ fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
     }
     // Until the parent has gone, if it does not end this one.
     let _ = to.set_nonblocking(false);
-    let _ = (&to).read(&mut [0]);
+    let mut user = [0; 4];
+    while (&to).read_exact(&mut user).is_ok() {
+        become_user(u32::from_ne_bytes(user));
+        let _ = (&to).write_all(b"!");
+    }
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(0) }
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a monitor tells those who run it: lines on standard error, for people or as JSON.
+
+use super::limit::Limit;
+use freeport_monitor::Event;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// See above.
+pub struct Log {
+    json: bool,
+    limit: Limit,
+}
+
+impl Log {
+    pub fn new(json: bool) -> Self {
+        Self { json, limit: Limit::new(Instant::now()) }
+    }
+
+    /// Tells something that others have caused, unless they cause too much.
+    pub fn event(&mut self, event: &Event) {
+        match event {
+            Event::Dropped { pid, user, command, why } => {
+                let why = why.text();
+                let about = json!({"pid": pid, "user": user, "command": command, "why": why});
+                let text = format!("process {pid} ({command}) dropped: {why}");
+                self.caused("dropped", *user, &about, &text);
+            }
+            Event::TurnedAway { pid, user } => {
+                let about = json!({"pid": pid, "user": user});
+                let text = format!("process {pid} of user {user} not taken: there are too many");
+                self.caused("turned away", *user, &about, &text);
+            }
+            Event::Stopped => self.last("stopped", "ends: it was told to"),
+            Event::Idle => self.last("idle", "ends: it has had no members for long"),
+            _ => {}
+        }
+    }
+
+    /// Tells something of this monitor itself.
+    pub fn line(&self, event: &str, about: &Value, text: &str) {
+        if self.json {
+            let mut about = about.clone();
+            about["event"] = event.into();
+            eprintln!("{about}");
+        } else {
+            eprintln!("freeport node: {text}");
+        }
+    }
+
+    fn caused(&mut self, event: &'static str, user: u32, about: &Value, text: &str) {
+        if let Some(left_out) = self.limit.admit((event, Some(user)), Instant::now()) {
+            self.tell_left_out(left_out);
+            self.line(event, about, text);
+        }
+    }
+
+    fn last(&mut self, event: &str, text: &str) {
+        let left_out = self.limit.left_out();
+        self.tell_left_out(left_out);
+        self.line(event, &json!({}), text);
+    }
+
+    fn tell_left_out(&self, lines: u64) {
+        if lines > 0 {
+            let text = format!("{lines} lines were left out: there were too many");
+            self.line("left out", &json!({ "lines": lines }), &text);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a process is may change after it has become a member: the rules are about what it is when
+//! its connection is to be accelerated, and not about another process that has its number since.
+
+use crate::harness::{self, Member, Running, connection, eventually, is_root, patient};
+use freeport_monitor::{Policy, socket};
+use freeport_sockets_proto::message::{BYTES, Reply, Request};
+use freeport_sockets_proto::{Reason, VERSION};
+use freeport_testbed::skip;
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+/// A user that is not root.
+const NOBODY: u32 = 65_534;
+
+fn running(rules: &str) -> Running {
+    let policy = Policy::parse(rules).unwrap();
+    Running::new(freeport_monitor::Options { policy, ..patient() })
+}
+
+/// Why a new connection of both is refused, if it is.
+fn outcome(one: &Member, other: &Member) -> Option<Reason> {
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    let reasons = [one.hear(), other.hear()].map(|heard| match heard.reply {
+        Reply::Refused { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(reasons[0], reasons[1]);
+    reasons[0]
+}
+
+#[test]
+fn rules_are_about_the_user_that_a_process_has_now() {
+    if !is_root() {
+        return skip("only root has processes of two users");
+    }
+    let running = running("deny user 65534");
+    let (one, other) = (running.member(), running.member());
+    assert_eq!(outcome(&one, &other), None);
+    other.become_user(NOBODY);
+    assert_eq!(outcome(&one, &other), Some(Reason::Policy));
+    // What it has already is brought back.
+    let recalled = running.control().recall().unwrap();
+    assert_eq!(recalled["pending"], 1, "{recalled}");
+    running.control().put_rule("allow user 65534 with user 0").unwrap();
+    assert_eq!(outcome(&one, &other), None);
+}
+
+/// A control group of a test's own, gone with this.
+struct Group(PathBuf);
+
+impl Group {
+    fn new() -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let mount = mounts.find(|words| words.get(2) == Some(&"cgroup2"))?;
+        let path = Path::new(mount[1]).join(format!("freeport-{}", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        Some(Self(path))
+    }
+
+    fn enter(&self, pid: i32) -> bool {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string()).is_ok()
+    }
+}
+
+/// The control group of a process, as rules have it.
+fn group_of(pid: i32) -> Option<String> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    groups.lines().find_map(|line| Some(line.strip_prefix("0::")?.to_owned()))
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Processes that were killed are in it for a moment longer.
+        eventually("the group is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn rules_are_about_the_control_group_that_a_process_is_in_now() {
+    let Some(group) = Group::new() else {
+        return skip("no control group can be made");
+    };
+    let running = running("");
+    let (one, other) = (running.member(), running.member());
+    // What the group is called is seen from one that is in it.
+    let third = running.member();
+    if !group.enter(third.pid) {
+        return skip("a process cannot be moved to another control group");
+    }
+    let name = group_of(third.pid).expect("it is in one");
+    running.control().put_rule(&format!("deny cgroup {name}")).unwrap();
+    assert_eq!(outcome(&one, &other), None);
+    assert!(group.enter(other.pid));
+    assert_eq!(outcome(&one, &other), Some(Reason::Policy));
+    // Processes leave it before it is removed.
+    drop((other, third));
+}
+
+fn claim(member: BorrowedFd<'_>, token: u64, shown: BorrowedFd<'_>) -> Reply {
+    let claim = Request::Claim { token, descriptor: 7, inherited: false };
+    socket::send(member, &claim.encode(), &[shown]).unwrap();
+    harness::await_readable(member);
+    let mut bytes = [0; BYTES];
+    socket::receive(member, &mut bytes).unwrap();
+    Reply::decode(&bytes).unwrap()
+}
+
+/// Who keeps the connection of a process that has ended does not pass for another one, be it that
+/// which has its number next.
+#[test]
+fn the_connection_of_a_process_that_is_gone_passes_no_rules() {
+    let mut orphan = None;
+    let running = Running::after(|location| {
+        orphan = Some(Member::silent(location.path(), None).without_process());
+    });
+    running.control().put_rule("allow user 0").unwrap();
+    let orphan = orphan.expect("it has connected");
+    let hello = Request::Hello { version: VERSION, membarrier: true };
+    socket::send(orphan.as_fd(), &hello.encode(), &[]).unwrap();
+    harness::await_readable(orphan.as_fd());
+    socket::receive(orphan.as_fd(), &mut [0; BYTES]).unwrap();
+    let other = running.member();
+    let ends = connection("127.0.0.1:0");
+    other.claim(2, ends.1.as_fd());
+    let refused = Reply::Refused { token: 1, reason: Reason::Policy };
+    assert_eq!(claim(orphan.as_fd(), 1, ends.0.as_fd()), refused);
+    // Where no rule asks what a process is, it need not be known.
+    running.control().remove_rule(1).unwrap();
+    let ends = connection("127.0.0.1:0");
+    other.hear();
+    other.claim(3, ends.1.as_fd());
+    let paired = claim(orphan.as_fd(), 4, ends.0.as_fd());
+    assert!(matches!(paired, Reply::Paired { .. }), "{paired:?}");
+}
