@@ -2,6 +2,7 @@
 //! What a running monitor lets others do: the modes of what it makes, and the rights that it keeps.
 
 use crate::monitor::{Monitor, is_root};
+use freeport_monitor::confinement::{NEEDED, Rights};
 use freeport_testbed::{skip, wait_until};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -28,6 +29,49 @@ fn a_monitor_of_a_user_lets_nobody_in() {
     assert_eq!(monitor.mode(""), 0o700);
     assert_eq!(monitor.mode("monitor.sock"), 0o600);
     assert_eq!(monitor.mode("monitor.sock.lock"), 0o600);
+}
+
+/// What `/proc` says of a running monitor.
+fn rights(monitor: &Monitor) -> Rights {
+    // Its log says first that it listens.
+    monitor.told(&["sockets", "stats"]);
+    Rights::of(monitor.process.id()).unwrap()
+}
+
+#[test]
+fn a_monitor_of_root_keeps_what_it_needs_alone() {
+    if !is_root() {
+        return skip("only root has a monitor of root's");
+    }
+    let monitor = Monitor::new(None).expect("it runs");
+    let here = Rights::of(std::process::id()).unwrap();
+    let needed = NEEDED.iter().fold(0_u64, |set, it| set | 1 << it.number);
+    let kept = rights(&monitor);
+    if monitor.log().contains("does not need: seccomp") {
+        return skip("this kernel filters no system calls");
+    }
+    assert_eq!(kept.effective, here.effective & needed);
+    assert_eq!(kept.bounding, here.bounding & needed);
+    assert!(kept.no_new_privileges && kept.is_filtered, "{kept:?}: {}", monitor.log());
+    assert_eq!(monitor.log().lines().count(), 1, "{}", monitor.log());
+}
+
+#[test]
+fn a_monitor_of_a_user_has_nothing_to_keep() {
+    let Some(monitor) = Monitor::new(is_root().then_some(NOBODY)) else {
+        return skip("another user cannot reach the command");
+    };
+    let confined = || {
+        let kept = Rights::of(monitor.process.id()).unwrap();
+        kept.effective == 0 && kept.no_new_privileges && kept.is_filtered
+    };
+    wait_until("it is confined, or cannot be", || {
+        confined() || monitor.log().contains("does not need")
+    });
+    if monitor.log().contains("does not need: seccomp") {
+        return skip("this kernel filters no system calls");
+    }
+    assert!(confined(), "{}", monitor.log());
 }
 
 /// The log is of this user alone, whatever there was before.
@@ -61,4 +105,21 @@ fn a_log_in_the_background_is_for_its_user() {
     std::os::unix::fs::symlink(&kept, &log).unwrap();
     assert!(!freeport(&["node", "--background"]).status.success());
     assert_eq!(fs::read_to_string(kept).unwrap(), "kept");
+}
+
+#[test]
+fn doctor_says_what_a_monitor_needs_and_what_it_has_kept() {
+    let monitor = Monitor::new(None).expect("it runs");
+    let rights = rights(&monitor);
+    let told: serde_json::Value =
+        serde_json::from_str(&monitor.told(&["doctor", "--json"])).unwrap();
+    let checks = told["checks"].as_array().unwrap();
+    let check = checks.iter().find(|it| it["name"] == "monitor").expect("it is looked at");
+    let seen = check["seen"].as_str().unwrap();
+    let pid = monitor.process.id();
+    assert!(seen.contains(&format!("process {pid} has ")), "{seen}");
+    assert_eq!(seen.contains("no filter"), !rights.is_filtered, "{seen}");
+    let here = Rights::of(std::process::id()).unwrap();
+    let is_held = is_root() && here.has(NEEDED[0]);
+    assert_eq!(seen.contains("SYS_PTRACE, held"), is_held, "{seen}");
 }

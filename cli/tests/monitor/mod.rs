@@ -21,14 +21,24 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Of this user, or of another one.
+    /// Of this user, or of another one. `None`: it could not begin.
     pub fn new(user: Option<u32>) -> Option<Self> {
+        Self::begin(user, &[])
+    }
+
+    /// Begun by the program that these words name.
+    pub fn after(words: &[&str]) -> Option<Self> {
+        Self::begin(None, words)
+    }
+
+    fn begin(user: Option<u32>, before: &[&str]) -> Option<Self> {
         let base = tempfile::tempdir().unwrap();
         fs::set_permissions(base.path(), Permissions::from_mode(0o1777)).unwrap();
         let log = File::create(base.path().join("log")).unwrap();
         // The modes are those that were asked for, and not what a mask has left of them.
         let mut command = Command::new("sh");
-        command.args(["-c", "umask 0; exec \"$0\" node", env!("CARGO_BIN_EXE_freeport")]);
+        command.args(["-c", "umask 0; exec \"$@\"", "sh"]).args(before);
+        command.args([env!("CARGO_BIN_EXE_freeport"), "node"]);
         command.env("FREEPORT_MONITOR", place(base.path())).env_remove("LD_PRELOAD");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         if let Some(user) = user {

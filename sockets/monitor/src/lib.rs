@@ -11,9 +11,11 @@
 //! - [`Server`] listens, reads and writes, in one thread.
 //! - [`Location`] is where it listens, and who may be the monitor there.
 //! - [`background`] lets one live on without whoever began it.
+//! - [`confinement`] takes from it what it does not need.
 //! - [`Control`] asks a running one what it knows; [`why`] looks further, from outside.
 
 pub mod background;
+pub mod confinement;
 mod control;
 mod disposal;
 mod end;

@@ -3,6 +3,7 @@
 //! since what its process looks like is what it tests.
 
 mod changes;
+mod confinement;
 mod harness;
 mod hostile;
 mod pairing;

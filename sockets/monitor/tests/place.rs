@@ -2,7 +2,7 @@
 //! Where a monitor listens: what it leaves there is its user's alone, and what others have put
 //! there before neither leads it astray nor keeps it from beginning.
 
-use crate::harness::is_root;
+use crate::harness::{is_root, while_forking};
 use freeport_monitor::{Error, Location};
 use freeport_testbed::skip;
 use std::fs::{self, File, Permissions};
@@ -29,14 +29,20 @@ struct Locker(i32);
 impl Locker {
     fn of(path: &Path) -> Self {
         let file = File::open(path).unwrap();
+        let _forks = while_forking();
         // SAFETY: the child calls the system only, and does not return.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
+            // What other tests have open would stay open here.
+            // SAFETY: no memory is passed. No owner of 3 or of what is closed is used here.
+            unsafe { libc::dup2(file.as_raw_fd(), 3) };
+            // SAFETY: as above.
+            unsafe { libc::close_range(4, u32::MAX, 0) };
             // SAFETY: no memory is passed. The raw call, for this process alone.
             unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
             // SAFETY: no memory is passed.
-            unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+            unsafe { libc::flock(3, libc::LOCK_EX | libc::LOCK_NB) };
             // SAFETY: no memory is passed. Stopped, it has locked.
             unsafe { libc::raise(libc::SIGSTOP) };
             // SAFETY: ends the process at once.

@@ -59,6 +59,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         fabric::shared_memory(),
         fabric::descriptors(),
         sockets::acceleration(),
+        sockets::monitor_rights(),
     ];
     if arguments.json {
         print_json(&findings);

@@ -3,6 +3,7 @@
 
 use super::{Finding, State};
 use crate::preload;
+use freeport_monitor::confinement::{NEEDED, Rights};
 use freeport_monitor::{Control, Error, Location};
 
 /// Looks for the library, and asks the monitor.
@@ -22,4 +23,49 @@ pub fn acceleration() -> Finding {
         Err(error) => (State::Missing, error.to_string()),
     };
     Finding { name: "sockets", state, seen: format!("{library}; {monitor}"), meaning }
+}
+
+/// Looks which rights a monitor of this user would have, and which one that runs has kept.
+pub fn monitor_rights() -> Finding {
+    let meaning = "what `node` keeps of its rights while it runs; without SYS_PTRACE, rules with \
+                   `net` do not fit processes of other users";
+    // SAFETY: the call takes nothing and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let here = Rights::of(std::process::id());
+    let lacks: Vec<&str> = NEEDED
+        .iter()
+        .filter(|it| is_root && here.is_none_or(|here| !here.has(**it)))
+        .map(|it| it.name)
+        .collect();
+    let names: Vec<&str> = NEEDED.iter().map(|it| it.name).collect();
+    let needed = match (is_root, lacks.is_empty()) {
+        (false, _) => "one of this user needs none".to_owned(),
+        (true, true) => format!("one of root needs {}, held", names.join(", ")),
+        (true, false) => {
+            format!("one of root needs {}, lacked: {}", names.join(", "), lacks.join(", "))
+        }
+    };
+    let running = Control::at(Location::of_environment()).stats().ok();
+    let pid = running.and_then(|stats| u32::try_from(stats["pid"].as_u64()?).ok());
+    let kept = pid.and_then(|pid| Some((pid, Rights::of(pid)?)));
+    let is_confined = kept.is_none_or(|(_, kept)| kept.is_confined());
+    let kept = kept.map(|(pid, kept)| format!("; process {pid} has {}", told(kept)));
+    let is_well = lacks.is_empty() && is_confined;
+    let state = if is_well { State::Present } else { State::Limited };
+    let seen = needed + &kept.unwrap_or_default();
+    Finding { name: "monitor", state, seen, meaning }
+}
+
+fn told(kept: Rights) -> String {
+    let names = NEEDED.iter().filter(|it| kept.has(**it)).map(|it| it.name.to_owned());
+    let mut names: Vec<String> = names.collect();
+    let others = kept.others().count_ones();
+    if others > 0 {
+        names.push(format!("{others} that it does not need"));
+    }
+    if names.is_empty() {
+        names.push("none".to_owned());
+    }
+    let filter = if kept.is_filtered { "a filter" } else { "no filter" };
+    format!("{} and {filter} of system calls", names.join(", "))
 }

@@ -7,7 +7,7 @@ mod log;
 use anyhow::Context;
 use clap::Args;
 use freeport_monitor::background::{self, Begun, Side};
-use freeport_monitor::{Error, Location, Options, Policy, Server};
+use freeport_monitor::{Error, Location, Options, Policy, Server, confinement};
 use log::Log;
 use serde_json::json;
 use std::mem::MaybeUninit;
@@ -118,6 +118,11 @@ fn serve(
     };
     let mut log = Log::new(json);
     log.line("listening", &json!({ "path": path }), &format!("listens at {path}"));
+    // A kernel without filters is no reason to serve nobody.
+    if let Err(error) = confinement::confine() {
+        let text = format!("keeps rights that it does not need: {error}");
+        log.line("unconfined", &json!({ "error": error.to_string() }), &text);
+    }
     Ok(server.run(stop.as_fd(), &mut |event| log.event(&event))?)
 }
 

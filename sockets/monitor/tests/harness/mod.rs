@@ -16,7 +16,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 
 /// A monitor with which claims wait for as long as the test may need to make the second one.
@@ -133,6 +133,12 @@ pub fn without_forks() -> RwLockWriteGuard<'static, ()> {
     FORKS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Held while a child is made by another test's own means, until it has closed what it does not
+/// need or has ended.
+pub fn while_forking() -> RwLockReadGuard<'static, ()> {
+    FORKS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A member of the monitor.
 pub struct Member {
     pub socket: OwnedFd,
@@ -160,7 +166,7 @@ impl Drop for Child {
 impl Member {
     /// One that has said nothing yet.
     pub fn silent(path: &Path, user: Option<u32>) -> Self {
-        let _forks = FORKS.read().unwrap_or_else(PoisonError::into_inner);
+        let _forks = while_forking();
         let (ours, theirs) = UnixStream::pair().unwrap();
         // SAFETY: the child calls the system only, and ends without running anything of ours.
         let pid = unsafe { libc::fork() };
