@@ -56,7 +56,7 @@ fuzz: tools
 
 install: tools
 	$(CARGO) build --locked --profile dist -p freeport-cli -p freeport-preload
-	@bash scripts/install-built.sh "$(DESTDIR)$(PREFIX)"
+	@PREFIX="$(PREFIX)" bash scripts/install-built.sh "$(DESTDIR)$(PREFIX)"
 
 bench:
 	@bash scripts/install.sh --demo

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Puts what was built below a folder such as /usr/local: the command into bin/, and the sockets
 # library, which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside
-# each, in a file with the ending .debug, where debuggers look for it.
+# each, in a file with the ending .debug, where debuggers look for it. The unit for systemd goes into
+# lib/systemd/system/, and is neither enabled nor started.
 #
 #   install-built.sh FOLDER [BUILT]     BUILT is target/dist unless it is given
+#
+# PREFIX is where the folder will be when the command runs, if that is another one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 folder=${1:?"install-built.sh: name the folder, such as /usr/local"}
 built=${2:-target/dist}
+prefix=$(realpath -sm "${PREFIX:-$folder}")
 
 # Installs the file $1 as $2, with the mode $3.
 install_stripped() {
@@ -30,3 +34,9 @@ install_stripped() {
 install_stripped "$built/freeport" "$folder/bin/freeport" 755
 install_stripped "$built/libfreeport_preload.so" \
     "$folder/lib/freeport/libfreeport_preload.so" 644
+
+unit="$folder/lib/systemd/system/freeport-node.service"
+install -D -m 644 packaging/freeport-node.service "$unit.new"
+sed -i "s|^ExecStart=@BIN@|ExecStart=$prefix/bin|" "$unit.new"
+mv -f "$unit.new" "$unit"
+echo "$unit"

@@ -16,6 +16,7 @@ mod monitor_rights;
 mod readme;
 mod run;
 mod running;
+mod service;
 mod sockets;
 mod steered;
 mod steering;
