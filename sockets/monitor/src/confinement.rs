@@ -13,6 +13,7 @@
 mod filter;
 
 use crate::Error;
+use crate::text::decoded;
 use std::fs;
 
 /// A capability by its number in the kernel.
@@ -58,7 +59,8 @@ pub struct Rights {
 impl Rights {
     /// Those of a process; `None`: it cannot be looked at.
     pub fn of(pid: u32) -> Option<Self> {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        // With its name, which need not be UTF-8.
+        let status = decoded(&fs::read(format!("/proc/{pid}/status")).ok()?);
         let value = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let set = |name| u64::from_str_radix(value(name)?, 16).ok();
         Some(Self {

@@ -6,6 +6,7 @@
 //! a release before left it, is replaced unless a monitor has it: they may have it open.
 
 use crate::private::{self, Opened};
+use crate::text::decoded;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -98,7 +99,8 @@ fn pid_of(line: &str, device: &str, inode: u64, written: Option<u32>) -> Option<
 }
 
 fn may_be_monitor(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    // With its name, which need not be UTF-8.
+    let status = decoded(&fs::read(format!("/proc/{pid}/status")).unwrap_or_default());
     let value = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let has_ended = value("State:").is_none_or(|it| it.starts_with(['Z', 'X']));
     let user = value("Uid:").and_then(|it| it.split_whitespace().nth(1)?.parse::<u32>().ok());
