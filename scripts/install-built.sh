@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Puts what was built below a folder such as /usr/local: the command into bin/, and the sockets
 # library, which `freeport exec` finds there, into lib/freeport/. Debugging information lies beside
-# each, in a file with the ending .debug, where debuggers look for it. The unit for systemd goes into
-# lib/systemd/system/, and is neither enabled nor started.
+# each, in a file with the ending .debug, where debuggers look for it. The unit for systemd goes
+# into lib/systemd/system/, and is neither enabled nor started.
 #
 #   install-built.sh FOLDER [BUILT]     BUILT is target/dist unless it is given
 #

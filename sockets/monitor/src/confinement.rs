@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a monitor gives up once it listens: whoever takes it over by what it is sent has little.
 //!
-//! 1. Capabilities. It needs one, and only where it is root's: [`NEEDED`]. All others leave its sets,
-//!    and the set of those that it could ever have again.
+//! 1. Capabilities. It needs one, and only where it is root's: [`NEEDED`]. All others leave its
+//!    sets, and the set of those that it could ever have again.
 //! 2. `no_new_privs`: no program that it could execute has more rights than it has.
 //! 3. It is not dumpable: its memory and descriptors, which are its members' sockets, are open to
 //!    nobody but who may trace any process.

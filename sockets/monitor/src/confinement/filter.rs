@@ -4,10 +4,11 @@
 //! The filter names what is refused, not what is allowed. The C library and Rust's choose among
 //! calls by their own version and by the kernel's: `poll` or `ppoll`, `clone` or `clone3`, `rseq`,
 //! `futex_waitv`. A list of what is allowed would be one for the libraries of the machine where it
-//! was written, and a monitor that is stopped by an update in the middle of its work costs more than
-//! what such a list keeps away beyond this one: what is named here is what leads out of the process,
-//! to other programs, other processes, other rights, and the kernel's own code. A call that is new
-//! in a kernel and leads there is not in the list; it finds a process without capabilities.
+//! was written, and a monitor that is stopped by an update in the middle of its work costs more
+//! than what such a list keeps away beyond this one: what is named here is what leads out of the
+//! process, to other programs, other processes, other rights, and the kernel's own code. A call
+//! that is new in a kernel and leads there is not in the list; it finds a process without
+//! capabilities.
 //!
 //! What no mistake can explain ends the process. What a library may try, and can do without, fails.
 //! The kernel logs both. Calls that are allowed whatever their arguments are pass by a table of the
