@@ -6,7 +6,7 @@
 //! 2. `no_new_privs`: no program that it could execute has more rights than it has.
 //! 3. It is not dumpable: its memory and descriptors, which are its members' sockets, are open to
 //!    nobody but who may trace any process.
-//! 4. [System calls](filter) that it never makes.
+//! 4. System calls that it never makes.
 //!
 //! All hold for the calling thread and for those that it begins, so there must be no other yet.
 
