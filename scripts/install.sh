@@ -42,6 +42,7 @@ for_test=(
     "iputils-ping=ping"
     "default-jdk-headless=javac"
     "golang-go=go"
+    "systemd=systemd-analyze"
 )
 # More programs that are tested where they are.
 applications=(

@@ -2,15 +2,13 @@
 //! Where a monitor listens: what it leaves there is its user's alone, and what others have put
 //! there before neither leads it astray nor keeps it from beginning.
 
-use crate::harness::{is_root, while_forking};
+use crate::harness::{NOBODY, is_root, while_forking};
 use freeport_monitor::{Error, Location};
 use freeport_testbed::skip;
 use std::fs::{self, File, Permissions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::Path;
-
-const NOBODY: u32 = 65_534;
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who may be paired with whom, by users, rules and namespaces; and what people are told.
 
-use crate::harness::{self, Member, Running, connection, eventually, is_root, patient};
+use crate::harness::{
+    self, Member, NOBODY, Running, connection, eventually, is_root, outcome, patient,
+};
 use freeport_monitor::{Control, Event, Options, Policy, socket, why};
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::message::{Reply, Request};
@@ -12,22 +14,6 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-
-/// A user that is not root.
-const NOBODY: u32 = 65_534;
-
-/// Has both ends of a new connection claimed, and gives why they are refused, if they are.
-fn outcome(one: &Member, other: &Member) -> Option<Reason> {
-    let ends = connection("127.0.0.1:0");
-    one.claim(1, ends.0.as_fd());
-    other.claim(2, ends.1.as_fd());
-    let reasons = [one.hear(), other.hear()].map(|heard| match heard.reply {
-        Reply::Refused { reason, .. } => Some(reason),
-        _ => None,
-    });
-    assert_eq!(reasons[0], reasons[1]);
-    reasons[0]
-}
 
 #[test]
 fn rules_keep_users_apart() {

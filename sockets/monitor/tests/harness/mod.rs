@@ -6,8 +6,8 @@
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 use freeport_monitor::{Control, Event, Location, Options, Server, socket};
-use freeport_sockets_proto::VERSION;
 use freeport_sockets_proto::message::{BYTES, Reply, Request};
+use freeport_sockets_proto::{Reason, VERSION};
 use freeport_testbed::wait::PATIENCE;
 pub use freeport_testbed::wait_until as eventually;
 use std::fs::File;
@@ -265,6 +265,22 @@ fn connect_and_stay(path: &Path, user: Option<u32>, to: &UnixStream) -> ! {
     }
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(0) }
+}
+
+/// A user that is not root.
+pub const NOBODY: u32 = 65_534;
+
+/// Has both ends of a new connection claimed, and gives why they are refused, if they are.
+pub fn outcome(one: &Member, other: &Member) -> Option<Reason> {
+    let ends = connection("127.0.0.1:0");
+    one.claim(1, ends.0.as_fd());
+    other.claim(2, ends.1.as_fd());
+    let reasons = [one.hear(), other.hear()].map(|heard| match heard.reply {
+        Reply::Refused { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(reasons[0], reasons[1]);
+    reasons[0]
 }
 
 /// Sends as fast as the monitor reads, until that has hung up.
