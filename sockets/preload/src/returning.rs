@@ -17,8 +17,8 @@
 //! doorbells that have to be dropped. So they are taken out, and given back to the peer, which
 //! sends them again before the others.
 
+pub mod backlog;
 pub mod looks;
-pub mod progress;
 pub mod resending;
 pub mod standing_in;
 pub mod substitute;
@@ -457,10 +457,10 @@ impl Stream {
     /// much that was. `None`: the peer is just about to say what it wants, or to take it, or it has
     /// no room now.
     fn send_again(&self, descriptor: i32, slot: &Slot, (send, _): &mut Halves<'_>) -> Option<u64> {
-        let is_under_way = self.shared.resending.is_under_way();
+        let is_under_way = self.shared.backlog.is_under_way();
         if !is_under_way && slot.owes_again() {
             let sent = self.shared.kernel_sent.load(Ordering::Acquire);
-            if !resending::begin(slot, &self.shared.resending, sent) {
+            if !resending::begin(slot, &self.shared.backlog, sent) {
                 self.break_off(descriptor);
                 return Some(0);
             }
@@ -472,19 +472,19 @@ impl Stream {
                 Some(slot.sent_by_peer())
             };
         }
-        let progress = &self.shared.resending;
+        let backlog = &self.shared.backlog;
         let last = self.shared.send.area.load(Ordering::Relaxed);
         let waits = !self.shared.nonblocking.load(Ordering::Relaxed);
         let patience = Patience(if waits { FOLLOWER_TICKS } else { 0 });
         let until = (&send.cursor(), last);
-        match resending::go_on(descriptor, slot, progress, until, patience) {
+        match resending::go_on(descriptor, slot, backlog, until, patience) {
             Resent::All => {}
             Resent::NoRoom if self.is_patient(descriptor) => {
                 self.shared.mark(phase::OWES);
                 epoll::waits_for_room(self);
                 return None;
             }
-            Resent::NoRoom => progress.forget(),
+            Resent::NoRoom => backlog.forget(),
             // The peer's kernel takes nothing, or the peer has broken the protocol.
             Resent::Failed => self.break_off(descriptor),
         }
@@ -492,7 +492,7 @@ impl Stream {
             self.shared.unmark(phase::OWES);
             epoll::has_room(self);
         }
-        Some(progress.sent())
+        Some(backlog.sent())
     }
 
     /// Whether the peer still has time for what takes it moments. A peer that lets others wait for

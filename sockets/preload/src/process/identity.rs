@@ -9,7 +9,7 @@
 use crate::kernel::identity;
 use crate::process;
 use crate::socket::opening;
-use crate::upgrade::slabs;
+use crate::upgrade::{monitor, slabs};
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::Reason;
 
@@ -39,5 +39,5 @@ fn has_changed() {
             }
         });
     }
-    slabs::sweep_all();
+    monitor::leaves_unused_slabs();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How far a side has come with sending again what its peer wants to have through the kernel.
+//! The bytes that a side still has to send again, because its peer wants them through the kernel.
 //!
 //! The kernel may have no room for all of it at once, for as long as the peer likes. So the rest is
 //! sent when there is room, by whatever is done with the connection next: no call that does not
@@ -11,7 +11,7 @@ use freeport_ring::Stopped;
 
 /// The words of it. They are only used with both halves of the connection held.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct Backlog {
     /// Whether there is something to be sent: [`NONE`], [`GIVEN_BACK`] or [`UNREAD`].
     stage: AtomicU32,
     /// The area in which the next unread byte is, counted from 1; 0: there is none.
@@ -31,7 +31,7 @@ const GIVEN_BACK: u32 = 1;
 /// Then what was not read in the ring.
 const UNREAD: u32 = 2;
 
-impl Progress {
+impl Backlog {
     /// Nothing is to be sent.
     pub fn forget(&self) {
         self.stage.store(NONE, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending through the kernel what the peer has not read from a ring, when a connection comes back.
 
-use super::progress::Progress;
+use super::backlog::Backlog;
 use crate::data::scratch::Scratch;
 use crate::kernel::raw;
 use crate::socket::unix::LargeBuffer;
@@ -34,7 +34,7 @@ pub enum Resent {
 struct Resending<'a> {
     descriptor: i32,
     slot: &'a Slot,
-    progress: &'a Progress,
+    backlog: &'a Backlog,
     /// Who has not read it.
     reader: Reader,
     /// Where this side has sent until, and through the areas until which; none if it is the peer's
@@ -45,11 +45,11 @@ struct Resending<'a> {
 
 /// Begins to send again what the peer wants, after this side has sent so many bytes through the
 /// kernel. False: it wants more than that.
-pub fn begin(slot: &Slot, progress: &Progress, sent_by_kernel: u64) -> bool {
+pub fn begin(slot: &Slot, backlog: &Backlog, sent_by_kernel: u64) -> bool {
     let (stopped, given_back) = slot.peer_stopped();
     let is_possible = given_back as u64 <= sent_by_kernel;
     if is_possible {
-        progress.begin(given_back as u64, stopped);
+        backlog.begin(given_back as u64, stopped);
     }
     is_possible
 }
@@ -58,12 +58,12 @@ pub fn begin(slot: &Slot, progress: &Progress, sent_by_kernel: u64) -> bool {
 pub fn go_on(
     descriptor: i32,
     slot: &Slot,
-    progress: &Progress,
+    backlog: &Backlog,
     (sender, last): (&SenderCursor, u32),
     patience: Patience,
 ) -> Resent {
     let (reader, until) = (Reader::Peer, Some((sender, last)));
-    Resending { descriptor, slot, progress, reader, until, patience }.go_on()
+    Resending { descriptor, slot, backlog, reader, until, patience }.go_on()
 }
 
 /// Sends in the peer's place, to this side itself, what it gives back and has not read, through the
@@ -72,12 +72,12 @@ pub fn send_for_peer(descriptor: i32, slot: &Slot, stopped: (u32, ReceiverCursor
     let given_back = slot.refunded().min(REFUND_BYTES as u64);
     let (area, cursor) = stopped;
     let Some(stopped) = cursor.stop() else { return (0, false) };
-    let progress = Progress::default();
-    progress.begin(given_back, Some((area, stopped)));
-    let (patience, progress) = (Patience(OWN_TICKS), &progress);
+    let backlog = Backlog::default();
+    backlog.begin(given_back, Some((area, stopped)));
+    let (patience, backlog) = (Patience(OWN_TICKS), &backlog);
     let (reader, until) = (Reader::Own, None);
-    let resent = Resending { descriptor, slot, progress, reader, until, patience }.go_on();
-    (progress.sent(), resent == Resent::All)
+    let resent = Resending { descriptor, slot, backlog, reader, until, patience }.go_on();
+    (backlog.sent(), resent == Resent::All)
 }
 
 impl Resending<'_> {
@@ -87,10 +87,10 @@ impl Resending<'_> {
         if resent != Resent::All {
             return resent;
         }
-        self.progress.goes_on_with_unread();
+        self.backlog.goes_on_with_unread();
         let resent = self.unread();
         if resent != Resent::NoRoom {
-            self.progress.forget();
+            self.backlog.forget();
         }
         resent
     }
@@ -98,13 +98,13 @@ impl Resending<'_> {
     /// Sends what was given back.
     fn given_back(&mut self) -> Resent {
         let mut scratch = Scratch::new();
-        while let Some((at, left)) = self.progress.left_of_given_back() {
+        while let Some((at, left)) = self.backlog.left_of_given_back() {
             let room = scratch.bytes();
             let count = room.len().min(left);
             let piece = room.get_mut(..count).unwrap_or_default();
             self.slot.read_given_back(self.reader, at, piece);
             match self.send_some(piece) {
-                Ok(sent) => self.progress.has_sent_given_back(sent),
+                Ok(sent) => self.backlog.has_sent_given_back(sent),
                 Err(resent) => return resent,
             }
         }
@@ -113,7 +113,7 @@ impl Resending<'_> {
 
     /// Sends what was not read.
     fn unread(&mut self) -> Resent {
-        let Some((mut area, stopped)) = self.progress.unread() else { return Resent::All };
+        let Some((mut area, stopped)) = self.backlog.unread() else { return Resent::All };
         let last = self.until.map_or(AREAS - 1, |(_, last)| last);
         let cursor = match self.until {
             Some((sender, _)) => ReceiverCursor::behind(&stopped, sender),
@@ -137,8 +137,8 @@ impl Resending<'_> {
                     let stopped = unread.ring().cursor().stop();
                     let is_taken = taken.is_ok_and(|it| it.outcome == Read::Bytes(sent));
                     let Some(stopped) = stopped.filter(|_| is_taken) else { return Resent::Failed };
-                    self.progress.has_sent(sent);
-                    self.progress.is_at(area, &stopped);
+                    self.backlog.has_sent(sent);
+                    self.backlog.is_at(area, &stopped);
                 }
                 Read::Nothing | Read::End => return Resent::All,
                 Read::Moved { name, entry } => {
@@ -150,7 +150,7 @@ impl Resending<'_> {
                     }
                     area = next;
                     if let Some(stopped) = unread.ring().cursor().stop() {
-                        self.progress.is_at(area, &stopped);
+                        self.backlog.is_at(area, &stopped);
                     }
                 }
             }
@@ -159,7 +159,7 @@ impl Resending<'_> {
 
     /// Sends as much as there is room for, which is something; waits for that if there is patience.
     fn send_some(&mut self, bytes: &[u8]) -> Result<usize, Resent> {
-        if self.progress.sent() + bytes.len() as u64 > BYTES_MAX {
+        if self.backlog.sent() + bytes.len() as u64 > BYTES_MAX {
             return Err(Resent::Failed);
         }
         loop {

@@ -4,7 +4,7 @@
 
 use crate::handing::family::Holders;
 use crate::process::lock::{Held, Lock};
-use crate::returning::progress::Progress;
+use crate::returning::backlog::Backlog;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use freeport_ring::{ReceiverCursor, SenderCursor};
@@ -215,8 +215,8 @@ pub struct Connection {
     pub rung: AtomicU64,
     /// Since when the peer is waited for, in [ticks](crate::kernel::raw::ticks); 0: it is not.
     pub waits_since: AtomicU64,
-    /// How far this side has come with what the peer wants to have again.
-    pub resending: Progress,
+    /// What the peer wants to have again, as far as it is still to be sent.
+    pub backlog: Backlog,
     /// Whether the peer has to be woken, as soon as it takes what wakes it for a doorbell.
     pub owes_doorbell: AtomicBool,
     /// `TCP_NODELAY` as the application set it.
@@ -275,7 +275,7 @@ impl Connection {
         for word in [&self.rang, &self.rung, &self.waits_since] {
             word.store(0, Ordering::Relaxed);
         }
-        self.resending.forget();
+        self.backlog.forget();
         self.owes_doorbell.store(false, Ordering::Relaxed);
         self.low_water.store(0, Ordering::Relaxed);
     }

@@ -157,11 +157,21 @@ pub fn keep(inode: u64, reason: Reason) -> bool {
 
 /// Before a fork: no further slots are to come in slabs that the child will have as well.
 pub fn forks() {
+    if !slabs::fork() {
+        return;
+    }
+    let Some(_held) = LOCK.take(false) else { return };
     let monitor = DESCRIPTOR.load(Ordering::Relaxed);
-    if monitor >= 0 && slabs::fork() {
+    if monitor >= 0 {
         // If there is no room for it, slots that come there are given back.
         send(monitor, &Request::Fork, None);
     }
+}
+
+/// Takes all slabs away that no connection of this process is in, while none gets a slot there.
+pub fn leaves_unused_slabs() {
+    let _held = LOCK.take(false);
+    slabs::sweep_all();
 }
 
 /// Says that this process has no descriptor any more of a socket that it has passed.

@@ -82,7 +82,8 @@ pub fn find(name: u32, memory: Option<[i32; 2]>) -> Option<Found> {
     slab.owed.store(0, Ordering::Relaxed);
     slab.has_forked.store(false, Ordering::Relaxed);
     boards::is_new(at as u32);
-    slab.start.store(start, Ordering::Relaxed);
+    // Behind the time: another thread that closes a connection may look for unused ones.
+    slab.start.store(start, Ordering::Release);
     slab.name.store(key, Ordering::Relaxed);
     COUNT.fetch_max(at as u32 + 1, Ordering::Relaxed);
     Some(Found { start, place: at as u32 })
