@@ -335,10 +335,10 @@ fn beside_doorbell(
         if most.is_some_and(|most| waited >= most) {
             return Err(libc::EAGAIN);
         }
-        // The end is the only thing behind the doorbell that the kernel tells of.
-        match raw::wait(descriptor, libc::POLLRDHUP, 1) {
-            Err(libc::EINTR) => return Err(libc::EINTR),
-            _ => waited += 1,
+        // The end is the only thing behind the doorbell that the kernel tells of. Whether a signal
+        // ends a `recv` depends on its handler, which is not known here: this one goes on.
+        if raw::wait(descriptor, libc::POLLRDHUP, 1) != Err(libc::EINTR) {
+            waited += 1;
         }
         if stream.take_doorbells_that_stay(descriptor) {
             return Ok(());
