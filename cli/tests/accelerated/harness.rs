@@ -370,7 +370,9 @@ impl Drop for Program {
             let _ = self.child.wait();
         }
         if thread::panicking() {
-            let printed = self.printed();
+            // Its folder may be gone already.
+            let printed = fs::read(&self.log).unwrap_or_default();
+            let printed = String::from_utf8_lossy(&printed);
             let end = printed.len().saturating_sub(3000);
             let end = (end..).find(|at| printed.is_char_boundary(*at)).unwrap_or_default();
             eprintln!("-- {} printed last:\n{}", self.name, &printed[end..]);

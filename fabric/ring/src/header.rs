@@ -11,7 +11,7 @@
 //! The widths are ours: SocksDirect 6.4.2 has one 8-byte header with a valid bit and leaves the
 //! rest open.
 
-use crate::Fault;
+use crate::{Claimed, Fault};
 
 /// The flags of every header there is.
 const VALID: u8 = 1;
@@ -68,7 +68,9 @@ impl Header {
     /// # Errors
     /// It is none that [`Header::word`] gives.
     #[inline]
-    pub fn parse(word: u64) -> Result<Self, Fault> {
+    pub fn parse(word: Claimed) -> Result<Self, Fault> {
+        // CLAIM: checked field by field here; who has the ring compares the rest.
+        let word = word.raw();
         let flags = (word >> 40) as u8;
         if flags != VALID {
             return Err(Fault::Flags(flags));
@@ -91,6 +93,10 @@ impl Header {
 mod tests {
     use super::*;
 
+    fn parse(word: u64) -> Result<Header, Fault> {
+        Header::parse(Claimed::new(word))
+    }
+
     #[test]
     fn a_header_is_read_as_it_was_written() {
         for (kind, length) in
@@ -98,7 +104,7 @@ mod tests {
         {
             let header = Header { kind, length, sequence: 0xfedc };
             assert_ne!(header.word(), 0);
-            assert_eq!(Header::parse(header.word()), Ok(header));
+            assert_eq!(parse(header.word()), Ok(header));
         }
     }
 
@@ -110,7 +116,7 @@ mod tests {
             let word = random.u64(..);
             let word = if random.bool() { word & !(0xff << 40) | 1 << 40 } else { word };
             let word = if random.bool() { word & !(0xf0 << 32) } else { word };
-            if let Ok(header) = Header::parse(word) {
+            if let Ok(header) = parse(word) {
                 assert_eq!(header.word(), word);
             }
         }
@@ -119,11 +125,11 @@ mod tests {
     #[test]
     fn refusals_name_what_is_wrong() {
         let word = Header { kind: Kind::Data, length: 5, sequence: 0 }.word();
-        assert_eq!(Header::parse(word | 2 << 40), Err(Fault::Flags(3)));
-        assert_eq!(Header::parse(word & !(1 << 40)), Err(Fault::Flags(0)));
-        assert_eq!(Header::parse(word | 4 << 32 | 2 << 32), Err(Fault::UnknownKind(7)));
+        assert_eq!(parse(word | 2 << 40), Err(Fault::Flags(3)));
+        assert_eq!(parse(word & !(1 << 40)), Err(Fault::Flags(0)));
+        assert_eq!(parse(word | 4 << 32 | 2 << 32), Err(Fault::UnknownKind(7)));
         let wrap = Header { kind: Kind::Wrap, length: 0, sequence: 0 }.word();
         let refused = Fault::LengthOfKind { kind: Kind::Wrap, length: 1 };
-        assert_eq!(Header::parse(wrap | 1), Err(refused));
+        assert_eq!(parse(wrap | 1), Err(refused));
     }
 }

@@ -34,6 +34,7 @@
 extern crate std;
 
 pub mod bytes;
+mod claimed;
 mod fault;
 mod header;
 pub mod layout;
@@ -47,6 +48,7 @@ pub mod shared_queue;
 pub mod sleep;
 mod stores;
 
+pub use claimed::Claimed;
 pub use fault::Fault;
 pub use header::{Header, Kind};
 pub use memory::{Local, Mapped, Remote};

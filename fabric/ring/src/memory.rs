@@ -5,6 +5,7 @@
 //! The methods are unsafe because they do not check where they read and write; a ring's cursors
 //! are always taken modulo its capacity. Offsets of words are multiples of 8.
 
+use crate::Claimed;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
@@ -14,7 +15,7 @@ pub trait Local {
     ///
     /// # Safety
     /// The word is inside the memory and aligned.
-    unsafe fn load(&self, offset: usize) -> u64;
+    unsafe fn load(&self, offset: usize) -> Claimed;
 
     /// Copies bytes out. What the other side writes meanwhile, against the protocol, may be among
     /// them in any mixture.
@@ -233,9 +234,9 @@ impl Mapped {
 
 impl Local for Mapped {
     #[inline]
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         // SAFETY: as the caller says.
-        unsafe { self.word(offset) }.load(Ordering::Acquire)
+        Claimed::new(unsafe { self.word(offset) }.load(Ordering::Acquire))
     }
 
     #[inline]

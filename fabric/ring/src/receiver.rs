@@ -3,7 +3,7 @@
 
 use crate::layout::{self, GIVEN_BACK, HEADER_BYTES, entry_bytes};
 use crate::sleep::{Announced, Rung, Sleeps};
-use crate::{Fault, Header, Kind, Local, Remote, SenderCursor};
+use crate::{Claimed, Fault, Header, Kind, Local, Remote, SenderCursor};
 
 /// Who has read everything, and more than this since it gave back last, gives back what it has
 /// read: the sender can start again at the front of the ring.
@@ -152,6 +152,8 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         let at = self.offset(head);
         // SAFETY: inside the ring; entries are multiples of 8.
         let word = unsafe { self.ring.load(at) };
+        // CLAIM: compared with the only header that there can be, and its length with the bounds.
+        let word = word.raw();
         let (length, at) = (word as u32, at + HEADER_BYTES);
         let empty = Header { kind: Kind::Data, length: 0, sequence: sequence as u16 };
         let is_next = word - u64::from(length) == empty.word() && length > read;
@@ -165,11 +167,12 @@ impl<L: Local, R: Remote> Receiver<L, R> {
         let place = self.place();
         let word = match self.cursor.refused {
             0 => self.word_at(place),
-            refused => refused,
+            refused => Claimed::new(refused),
         };
         let found = self.parse(place, word);
         if found.is_err() {
-            self.cursor.refused = word;
+            // CLAIM: kept so that it is refused again, whatever is there by then.
+            self.cursor.refused = word.raw();
         }
         found
     }
@@ -336,15 +339,15 @@ impl<L: Local, R: Remote> Receiver<L, R> {
     }
 
     #[inline]
-    fn word_at(&self, place: Place) -> u64 {
+    fn word_at(&self, place: Place) -> Claimed {
         // SAFETY: inside the ring; entries are multiples of 8.
         unsafe { self.ring.load(self.offset(place.head)) }
     }
 
     /// What a word at such a place says.
     #[inline]
-    fn parse(&self, place: Place, word: u64) -> Result<Option<Entry>, Fault> {
-        if word == 0 {
+    fn parse(&self, place: Place, word: Claimed) -> Result<Option<Entry>, Fault> {
+        if word.is(0) {
             return Ok(None);
         }
         let at = self.offset(place.head);

@@ -5,7 +5,7 @@ use crate::layout::{self, GIVEN_BACK, HEADER_BYTES, entry_bytes};
 use crate::memory::LINE_BYTES;
 use crate::sleep::{Announced, Rung, Sleeps};
 use crate::stores::Stores;
-use crate::{Fault, Header, Kind, Local, Remote};
+use crate::{Claimed, Fault, Header, Kind, Local, Remote};
 
 /// An empty ring goes on at its start once half of it has been passed, and at least this much, so
 /// that a dialogue of short messages stays in a part of a large ring.
@@ -472,14 +472,18 @@ impl<R: Remote, L: Local> Sender<R, L> {
     fn take_credits(&mut self) -> Result<(), Fault> {
         // SAFETY: inside the notes.
         let load = || unsafe { self.receiver.load(GIVEN_BACK) };
-        let claimed = self.cursor.refused.unwrap_or_else(load);
+        let claimed = self.cursor.refused.map_or_else(load, Claimed::new);
         let SenderCursor { given_back: before, tail: sent, .. } = self.cursor();
-        if claimed < before || claimed > sent {
-            self.cursor.refused = Some(claimed);
-            self.clear = Clear::default();
-            return Err(Fault::Credits { before, claimed, sent });
+        match claimed.within(before, sent) {
+            Ok(given_back) => self.cursor.given_back = given_back,
+            Err(claimed) => {
+                // CLAIM: kept so that it is refused again, whatever is there by then.
+                let claimed = claimed.raw();
+                self.cursor.refused = Some(claimed);
+                self.clear = Clear::default();
+                return Err(Fault::Credits { before, claimed, sent });
+            }
         }
-        self.cursor.given_back = claimed;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! `membarrier(2)` does that, and costs the other side nothing. Where one of the two may not call
 //! it, both pass a fence with each operation instead.
 
-use crate::{Local, Mapped, Remote};
+use crate::{Claimed, Local, Mapped, Remote};
 use core::sync::atomic::{Ordering, fence};
 
 /// A part of a mapping, and whether there are fences.
@@ -34,7 +34,7 @@ impl Shared {
 
 impl Local for Shared {
     #[inline]
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         // SAFETY: as the caller says.
         unsafe { self.at.load(offset) }
     }

@@ -118,6 +118,8 @@ impl Rung {
     pub(crate) fn has_to_wake(&mut self, notes: &impl Local, made: &impl Remote) -> bool {
         // SAFETY: inside the notes.
         let word = unsafe { notes.load(ASLEEP) };
+        // CLAIM: only whether the other side is woken follows from it.
+        let word = word.raw();
         word & (IS_ASLEEP | IS_LIGHT) != 0 && self.has_to_wake_sleeper(word, notes, made)
     }
 
@@ -127,7 +129,9 @@ impl Rung {
         if word & IS_LIGHT != 0 {
             made.fence();
             // SAFETY: inside the notes.
-            word = unsafe { notes.load(ASLEEP) };
+            let loaded = unsafe { notes.load(ASLEEP) };
+            // CLAIM: as above.
+            word = loaded.raw();
         }
         let sleep = word & !IS_LIGHT;
         if word & IS_ASLEEP == 0 || sleep == self.0 {

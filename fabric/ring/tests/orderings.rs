@@ -8,7 +8,7 @@
 
 use freeport_ring::layout::NOTES_BYTES;
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
-use freeport_ring::{Full, Local, Receiver, Remote, Sender};
+use freeport_ring::{Claimed, Full, Local, Receiver, Remote, Sender};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -67,8 +67,8 @@ impl Window {
 }
 
 impl Local for Window {
-    unsafe fn load(&self, offset: usize) -> u64 {
-        self.word(offset).load(self.memory.orderings.load)
+    unsafe fn load(&self, offset: usize) -> Claimed {
+        Claimed::new(self.word(offset).load(self.memory.orderings.load))
     }
 
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {

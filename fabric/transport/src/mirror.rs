@@ -18,7 +18,7 @@
 
 use crate::endpoint::{Completion, Endpoint, Path, Region, Target, Transfer, WriteOrder, within};
 use crate::error::Error;
-use freeport_ring::{Local, Remote};
+use freeport_ring::{Claimed, Local, Remote};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -330,9 +330,9 @@ pub struct Inbox<E: Endpoint> {
 }
 
 impl<E: Endpoint> Local for Inbox<E> {
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         if self.arrived.as_ref().is_some_and(|arrived| arrived.get() == offset) {
-            return 0;
+            return Claimed::new(0);
         }
         // SAFETY: inside, says the caller.
         unsafe { self.region.load(self.at + offset) }

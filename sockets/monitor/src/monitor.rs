@@ -385,7 +385,9 @@ impl Monitor {
         if self.slabs.get(&number).is_none_or(|slab| !slab.is_over()) {
             return;
         }
-        let members = self.take_slab(number).map(|slab| slab.members());
+        let slab = self.take_slab(number);
+        slab.iter().for_each(Slab::make_empty);
+        let members = slab.map(|slab| slab.members());
         if let Some([one, other]) = members
             && let Some(slabs) = self.by_pair.get_mut(&(one, other))
         {

@@ -263,6 +263,14 @@ impl<T> Slab<T> {
         self.file.metadata().map_or(0, |it| 512 * it.blocks())
     }
 
+    /// Gives all memory back, whoever has it mapped still: for a slab that nobody will use again.
+    pub fn make_empty(&self) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // What cannot be given back now is when nobody has it mapped any more.
+        // SAFETY: no memory is passed.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, 0, slab::SLAB_BYTES as i64) };
+    }
+
     /// Gives the pages of a slot back: they are zero then.
     fn make_zero(&self, number: u32) -> bool {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;

@@ -177,8 +177,29 @@ pub const fn board(of: Side) -> usize {
     PAGES_BYTES + 512 * of as usize
 }
 
+/// Who has reason to write a word of a slab. Both processes can write all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Writer {
+    /// The side in whose state or board it is.
+    Its,
+    /// Both, in the state or board of each.
+    Both,
+    /// Both, in the state of the first side.
+    BothInFirst,
+}
+
 /// The words of a side's board.
 pub mod board {
+    use super::Writer;
+
+    /// All of them, with their names.
+    pub const ALL: [(&str, usize, Writer); 4] = [
+        ("MARKS", MARKS, Writer::Both),
+        ("IS_READ", IS_READ, Writer::Its),
+        ("IS_ENOUGH", IS_ENOUGH, Writer::Its),
+        ("CORE", CORE, Writer::Its),
+    ];
+
     /// A bit for each slot: something happened there for which the side is to be woken. The peer
     /// sets bits, and the side takes them.
     pub const MARKS: usize = 0;
@@ -207,6 +228,37 @@ pub const fn places(slot: u32) -> Option<[(usize, usize); 3]> {
 
 /// The words of a side's state.
 pub mod word {
+    use super::Writer;
+
+    /// All of them, with their names: what is believed of each is in `docs/internals/security.md`.
+    pub const ALL: [(&str, usize, Writer); 26] = [
+        ("FLAGS", FLAGS, Writer::Its),
+        ("SWITCHED_AT", SWITCHED_AT, Writer::Its),
+        ("CORE", CORE, Writer::Its),
+        ("LEFT_AT", LEFT_AT, Writer::Its),
+        ("STOPPED_AREA", STOPPED_AREA, Writer::Its),
+        ("STOPPED", STOPPED[0], Writer::Its),
+        ("STOPPED", STOPPED[1], Writer::Its),
+        ("STOPPED", STOPPED[2], Writer::Its),
+        ("STOPPED", STOPPED[3], Writer::Its),
+        ("REFUNDED", REFUNDED, Writer::Its),
+        ("DESCRIPTOR", DESCRIPTOR, Writer::Its),
+        ("AGAIN", AGAIN, Writer::Both),
+        ("AGAIN_BYTES", AGAIN_BYTES, Writer::Both),
+        ("RECEIVING", RECEIVING, Writer::Its),
+        ("REST", REST, Writer::BothInFirst),
+        ("OPENED_AT", OPENED_AT, Writer::BothInFirst),
+        ("SENT_BYTES", SENT_BYTES, Writer::Its),
+        ("WRITING", WRITING, Writer::Its),
+        ("RECEIVED_BYTES", RECEIVED_BYTES, Writer::Its),
+        ("RECEIVES", RECEIVES, Writer::Its),
+        ("DOORBELLS", DOORBELLS, Writer::Its),
+        ("SLEEPS", SLEEPS, Writer::Its),
+        ("REASON", REASON, Writer::Its),
+        ("RINGING", RINGING, Writer::Its),
+        ("RANG", RANG, Writer::Its),
+        ("REUSED", REUSED, Writer::Its),
+    ];
     /// [Flags](super::flag).
     pub const FLAGS: usize = 0;
     /// How many bytes it has sent through the kernel, once it has switched.
@@ -362,6 +414,36 @@ mod tests {
         assert!(SLAB_BYTES.is_multiple_of(PAGE_BYTES), "notices are mapped behind it");
         assert_eq!((page(SLOTS), refund(SLOTS, Side::First)), (None, None));
         assert_eq!((Ring::to(Side::First).area(SLOTS, 0), Ring::capacity(AREAS)), (None, 0));
+    }
+
+    #[test]
+    fn words_are_apart_and_each_of_them_is_listed_once() {
+        let source = include_str!("slab.rs");
+        let model = include_str!("../../../docs/internals/security.md");
+        let module = |begin: &str| {
+            let (_, behind) = source.split_once(begin).expect("it is a module of this file");
+            behind.split_once("\n}").expect("it ends").0
+        };
+        for (begin, all) in
+            [("pub mod word {", word::ALL.as_slice()), ("pub mod board {", board::ALL.as_slice())]
+        {
+            let mut places: Vec<usize> = all.iter().map(|(_, at, _)| *at).collect();
+            places.sort_unstable();
+            assert!(places.windows(2).all(|pair| pair[0] + 8 <= pair[1]), "{places:?}");
+            let names = module(begin).lines().filter_map(|line| {
+                let (name, kind) = line.trim().strip_prefix("pub const ")?.split_once(": ")?;
+                kind.contains("usize = ")
+                    .then_some(name)
+                    .or(kind.contains("usize; 4]").then_some(name))
+            });
+            for name in names.filter(|name| *name != "ALL") {
+                assert!(all.iter().any(|(listed, ..)| *listed == name), "{name} is not listed");
+            }
+            for (name, ..) in all {
+                let is_told_of = model.contains(&std::format!("`{name}`"));
+                assert!(is_told_of, "{name} is not in the threat model");
+            }
+        }
     }
 
     #[test]

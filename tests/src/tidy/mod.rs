@@ -49,6 +49,7 @@ pub const RULES: &[Rule] = &[
     ("leftover marks", sources::leftover_marks),
     ("console prints", sources::console_prints),
     ("unwrap outside tests", sources::unwraps),
+    ("claims", sources::claims),
     ("file length", sources::file_length),
     ("module headers", sources::module_headers),
     ("module names", modules::module_names),

@@ -69,6 +69,28 @@ pub fn unwraps(tree: &Tree) -> Vec<Finding> {
     })
 }
 
+/// What another process may have written is checked, or it is said why it need not be.
+pub fn claims(tree: &Tree) -> Vec<Finding> {
+    /// How far above the comment begins at most.
+    const NEAR: usize = 8;
+    let message = "check the claim, or say behind `// CLAIM:` above what is done about a lie";
+    let mut findings = vec![];
+    for file in &tree.files {
+        if !["fabric/", "sockets/"].iter().any(|folder| file.path.starts_with(folder)) {
+            continue;
+        }
+        let mut said = None;
+        for (at, line) in file.lines_outside_tests() {
+            if line.trim_start().starts_with("// CLAIM: ") {
+                said = Some(at);
+            } else if line.contains(concat!(".ra", "w()")) && said.is_none_or(|it| it + NEAR < at) {
+                findings.push(file.finding(at, message));
+            }
+        }
+    }
+    findings
+}
+
 /// Files have at most 600 lines, or say why.
 pub fn file_length(tree: &Tree) -> Vec<Finding> {
     let long = tree.files.iter().filter(|file| {
@@ -179,6 +201,21 @@ mod tests {
         let comment = format!("// {call}");
         let files = [("a.rs", call), ("b.rs", in_test.as_str()), ("c.rs", comment.as_str())];
         assert_eq!(found(unwraps, &files), ["a.rs:1"]);
+    }
+
+    #[test]
+    fn what_is_done_about_lies_is_said_near_by() {
+        let call = concat!("let x = word.ra", "w();\n");
+        let said = format!("// CLAIM: bounded below.\n{call}");
+        let far = format!("// CLAIM: bounded below.\n{}{call}", "\n".repeat(9));
+        let files = [
+            ("fabric/a.rs", call),
+            ("sockets/b.rs", &said),
+            ("sockets/c.rs", &far),
+            ("sockets/tests/d.rs", call),
+            ("compiler/e.rs", call),
+        ];
+        assert_eq!(found(claims, &files), ["fabric/a.rs:1", "sockets/c.rs:11"]);
     }
 
     #[test]

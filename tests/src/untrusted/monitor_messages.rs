@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A monitor whose members say what they like. The input says who does what, with which socket,
-//! and how time goes by. What the monitor answers is compared with what it may answer.
+//! A monitor whose members say what they like, and two that do as they should. The input says who
+//! does what, with which socket, and how time goes by. What the monitor answers is compared with
+//! what it may answer; the two always get what they ask for.
 
 use freeport_monitor::{Closing, Limits, MemberId, Monitor, Policy, Process, Shown, Since};
 use freeport_sockets_proto::VERSION;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 const MEMBERS: usize = 4;
 /// Connections whose ends they have.
 const CONNECTIONS: usize = 3;
+/// The user of the two that are honest.
+const HONEST: u32 = 7;
 
 /// Any bytes, as what members say.
 pub fn monitor_messages(bytes: &[u8]) {
@@ -26,7 +29,7 @@ pub fn monitor_messages(bytes: &[u8]) {
     SOCKETS.with(|sockets| World::new(sockets).run(bytes));
 }
 
-/// Both ends of some connections, and what is none.
+/// Both ends of some connections, and what is none; behind that, what the honest ones have.
 fn sockets() -> Vec<OwnedFd> {
     let mut sockets: Vec<OwnedFd> = vec![];
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
@@ -40,11 +43,16 @@ fn sockets() -> Vec<OwnedFd> {
     sockets.push(listener.into());
     sockets.push(UdpSocket::bind("127.0.0.1:0").expect("a port is free").into());
     sockets.push(UnixStream::pair().expect("a pair of sockets").0.into());
+    let (one, other) = UnixStream::pair().expect("a pair of sockets");
+    sockets.extend([one, other].map(OwnedFd::from));
     sockets
 }
 
 struct World<'a> {
     sockets: &'a [OwnedFd],
+    /// Both ends of the connection of the honest ones, and who they are.
+    honest: &'a [OwnedFd; 2],
+    honest_members: [MemberId; 2],
     monitor: Monitor,
     now: Instant,
     members: [Member; MEMBERS],
@@ -98,11 +106,22 @@ impl<'a> Script<'a> {
 impl<'a> World<'a> {
     fn new(sockets: &'a [OwnedFd]) -> Self {
         let now = Instant::now();
-        let limits = Limits { slabs: 5, slabs_of_member: 3, ..Limits::for_descriptors(64) };
+        let limits = Limits::for_descriptors(64);
+        // As much as what each user may have, all together.
+        let limits =
+            Limits { slabs: 8, slabs_of_member: 3, slabs_of_users: 2, waiting: 16, ..limits };
         let monitor = Monitor::new(Policy::default(), limits, now).expect("this kernel is new");
         let members = Default::default();
         let (slabs, passed) = (BTreeMap::new(), BTreeMap::new());
-        let mut world = Self { sockets, monitor, now, members, next: 1, slabs, passed };
+        let (sockets, honest) = sockets.split_last_chunk().expect("there are more than two");
+        let honest_members = [MemberId(1), MemberId(2)];
+        let mut world =
+            Self { sockets, honest, honest_members, monitor, now, members, next: 3, slabs, passed };
+        for member in honest_members {
+            world.join_as(member, HONEST);
+            let hello = Request::Hello { version: VERSION, membarrier: true };
+            world.say_honestly(member, &hello, None);
+        }
         (0..MEMBERS).for_each(|member| world.join(member));
         world
     }
@@ -110,7 +129,7 @@ impl<'a> World<'a> {
     fn run(mut self, bytes: &[u8]) {
         let mut script = Script(bytes);
         while !script.0.is_empty() {
-            let (kind, member) = (script.byte() % 11, usize::from(script.byte()) % MEMBERS);
+            let (kind, member) = (script.byte() % 13, usize::from(script.byte()) % MEMBERS);
             match kind {
                 0 => {
                     let message = script.take(BYTES);
@@ -137,6 +156,7 @@ impl<'a> World<'a> {
                     self.say(member, &Request::Part { token }.encode(), 0, 0);
                 }
                 11 => self.say(member, &Request::Fork.encode(), 0, 0),
+                12 => self.serves_honest_ones(),
                 8 => self.withdraw(member, usize::from(script.byte())),
                 5 if script.byte() % 8 == 0 => {
                     let id = self.members[member].id;
@@ -159,8 +179,10 @@ impl<'a> World<'a> {
 
     /// All that waits is answered in the end, and nothing is left when all are gone.
     fn end(&mut self) {
+        self.serves_honest_ones();
         self.wait(1000);
         self.hear();
+        self.honest_members.iter().for_each(|id| self.monitor.leave(*id));
         for member in &self.members {
             assert!(member.tokens.is_empty(), "claims without an answer: {:?}", member.tokens);
             self.monitor.leave(MemberId(member.id));
@@ -174,12 +196,52 @@ impl<'a> World<'a> {
     fn join(&mut self, member: usize) {
         let id = self.next;
         self.next += 1;
-        let pid = 1_000 + member as i32;
-        let user = member as u32 / 2;
+        self.join_as(MemberId(id), member as u32 / 2);
+        self.members[member] = Member { id, ..Member::default() };
+    }
+
+    fn join_as(&mut self, id: MemberId, user: u32) {
+        let pid = 1_000 + id.0 as i32;
         let (command, cgroup) = ("it".into(), String::new());
         let process = Process { pid, user, command, net: 0, cgroup, since: Since::Hidden };
-        self.monitor.join(MemberId(id), process, self.now);
-        self.members[member] = Member { id, ..Member::default() };
+        self.monitor.join(id, process, self.now);
+    }
+
+    fn say_honestly(&mut self, id: MemberId, request: &Request, shown: Option<&OwnedFd>) {
+        let closing = Closing::default();
+        let shown = shown.map(|socket| {
+            let descriptor = socket.try_clone().expect("there are descriptors");
+            Shown::new(descriptor, HONEST, &closing)
+        });
+        let shown = shown.into_iter().collect();
+        let taken = self.monitor.take(id, &request.encode(), shown, self.now);
+        taken.expect("an honest member stays");
+    }
+
+    /// Both claim the ends of their connection, get the same slot, and release it.
+    fn serves_honest_ones(&mut self) {
+        for (token, id) in self.honest_members.into_iter().enumerate() {
+            let claim = Request::Claim { token: token as u64, descriptor: 3, inherited: false };
+            let socket = &self.honest[token];
+            self.say_honestly(id, &claim, Some(socket));
+        }
+        let places = [0, 1].map(|token: usize| {
+            let outbox = self.monitor.outbox(self.honest_members[token]).expect("it is a member");
+            let replies = std::mem::take(outbox);
+            let mut replies = replies.iter().map(|it| Reply::decode(&it.bytes).expect("a reply"));
+            replies.find_map(|reply| match reply {
+                Reply::Paired { token: of, slab, slot, .. } if of == token as u64 => {
+                    Some((slab, slot))
+                }
+                Reply::Welcome { .. } | Reply::Over { .. } => None,
+                other => panic!("an honest one is told {other:?}"),
+            })
+        });
+        let (slab, slot) = places[0].expect("it is paired");
+        assert_eq!(places[1], places[0]);
+        for id in self.honest_members {
+            self.say_honestly(id, &Request::Release { slab, slot }, None);
+        }
     }
 
     /// A message with some descriptors; a member that is dropped for it joins again.

@@ -6,7 +6,7 @@
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::layout::{NOTES_BYTES, is_capacity, payload_max};
 use freeport_ring::messages::{MessageReceiver, Received};
-use freeport_ring::{Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
+use freeport_ring::{Claimed, Entry, Fault, Full, Kind, Local, Receiver, Remote, Sender};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -162,7 +162,7 @@ impl Window<'_> {
 }
 
 impl Local for Window<'_> {
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         self.use_it(offset, 8);
         assert!(offset.is_multiple_of(8));
         if self.is_ours {
@@ -171,7 +171,7 @@ impl Local for Window<'_> {
                 self.world.meddle();
             }
         }
-        self.word(offset).get()
+        Claimed::new(self.word(offset).get())
     }
 
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {

@@ -2,7 +2,7 @@
 //! Who attacks: a process that talks to the monitor by itself, and writes into its slots what it
 //! likes.
 
-use super::{await_turn, ping};
+use super::{await_turn, holding, ping};
 use crate::harness::{Node, PATIENCE, wait_until};
 use fastrand::Rng;
 use freeport_monitor::socket;
@@ -12,7 +12,7 @@ use freeport_sockets_proto::slab::{
     self, REFUND_BYTES, Ring, SLAB_BYTES, SLOT_BYTES, Side, again, flag, word,
 };
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +28,11 @@ impl Member {
         let hello = Request::Hello { version: VERSION, membarrier: true };
         socket::send(member.0.as_fd(), &hello.encode(), &[]).unwrap();
         member
+    }
+
+    /// What it talks through.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     fn hear(&self) -> Option<(Reply, Option<OwnedFd>)> {
@@ -94,7 +99,13 @@ impl Slot {
         self.in_slab(ring.area(self.number, area).unwrap() + at)
     }
 
-    fn in_slab(&self, at: usize) -> &AtomicU64 {
+    /// The first word of what a side gives back.
+    pub fn in_refund(&self, side: Side) -> &AtomicU64 {
+        self.in_slab(slab::refund(self.number, side).unwrap())
+    }
+
+    /// A word of its slab.
+    pub fn in_slab(&self, at: usize) -> &AtomicU64 {
         assert!(at < SLAB_BYTES);
         // SAFETY: inside the slab, as just checked.
         let place = unsafe { self.slab.add(at) };
@@ -186,9 +197,17 @@ impl Attacker {
         Self::after(node, stream, 0)
     }
 
+    /// Gets a slot as another user, if this is root.
+    pub fn of_another_user(node: &Node, stream: UnixStream) -> Self {
+        Self::of(holding::member(node), stream, 0)
+    }
+
     /// The same, after it has sent as many bytes as so many pings have.
-    pub fn after(node: &Node, mut stream: UnixStream, before: u64) -> Self {
-        let member = Member::new(node);
+    pub fn after(node: &Node, stream: UnixStream, before: u64) -> Self {
+        Self::of(Member::new(node), stream, before)
+    }
+
+    fn of(member: Member, mut stream: UnixStream, before: u64) -> Self {
         let (slab, slot, side, asked) = member.pair(&mut stream);
         stream.set_nonblocking(true).unwrap();
         let (slot, asked) = (Slot::new(&slab, slot, side), before + asked);
@@ -268,6 +287,11 @@ impl Attacker {
     /// Reads until the connection is over.
     pub fn read_to_end(&mut self) {
         wait_until("the connection is over", || self.read_what_is_there().1);
+    }
+
+    /// Takes what has come, and gives whether that was the end.
+    pub fn is_over(&mut self) -> bool {
+        self.read_what_is_there().1
     }
 
     /// How much there was to be read, and whether that was the end.

@@ -3,6 +3,9 @@
 //! own connections may go wrong, and nothing else.
 
 mod attacker;
+mod extremes;
+mod floods;
+mod holding;
 pub mod reuse;
 mod steps;
 

@@ -15,7 +15,7 @@
 //! in a log, and the first call that is not is what it does next. What it makes of the zeros that
 //! it gets from there on is thrown away, so the real code needs no thread to be stopped in.
 
-use freeport_ring::{Local, Remote};
+use freeport_ring::{Claimed, Local, Remote};
 use std::cell::{Cell, RefCell};
 
 /// In which order the writes of a side are seen.
@@ -247,10 +247,10 @@ impl Window<'_> {
 }
 
 impl Local for Window<'_> {
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         assert!(offset.is_multiple_of(8));
         let (at, _) = self.words(offset, 8).next().expect("a word");
-        self.run.call(|| Call::Load(at))
+        Claimed::new(self.run.call(|| Call::Load(at)))
     }
 
     unsafe fn read(&self, offset: usize, into: &mut [u8]) {

@@ -8,7 +8,8 @@ use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
 use freeport_ring::shared_queue::{Came, Connection, End, Event, Limits, Notes, Refused};
 use freeport_ring::sleep::Announced;
 use freeport_ring::{
-    Entry, Fault, Full, Header, Kind, Mapped, Receiver, ReceiverCursor, Sender, SenderCursor,
+    Claimed, Entry, Fault, Full, Header, Kind, Mapped, Receiver, ReceiverCursor, Sender,
+    SenderCursor,
 };
 
 /// Functions that are there for whoever may link to them.
@@ -113,6 +114,6 @@ entries! {
     fn queue_close(q: &mut Queue, c: Connection) -> Result<(), Fault> { q.close(c) }
     fn queue_take_wake(q: &mut Queue) -> bool { q.take_wake() }
 
-    fn ring_parse(word: u64) -> Result<Header, Fault> { Header::parse(word) }
+    fn ring_parse(word: u64) -> Result<Header, Fault> { Header::parse(Claimed::new(word)) }
     fn ring_word(header: Header) -> u64 { header.word() }
 }

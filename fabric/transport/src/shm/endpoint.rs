@@ -13,7 +13,7 @@ use crate::endpoint::{
 };
 use crate::error::Error;
 use crate::key::Key;
-use freeport_ring::{Local, Remote};
+use freeport_ring::{Claimed, Local, Remote};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -291,7 +291,7 @@ impl Target for Place {
 
 impl Local for Place {
     #[inline]
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         // SAFETY: as the caller says.
         unsafe { self.memory.load(offset) }
     }
@@ -358,7 +358,7 @@ impl Region for OwnPlace {
 }
 
 impl Local for OwnPlace {
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         // SAFETY: as the caller says.
         unsafe { self.place.load(offset) }
     }

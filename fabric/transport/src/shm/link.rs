@@ -235,7 +235,7 @@ impl Link {
             unsafe { self.mine.store(CORE, core) };
         }
         // SAFETY: a word of the segment.
-        core != 0 && unsafe { self.theirs.load(CORE) } == core
+        core != 0 && unsafe { self.theirs.load(CORE) }.is(core)
     }
 
     /// Before the last look of who goes to sleep.
@@ -277,7 +277,7 @@ impl Link {
     #[inline]
     fn peer_said(&self) -> u64 {
         // SAFETY: a word of the segment.
-        unsafe { self.theirs.load(0) }
+        unsafe { self.theirs.load(0) }.bits(ENDED | CLOSED)
     }
 
     /// Says that this side writes nothing more.

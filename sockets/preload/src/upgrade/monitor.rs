@@ -30,6 +30,9 @@ const AGAIN_TICKS: u64 = 2_000_000_000;
 /// microseconds.
 static READ: AtomicU64 = AtomicU64::new(0);
 const READ_TICKS: u64 = 50_000;
+/// The same where nothing is waited for but that slabs are over: about a tenth of a second. What
+/// peers that are gone have written there takes memory until then.
+const IDLE_TICKS: u64 = 200_000_000;
 /// Until when the monitor is not waited for, in ticks, and for how long it is otherwise.
 static SLOW_UNTIL: AtomicU64 = AtomicU64::new(0);
 const ROOM_MILLISECONDS: u32 = 2;
@@ -228,11 +231,22 @@ fn has_room_soon(monitor: i32) -> bool {
 }
 
 /// [`read_mail`], if there can be any and it was not read just now.
+#[inline]
 pub fn read_mail_at_times() {
+    if OUTSTANDING.load(Ordering::Relaxed) > 0 {
+        read_mail_after(READ_TICKS);
+    } else if slabs::may_be_unused() {
+        read_mail_after(IDLE_TICKS);
+    }
+}
+
+#[cold]
+fn read_mail_after(ticks: u64) {
     let (now, read) = (raw::ticks(), READ.load(Ordering::Relaxed));
-    if OUTSTANDING.load(Ordering::Relaxed) > 0 && now.wrapping_sub(read) >= READ_TICKS {
+    if now.wrapping_sub(read) >= ticks {
         READ.store(now, Ordering::Relaxed);
         read_mail();
+        slabs::sweep_behind_mail();
     }
 }
 

@@ -44,6 +44,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 static OWED: AtomicU32 = AtomicU32::new(0);
 /// Whether there may be slabs to take away.
 static MAY_BE_UNUSED: AtomicBool = AtomicBool::new(false);
+/// Whether there may be some that no connection is in, of which the monitor has not said yet that
+/// they are over.
+static MAY_BE_IDLE: AtomicBool = AtomicBool::new(false);
 
 /// A slab that is mapped.
 #[derive(Clone, Copy, Debug)]
@@ -123,8 +126,10 @@ pub fn is_left(place: u32) {
         slab.changed.store(raw::ticks(), Ordering::Relaxed);
         let less = |count: u32| count.checked_sub(1);
         let before = slab.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        if before == Ok(1) && slab.name.load(Ordering::Relaxed) == 0 {
-            MAY_BE_UNUSED.store(true, Ordering::Relaxed);
+        if before == Ok(1) {
+            let is_over = slab.name.load(Ordering::Relaxed) == 0;
+            let may_be = if is_over { &MAY_BE_UNUSED } else { &MAY_BE_IDLE };
+            may_be.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -177,7 +182,15 @@ pub fn is_over(name: u32) {
     if let Some((_, slab)) = known(name) {
         slab.changed.store(raw::ticks(), Ordering::Relaxed);
         slab.forget_name();
+        MAY_BE_UNUSED.store(true, Ordering::Relaxed);
     }
+}
+
+/// Whether some may have to be taken away before long, of which the monitor may have something to
+/// say before.
+#[inline]
+pub fn may_be_unused() -> bool {
+    MAY_BE_UNUSED.load(Ordering::Relaxed) || MAY_BE_IDLE.load(Ordering::Relaxed)
 }
 
 /// Takes those away that are over, or came from a monitor that is gone, and that nobody uses, if
@@ -185,8 +198,21 @@ pub fn is_over(name: u32) {
 pub fn sweep_if_due() {
     if MAY_BE_UNUSED.swap(false, Ordering::Relaxed) {
         let are_left = take_away(|slab| slab.name.load(Ordering::Relaxed) == 0);
-        MAY_BE_UNUSED.store(are_left, Ordering::Relaxed);
+        MAY_BE_UNUSED.fetch_or(are_left, Ordering::Relaxed);
     }
+}
+
+/// Behind the monitor's mail: takes away what is over, as far as nobody uses it.
+pub fn sweep_behind_mail() {
+    if MAY_BE_IDLE.swap(false, Ordering::Relaxed) {
+        let is_idle = |slab: &Slab| {
+            let is_mapped = !slab.start.load(Ordering::Relaxed).is_null();
+            let is_known = slab.name.load(Ordering::Relaxed) != 0;
+            is_mapped && is_known && slab.used.load(Ordering::Relaxed) == 0
+        };
+        MAY_BE_IDLE.fetch_or(all().iter().any(is_idle), Ordering::Relaxed);
+    }
+    sweep_if_due();
 }
 
 /// The same, whether some may or not.

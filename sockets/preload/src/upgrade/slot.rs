@@ -3,22 +3,24 @@
 
 mod again;
 mod board;
+mod readiness;
 mod resting;
+mod shared;
 
-use crate::data::sending;
 use crate::process;
-use crate::socket::connection::{Connection, HeldHalf, phase};
+use crate::socket::connection::{Connection, HeldHalf};
 use crate::socket::connections::Stream;
 use crate::socket::unix;
 pub use board::Board;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{
-    Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Seen, Sender, SenderCursor,
-    Shared,
+    Claimed, Entry, Full, Kind, Local, Mapped, Receiver, ReceiverCursor, Remote, Seen, Sender,
+    SenderCursor, Shared,
 };
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Ring, Side, flag, word};
+use shared::SharedWord;
 
 /// The sending end of a socket's ring.
 pub type Out = ByteSender<Shared, Shared>;
@@ -265,7 +267,9 @@ impl Slot {
             return 0;
         }
         // SAFETY: inside the slab and aligned.
-        unsafe { self.in_slab(at).load(0) }
+        let word = unsafe { self.in_slab(at).load(0) };
+        // CLAIM: whether there is something to look at follows from it; who takes that checks it.
+        word.raw()
     }
 
     /// Whether such a word is that of bytes, and not of a sender that has wrapped or moved.
@@ -288,13 +292,13 @@ impl Slot {
     /// Says something of this side, for good.
     pub fn say(&self, flags: u64) {
         self.own.said.fetch_or(flags, Ordering::Relaxed);
-        self.shared_word(self.side, word::FLAGS).fetch_or(flags, Ordering::SeqCst);
+        self.shared_word(self.side, word::FLAGS).set(flags);
     }
 
     /// Says that it is not so.
     pub fn unsay(&self, flags: u64) {
         self.own.said.fetch_and(!flags, Ordering::Relaxed);
-        self.shared_word(self.side, word::FLAGS).fetch_and(!flags, Ordering::SeqCst);
+        self.shared_word(self.side, word::FLAGS).clear(flags);
     }
 
     /// What the peer has said of itself, and the monitor of it.
@@ -302,7 +306,7 @@ impl Slot {
     pub fn peer_said(&self) -> u64 {
         // SAFETY: a word of the slot; so are those below.
         let said = unsafe { self.state(self.side.other()).load(word::FLAGS) };
-        said & !flag::OF_MONITOR | self.notice()
+        said.bits(!flag::OF_MONITOR) | self.notice()
     }
 
     /// What the monitor has said of the peer.
@@ -310,7 +314,8 @@ impl Slot {
     fn notice(&self) -> u64 {
         let at = slab::SLAB_BYTES + slab::notice(self.number(), self.side.other()).unwrap_or(0);
         // SAFETY: notices are mapped behind the slab.
-        unsafe { self.in_slab(at).load(0) }
+        let notice = unsafe { self.in_slab(at).load(0) };
+        notice.bits(flag::OF_MONITOR)
     }
 
     /// Says that what comes behind so many bytes through the kernel comes through the ring.
@@ -327,7 +332,9 @@ impl Slot {
             return None;
         }
         // SAFETY: as above.
-        Some(unsafe { self.state(self.side.other()).load(word::SWITCHED_AT) })
+        let at = unsafe { self.state(self.side.other()).load(word::SWITCHED_AT) };
+        // CLAIM: a place in the peer's own stream, which a wrong one garbles.
+        Some(at.raw())
     }
 
     /// Says that this side sends through the kernel again, of which it has sent so many bytes.
@@ -355,15 +362,16 @@ impl Slot {
     /// Whether the peer is out of all that it began to write before it could see that this side
     /// stops, and so will not switch any more. This side has passed a barrier behind saying that.
     pub fn has_peer_written(&self) -> bool {
-        self.peer_said() & flag::LEAVES != 0 || self.peer_word(word::WRITING) & 1 == 0
+        self.peer_said() & flag::LEAVES != 0 || self.peer_word(word::WRITING).bits(1) == 0
     }
 
     /// Whether the peer writes no more to the ring, and rings no more. This side has said that it
     /// stops, and passed a barrier behind that.
     pub fn is_peer_quiet(&self) -> bool {
-        let (rang, ringing) = (self.peer_word(word::RANG), self.peer_word(word::RINGING));
+        let rang = self.peer_word(word::RANG).bits(u64::from(u32::MAX));
+        let ringing = self.peer_word(word::RINGING);
         self.peer_said() & flag::LEAVES != 0
-            || self.peer_word(word::WRITING) & 1 == 0 && ringing == rang & u64::from(u32::MAX)
+            || self.peer_word(word::WRITING).bits(1) == 0 && ringing.is(rang)
     }
 
     /// How many bytes the peer, which is quiet, has sent through the kernel before its stream came
@@ -372,17 +380,20 @@ impl Slot {
         let switched = self.peer_switched()?;
         let has_said = self.peer_said() & flag::LEAVES != 0;
         let rang = || switched.wrapping_add(self.peer_rang());
-        Some(if has_said { self.peer_word(word::LEFT_AT) } else { rang() })
+        // CLAIM: a place in the peer's own stream, which a wrong one garbles.
+        Some(if has_said { self.peer_word(word::LEFT_AT).raw() } else { rang() })
     }
 
     /// How many doorbells the peer has rung, not counting one that it just rings.
     pub fn peer_rang(&self) -> u64 {
-        self.peer_word(word::RANG) >> 32
+        // CLAIM: as above.
+        self.peer_word(word::RANG).raw() >> 32
     }
 
     /// Which process has the peer's end, as it says itself, and by which descriptor.
     pub fn peer_descriptor(&self) -> Option<(u32, i32)> {
-        let said = self.peer_word(word::DESCRIPTOR);
+        // CLAIM: where to look; the socket there has to have the cookie that the monitor saw.
+        let said = self.peer_word(word::DESCRIPTOR).raw();
         let number = (said as u32).checked_sub(1)?;
         Some(((said >> 32) as u32, i32::try_from(number).ok()?))
     }
@@ -395,7 +406,7 @@ impl Slot {
         unsafe { self.state(self.side).set(word::DESCRIPTOR, number) };
     }
 
-    fn peer_word(&self, at: usize) -> u64 {
+    fn peer_word(&self, at: usize) -> Claimed {
         // SAFETY: a word of the slot.
         unsafe { self.state(self.side.other()).load(at) }
     }
@@ -407,6 +418,8 @@ impl Slot {
         let mut state = self.state(self.side);
         // SAFETY: words of the slot; only this side writes it, with the lock held.
         let before = unsafe { state.load(word::WRITING) };
+        // CLAIM: the peer only learns from it whether it has to wait for this side.
+        let before = before.raw();
         // SAFETY: see above.
         unsafe { state.set(word::WRITING, before | 1) };
         // Who has stopped passes a barrier, and then looks whether this was seen.
@@ -423,7 +436,7 @@ impl Slot {
     /// Begins to receive through the kernel. False: the peer has stopped, which has to be looked at
     /// first.
     pub fn begin_receiving(&self) -> bool {
-        self.shared_word(self.side, word::RECEIVING).fetch_add(1, Ordering::SeqCst);
+        self.shared_word(self.side, word::RECEIVING).add(1);
         let is_asked = self.peer_said() & flag::STOPS != 0;
         if is_asked {
             self.end_receiving();
@@ -433,36 +446,36 @@ impl Slot {
 
     /// Has received through the kernel.
     pub fn end_receiving(&self) {
-        self.shared_word(self.side, word::RECEIVING).fetch_sub(1, Ordering::SeqCst);
+        self.shared_word(self.side, word::RECEIVING).sub(1);
     }
 
     /// Whether the peer takes no doorbell for a byte of the stream, whenever it looks next. This
     /// side has said that it stops.
     pub fn tells_doorbells(&self) -> bool {
-        let receiving = self.shared_word(self.side.other(), word::RECEIVING).load(Ordering::SeqCst);
+        let receiving = self.shared_word(self.side.other(), word::RECEIVING).load();
         let said = self.peer_said();
-        said & flag::LOOKS != 0 || said & flag::COUNTS != 0 && receiving == 0
+        said & flag::LOOKS != 0 || said & flag::COUNTS != 0 && receiving.is(0)
     }
 
     /// Begins to ring a doorbell. False: the peer takes it for a byte of the stream.
     pub fn begin_ringing(&self) -> bool {
-        self.shared_word(self.side, word::RINGING).fetch_add(1, Ordering::SeqCst);
+        self.shared_word(self.side, word::RINGING).add(1);
         self.peer_said() & flag::STOPS == 0
     }
 
     /// Has rung, so many times.
     pub fn end_ringing(&self, rang: u64) {
-        self.shared_word(self.side, word::RANG).fetch_add(1 | rang << 32, Ordering::SeqCst);
+        self.shared_word(self.side, word::RANG).add(1 | rang << 32);
     }
 
     /// A word that several write.
-    fn shared_word(&self, of: Side, word: usize) -> &AtomicU64 {
+    fn shared_word(&self, of: Side, word: usize) -> SharedWord<'_> {
         let at = self.state(of).at().start();
         // SAFETY: words are offsets in the state of a side, which is inside the slot.
         let place = unsafe { at.add(word) };
         // SAFETY: slots stay mapped, words are aligned, and both sides access this one only as an
         // atomic.
-        unsafe { AtomicU64::from_ptr(place.cast()) }
+        unsafe { SharedWord::at(place) }
     }
 
     /// Says on which core this side waits; gives whether the peer waited on the same one.
@@ -470,29 +483,31 @@ impl Slot {
         let (core, by_board) = (process::core(), self.core_of_peer_board());
         let mut state = self.state(self.side);
         // SAFETY: a word of the slot.
-        if unsafe { state.load(word::CORE) } != core {
+        if !unsafe { state.load(word::CORE) }.is(core) {
             // SAFETY: as above.
             unsafe { state.set(word::CORE, core) };
         }
         let peer = self.state(self.side.other());
         // SAFETY: as above.
-        core != 0 && by_board.unwrap_or_else(|| unsafe { peer.load(word::CORE) }) == core
+        core != 0 && by_board.unwrap_or_else(|| unsafe { peer.load(word::CORE) }).is(core)
     }
 
     /// How many of the bytes that this side has put into its ring the peer has not taken.
     pub fn unreceived_bytes(&self) -> u64 {
         // SAFETY: a word of the slot.
-        let received = unsafe { self.state(self.side.other()).load(word::RECEIVED_BYTES) };
-        // SAFETY: as above.
         let sent = unsafe { self.state(self.side).load(word::SENT_BYTES) };
-        sent.saturating_sub(received)
+        let received = self.peer_word(word::RECEIVED_BYTES);
+        // CLAIM: what a program is told of the peer's progress, or that the peer has reset the
+        // connection. Both are the peer's to say.
+        sent.raw().saturating_sub(received.raw())
     }
 
     /// How many of the bytes that the peer has put into its ring this side has not taken.
     pub fn unread_bytes(&self) -> u64 {
         // SAFETY: a word of the slot.
         let received = unsafe { self.state(self.side).load(word::RECEIVED_BYTES) };
-        self.peer_word(word::SENT_BYTES).saturating_sub(received)
+        // CLAIM: compared with what is in the ring.
+        self.peer_word(word::SENT_BYTES).raw().saturating_sub(received.raw())
     }
 
     /// Adds to one of the numbers, with the lock of its direction held if it is to be exact.
@@ -501,85 +516,9 @@ impl Slot {
         let mut state = self.state(self.side);
         // SAFETY: a word of the slot.
         let before = unsafe { state.load(word) };
+        // CLAIM: counts are for people.
+        let before = before.raw();
         // SAFETY: as above.
         unsafe { state.set(word, before.wrapping_add(by)) };
-    }
-}
-
-impl Stream {
-    /// Whether it is that still, and in that slot: with the lock of a direction held, so that it
-    /// stays so. While a thread waited for the lock, the connection may have come back, and may
-    /// even have left the kernel again.
-    #[inline]
-    pub fn is_in(&self, slot: &Slot, phase: u32) -> bool {
-        self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.page.start()
-    }
-
-    /// Whether there is something to receive, or will be no more.
-    #[inline]
-    pub fn is_readable(&self, slot: &Slot) -> bool {
-        let header = slot.next_header(self);
-        if header != 0 {
-            let low_water = self.shared.low_water.load(Ordering::Relaxed);
-            if low_water > 1 {
-                let descriptor = self.local.descriptor.load(Ordering::Relaxed);
-                let bytes = self.readable_bytes(descriptor).unwrap_or(i32::MAX);
-                return bytes.unsigned_abs() >= low_water || self.has_read_end(slot);
-            }
-            return Slot::is_data(header) || self.follow(slot);
-        }
-        self.has_read_end(slot)
-    }
-
-    /// Whether nothing more will come but what is in the ring.
-    #[inline]
-    pub fn has_read_end(&self, slot: &Slot) -> bool {
-        self.shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) != 0
-            || slot.peer_said() & (flag::ENDED | flag::CLOSED) != 0
-            || self.shared.error.load(Ordering::Relaxed) != 0
-    }
-
-    /// Takes entries that only say that the ring goes on elsewhere; gives whether something is
-    /// behind them.
-    #[cold]
-    fn follow(&self, slot: &Slot) -> bool {
-        let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return true };
-        let mut wake = false;
-        let followed = self.with_receiver(slot, &mut half, |receiver| {
-            let mut nothing = [0_u8; 1];
-            while let Ok(Read::Moved { name, entry }) = receiver.peek(&mut nothing) {
-                match slot.follow(self, receiver, name, &entry) {
-                    Some(also) => wake |= also,
-                    None => return false,
-                }
-            }
-            true
-        });
-        drop(half);
-        if wake {
-            self.wake_peer(self.local.descriptor.load(Ordering::Relaxed), slot);
-        }
-        followed != Some(true) || slot.next_header(self) != 0 || self.has_read_end(slot)
-    }
-
-    /// Whether something can be sent, or an error be had for it.
-    #[inline]
-    pub fn is_writable(&self, slot: &Slot) -> bool {
-        let phase = self.shared.phase();
-        if phase & (phase::PEER_GONE | phase::ENDED | phase::KERNEL_END) != 0
-            || slot.peer_said() & (flag::CLOSED | flag::DEAF) != 0
-            || !self.shared.send.was_full.load(Ordering::Relaxed)
-        {
-            return true;
-        }
-        let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
-        let has_room = self.with_sender(slot, &mut half, |sender| {
-            let wanted = sending::room_to_tell_of(sender.ring().capacity());
-            slot.has_room(self, sender, wanted)
-        });
-        if has_room == Some(true) {
-            self.shared.send.was_full.store(false, Ordering::Relaxed);
-        }
-        has_room != Some(false)
     }
 }

@@ -18,7 +18,7 @@ use crate::conformance::{Case, Letters, Party, case};
 use freeport_fabric::endpoint::{Path, Region, Target, Transfer};
 use freeport_fabric::mirror::Mirror;
 use freeport_fabric::{Arrival, Completion, Endpoint, Error, Key, WriteOrder};
-use freeport_ring::{Local, Mapped, Remote};
+use freeport_ring::{Claimed, Local, Mapped, Remote};
 use posted::PostedPath;
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -193,7 +193,7 @@ impl Region for Memory {
 }
 
 impl Local for Memory {
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         // SAFETY: as the caller says.
         unsafe { self.mapped().load(offset) }
     }

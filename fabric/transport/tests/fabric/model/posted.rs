@@ -5,7 +5,7 @@ use super::Memory;
 use super::world::{End, Flight, Source};
 use freeport_fabric::endpoint::{Path, Target, within};
 use freeport_fabric::{Completion, Error};
-use freeport_ring::{Local, Remote};
+use freeport_ring::{Claimed, Local, Remote};
 use std::rc::Rc;
 
 /// Stores under way before a processor waits.
@@ -96,7 +96,7 @@ pub struct Inbox {
 }
 
 impl Local for Inbox {
-    unsafe fn load(&self, offset: usize) -> u64 {
+    unsafe fn load(&self, offset: usize) -> Claimed {
         // SAFETY: inside, says the caller.
         unsafe { self.here.load(self.at + offset) }
     }

@@ -39,19 +39,17 @@ impl Slot {
 
     /// Whether this side has still to say so.
     pub fn is_asking_again(&self) -> bool {
-        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
-        word == again::PREPARED
+        self.shared_word(self.side.other(), word::AGAIN).load().is(again::PREPARED)
     }
 
     /// Where the peer has stopped reading, and how many bytes it gives back.
     pub fn peer_stopped(&self) -> (Option<(u32, Stopped)>, usize) {
-        let word = |at: usize| self.peer_word(at);
-        let [head, base, sequence, read] = word::STOPPED.map(word);
+        // CLAIM: compared with where this side is in its own ring, by `ReceiverCursor::behind`.
+        let [head, base, sequence, read] = word::STOPPED.map(|at| self.peer_word(at).raw());
         let stopped = Stopped { head, base, sequence, read };
-        let area =
-            word(word::STOPPED_AREA).checked_sub(1).and_then(|area| u32::try_from(area).ok());
-        let refunded = usize::try_from(word(word::REFUNDED)).unwrap_or(usize::MAX);
-        (area.map(|area| (area, stopped)), refunded.min(slab::REFUND_BYTES))
+        let area = self.peer_word(word::STOPPED_AREA).within(1, u64::from(slab::AREAS));
+        let refunded = self.peer_word(word::REFUNDED).at_most(slab::REFUND_BYTES as u64);
+        (area.ok().map(|area| (area as u32 - 1, stopped)), refunded as usize)
     }
 
     /// How many bytes this side has given back.
@@ -71,29 +69,28 @@ impl Slot {
 
     /// Whether this side has done so.
     pub fn has_been_taken_again(&self) -> bool {
-        let word = self.shared_word(self.side.other(), word::AGAIN).load(Ordering::SeqCst);
+        let word = self.shared_word(self.side.other(), word::AGAIN).load();
         // A peer that has sent it says before that it leaves.
-        word == again::SENT && self.peer_said() & flag::LEAVES == 0
+        word.is(again::SENT) && self.peer_said() & flag::LEAVES == 0
     }
 
     /// Has sent so many bytes of it.
     pub fn has_taken_again(&self, bytes: u64) {
-        let word = self.shared_word(self.side.other(), word::AGAIN_BYTES);
-        word.store(bytes, Ordering::SeqCst);
+        self.shared_word(self.side.other(), word::AGAIN_BYTES).store(bytes);
         self.agree(self.side.other(), again::TAKEN, again::SENT);
     }
 
     /// How many bytes the peer has sent in the place of this side, which count as sent by it. Gives
     /// them once.
     pub fn sent_by_peer(&self) -> u64 {
-        let bytes = self.shared_word(self.side, word::AGAIN_BYTES).swap(0, Ordering::SeqCst);
-        bytes.min(slab::SLOT_BYTES as u64)
+        let bytes = self.shared_word(self.side, word::AGAIN_BYTES).swap(0);
+        bytes.at_most(slab::SLOT_BYTES as u64)
     }
 
     /// Whether the peer is just about to say what it wants, or sends it in the place of this side.
     pub fn is_peer_busy_again(&self) -> bool {
-        let word = self.shared_word(self.side, word::AGAIN).load(Ordering::SeqCst);
-        matches!(word, again::PREPARED | again::TAKEN | again::WANTED)
+        let word = self.shared_word(self.side, word::AGAIN).load();
+        [again::PREPARED, again::TAKEN, again::WANTED].iter().any(|step| word.is(*step))
     }
 
     /// Whether this side may be done, and nothing is wanted from it any more.
@@ -102,8 +99,7 @@ impl Slot {
     }
 
     fn agree(&self, of: Side, from: u64, to: u64) -> bool {
-        let word = self.shared_word(of, word::AGAIN);
-        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.shared_word(of, word::AGAIN).exchange(from, to)
     }
 
     /// Gives bytes back that came through the kernel, behind those that were given back before.

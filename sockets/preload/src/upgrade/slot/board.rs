@@ -9,8 +9,8 @@
 //! doorbell rings.
 
 use super::Slot;
-use core::sync::atomic::{AtomicU64, Ordering};
-use freeport_ring::Mapped;
+use super::shared::SharedWord;
+use freeport_ring::{Claimed, Mapped};
 use freeport_sockets_proto::slab::{self, Side, board};
 
 /// The board of this side in a slab.
@@ -32,63 +32,65 @@ impl Board {
         self.0.start()
     }
 
-    fn word(&self, at: usize) -> &AtomicU64 {
+    fn word(&self, at: usize) -> SharedWord<'_> {
         // SAFETY: words are offsets in a board.
         let place = unsafe { self.0.start().add(at) };
         // SAFETY: the board stays mapped for as long as this is used; its words are aligned, and
         // all sides access them only as atomics.
-        unsafe { AtomicU64::from_ptr(place.cast()) }
+        unsafe { SharedWord::at(place) }
     }
 
     /// Says that it is read from now on.
     pub fn is_read(&self) {
-        self.word(board::IS_READ).store(1, Ordering::SeqCst);
+        self.word(board::IS_READ).store(1);
     }
 
     /// Says that it is read no more; what is marked until then has to be taken behind that.
     pub fn is_left(&self) {
-        self.word(board::IS_READ).swap(0, Ordering::SeqCst);
+        self.word(board::IS_READ).clear(u64::MAX);
     }
 
     /// Takes the marks: a bit for each slot.
     #[inline]
     pub fn take_marks(&self) -> u64 {
         let marks = self.word(board::MARKS);
-        if marks.load(Ordering::SeqCst) == 0 { 0 } else { marks.swap(0, Ordering::SeqCst) }
+        // CLAIM: who is marked without a reason is looked at once more.
+        if marks.load().is(0) { 0 } else { marks.swap(0).raw() }
     }
 
     /// Marks a slot again, for the next look.
     pub fn mark(&self, bit: u64) {
-        self.word(board::MARKS).fetch_or(bit, Ordering::SeqCst);
+        self.word(board::MARKS).set(bit);
     }
 
     /// A mark is enough for no slot.
     pub fn forget(&self) {
-        self.word(board::IS_ENOUGH).store(0, Ordering::SeqCst);
+        self.word(board::IS_ENOUGH).store(0);
     }
 
     /// Says on which core who reads it waits.
     pub fn say_core(&self, core: u64) {
         let word = self.word(board::CORE);
-        if word.load(Ordering::Relaxed) != core {
-            word.store(core, Ordering::Relaxed);
+        if !word.glance().is(core) {
+            word.note(core);
         }
     }
 
     /// On which core who reads it waited last, and that a mark is enough for all of `bits`.
-    fn core(&self, bits: u64) -> Option<u64> {
-        self.is_enough(bits).then(|| self.word(board::CORE).load(Ordering::Relaxed))
+    fn core(&self, bits: u64) -> Option<Claimed> {
+        self.is_enough(bits).then(|| self.word(board::CORE).glance())
     }
 
     /// Whether it is read, and a mark is enough for all of `bits`.
     fn is_enough(&self, bits: u64) -> bool {
-        self.word(board::IS_READ).load(Ordering::SeqCst) != 0
-            && self.word(board::IS_ENOUGH).load(Ordering::SeqCst) & bits == bits
+        !self.word(board::IS_READ).load().is(0)
+            && self.word(board::IS_ENOUGH).load().bits(bits) == bits
     }
 
     /// How many slots a mark is enough for.
     pub fn enough(&self) -> u32 {
-        self.word(board::IS_ENOUGH).load(Ordering::Relaxed).count_ones()
+        // CLAIM: how often a board is looked at follows from it, within bounds.
+        self.word(board::IS_ENOUGH).glance().raw().count_ones()
     }
 }
 
@@ -118,7 +120,7 @@ impl Slot {
     }
 
     /// On which core the peer waited last, if it waits for this connection by its board.
-    pub fn core_of_peer_board(&self) -> Option<u64> {
+    pub fn core_of_peer_board(&self) -> Option<Claimed> {
         self.board_of(self.side.other()).core(self.bit())
     }
 
@@ -127,13 +129,13 @@ impl Slot {
     pub fn says_marks_are_enough(&self, are_enough: bool) {
         let (board, bit) = (self.board(), self.bit());
         let word = board.word(board::IS_ENOUGH);
-        if (word.load(Ordering::SeqCst) & bit != 0) == are_enough {
+        if (word.load().bits(bit) != 0) == are_enough {
             return;
         }
         if are_enough {
-            word.fetch_or(bit, Ordering::SeqCst);
+            word.set(bit);
         } else {
-            word.fetch_and(!bit, Ordering::SeqCst);
+            word.clear(bit);
         }
     }
 }

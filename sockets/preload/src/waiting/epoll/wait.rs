@@ -9,6 +9,7 @@ use crate::kernel::{errno, raw};
 use crate::process;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
+use crate::upgrade::monitor;
 use crate::waiting::barrier::Owed;
 use crate::waiting::{ASK_TICKS, Wait};
 use core::slice;
@@ -263,6 +264,8 @@ fn sleep(
     deadline: &Deadline,
     kernel: impl Fn(*mut libc::epoll_event, i32, Until) -> i32,
 ) -> Slept {
+    // There is time now.
+    monitor::read_mail_at_times();
     let waiter = Waiter::new(set);
     let _sleepers = listening::sleep(set);
     let found = listening::look(set, number, room);

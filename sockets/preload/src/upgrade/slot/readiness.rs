@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whether there is something to receive in a slot, or room to send.
+
+use super::Slot;
+use crate::data::sending;
+use crate::socket::connection::phase;
+use crate::socket::connections::Stream;
+use core::sync::atomic::Ordering;
+use freeport_ring::bytes::Read;
+use freeport_sockets_proto::slab::flag;
+
+impl Stream {
+    /// Whether it is that still, and in that slot: with the lock of a direction held, so that it
+    /// stays so. While a thread waited for the lock, the connection may have come back, and may
+    /// even have left the kernel again.
+    #[inline]
+    pub fn is_in(&self, slot: &Slot, phase: u32) -> bool {
+        self.shared.is(phase) && self.local.slot.load(Ordering::Relaxed) == slot.page.start()
+    }
+
+    /// Whether there is something to receive, or will be no more.
+    #[inline]
+    pub fn is_readable(&self, slot: &Slot) -> bool {
+        let header = slot.next_header(self);
+        if header != 0 {
+            let low_water = self.shared.low_water.load(Ordering::Relaxed);
+            if low_water > 1 {
+                let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+                let bytes = self.readable_bytes(descriptor).unwrap_or(i32::MAX);
+                return bytes.unsigned_abs() >= low_water || self.has_read_end(slot);
+            }
+            return Slot::is_data(header) || self.follow(slot);
+        }
+        self.has_read_end(slot)
+    }
+
+    /// Whether nothing more will come but what is in the ring.
+    #[inline]
+    pub fn has_read_end(&self, slot: &Slot) -> bool {
+        self.shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) != 0
+            || slot.peer_said() & (flag::ENDED | flag::CLOSED) != 0
+            || self.shared.error.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes entries that only say that the ring goes on elsewhere; gives whether something is
+    /// behind them.
+    #[cold]
+    fn follow(&self, slot: &Slot) -> bool {
+        let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return true };
+        let mut wake = false;
+        let followed = self.with_receiver(slot, &mut half, |receiver| {
+            let mut nothing = [0_u8; 1];
+            while let Ok(Read::Moved { name, entry }) = receiver.peek(&mut nothing) {
+                match slot.follow(self, receiver, name, &entry) {
+                    Some(also) => wake |= also,
+                    None => return false,
+                }
+            }
+            true
+        });
+        drop(half);
+        if wake {
+            self.wake_peer(self.local.descriptor.load(Ordering::Relaxed), slot);
+        }
+        followed != Some(true) || slot.next_header(self) != 0 || self.has_read_end(slot)
+    }
+
+    /// Whether something can be sent, or an error be had for it.
+    #[inline]
+    pub fn is_writable(&self, slot: &Slot) -> bool {
+        let phase = self.shared.phase();
+        if phase & (phase::PEER_GONE | phase::ENDED | phase::KERNEL_END) != 0
+            || slot.peer_said() & (flag::CLOSED | flag::DEAF) != 0
+            || !self.shared.send.was_full.load(Ordering::Relaxed)
+        {
+            return true;
+        }
+        let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
+        let has_room = self.with_sender(slot, &mut half, |sender| {
+            let wanted = sending::room_to_tell_of(sender.ring().capacity());
+            slot.has_room(self, sender, wanted)
+        });
+        if has_room == Some(true) {
+            self.shared.send.was_full.store(false, Ordering::Relaxed);
+        }
+        has_room != Some(false)
+    }
+}
