@@ -10,6 +10,7 @@ mod option;
 mod unix;
 
 use crate::Error;
+use crate::socket;
 use crate::text::Printable;
 use diagnosis::Diagnosis;
 use freeport_sockets_proto::Reason;
@@ -26,6 +27,9 @@ pub enum Key {
     Internet {
         /// The cookie of the namespace of the network.
         net: u64,
+        /// The interface that both ends are bound to, or 0: of different ones, there can be two
+        /// connections between the same addresses.
+        device: u32,
         /// The address of this end.
         local: Address,
         /// The address of the other one.
@@ -63,6 +67,8 @@ pub struct End {
     pub local: Place,
     /// The address of the other one.
     pub remote: Place,
+    /// The user who made the other end of a connection of Unix sockets, or listened there.
+    peer_user: Option<u32>,
 }
 
 /// Asks the kernel what claimed descriptors are.
@@ -78,8 +84,8 @@ impl Key {
     /// The key of the other end.
     pub fn reversed(self) -> Self {
         match self {
-            Self::Internet { net, local, remote } => {
-                Self::Internet { net, local: remote, remote: local }
+            Self::Internet { net, device, local, remote } => {
+                Self::Internet { net, device, local: remote, remote: local }
             }
             Self::Unix { own, peer } => Self::Unix { own: peer, peer: own },
         }
@@ -90,6 +96,15 @@ impl End {
     /// Whether that is the same socket, connected to the same other one.
     pub fn is(&self, other: &Self) -> bool {
         (self.key, self.cookie) == (other.key, other.cookie)
+    }
+
+    /// Whether a process of that user may have the other end.
+    ///
+    /// Ends of Unix sockets are told apart by inodes, of which the kernel has 2^32 before it begins
+    /// again: within hours, somebody gets a pair with the numbers of a pair of others. Those others
+    /// did not make it, as the kernel knows. Root is who listens for servers of any user.
+    pub fn may_be_connected_to(&self, user: u32) -> bool {
+        self.peer_user.is_none_or(|maker| maker == user || maker == 0)
     }
 }
 
@@ -133,9 +148,11 @@ impl Examiner {
         match family {
             libc::AF_INET | libc::AF_INET6 => {
                 let (net, local, remote) = internet::examine(socket)?;
-                let key = Key::Internet { net, local, remote };
+                let device = number(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX);
+                let device = device.and_then(|it| u32::try_from(it).ok()).unwrap_or_default();
+                let key = Key::Internet { net, device, local, remote };
                 let [local, remote] = [local, remote].map(|it| Place::Internet(it.address));
-                Ok(End { key, inode, cookie, local, remote })
+                Ok(End { key, inode, cookie, local, remote, peer_user: None })
             }
             libc::AF_UNIX => {
                 if namespace(socket) != Some(self.net) {
@@ -145,7 +162,8 @@ impl Examiner {
                 let peer = diagnosis.peer(inode, Some(cookie))?;
                 let key = Key::Unix { own: inode, peer };
                 let [local, remote] = unix::places(socket);
-                Ok(End { key, inode, cookie, local, remote })
+                let maker = socket::peer(socket).map_err(|_| Reason::NotConnected)?;
+                Ok(End { key, inode, cookie, local, remote, peer_user: Some(maker.user) })
             }
             _ => Err(Reason::Family),
         }
@@ -154,7 +172,7 @@ impl Examiner {
     /// Whether no process of this machine can have the other end, as far as that can be told.
     pub fn is_elsewhere(&self, key: &Key) -> bool {
         match key {
-            Key::Internet { net, local, remote } => {
+            Key::Internet { net, local, remote, .. } => {
                 *net == self.net && internet::is_elsewhere(local, remote)
             }
             Key::Unix { .. } => false,
@@ -173,6 +191,7 @@ mod tests {
     use super::*;
     use freeport_testbed::skip;
     use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener, UnixStream};
 
@@ -286,17 +305,52 @@ mod tests {
         assert_eq!(examined(&socket).err(), Some(Reason::Family));
     }
 
+    /// As where networks of the same addresses are kept apart by interfaces (VRF).
+    #[test]
+    fn connections_of_another_interface_are_others() {
+        let (client, server) = pair("127.0.0.1:0");
+        let device = 1_i32;
+        // SAFETY: an option that is a number.
+        let result = unsafe {
+            let (level, name) = (libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX);
+            let length = size_of_val(&device) as libc::socklen_t;
+            let value = (&raw const device).cast();
+            libc::setsockopt(server.as_raw_fd(), level, name, value, length)
+        };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+        let [here, there] = [&client, &server].map(|it| examined(it).unwrap());
+        assert_ne!(here.key.reversed(), there.key);
+    }
+
+    #[test]
+    fn only_who_made_the_other_end_has_it_or_who_root_has_listened_for() {
+        // SAFETY: it has no arguments.
+        let user = unsafe { libc::geteuid() };
+        let (one, _other) = UnixStream::pair().unwrap();
+        let mut end = examined(&one).unwrap();
+        assert!(end.may_be_connected_to(user));
+        assert_eq!(end.may_be_connected_to(user + 1), user == 0);
+        end.peer_user = Some(7);
+        assert_eq!(
+            [0, 6, 7, 8].map(|user| end.may_be_connected_to(user)),
+            [false, false, true, false]
+        );
+        let (client, _server) = pair("127.0.0.1:0");
+        assert!(examined(&client).unwrap().may_be_connected_to(user + 1));
+    }
+
     #[test]
     fn an_address_of_nobody_here_is_elsewhere() {
         let (client, _server) = pair("127.0.0.1:0");
-        let Key::Internet { net, local, mut remote } = examined(&client).unwrap().key else {
+        let Key::Internet { net, device, local, mut remote } = examined(&client).unwrap().key
+        else {
             panic!("it is a TCP connection")
         };
         // One that is kept for documentation.
         remote.address.set_ip(Ipv4Addr::new(192, 0, 2, 77).into());
         let examiner = Examiner::new().unwrap();
-        assert!(examiner.is_elsewhere(&Key::Internet { net, local, remote }));
+        assert!(examiner.is_elsewhere(&Key::Internet { net, device, local, remote }));
         let net = net + 1;
-        assert!(!examiner.is_elsewhere(&Key::Internet { net, local, remote }));
+        assert!(!examiner.is_elsewhere(&Key::Internet { net, device, local, remote }));
     }
 }

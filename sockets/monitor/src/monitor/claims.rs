@@ -69,11 +69,16 @@ impl Monitor {
         if let Some(other) = self.waiting.get(&end.key.reversed()) {
             let found = self.examiner.examine(other.socket.as_fd());
             let is_as_before = found.is_ok_and(|it| it.is(&other.end));
+            let are_theirs = self.are_of([(other.member, &end), (claim.member, &other.end)]);
             let Some(other) = self.stop_waiting(&end.key.reversed(), now) else { return };
             self.close(claim.member, socket, now);
             let ends = [other, claim];
-            let is_there = if is_as_before { Ok(()) } else { Err(Reason::NotConnected) };
-            return match is_there.and_then(|()| self.pair(&ends, now)) {
+            let may_be_paired = match (is_as_before, are_theirs) {
+                (false, _) => Err(Reason::NotConnected),
+                (true, false) => Err(Reason::Shared),
+                (true, true) => Ok(()),
+            };
+            return match may_be_paired.and_then(|()| self.pair(&ends, now)) {
                 Ok(()) => {}
                 Err(reason) => ends.into_iter().for_each(|end| self.refuse(end, reason, now)),
             };
@@ -100,6 +105,14 @@ impl Monitor {
         let waiting = Waiting { member, token, note, socket, end, number: self.numbers };
         self.by_token.insert((member, token), key);
         self.waiting.insert(key, waiting);
+    }
+
+    /// Whether each member may have the other end of what the other one has claimed.
+    fn are_of(&self, ends: [(MemberId, &End); 2]) -> bool {
+        ends.iter().all(|(member, opposite)| {
+            let member = self.members.get(member);
+            member.is_none_or(|it| opposite.may_be_connected_to(it.process.user))
+        })
     }
 
     /// Takes a claim from those that wait; its descriptor is closed.
