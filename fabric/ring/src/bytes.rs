@@ -24,6 +24,8 @@ pub const fn piece_bytes(capacity: usize) -> usize {
 }
 
 const PIECE_MIN: usize = 2 << 10;
+/// How many parts are joined to one entry at most.
+pub const JOINED_MAX: usize = 32;
 const PIECE_MAX: usize = 32 << 10;
 
 /// What an operation did, and what is to be done for the other side.
@@ -122,6 +124,41 @@ impl<R: Remote, L: Local> ByteSender<R, L> {
     /// The receiver broke the protocol.
     pub fn put(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         self.put_before(bytes, 0, self.ring.capacity())
+    }
+
+    /// The same for bytes in several places, of which as many as have room become one entry, and no
+    /// more than [`JOINED_MAX`]: many short ones take little more than their bytes.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put).
+    pub fn put_parts(&mut self, parts: &[&[u8]]) -> Result<usize, Fault> {
+        let all: usize = parts.iter().map(|part| part.len()).sum();
+        let mut done = 0;
+        while done < all {
+            let mut room = self.ring.room(all - done)?;
+            let (mut pieces, mut count, mut bytes) = ([&[][..]; JOINED_MAX], 0, 0);
+            let mut skipped = done;
+            for part in parts {
+                let rest = part.get(skipped..).unwrap_or_default();
+                skipped = skipped.saturating_sub(part.len());
+                let Some(place) = pieces.get_mut(count) else { break };
+                if let Some(piece) = rest.get(..rest.len().min(room))
+                    && !piece.is_empty()
+                {
+                    *place = piece;
+                    (count, room, bytes) = (count + 1, room - piece.len(), bytes + piece.len());
+                }
+            }
+            if bytes == 0 {
+                break;
+            }
+            match self.ring.stage_before(Kind::Data, pieces.get(..count).unwrap_or_default(), 0) {
+                Ok(()) => done += bytes,
+                Err(Full::Fault(fault)) => return Err(fault),
+                Err(Full::NoCredit | Full::TooLong) => break,
+            }
+        }
+        Ok(done)
     }
 
     /// The same for bytes that so many others follow at once, in pieces of at most so many.

@@ -4,8 +4,8 @@
 
 use crate::memory::Memory;
 use fastrand::Rng;
-use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
-use freeport_ring::layout::message_max;
+use freeport_ring::bytes::{ByteReceiver, ByteSender, JOINED_MAX, Read};
+use freeport_ring::layout::{HEADER_BYTES, message_max};
 use freeport_ring::messages::{MessageReceiver, MessageSender, Received};
 use freeport_ring::{Full, Kind, Mapped, ReceiverCursor, SenderCursor};
 use freeport_testbed::seed;
@@ -91,7 +91,8 @@ fn streams_are_queues() {
 impl Stream {
     fn step(&mut self) {
         match self.random.u8(..20) {
-            0..6 => self.write(),
+            0..5 => self.write(),
+            5 => self.write_parts(),
             6..11 => self.read(),
             11 | 12 => self.look(),
             13 => self.take_up(),
@@ -120,6 +121,30 @@ impl Stream {
         let is_read = self.queues.len() == 1 && self.queues[0].is_empty();
         assert!(written > 0 || bytes.is_empty() || !is_read, "what is read makes room");
         self.sleeps[1].heard(done.wake, written > 0);
+        self.queues.back_mut().expect("a queue").extend(&bytes[..written]);
+    }
+
+    /// Bytes in several places: what has room is written, with a header for many places.
+    fn write_parts(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let capacity = self.sender.ring().capacity();
+        let bytes: Vec<u8> =
+            (0..length(&mut self.random, capacity)).map(|_| self.random.u8(..)).collect();
+        let (mut parts, mut rest) = (vec![], bytes.as_slice());
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(self.random.usize(0..=rest.len().min(9)));
+            parts.push(part);
+            rest = behind;
+        }
+        let entries = parts.len().div_ceil(JOINED_MAX) + 1;
+        let room = self.sender.ring().free(usize::MAX).expect("an honest receiver");
+        let written = self.sender.put_parts(&parts).expect("an honest receiver");
+        let wake = self.sender.ring().publish();
+        let has_room = bytes.len() + (entries + 1) * 2 * HEADER_BYTES <= room;
+        assert!(written <= bytes.len() && (!has_room || written == bytes.len()));
+        self.sleeps[1].heard(wake, written > 0);
         self.queues.back_mut().expect("a queue").extend(&bytes[..written]);
     }
 

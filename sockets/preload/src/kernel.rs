@@ -7,3 +7,4 @@ pub mod identity;
 pub mod memory;
 pub mod next;
 pub mod raw;
+pub mod signals;

@@ -3,6 +3,7 @@
 
 pub mod connection;
 pub mod connections;
+pub mod extras;
 pub mod keeping;
 pub mod opening;
 pub mod table;

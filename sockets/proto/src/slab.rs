@@ -356,7 +356,8 @@ pub mod flag {
     pub const STOPS: u64 = 128;
     /// It takes nothing from the kernel any more without having seen that it is a doorbell.
     pub const LOOKS: u64 = 256;
-    /// It reads nothing more, so that its peer must not send: with Unix sockets only.
+    /// It reads nothing more, so that its peer must not send: with Unix sockets, and with TCP if it
+    /// writes nothing more either.
     pub const DEAF: u64 = 512;
     /// The monitor wants the connection back in the kernel. It says so of both sides, in its
     /// [notices](super::notice).

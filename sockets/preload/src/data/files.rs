@@ -24,6 +24,10 @@ pub fn send(
     kernel: impl Fn() -> isize,
 ) -> isize {
     out.go_on(descriptor);
+    if raw::kind_of_file(from) == Ok(libc::S_IFSOCK) {
+        // The kernel refuses, and what would be read there are doorbells perhaps.
+        return kernel();
+    }
     while !out.shared.is(phase::SENDS) {
         if let Some(result) = out.send_by_kernel(descriptor, 0, None, &kernel) {
             return result;
@@ -78,6 +82,11 @@ pub fn splice(
     kernel: impl Fn() -> isize,
 ) -> isize {
     let (source, sink) = (stream(from), stream(to));
+    let is_pipe = |descriptor| raw::kind_of_file(descriptor) == Ok(libc::S_IFIFO);
+    if !is_pipe(if source.is_some() { to } else { from }) {
+        // One of both has to be one: the kernel refuses.
+        return kernel();
+    }
     for (stream, descriptor) in [(&source, from), (&sink, to)] {
         if let Some(stream) = stream {
             stream.go_on(descriptor);

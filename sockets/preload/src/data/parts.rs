@@ -25,11 +25,6 @@ impl<'a> Parts<'a> {
         Some(Self { parts: unsafe { slice::from_raw_parts(parts, count) } })
     }
 
-    /// Nothing.
-    pub fn none() -> Self {
-        Self { parts: &[] }
-    }
-
     /// The only part.
     pub fn one(part: &'a libc::iovec) -> Self {
         Self { parts: slice::from_ref(part) }
@@ -44,6 +39,45 @@ impl<'a> Parts<'a> {
     pub fn bytes(&self) -> Option<usize> {
         let sum = self.parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.iov_len));
         sum.filter(|bytes| *bytes <= isize::MAX as usize)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Lists what is behind the first `skipped` bytes: one part that is longer than `short`, or
+    /// those up to the next of these, of at most `most` bytes in all. Gives how many that are, and
+    /// how many bytes.
+    ///
+    /// # Safety
+    /// The parts are memory to be read.
+    pub unsafe fn list(
+        &self,
+        skipped: usize,
+        (short, most): (usize, usize),
+        into: &mut [&'a [u8]],
+    ) -> (usize, usize) {
+        let (mut skipped, mut left, mut count) = (skipped, most, 0);
+        for part in self.parts {
+            let Some(bytes) = part.iov_len.checked_sub(skipped).filter(|bytes| *bytes > 0) else {
+                skipped -= part.iov_len;
+                continue;
+            };
+            let Some(place) = into.get_mut(count).filter(|_| left > 0) else { break };
+            if count > 0 && bytes > short {
+                break;
+            }
+            // SAFETY: inside the part.
+            let at = unsafe { part.iov_base.cast::<u8>().add(skipped) };
+            // SAFETY: as the caller says.
+            *place = unsafe { slice::from_raw_parts(at, bytes.min(left)) };
+            (skipped, count, left) = (0, count + 1, left - bytes.min(left));
+            if bytes > short {
+                break;
+            }
+        }
+        (count, most - left)
     }
 
     /// Whether a part that is not empty is nowhere.

@@ -186,13 +186,18 @@ impl Stream {
         if !has_unread && !lingers_not {
             return false;
         }
-        let late = if self.shared.is(phase::ENDED) { flag::RESET_LATE } else { 0 };
-        slot.say(flag::RESET | late);
+        self.says_disconnected(slot);
         let is_forced = !self.is_unix() && !lingers_not;
         if is_forced {
             set_linger(descriptor, true);
         }
         is_forced
+    }
+
+    /// Says that the connection is reset, since the socket is to have another one.
+    pub fn says_disconnected(&self, slot: &Slot) {
+        let late = if self.shared.is(phase::ENDED) { flag::RESET_LATE } else { 0 };
+        slot.say(flag::RESET | late);
     }
 
     /// Whether the kernel resets the connection when a socket is closed that it has alone.

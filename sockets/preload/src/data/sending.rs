@@ -12,8 +12,8 @@ use crate::upgrade::slot::{Out, Slot};
 use crate::waiting::patience::{Patience, TOLD_TICKS};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::waiting::{epoll, sleep};
-use core::slice;
 use core::sync::atomic::Ordering;
+use freeport_ring::bytes::JOINED_MAX;
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{flag, word};
 
@@ -42,6 +42,10 @@ enum Sent {
 
 /// What of a ring is kept free for headers, and for saying that it goes on elsewhere.
 pub const KEPT: usize = 128;
+/// The same for the most parts that there can be.
+const KEPT_OF_PARTS: usize = KEPT + libc::UIO_MAXIOV as usize / 2 + WHOLE / 64;
+/// Parts that are longer have a header of their own.
+const LONG_PART: usize = 2048;
 /// The longest message that is sent as a whole or not at all.
 pub const WHOLE: usize = 4096;
 
@@ -50,6 +54,49 @@ pub const WHOLE: usize = 4096;
 /// that would wait for more.
 pub const fn room_to_tell_of(capacity: usize) -> usize {
     capacity / 3
+}
+
+/// What headers of so many bytes in these parts take at the most, and what is kept free behind
+/// them. Each [`JOINED_MAX`] short parts have one, and so has each long one.
+fn overhead(parts: Parts<'_>, bytes: usize) -> usize {
+    let among = if parts.is_one() { 0 } else { parts.count() / 2 + bytes / 64 };
+    KEPT + among
+}
+
+/// What came of putting some parts into a ring.
+#[derive(Default)]
+struct Put {
+    /// How many bytes there were, and how many have found room.
+    wanted: usize,
+    written: usize,
+    wake: bool,
+    /// The peer has broken the protocol.
+    faulty: bool,
+}
+
+/// Puts one long part into a ring, or some short ones that follow each other, of at most so many
+/// bytes. They are seen with the next [`publish`](freeport_ring::Sender::publish): all that is
+/// short at once.
+fn put_some(sender: &mut Out, parts: Parts<'_>, skipped: usize, room: usize) -> Put {
+    let mut pieces = [&[][..]; JOINED_MAX];
+    // SAFETY: the application gave the parts to be sent, and does not change them meanwhile.
+    let (count, wanted) = unsafe { parts.list(skipped, (LONG_PART, room), &mut pieces) };
+    let mut put = Put { wanted, ..Put::default() };
+    let result = match pieces.get(..count) {
+        // Nothing follows: what is long is seen piece by piece.
+        Some([piece]) if parts.behind(skipped + wanted).is_none() => {
+            sender.write(piece).map(|done| {
+                put.wake = done.wake;
+                done.outcome
+            })
+        }
+        Some([piece]) => sender.put(piece),
+        Some(pieces) => sender.put_parts(pieces),
+        None => Ok(0),
+    };
+    put.faulty = result.is_err();
+    put.written = result.unwrap_or(0);
+    put
 }
 
 /// Writes all of the bytes, if there is enough room. `None`: there is not, and nothing is written.
@@ -211,7 +258,8 @@ impl Stream {
     ) -> Sent {
         let fails = |error| Sent::Result(errno::fail(error));
         if self.shared.is(phase::ENDED) || before == 0 && self.is_refused(slot) {
-            return Sent::Result(broken_pipe(flags));
+            // Another thread may have shut it behind some that were sent.
+            return Sent::Result(if before > 0 { before as isize } else { broken_pipe(flags) });
         }
         let Some(wanted) = parts.bytes() else { return fails(libc::EINVAL) };
         if parts.has_null() {
@@ -276,8 +324,10 @@ impl Stream {
         let shared = self.shared;
         // Where this side itself has shut the kernel's reading, its end says nothing of the peer.
         let is_end = shared.phase() & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
-        let said = slot.peer_said() & (flag::CLOSED | flag::GONE);
-        let is_over = said & flag::CLOSED != 0 || is_end;
+        // A peer that has shut both halves is refused to by the kernel, as one that has closed.
+        let over = if self.is_unix() { flag::CLOSED } else { flag::CLOSED | flag::DEAF };
+        let said = slot.peer_said() & (over | flag::GONE);
+        let is_over = said & over != 0 || is_end;
         if is_over || said != 0 && self.learns_of_end(descriptor, slot) {
             return Attempt::PeerGone;
         }
@@ -333,7 +383,7 @@ impl Stream {
         if left == 0 {
             return (0, false, false);
         }
-        let wanted = left.saturating_add(KEPT);
+        let wanted = left.saturating_add(overhead(parts, left));
         if slot.exceeds_areas(self, wanted) && slot.can_grow(self) {
             let (sent, wake) = self.fill_areas(slot, sender, parts, skipped);
             if sent > 0 {
@@ -355,31 +405,19 @@ impl Stream {
         };
         // What is short is not cut, so that several may send without coming between each other.
         is_full |= !fits && skipped == 0 && left <= WHOLE;
-        let parts = if is_full { Parts::none() } else { parts };
-        let put = |at: *mut u8, bytes: usize, is_last| {
-            // SAFETY: a part that the application gave to be sent, which it does not change
-            // meanwhile.
-            let piece = unsafe { slice::from_raw_parts(at, bytes) };
-            let result = if is_last {
-                sender.write(piece).map(|done| {
-                    wake |= done.wake;
-                    done.outcome
-                })
-            } else {
-                sender.put(piece)
-            };
-            faulty |= result.is_err();
-            let count = result.unwrap_or(0);
-            is_full |= count < bytes;
-            count
-        };
-        // SAFETY: the application gave the parts to be sent.
-        let sent = unsafe { parts.each(skipped, put) };
+        let mut sent = 0;
+        while !is_full && sent < left {
+            let put = put_some(sender, parts, skipped + sent, usize::MAX);
+            wake |= put.wake;
+            faulty |= put.faulty;
+            is_full |= put.written < put.wanted || put.wanted == 0;
+            sent += put.written;
+        }
         wake |= sender.ring().publish();
         let capacity = sender.ring().capacity();
         let mut has_less = |room| !slot.has_room(self, sender, room);
         // Who is told that there is room has to have it for what is not cut.
-        is_full |= has_less(WHOLE + KEPT);
+        is_full |= has_less(WHOLE + KEPT_OF_PARTS);
         if is_full || has_less(room_to_tell_of(capacity)) {
             send.was_full.store(true, Ordering::Relaxed);
         }
@@ -402,20 +440,18 @@ impl Stream {
     ) -> (usize, bool) {
         let (mut sent, mut wake) = (0, false);
         while slot.can_grow(self) {
-            let free = sender.ring().free(usize::MAX).unwrap_or(0);
-            // Besides headers, there has to be room to say that it goes on elsewhere.
-            let mut room = free.saturating_sub(free / 1024 + 2 * KEPT);
-            let write = |at: *mut u8, bytes: usize, _| {
-                // SAFETY: the start of a part that the application gave to be sent, which it does
-                // not change meanwhile.
-                let piece = unsafe { slice::from_raw_parts(at, bytes.min(room)) };
-                room -= piece.len();
-                let done = sender.write(piece);
-                wake |= done.is_ok_and(|done| done.wake);
-                done.map_or(0, |done| done.outcome)
-            };
-            // SAFETY: the application gave the parts to be sent.
-            sent += unsafe { parts.each(skipped + sent, write) };
+            loop {
+                let free = sender.ring().free(usize::MAX).unwrap_or(0);
+                // Besides headers, there has to be room to say that it goes on elsewhere.
+                let room = free.saturating_sub(free / 1024 + 2 * KEPT);
+                let put = put_some(sender, parts, skipped + sent, room);
+                wake |= put.wake;
+                sent += put.written;
+                if put.written < put.wanted || put.wanted == 0 {
+                    break;
+                }
+            }
+            wake |= sender.ring().publish();
             match slot.grow(self, sender) {
                 Some(also) => wake |= also,
                 None => break,

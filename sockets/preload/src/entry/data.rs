@@ -402,8 +402,9 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     count: libc::c_uint,
     flags: c_int,
 ) -> c_int {
+    let count = count.min(MESSAGES);
     if stream(fd).is_none() || messages.is_null() {
-        for number in 0..if messages.is_null() { 0 } else { count.min(MESSAGES) } {
+        for number in 0..if messages.is_null() { 0 } else { count } {
             // SAFETY: the caller gives `count` messages.
             let message = unsafe { messages.add(number as usize) };
             // SAFETY: it is one of them.

@@ -6,6 +6,7 @@ use crate::kernel::next::next;
 use crate::reuse::accepting::{self, Way};
 use crate::reuse::{self, connecting, listener};
 use crate::socket::connection::phase;
+use crate::socket::extras;
 use crate::socket::opening::{self, stream};
 use crate::socket::unix;
 use crate::waiting::epoll;
@@ -92,6 +93,11 @@ pub unsafe extern "C-unwind" fn connect(
         next!(connect(fd: c_int, address: *const libc::sockaddr,
             length: libc::socklen_t) -> c_int)
     };
+    if opening::is_disconnected(fd, address, length) {
+        let result = kernel();
+        opening::is_anew(fd);
+        return result;
+    }
     let Some(stream) = stream(fd).filter(|stream| reuse::is_on() && !stream.is_unix()) else {
         return kernel();
     };
@@ -175,6 +181,12 @@ fn accepted(listener: c_int, new: c_int, nonblocking: bool) -> c_int {
         && let Some(note) = note_of_accepted(listener)
     {
         note(new, nonblocking);
+        if let (Some(listener), Some(new)) = (stream(listener), stream(new))
+            && let Some(reason) = listener.kept_for_options()
+        {
+            // It has the options that the listener has.
+            new.keep(reason);
+        }
     }
     new
 }
@@ -222,6 +234,11 @@ pub unsafe extern "C-unwind" fn setsockopt(
         }
         let is_ours = stream.shared.is(phase::SENDS) && !stream.is_unix();
         let has_value = !value.is_null() && length as usize >= size_of::<c_int>();
+        if !stream.is_unix()
+            && let Some(reason) = extras::of_tcp(level, name)
+        {
+            stream.bring_back(fd, reason);
+        }
         if is_ours && level == libc::IPPROTO_TCP && name == libc::TCP_NODELAY && has_value {
             // Doorbells never wait; what the application wants is only kept.
             // SAFETY: as of the function that this stands for.

@@ -184,6 +184,16 @@ pub fn inode(descriptor: i32) -> Result<u64> {
     unsafe { checked_call(libc::SYS_fstat, arguments) }.map(|_| about.st_ino)
 }
 
+/// What kind of file is behind a descriptor, as `S_IFMT` has it.
+pub fn kind_of_file(descriptor: i32) -> Result<libc::mode_t> {
+    // SAFETY: all zero is a value of this structure.
+    let mut about: libc::stat = unsafe { core::mem::zeroed() };
+    let place = ptr::from_mut(&mut about) as usize;
+    let arguments = [argument(descriptor), place, 0, 0, 0, 0];
+    // SAFETY: the place has room for the answer, and lives as long as the call.
+    unsafe { checked_call(libc::SYS_fstat, arguments) }.map(|_| about.st_mode & libc::S_IFMT)
+}
+
 /// The inode of what a path leads to.
 pub fn inode_at(path: &CStr) -> Result<u64> {
     // SAFETY: all zero is a value of this structure.
@@ -306,6 +316,27 @@ pub fn seek_back(descriptor: i32, bytes: usize) {
         // SAFETY: no memory is passed.
         unsafe { call(libc::SYS_lseek, arguments) };
     }
+}
+
+/// What the process does when a signal comes, as the kernel has it.
+#[derive(Default)]
+#[repr(C)]
+pub struct SignalAction {
+    /// The handler's address, or `SIG_DFL` or `SIG_IGN`.
+    pub handler: usize,
+    /// `SA_RESTART` and others.
+    pub flags: usize,
+    restorer: usize,
+    mask: u64,
+}
+
+/// What the process does when that signal comes.
+pub fn signal_action(signal: i32) -> Result<SignalAction> {
+    let mut action = SignalAction::default();
+    let (place, set_bytes) = (ptr::from_mut(&mut action) as usize, size_of::<u64>());
+    let arguments = [argument(signal), 0, place, set_bytes, 0, 0];
+    // SAFETY: the place has room for the answer, and lives as long as the call.
+    unsafe { checked_call(libc::SYS_rt_sigaction, arguments) }.map(|_| action)
 }
 
 /// A descriptor for a process.

@@ -34,6 +34,13 @@ impl Stream {
         kept.is_ok()
     }
 
+    /// Why an option of a TCP socket keeps it in the kernel; `None`: none does.
+    pub fn kept_for_options(&self) -> Option<Reason> {
+        let number = self.shared.reason.load(Ordering::Relaxed);
+        let reason = u16::try_from(number).ok().and_then(Reason::from_number);
+        reason.filter(|it| matches!(it, Reason::Ancillary | Reason::PastLibrary) && !self.is_unix())
+    }
+
     /// It may leave the kernel again.
     pub fn keep_no_more(&self) {
         self.shared.reason.store(0, Ordering::Relaxed);

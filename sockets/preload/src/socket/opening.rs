@@ -129,6 +129,41 @@ pub fn is_closing(descriptor: i32) {
     }
 }
 
+/// Whether a call of `connect` takes a TCP connection apart, which was brought to its end then: the
+/// peer gets a reset, and the socket is a new one.
+///
+/// Where other descriptors or processes have it as well, it is the kernel's from then on.
+pub fn is_disconnected(
+    descriptor: i32,
+    address: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> bool {
+    let Some(stream) = stream(descriptor).filter(|stream| !stream.is_unix()) else { return false };
+    if address.is_null() || (length as usize) < size_of::<libc::sa_family_t>() {
+        return false;
+    }
+    // SAFETY: the application's address has so many bytes.
+    let family = unsafe { address.cast::<libc::sa_family_t>().read_unaligned() };
+    if i32::from(family) != libc::AF_UNSPEC {
+        return false;
+    }
+    if stream.shared.references.load(Ordering::Acquire) > 1 {
+        stream.bring_back(descriptor, Reason::Shared);
+        return false;
+    }
+    if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
+        stream.says_disconnected(&slot);
+    }
+    true
+}
+
+/// A descriptor is that of a socket without a connection now.
+pub fn is_anew(descriptor: i32) {
+    let nonblocking =
+        stream(descriptor).is_some_and(|stream| stream.shared.nonblocking.load(Ordering::Relaxed));
+    note(descriptor, nonblocking);
+}
+
 /// Before all descriptors of a range are closed.
 pub fn are_closing(first: u32, last: u32) {
     table::each(|descriptor, _| {
@@ -371,6 +406,11 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
             stream.ring_doorbell(descriptor, &slot);
         }
         wake_own(stream, &slot, descriptor);
+    }
+    if !stream.is_unix() && shared.is(phase::ENDED | phase::READ_SHUT) {
+        // No doorbell is needed any more, and the kernel refuses whoever writes to it.
+        slot.say(flag::DEAF);
+        raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
     }
     if stream.is_unix() || writes {
         // With TCP, it is the peer's answer that wakes.

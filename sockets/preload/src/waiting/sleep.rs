@@ -11,10 +11,12 @@
 //! sleeps.
 
 use crate::kernel::next::next;
-use crate::kernel::{errno, raw};
+use crate::kernel::{errno, raw, signals};
+use crate::process;
 use crate::returning::looks::Looks;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
+use crate::socket::table::{self, What};
 use crate::upgrade::slot::Slot;
 use crate::waiting::barrier::Owed;
 use crate::waiting::epoll;
@@ -26,6 +28,10 @@ const DOORBELLS: usize = 64;
 /// How often who has slept gives back room in a ring without sleeping again, before he is taken for
 /// somebody who sleeps seldom, and who sends to him needs no fence.
 const AWAKE_FOR: u32 = 8;
+
+/// How long one sleeps for room at a time where others can shut the stream: as long as it can take
+/// until that is noticed.
+const TURN_MILLISECONDS: i32 = 50;
 
 /// That a thread is going to sleep on a socket, until this is dropped.
 struct Sleeper<'a> {
@@ -295,6 +301,7 @@ pub fn for_room(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32
         Ok(())
     } else {
         match milliseconds(descriptor, libc::SO_SNDTIMEO) {
+            None if may_be_shut_by_others(stream) => in_turns(stream, descriptor, slot),
             None => in_kernel(stream, descriptor).map(|_| ()),
             Some(milliseconds) => for_some_time(stream, descriptor, milliseconds),
         }
@@ -368,6 +375,31 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<Woken, i32> {
     }
     stream.kernel_said(Err(error));
     Ok(Woken::ToLook)
+}
+
+/// Whether somebody else can shut what this thread sends through. The kernel would wake it then;
+/// here it waits for bytes of the peer, which nobody but the peer can send.
+fn may_be_shut_by_others(stream: &Stream) -> bool {
+    !process::has_one_thread() || !stream.shared.is_alone()
+}
+
+/// Whether a descriptor is that stream's still: who closes it, or puts another one there, may have
+/// sent a signal for this thread to notice.
+fn is_open(stream: &Stream, descriptor: i32) -> bool {
+    table::get(descriptor) == Some(What::Stream(stream.number))
+}
+
+/// Sleeps for room, and looks now and then whether the stream was shut.
+fn in_turns(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
+    loop {
+        match for_some_time(stream, descriptor, TURN_MILLISECONDS) {
+            _ if stream.is_writable(slot) || stream.leaves_rings() => return Ok(()),
+            Err(libc::EAGAIN) => {}
+            // `poll` ends with each signal, `send` with those whose handlers do not ask for more.
+            Err(libc::EINTR) if signals::do_calls_go_on() && is_open(stream, descriptor) => {}
+            result => return result,
+        }
+    }
 }
 
 /// Sleeps in the kernel for at most so long.
