@@ -3,7 +3,8 @@
 //! two looks (SocksDirect 8.2).
 //!
 //! Where the peer waited on the same core, it lets go of it at once: who looks without that keeps
-//! the peer from doing what is waited for.
+//! the peer from doing what is waited for. Where others have enough to do for the processors, it
+//! sleeps at once: see [`turns`].
 
 pub mod barrier;
 pub mod epoll;
@@ -11,25 +12,15 @@ pub mod patience;
 pub mod polling;
 pub mod select;
 pub mod sleep;
+mod turns;
 
 use crate::kernel::raw;
 use core::hint;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 /// [Ticks](raw::ticks) of looking without letting go of the processor: a few microseconds.
 const SPIN_TICKS: u64 = 12_000;
 /// Ticks until it is time to sleep: a little more than waking somebody up takes.
 const AWAKE_TICKS: u64 = 300_000;
-
-/// Ticks after which whoever got the processor by a yield is somebody who keeps it, having enough
-/// to do: about a millisecond.
-const KEPT_TICKS: u64 = 2_400_000;
-/// Ticks for which a processor counts as wanted by such after that: about a tenth of a second.
-const WANTED_TICKS: u64 = 240_000_000;
-/// Until when others want the processor. Who sleeps gets it back as soon as a doorbell rings, who
-/// yields it when their time is over; only where the peer is among those who get it, a yield is
-/// the better way.
-static WANTED_UNTIL: AtomicU64 = AtomicU64::new(0);
 
 /// Ticks between two questions to the kernel while there is something to do: about 50
 /// microseconds.
@@ -39,13 +30,15 @@ pub const ASK_TICKS: u64 = 120_000;
 #[derive(Debug)]
 pub struct Wait {
     since: u64,
-    yields: bool,
+    /// When it was looked last.
+    last: u64,
+    has_turns: bool,
 }
 
 impl Wait {
     /// Begins to wait, at the first [`step`](Self::step).
     pub fn new() -> Self {
-        Self { since: 0, yields: true }
+        Self { since: 0, last: 0, has_turns: true }
     }
 
     /// Waits a little. False: it is time to sleep. `shares_core` says whether the peer waited on
@@ -56,19 +49,27 @@ impl Wait {
         if self.since == 0 {
             let is_shared = shares_core();
             self.since = if is_shared { now.wrapping_sub(SPIN_TICKS) } else { now };
-            self.yields = is_shared || now >= WANTED_UNTIL.load(Ordering::Relaxed);
+            self.has_turns = !turns::are_lost(now);
+            self.last = now;
         }
         let waited = now.wrapping_sub(self.since);
+        if !self.has_turns || waited >= AWAKE_TICKS {
+            return false;
+        }
         if waited < SPIN_TICKS {
+            if now.wrapping_sub(self.last) > turns::LOST_TICKS {
+                self.has_turns = false;
+                turns::is_lost(now);
+            }
             hint::spin_loop();
-        } else if waited < AWAKE_TICKS && self.yields {
+            self.last = now;
+        } else {
             raw::yield_now();
             let after = raw::ticks();
-            if after.wrapping_sub(now) > KEPT_TICKS {
-                WANTED_UNTIL.store(after.wrapping_add(WANTED_TICKS), Ordering::Relaxed);
+            if turns::came_back(after, after.wrapping_sub(now)) {
+                self.has_turns = false;
             }
-        } else {
-            return false;
+            self.last = after;
         }
         true
     }

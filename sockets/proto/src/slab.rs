@@ -311,8 +311,8 @@ pub mod word {
     pub const REASON: usize = 304;
     /// How often it has begun to ring a doorbell.
     pub const RINGING: usize = 312;
-    /// How often it has ended that: in the lower half, the doorbells that were taken by the kernel
-    /// in the upper one.
+    /// How often it has ended that, in the lower half. In the upper one, how many doorbells the
+    /// kernel has taken from it, or takes just now.
     pub const RANG: usize = 320;
     /// How many connections it has made over this stream besides the first.
     pub const REUSED: usize = 328;

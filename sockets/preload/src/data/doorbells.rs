@@ -30,6 +30,10 @@ impl Stream {
             }
         }
         self.shared.owes_doorbell.store(false, Ordering::SeqCst);
+        if !self.is_unix() && slot.peer_said() & flag::DEAF != 0 {
+            // It sleeps no more, and its kernel would answer with a reset.
+            return;
+        }
         slot.count(word::DOORBELLS, 1);
         // Who comes back into the kernel waits until those are out who count themselves before.
         self.shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
@@ -41,19 +45,22 @@ impl Stream {
 
     /// Rings, unless the peer would take it for a byte of the stream.
     pub fn ring_once(&self, descriptor: i32, slot: &Slot) {
-        let mut rang = 0;
         if slot.begin_ringing() {
+            // Counted before: whoever is woken may have the processor before this one goes on, and
+            // takes what is counted only.
+            slot.counts_doorbell();
             match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
-                Ok(_) => {
-                    rang = 1;
-                    self.shared.rang.fetch_add(1, Ordering::Relaxed);
+                Ok(_) => _ = self.shared.rang.fetch_add(1, Ordering::Relaxed),
+                Err(error) => {
+                    slot.has_not_rung();
+                    // Where there is no room for another one, there are many that wake it.
+                    if error != libc::EAGAIN {
+                        self.shared.mark(phase::PEER_GONE);
+                    }
                 }
-                // Where there is no room for another one, there are many that wake it.
-                Err(libc::EAGAIN) => {}
-                Err(_) => _ = self.shared.mark(phase::PEER_GONE),
             }
         }
-        slot.end_ringing(rang);
+        slot.end_ringing();
     }
 
     /// Drops the doorbells that came before the place where the peer's stream is the kernel's.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The parts of memory that an operation of the application names: one buffer or several.
 
+use crate::kernel::memory;
 use core::slice;
 
 /// What is read from or written to, part by part.
@@ -10,7 +11,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Those that an `iovec` array lists. `None`: there cannot be so many.
+    /// Those that an `iovec` array lists. `None`: there cannot be so many, or there is none.
     ///
     /// # Safety
     /// As for `readv` and `writev`.
@@ -18,7 +19,7 @@ impl<'a> Parts<'a> {
         if count == 0 || parts.is_null() {
             return (count == 0).then_some(Self { parts: &[] });
         }
-        if count > libc::UIO_MAXIOV as usize {
+        if count > libc::UIO_MAXIOV as usize || !memory::is_there(parts, count) {
             return None;
         }
         // SAFETY: as the caller says.

@@ -3,7 +3,7 @@
 
 use crate::data::parts::Parts;
 use crate::handing::control;
-use crate::kernel::errno;
+use crate::kernel::memory;
 use crate::kernel::next::next;
 use crate::socket::connections::Stream;
 use crate::socket::opening::stream;
@@ -161,6 +161,9 @@ pub unsafe extern "C-unwind" fn recvmsg(
     message: *mut libc::msghdr,
     flags: c_int,
 ) -> isize {
+    if !memory::is_there(message, 1) {
+        return next!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
+    }
     let is_of_kernel = Cell::new(false);
     // SAFETY: the caller upholds the contract of the libc function this replaces, so it is null or
     // a message that can be read.
@@ -182,7 +185,7 @@ pub unsafe extern "C-unwind" fn recvmsg(
         }
         received
     };
-    let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
+    let Some(stream) = stream(fd) else { return kernel() };
     // SAFETY: it is not null, so the caller gives a message that can be read.
     let list = unsafe { (*message).msg_iov };
     // SAFETY: as above.
@@ -288,9 +291,12 @@ pub unsafe extern "C-unwind" fn sendmsg(
     flags: c_int,
 ) -> isize {
     let kernel = || next!(sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize);
+    if !memory::is_there(message, 1) {
+        return kernel();
+    }
     // SAFETY: as of the function that this stands for.
     unsafe { control::is_sent(message) };
-    let Some(stream) = stream(fd).filter(|_| !message.is_null()) else { return kernel() };
+    let Some(stream) = stream(fd) else { return kernel() };
     // SAFETY: it is not null, so the caller gives a message, which nothing changes meanwhile.
     let header = unsafe { &*message };
     let is_only_data = header.msg_controllen == 0;
@@ -459,7 +465,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     // SAFETY: as of the function that this stands for.
     let deadline = match unsafe { crate::entry::until(timeout) } {
         Some(until) => crate::waiting::epoll::Deadline::new(until),
-        None => return errno::fail(libc::EINVAL) as c_int,
+        None => return kernel(),
     };
     let mut each = flags & !libc::MSG_WAITFORONE;
     for done in 0..count {

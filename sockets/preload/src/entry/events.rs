@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for several descriptors.
 
+use crate::kernel::memory;
 use crate::kernel::next::next;
 use crate::socket::table::{self, What};
 use crate::waiting::epoll::{self, Until};
@@ -8,13 +9,16 @@ use crate::waiting::polling;
 use crate::waiting::select;
 use core::ffi::{c_int, c_void};
 
-/// How long a time that may be null is; `None`: there is no such time.
+/// How long a time that may be null is; `None`: there is no such time, and the kernel says why.
 ///
 /// # Safety
 /// If it is not null, it can be read.
 pub unsafe fn until(time: *const libc::timespec) -> Option<Until> {
     if time.is_null() {
         return Some(Until::Ready);
+    }
+    if !memory::is_there(time, 1) {
+        return None;
     }
     // SAFETY: as the caller says.
     let time = unsafe { time.read() };

@@ -2,6 +2,7 @@
 //! Making sockets, connecting them, and their options.
 
 use crate::kernel::errno;
+use crate::kernel::memory;
 use crate::kernel::next::next;
 use crate::reuse::accepting::{self, Way};
 use crate::reuse::{self, connecting, listener};
@@ -233,7 +234,8 @@ pub unsafe extern "C-unwind" fn setsockopt(
             stream.stays_in_kernel(fd, reason);
         }
         let is_ours = stream.shared.is(phase::SENDS) && !stream.is_unix();
-        let has_value = !value.is_null() && length as usize >= size_of::<c_int>();
+        let has_value =
+            length as usize >= size_of::<c_int>() && memory::is_there(value.cast::<c_int>(), 1);
         if !stream.is_unix()
             && let Some(reason) = extras::of_tcp(level, name)
         {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory of files, at addresses that are multiples of something.
+//! Memory of files, at addresses that are multiples of something; and whether there is memory where
+//! an application says.
 
-use super::raw::{Result, argument, checked_call, unmap};
+use super::raw::{self, Result, argument, checked_call, unmap};
+use crate::process::confined;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is to be mapped, shared.
 #[derive(Clone, Copy)]
@@ -48,9 +51,68 @@ pub fn map_at_multiple(multiple: usize, parts: &[Part]) -> Result<*mut u8> {
     Ok(start as *mut u8)
 }
 
+/// The bytes of a page.
+const PAGE_BYTES: usize = 4096;
+/// Pages that were there when they were asked for, each at the place that its number gives: lists
+/// and headers of programs are at the same places again and again.
+static KNOWN: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+
+/// Whether lists or headers that an application has named can be read: where not, the kernel has to
+/// say so (`EFAULT`). What was there once is not asked for again.
+#[inline]
+pub fn is_there<T>(at: *const T, count: usize) -> bool {
+    let first = at.addr() / PAGE_BYTES;
+    let bytes = count.saturating_mul(size_of::<T>());
+    let last = at.addr().saturating_add(bytes.saturating_sub(1)) / PAGE_BYTES;
+    (first..=last).all(|page| {
+        let known = KNOWN.get(page % KNOWN.len());
+        let is_known = known.is_some_and(|known| known.load(Ordering::Relaxed) == page);
+        page != 0 && (is_known || is_page(page))
+    })
+}
+
+#[cold]
+fn is_page(page: usize) -> bool {
+    let at = page.saturating_mul(PAGE_BYTES) as *const u8;
+    let is_there = confined::is_confined() || raw::copy_of_own(at, &mut [0]) != Err(libc::EFAULT);
+    if is_there && let Some(known) = KNOWN.get(page % KNOWN.len()) {
+        known.store(page, Ordering::Relaxed);
+    }
+    is_there
+}
+
 /// The bytes of a file, such as one in memory.
 pub fn size(descriptor: i32) -> Result<usize> {
     let arguments = [argument(descriptor), 0, argument(libc::SEEK_END), 0, 0, 0];
     // SAFETY: no memory is passed.
     unsafe { checked_call(libc::SYS_lseek, arguments) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_is_there_and_nothing_else() {
+        let words = [7_u64; 1024];
+        assert!(is_there(&words, words.len()) && is_there(&words, 0));
+        // SAFETY: addresses where the system finds room.
+        let nowhere = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            libc::mmap(core::ptr::null_mut(), 2 * PAGE_BYTES, libc::PROT_NONE, flags, -1, 0)
+        };
+        assert!(!is_there(nowhere.cast::<u64>(), 1));
+        assert!(
+            !is_there(core::ptr::null::<u8>(), 1)
+                && !is_there(8 as *const u64, 1)
+                && !is_there(usize::MAX as *const u8, 9)
+        );
+        // The first of two pages can be read.
+        // SAFETY: it was just mapped.
+        unsafe { libc::mprotect(nowhere, PAGE_BYTES, libc::PROT_READ) };
+        assert!(is_there(nowhere.cast::<u8>(), PAGE_BYTES));
+        assert!(!is_there(nowhere.cast::<u8>(), PAGE_BYTES + 1));
+        // SAFETY: nobody uses it.
+        unsafe { libc::munmap(nowhere, 2 * PAGE_BYTES) };
+    }
 }

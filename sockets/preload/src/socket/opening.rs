@@ -2,6 +2,7 @@
 //! How sockets begin and end, as far as the library has to do with them.
 
 use crate::handing::family::Parent;
+use crate::kernel::memory;
 use crate::kernel::raw;
 use crate::process::confined;
 use crate::reuse::{listener, resting};
@@ -139,7 +140,8 @@ pub fn is_disconnected(
     length: libc::socklen_t,
 ) -> bool {
     let Some(stream) = stream(descriptor).filter(|stream| !stream.is_unix()) else { return false };
-    if address.is_null() || (length as usize) < size_of::<libc::sa_family_t>() {
+    let is_named = length as usize >= size_of::<libc::sa_family_t>();
+    if !is_named || !memory::is_there(address.cast::<u8>(), length as usize) {
         return false;
     }
     // SAFETY: the application's address has so many bytes.

@@ -109,7 +109,7 @@ impl Stream {
     /// Whether what this side sends is refused, because the peer reads nothing more.
     #[inline]
     pub fn is_refused(&self, slot: &Slot) -> bool {
-        slot.peer_said() & flag::DEAF != 0
+        self.is_unix() && slot.peer_said() & flag::DEAF != 0
     }
 
     /// Of the events of `poll`, those of a Unix socket that has ended in one direction or both.

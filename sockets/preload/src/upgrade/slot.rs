@@ -463,9 +463,20 @@ impl Slot {
         self.peer_said() & flag::STOPS == 0
     }
 
-    /// Has rung, so many times.
-    pub fn end_ringing(&self, rang: u64) {
-        self.shared_word(self.side, word::RANG).add(1 | rang << 32);
+    /// Counts the doorbell that is about to ring. As long as it does, this side's stream cannot come
+    /// back into the kernel, so all that is there are doorbells.
+    pub fn counts_doorbell(&self) {
+        self.shared_word(self.side, word::RANG).add(1 << 32);
+    }
+
+    /// It has not rung.
+    pub fn has_not_rung(&self) {
+        self.shared_word(self.side, word::RANG).sub(1 << 32);
+    }
+
+    /// Has rung, or has not.
+    pub fn end_ringing(&self) {
+        self.shared_word(self.side, word::RANG).add(1);
     }
 
     /// A word that several write.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for a list of descriptors: `poll`, and `select` in terms of it.
 
-use crate::kernel::{errno, raw};
+use crate::kernel::{errno, memory, raw};
 use crate::process;
 use crate::reuse::listener;
 use crate::socket::connection::phase;
@@ -136,7 +136,7 @@ pub fn poll(
     kernel: impl Fn(*mut libc::pollfd, libc::nfds_t, Until) -> i32,
 ) -> i32 {
     process::check();
-    if descriptors.is_null() || count == 0 || count > 1 << 20 {
+    if count == 0 || count > 1 << 20 || !memory::is_there(descriptors, count as usize) {
         return kernel(descriptors, count, until);
     }
     // SAFETY: the application's list of so many.

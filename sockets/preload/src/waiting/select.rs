@@ -4,6 +4,7 @@
 
 use crate::entry::{as_time, until};
 use crate::kernel::errno;
+use crate::kernel::memory;
 use crate::kernel::next::next;
 use crate::reuse::listener;
 use crate::socket::connection::phase;
@@ -35,6 +36,8 @@ pub fn select(
     let Some(wanted) = wanted(count, sets) else { return kernel() };
     let until = if timeout.is_null() {
         Until::Ready
+    } else if !memory::is_there(timeout, 1) {
+        return kernel();
     } else {
         // SAFETY: the application's time.
         let time = unsafe { timeout.read() };
@@ -74,6 +77,9 @@ fn wanted(count: i32, sets: [*mut c_void; 3]) -> Option<[Words; 3]> {
     let number = usize::try_from(count).ok().filter(|number| *number <= DESCRIPTORS)?;
     let mut wanted = [[0; DESCRIPTORS / WORD_BITS]; 3];
     for (words, set) in wanted.iter_mut().zip(sets).filter(|(_, set)| !set.is_null()) {
+        if !memory::is_there(set.cast::<u64>(), number.div_ceil(WORD_BITS)) {
+            return None;
+        }
         for (at, word) in words.iter_mut().enumerate().take(number.div_ceil(WORD_BITS)) {
             // SAFETY: the caller gives sets that have all words that `count` reaches.
             let place = unsafe { set.cast::<u64>().add(at) };

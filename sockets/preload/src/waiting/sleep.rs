@@ -175,7 +175,8 @@ impl Stream {
             return false;
         }
         // Others may have taken what was seen, and the peer may leave its ring just now: no more
-        // than it has rung for certain. Who is killed while it rings has not counted that one.
+        // than it has counted. What is just ringing is counted, and nothing else comes before that
+        // has come.
         let left = slot.peer_rang().saturating_sub(self.shared.rung.load(Ordering::Relaxed));
         let seen = usize::try_from(left).map_or(seen, |left| seen.min(left));
         let mut bytes = [0; DOORBELLS];

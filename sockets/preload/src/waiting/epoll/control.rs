@@ -6,7 +6,7 @@ use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::{boards, listening, nested, one_shot};
 use crate::kernel::next::next;
-use crate::kernel::{errno, raw};
+use crate::kernel::{errno, memory, raw};
 use crate::process;
 use crate::process::lock::Lock;
 use crate::socket::connection::phase;
@@ -156,7 +156,7 @@ fn in_kernel(
 
 /// What the application wants to know.
 fn wanted(operation: i32, event: *mut libc::epoll_event) -> libc::epoll_event {
-    if operation == libc::EPOLL_CTL_DEL || event.is_null() {
+    if operation == libc::EPOLL_CTL_DEL || !memory::is_there(event, 1) {
         return libc::epoll_event { events: 0, u64: 0 };
     }
     // SAFETY: the application's event, which is not null.

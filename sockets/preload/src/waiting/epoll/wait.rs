@@ -5,7 +5,7 @@ use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::tour::Tour;
 use super::{boards, control, listening, nested, retiring};
-use crate::kernel::{errno, raw};
+use crate::kernel::{errno, memory, raw};
 use crate::process;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
@@ -126,7 +126,7 @@ pub fn wait(
 ) -> i32 {
     process::check();
     let set = match set::get(number) {
-        Some(set) if count > 0 && !events.is_null() => set,
+        Some(set) if count > 0 && memory::is_there(events, count as usize) => set,
         _ => return kernel(events, count, until),
     };
     // SAFETY: the application's room for so many; the kernel could write there as well.
