@@ -88,9 +88,9 @@ pub(super) struct Packets {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let subject = &arguments.subject;
     let file = subject.object.display();
-    let (_, object) = subject.open()?;
+    let (_, mut object) = subject.open()?;
+    let settings = subject.prepare(&mut object)?;
     let program = subject.choose(&object)?;
-    let settings = subject.settings()?;
     let packets = Packets::read(&subject.trace, 2)?;
     let mut sim = load(&object, program, &settings, arguments).with_context(|| {
         let trace = subject.trace.display();

@@ -114,12 +114,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     check_targets(arguments)?;
     let subject = &arguments.subject;
-    let (bytes, object) = subject.open()?;
+    let (bytes, mut object) = subject.open()?;
+    let settings = subject.prepare(&mut object)?;
     let file = subject.object.display();
     let program = subject.choose(&object)?;
     check_kind(program, &arguments.on).with_context(|| file.to_string())?;
     check_maps(&object, arguments).with_context(|| file.to_string())?;
-    let settings = subject.settings()?;
     let source = profile::Source {
         trace: &subject.trace,
         ingress_ifindex: subject.ifindex,
@@ -129,7 +129,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let profiles = arguments.profile.then(|| profile::take(&object, program, &settings, source));
     let profiles = profiles.transpose()?;
-    let mut targets = Targets::load(&bytes, &object, program, profiles.as_ref(), arguments)
+    let subject_of_run =
+        targets::Subject { bytes: &bytes, object: &object, program, settings: &settings };
+    let mut targets = Targets::load(&subject_of_run, profiles.as_ref(), arguments)
         .with_context(|| file.to_string())?;
     for setting in &settings {
         targets.set(setting)?;

@@ -12,7 +12,7 @@ use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{
     Arrival, Comparison, Contents, Departure, Disagreement, InUserSpace, Interpreter, Kernel,
-    Native, Profiles, Setting, Target, Vliw,
+    Loading, Native, Profiles, Setting, Target, Vliw, needed,
 };
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -31,6 +31,14 @@ pub struct Targets<'o> {
     maps: MapWatch,
     /// Names of the programs and their lines, for reasons why one was ended.
     object: &'o Object,
+}
+
+/// What is to run.
+pub struct Subject<'a> {
+    pub bytes: &'a [u8],
+    pub object: &'a Object,
+    pub program: &'a Program,
+    pub settings: &'a [Setting],
 }
 
 /// A target with the object.
@@ -69,15 +77,14 @@ impl<'o> Targets<'o> {
     /// # Errors
     /// What a target says against it, or that the kernel may not be used.
     pub fn load(
-        bytes: &[u8],
-        object: &'o Object,
-        program: &Program,
+        subject: &Subject<'o>,
         profiles: Option<&Profiles>,
         arguments: &Arguments,
     ) -> anyhow::Result<Self> {
+        let &Subject { object, program, .. } = subject;
         let places = arguments.on.places();
         let load = |place: &Place| match place {
-            Place::Kernel => load_in_kernel(bytes),
+            Place::Kernel => load_in_kernel(subject),
             Place::Interpreter => {
                 load_interpreter(object, program, arguments).context(place.place())
             }
@@ -350,12 +357,17 @@ fn load_sim(
     profiles: Option<&Profiles>,
     arguments: &Arguments,
 ) -> anyhow::Result<Loaded> {
-    let nic = Nic::with_cores(arguments.cores)?;
     let environment = environment(arguments);
-    let sim = match profiles {
-        Some(profiles) => Sim::load_profiled_on(nic, object, profiles, &environment)?,
-        None => Sim::load_on(nic, object, &Options::default(), &environment)?,
-    };
+    if let Some(profiles) = profiles {
+        let nic = Nic::with_cores(arguments.cores)?;
+        let sim = Sim::load_profiled_on(nic, object, profiles, &environment)?;
+        match sim.takes(&program.name) {
+            Ok(()) => return Ok(Loaded::Sim(Box::new(sim))),
+            Err(error) => eprintln!("the schedule without the profile is tried: {error}"),
+        }
+    }
+    let nic = Nic::with_cores(arguments.cores)?;
+    let sim = Sim::load_on(nic, object, &Options::default(), &environment)?;
     sim.takes(&program.name)?;
     Ok(Loaded::Sim(Box::new(sim)))
 }
@@ -375,10 +387,13 @@ fn load_native(object: &Object, program: &Program) -> anyhow::Result<Loaded> {
     Ok(Loaded::Native(Box::new(native)))
 }
 
-fn load_in_kernel(bytes: &[u8]) -> anyhow::Result<Loaded> {
+fn load_in_kernel(subject: &Subject<'_>) -> anyhow::Result<Loaded> {
     if let Some(refusal) = Kernel::refusal() {
         bail!("{refusal}; or --on interpreter, which takes no rights");
     }
-    let kernel = Kernel::load(bytes).context(Place::Kernel.place())?;
+    let &Subject { bytes, object, program, settings } = subject;
+    let programs = needed(object, &program.name, settings);
+    let loading = Loading { programs, maps: &object.maps, pins: None };
+    let kernel = Kernel::load_part(bytes, &loading).context(Place::Kernel.place())?;
     Ok(Loaded::Kernel(Box::new(kernel)))
 }
