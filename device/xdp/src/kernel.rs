@@ -92,11 +92,17 @@ impl Kernel {
 
     /// A map by the name that it has in the source.
     fn map(&self, name: &str) -> Result<Map<'_>, Error> {
+        // libbpf has a descriptor for these as well, which is none of a map.
+        if self.is_absent(name) {
+            return Err(refused(format_args!("map `{name}`"))("the kernel does not make it"));
+        }
         let found = self.object.maps().find(|map| plain_name(map) == name);
-        found.ok_or_else(|| match self.absent.iter().any(|absent| absent == name) {
-            true => refused(format_args!("map `{name}`"))("the kernel does not make it"),
-            false => Error::NoMap(name.into()),
-        })
+        found.ok_or_else(|| Error::NoMap(name.into()))
+    }
+
+    /// Whether a map was left out.
+    fn is_absent(&self, name: &str) -> bool {
+        self.absent.iter().any(|absent| absent == name)
     }
 }
 
@@ -189,12 +195,12 @@ impl Target for Kernel {
 
     fn maps(&self) -> Vec<String> {
         // What libbpf knows of the kernel's configuration is no map of the program's.
-        let made = self.object.maps().map(|map| plain_name(&map)).filter(|it| it != ".kconfig");
-        made.chain(self.absent.iter().cloned()).collect()
+        let all = self.object.maps().map(|map| plain_name(&map));
+        all.filter(|name| name != ".kconfig").collect()
     }
 
     fn contents(&mut self, map: &str) -> Result<Contents, Error> {
-        if self.absent.iter().any(|absent| absent == map) {
+        if self.is_absent(map) {
             return Ok(Contents::Opaque);
         }
         let found = self.map(map)?;
