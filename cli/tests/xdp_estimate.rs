@@ -238,4 +238,10 @@ fn a_schedule_that_does_not_fit_is_left_out() {
     let text = told(source, &sample(), &[]);
     let line = "\nthe schedule for the ways of these packets is left out: it does not fit: ";
     assert!(text.contains(line), "{text}");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_freeport"));
+    run.args(["xdp", "run", source, "--on", "sim", "--profile", "--trace"]).arg(sample());
+    let output = run.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("the schedule without the profile is tried: program `many`"), "{said}");
 }

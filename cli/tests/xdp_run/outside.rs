@@ -26,7 +26,8 @@ const STAMPED: &str = "extern int bpf_xdp_metadata_rx_timestamp(const struct xdp
     SEC(\"xdp\") int back(struct xdp_md *packet) { return packet ? XDP_TX : XDP_DROP; }\n\
     static __noinline int late(struct xdp_md *packet) { __u64 time;\n\
     return bpf_xdp_metadata_rx_timestamp(packet, &time); }\n\
-    SEC(\"xdp\") int stamped(struct xdp_md *packet) { return late(packet) ? XDP_PASS : XDP_DROP; }\n";
+    SEC(\"xdp\") int stamped(struct xdp_md *packet) {\n\
+    return late(packet) ? XDP_PASS : XDP_DROP; }\n";
 
 #[test]
 fn a_program_that_calls_the_kernel_keeps_no_other_from_running() {
@@ -213,6 +214,11 @@ fn a_large_array_takes_what_is_touched() {
     for on in ["interpreter", "vliw"] {
         verdicts(&place, &trace, on, &[], "XDP_TX");
     }
+    let output = place.command(&trace, &["--on", "interpreter,vliw"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let reason =
+        "map places is neither compared nor printed: it is an array of more than 1048576 entries";
+    assert!(output.status.success() && said.contains(reason), "{said}");
     let error = place.complaint(&trace, &["--map-size", "places=400000000"]);
     let reason = "map `places`: 400000000 entries with values of 4 bytes take 3200000008 bytes of \
         memory, and 1073741824 are left: give it fewer entries";

@@ -65,8 +65,8 @@ impl Analysis {
     /// Analyses a program of an object with these maps.
     ///
     /// # Errors
-    /// What [`check`](crate::object::check) has against it, or an instruction that is none, or leads
-    /// to where none begins.
+    /// The program does not pass [`check`](crate::object::check), or one of its instructions is
+    /// none, or leads to where none begins.
     pub fn of(program: &Program, maps: &[MapDefinition]) -> Result<Self, Malformed> {
         Self::with_states(program, maps, explore::STATES_MAX)
     }

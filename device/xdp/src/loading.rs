@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What of an object is loaded into the kernel, and how.
+//! Selection of programs, map sizes and pins for loading an object into the kernel.
 
 use freeport_ebpf::object::MapDefinition;
 use std::path::Path;
 
-/// By default all programs, as the object has them, with maps of their own.
+/// Options for loading an object into the kernel. The default is all programs, with the maps as the
+/// object defines them, none of which is pinned.
 #[derive(Clone, Debug, Default)]
 pub struct Loading<'a> {
-    /// The programs that are loaded; all if there are none.
+    /// Names of the programs to load; all programs if empty.
     pub programs: Vec<&'a str>,
-    /// Maps whose sizes and first values may be others than in the object.
+    /// Definitions whose sizes and initial values replace those of the object, by name.
     pub maps: &'a [MapDefinition],
-    /// Where maps are pinned that the object asks to be pinned, so that a later load finds them
-    /// again. None: they are maps like any other, and those that others have pinned stay theirs.
+    /// Folder in which maps with `LIBBPF_PIN_BY_NAME` are pinned, and reused if they are there
+    /// already. Without it no map is pinned or reused.
     pub pins: Option<&'a Path>,
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is set in an object before it is loaded, as loaders do it: the sizes of maps, and the first
-//! values of variables, constants among them. It is set in our own reading of the object, from
-//! which all targets are loaded, so it is the same on each.
+//! Sizes of maps and initial values of variables, which a loader sets before it loads an object.
+//! They are set in the parsed [`Object`], from which all targets are loaded, so they are the same on
+//! each target.
 
 use crate::{Error, Setting};
 use freeport_ebpf::object::{Layout, Object, SlotTarget};
 use std::str::FromStr;
 
-/// `NAME=ENTRIES`: how many entries a map has.
+/// Number of entries of a map, written `NAME=ENTRIES`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapSize {
     map: String,
     entries: u32,
 }
 
-/// `VARIABLE=VALUE`: what a variable begins with.
+/// Initial value of a variable, written `VARIABLE=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variable {
     name: String,
@@ -48,11 +48,12 @@ impl FromStr for Variable {
     }
 }
 
-/// Sets sizes and variables in an object that is not loaded yet, and takes those settings that are
-/// of variables: constants cannot be changed later. Gives the settings that are left.
+/// Sets sizes and variables in an object that is not loaded yet. Settings of whole sections of
+/// variables are made here too, since the kernel freezes constants when it loads them. Returns the
+/// remaining settings.
 ///
 /// # Errors
-/// A map or a variable that is not there, or what it does not hold.
+/// A map or a variable that does not exist, or a value that does not fit.
 pub fn prepare(
     object: &mut Object,
     sizes: &[MapSize],
@@ -68,8 +69,8 @@ pub fn prepare(
     Ok(left)
 }
 
-/// The programs that have to be loaded so that one of them can run: those in entries of maps are
-/// loaded with it.
+/// Names of the programs that are loaded to run one of them: the program itself, and those in
+/// entries of maps.
 pub fn needed<'o>(object: &'o Object, program: &'o str, settings: &'o [Setting]) -> Vec<&'o str> {
     let slots = object.maps.iter().flat_map(|map| &map.slots);
     let in_slots = slots.filter_map(|(_, target)| match target {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a program can run at all outside a kernel. All targets but the kernel ask here, before
-//! they look for what they cannot do themselves; so they refuse the same programs, and the other
-//! programs of an object run.
+//! The check that a program can run outside the kernel. All targets but the kernel make it before
+//! they look for what they lack themselves. So they refuse the same programs for the same reasons,
+//! and the other programs of an object run.
 
 use super::{Error, MapDefinition, Program};
 use crate::instruction::{PSEUDO_MAP, PSEUDO_MAP_VALUE};
@@ -39,7 +39,7 @@ pub fn check(program: &Program, maps: &[MapDefinition]) -> Result<(), Unsupporte
     Ok(())
 }
 
-/// What an error says besides the program and the instruction.
+/// Text of an error without the program and the instruction.
 fn described(program: &Program, error: &Error) -> String {
     let mut text = String::new();
     if let Some(function) = error.place.function.as_ref().filter(|it| **it != program.name) {

@@ -137,9 +137,9 @@ impl Walk<'_> {
     }
 }
 
-/// What is left of a block on a path that goes on with `next`: its last jump is not needed any more.
-/// A conditional one before it that leads to the same place is not needed either; one that leads to
-/// `next` is turned around, so that it leaves the path. Without a next block all is left.
+/// The instructions of a block that stay on a path that continues with `next`. The last jump is
+/// dropped, and so is a conditional jump before it with the same target. A conditional jump to
+/// `next` is inverted, so that it leaves the path. Without a next block all instructions stay.
 pub fn kept(block: &Block, next: Option<usize>) -> Cow<'_, [Instruction]> {
     let all = block.instructions.as_slice();
     let (Some(next), [rest @ .., last]) = (next, all) else { return Cow::Borrowed(all) };

@@ -13,8 +13,8 @@ pub struct Loaded {
     pub absent: Vec<String>,
 }
 
-/// Loads an object. What libbpf makes of it is tried first. If that fails, maps are left out that
-/// the kernel does not make: programs that use none of them run.
+/// Loads an object. The first attempt has all maps. If it fails, the second one leaves out the maps
+/// that the kernel refuses, so that programs that use none of them run.
 pub fn load(object: &[u8], loading: &Loading<'_>) -> std::result::Result<Loaded, Error> {
     let all = messages::collect(|| open(object, loading, &[])?.load());
     let failed = match all {
@@ -44,7 +44,7 @@ pub fn load(object: &[u8], loading: &Loading<'_>) -> std::result::Result<Loaded,
     }
 }
 
-/// An object with what is to be loaded of it, and without the maps that are left out.
+/// Opens an object, selects programs, and prepares maps; those in `absent` are left out.
 fn open(object: &[u8], loading: &Loading<'_>, absent: &[&str]) -> Result<OpenObject> {
     let mut builder = ObjectBuilder::default();
     let mut opened = builder.name("freeport")?.open_memory(object)?;
@@ -68,7 +68,7 @@ fn open(object: &[u8], loading: &Loading<'_>, absent: &[&str]) -> Result<OpenObj
     Ok(opened)
 }
 
-/// Gives a map the size and the first value that it is to have, if those are others.
+/// Sets a map's size and initial value, if the definition has others than the object.
 fn prepare(map: &mut OpenMapMut<'_>, definition: &MapDefinition) -> Result<()> {
     let MapDefinition { max_entries, initial, .. } = definition;
     // A size of 0 may be one that libbpf chooses.
@@ -83,7 +83,7 @@ fn prepare(map: &mut OpenMapMut<'_>, definition: &MapDefinition) -> Result<()> {
     }
 }
 
-/// Has a map that asks to be pinned be so in a folder, or nowhere.
+/// Pins a map that asks for it in a folder, or not at all.
 fn pin(map: &mut OpenMapMut<'_>, name: &str, folder: Option<&Path>) -> Result<()> {
     let raw = map.as_libbpf_object().as_ptr();
     // SAFETY: the map is open, so the pointer is valid.

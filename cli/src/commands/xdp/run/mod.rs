@@ -34,7 +34,8 @@ use targets::Targets;
     freeport xdp run filter.bpf.c --trace packets.pcap --on vliw --profile\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
     --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt \\\n      \
-    --dump flows --write out.pcap --write drop=dropped.pcap\n\n\
+    --dump flows --write out.pcap --write drop=dropped.pcap\n  \
+    freeport xdp run filter.bpf.o --trace packets.pcap --map-size flows=4096 --set limit=100\n\n\
     Settings of maps and files of them are written as for bpftool:\n  \
     map update name inside key hex 00 00 00 00 value hex 02 00 00 00 any\n\
     In front of `key`, the name alone does as well. Maps of programs or of maps have\n\

@@ -7,7 +7,7 @@ use super::tally::Told;
 use super::{Arguments, unsteady};
 use anyhow::{Context, bail};
 use freeport_ebpf::interpreter::{Clock, Environment, Outcome};
-use freeport_ebpf::object::{MapKind, Object, Program};
+use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program};
 use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{
@@ -20,6 +20,9 @@ use std::path::Path;
 /// Entries of maps that are compared for each packet, on the average: large maps are compared less
 /// often.
 const ENTRIES_PER_PACKET: u64 = 16;
+/// Entries of an array that is compared. All entries of an array are there, so a larger one would
+/// take more memory than the machine may have, many times over.
+const COMPARED_ENTRIES_MAX: u32 = 1 << 20;
 
 /// One or two targets with the object loaded.
 pub struct Targets<'o> {
@@ -63,6 +66,8 @@ pub struct ImageSize {
 struct MapWatch {
     /// Those that reading does not empty.
     names: Vec<String>,
+    /// Those that are too large to be compared.
+    too_large: Vec<String>,
     every: Option<u64>,
     packets: u64,
     next: u64,
@@ -94,8 +99,18 @@ impl<'o> Targets<'o> {
         };
         let all = places.iter().map(load).collect::<anyhow::Result<_>>()?;
         let stays = |kind| !matches!(kind, MapKind::Queue | MapKind::Stack | MapKind::RingBuffer);
-        let lasting = object.maps.iter().filter(|map| stays(map.kind));
+        let (large, small): (Vec<_>, Vec<_>) = object.maps.iter().partition(|map| is_large(map));
+        let lasting = small.into_iter().filter(|map| stays(map.kind));
         let names = lasting.map(|map| map.name.clone()).collect();
+        let too_large: Vec<String> = large.into_iter().map(|map| map.name.clone()).collect();
+        if arguments.on.compares() {
+            for name in &too_large {
+                eprintln!(
+                    "map {name} is neither compared nor printed: it is an array of more than \
+                     {COMPARED_ENTRIES_MAX} entries"
+                );
+            }
+        }
         let every = arguments.maps_every;
         let next = every.unwrap_or(1);
         let compared = [0, 1].map(|at| places.get(at).map_or("", |place| place.name()));
@@ -104,7 +119,7 @@ impl<'o> Targets<'o> {
             comparison: Comparison::new(compared, unsteady(arguments)),
             departure: Departure::default(),
             time: arguments.clock,
-            maps: MapWatch { names, every, packets: 0, next, alike: None },
+            maps: MapWatch { names, too_large, every, packets: 0, next, alike: None },
             object,
         })
     }
@@ -259,6 +274,9 @@ impl<'o> Targets<'o> {
         let mut found = vec![];
         if let [one, other] = self.all.as_mut_slice() {
             for name in self.comparison.map_names([one.target(), other.target()])? {
+                if self.maps.too_large.contains(&name) {
+                    continue;
+                }
                 let contents = self.comparison.map([one.target(), other.target()], &name);
                 let contents = contents.context("at the end")?;
                 found.extend(dump.contains(&name).then_some((name, contents)));
@@ -309,6 +327,12 @@ impl Loaded {
             Self::Kernel(_) | Self::Native(_) | Self::Sim(_) => None,
         }
     }
+}
+
+/// Whether a map has too many entries to be compared.
+fn is_large(map: &MapDefinition) -> bool {
+    let is_array = matches!(map.kind, MapKind::Array | MapKind::PerCpuArray);
+    is_array && map.max_entries > COMPARED_ENTRIES_MAX
 }
 
 /// The world as options have it.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values as people write them, to bytes.
+//! Values from text to bytes.
 
 use super::Layout;
 
 impl Layout {
-    /// The bytes of a value: a number, which may be hexadecimal behind `0x` or octal behind `0`, the
-    /// name of an enum's value, `true` or `false`, or, for an array, all its elements with commas.
+    /// The bytes of a value. It is a number (hexadecimal with a leading `0x`, octal with a leading
+    /// `0`), the name of an enum's value, `true` or `false`, or all elements of an array, separated
+    /// by commas.
     ///
     /// # Errors
-    /// What the type does not hold.
+    /// A value that the type cannot hold.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, String> {
         match self {
             Self::Integer { bytes, is_signed } => number(text, *bytes, *is_signed),

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Calls without a frame after which the socket is asked whether its interface is still there.
 const SILENT_CALLS: u32 = 256;
-/// Time without a frame after which it is asked however few calls there were: whoever sleeps
+/// Time without a frame after which it is asked however few calls there were: a caller that sleeps
 /// between two calls makes few.
 const SILENT_TIME: Duration = Duration::from_millis(500);
 /// Chunks that are found to be still on their way out before the rest is left for the next call.
