@@ -134,6 +134,28 @@ fn maps_that_no_kernel_makes_are_refused_everywhere() {
     assert!(error.contains("map `wide`: its key is not of 4 bytes"), "{error}");
 }
 
+/// A map of sockets, which does not run outside the kernel.
+const SOCKETS: &str = "struct { __uint(type, BPF_MAP_TYPE_SOCKMAP); __uint(max_entries, 4);\n\
+    __type(key, __u32); __type(value, __u32); } sockets SEC(\".maps\");\n\
+    SEC(\"xdp\") int asks(struct xdp_md *packet) { __u32 key = !packet;\n\
+    return bpf_map_lookup_elem(&sockets, &key) ? XDP_DROP : XDP_PASS; }\n\
+    SEC(\"xdp\") int back(struct xdp_md *packet) { return packet ? XDP_TX : XDP_DROP; }\n";
+
+#[test]
+fn kinds_of_maps_that_only_a_kernel_has_keep_no_other_program_from_running() {
+    let place = Place::with_text(SOCKETS);
+    let trace = capture(&place);
+    for on in OTHERS {
+        verdicts(&place, &trace, on, &["--program", "back"], "XDP_TX");
+        let error = place.complaint(&trace, &["--on", on, "--program", "asks"]);
+        let reason = "map `sockets`: maps of kind 15 do not run here";
+        assert!(error.contains(reason), "{on}: {error}");
+    }
+    if !skipped() {
+        verdicts(&place, &trace, "both", &["--program", "back"], "XDP_TX");
+    }
+}
+
 /// The loader says how many entries there are.
 const SIZED: &str = "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __type(key, __u32);\n\
     __type(value, __u64); } counts SEC(\".maps\");\n\

@@ -65,7 +65,7 @@ impl Analysis {
     /// Analyses a program of an object with these maps.
     ///
     /// # Errors
-    /// The program does not pass [`check`](crate::object::check), or one of its instructions is
+    /// The program does not pass [`check`](crate::object::check()), or one of its instructions is
     /// none, or leads to where none begins.
     pub fn of(program: &Program, maps: &[MapDefinition]) -> Result<Self, Malformed> {
         Self::with_states(program, maps, explore::STATES_MAX)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sizes of maps and initial values of variables, which a loader sets before it loads an object.
-//! They are set in the parsed [`Object`], from which all targets are loaded, so they are the same on
-//! each target.
+//! They are set in the parsed [`Object`], from which all targets are loaded, so they are the same
+//! on each target.
 
 use crate::{Error, Setting};
 use freeport_ebpf::object::{Layout, Object, SlotTarget};

@@ -126,7 +126,7 @@ pub(crate) fn check_definition(definition: &MapDefinition) -> Result<(), String>
             let is_right = max_entries.is_power_of_two() && max_entries.is_multiple_of(PAGE_BYTES);
             demand(is_right, "max_entries is not a power of two and a multiple of 4096")
         }
-        other => Err(format!("maps of kind {other} do not run here")),
+        other => Err(format!("maps of {other} do not run here")),
     }
 }
 
@@ -190,6 +190,6 @@ fn content(definition: &MapDefinition, seed: u64) -> Result<Content, String> {
             let bits = bits.ok_or("it is too large for a Bloom filter")?;
             Content::Bloom(Bloom::new(bits, hashes, seed))
         }
-        other => return Err(format!("maps of kind {other} do not run here")),
+        other => return Err(format!("maps of {other} do not run here")),
     })
 }
