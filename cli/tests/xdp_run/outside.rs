@@ -281,3 +281,43 @@ fn a_run_pins_no_map_and_takes_up_none() {
         assert!(one.contains("\"XDP_PASS\": 20"), "{one}");
     }
 }
+
+#[test]
+fn every_command_that_runs_or_compiles_takes_sizes_and_values() {
+    let place = Place::with_text(&format!(
+        "const volatile __u32 verdict = XDP_DROP;\n{SIZED}\
+         SEC(\"xdp\") int given(struct xdp_md *packet) {{ return packet ? verdict : XDP_DROP; }}\n"
+    ));
+    let trace = capture(&place);
+    let freeport = |command: &str, words: &[&str]| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        let run = run.args(["xdp", command]).arg(&place.object).args(words);
+        // Neither sockets nor compiled code of tests are among the user's.
+        run.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        run.env("FREEPORT_RUN", place.object.parent().unwrap()).output().unwrap()
+    };
+    let told = |command: &str, words: &[&str]| {
+        let output = freeport(command, words);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command} {words:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let set = ["--program", "given", "--set", "verdict=3"];
+    let sized = ["--program", "counted", "--map-size", "counts=3"];
+    let file = trace.to_str().unwrap();
+    for (command, verdict) in [("trace", "packet 1: XDP_TX"), ("estimate", "sent back 20")] {
+        let told = told(command, &[&set[..], &["--trace", file]].concat());
+        assert!(told.contains(verdict), "{told}");
+    }
+    let port = format!("{file},ifindex=3");
+    let loaded = told("load", &[&set[..], &["--on", "native", "--port", &port]].concat());
+    let mut lines = loaded.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    assert!(lines.any(|line| line.starts_with(&["XDP_TX", "20"])), "{loaded}");
+    for command in ["compile", "explain"] {
+        assert!(told(command, &sized).contains("counted"), "{command}");
+        let error = String::from_utf8(freeport(command, &sized[..2]).stderr).unwrap();
+        assert!(error.contains("map `counts`: max_entries is 0"), "{command}: {error}");
+    }
+    let error = String::from_utf8(freeport("explain", &set).stderr).unwrap();
+    assert!(error.contains("--map, --map-file and --set are for --trace"), "{error}");
+}
