@@ -160,3 +160,88 @@ fn a_program_that_the_card_refuses_names_the_reason() {
     assert!(error.contains("the card has no helper 69 (bpf_fib_lookup)"), "{error}");
     assert!(error.contains("--on interpreter` works"), "{error}");
 }
+
+/// All figures that a text or an object has of where the cycles go.
+fn spent(told: &Value) -> f64 {
+    let spent = told["spent_per_packet"].as_object().unwrap();
+    spent.values().map(|mean| mean.as_f64().unwrap()).sum()
+}
+
+#[test]
+fn where_the_cycles_go_adds_up_and_no_profile_makes_it_slower() {
+    for program in ["xdp1", "xdp2", "vlan", "dns_filter", "length_histogram"] {
+        let source = format!("{program}.bpf.c");
+        let [with, without] =
+            [&[][..], &["--without-profile"]].map(|more| told_as_json(&source, &sample(), more));
+        let mean = |told: &Value| told["cycles"]["mean"].as_f64().unwrap();
+        assert!(mean(&with) <= mean(&without), "{program}: {with} {without}");
+        for told in [&with, &without] {
+            assert!((spent(told) - mean(told)).abs() < 1e-6, "{program}: {told}");
+        }
+        let is_left_out = !with["profile_left_out"].is_null();
+        assert_eq!(with["profile"], json!(!is_left_out), "{with}");
+        assert_eq!(without["profile_left_out"], Value::Null, "it was asked for");
+    }
+    let told = told_as_json("xdp1.bpf.c", &sample(), &["--cores", "2"]);
+    let mean = told["cycles"]["mean"].as_f64().unwrap();
+    assert!((spent(&told) - 2.0 * mean).abs() < 1e-6, "{told}");
+}
+
+/// An object of a text, in a folder.
+fn written(folder: &Path, text: &str) -> PathBuf {
+    let source = folder.join("written.bpf.c");
+    let start = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n";
+    std::fs::write(&source, format!("{start}{text}")).unwrap();
+    source
+}
+
+#[test]
+fn a_jump_to_the_next_instruction_is_scheduled() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = written(
+        folder.path(),
+        "SEC(\"xdp\") __attribute__((naked)) int next(struct xdp_md *packet) {\n\
+         asm volatile(\"r4 = *(u32 *)(r1 + 16)\\n\" \"r0 = 2\\n\" \"if r4 > 5 goto +0\\n\"\n\
+         \"if r4 == 0 goto 1f\\n\" \"r0 = 1\\n\" \"1: exit\\n\"); }\n",
+    );
+    let told = told_as_json(source.to_str().unwrap(), &sample(), &[]);
+    assert_eq!(told["verdicts"], json!({ "passed": 100 }));
+}
+
+#[test]
+fn a_schedule_that_does_not_fit_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let step = |at: usize| {
+        let (byte, than, other) = (at % 34, at * 37 % 251, at * 5 % 34);
+        format!(
+            "if (data[{byte}] > {than}) {{ x = x * {at} + 3; }} else {{ x ^= {at}; x += \
+             data[{other}]; }}\n"
+        )
+    };
+    let steps: String = (3..183).map(step).collect();
+    let source = written(
+        folder.path(),
+        &format!(
+            "SEC(\"xdp\") int many(struct xdp_md *packet) {{\n\
+             unsigned char *data = (void *)(long)packet->data; __u64 x = 0;\n\
+             if ((void *)(data + 34) > (void *)(long)packet->data_end) return XDP_DROP;\n\
+             {steps}return x & 1 ? XDP_TX : XDP_PASS; }}\n"
+        ),
+    );
+    let source = source.to_str().unwrap();
+    let estimated = told_as_json(source, &sample(), &[]);
+    assert_eq!(estimated["profile"], json!(false), "{estimated}");
+    let reason = estimated["profile_left_out"].as_str().unwrap();
+    assert!(reason.contains("it does not fit: program `many`: it has "), "{reason}");
+    let plain = told_as_json(source, &sample(), &["--without-profile"]);
+    assert_eq!(estimated["cycles"], plain["cycles"]);
+    let text = told(source, &sample(), &[]);
+    let line = "\nthe schedule for the ways of these packets is left out: it does not fit: ";
+    assert!(text.contains(line), "{text}");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_freeport"));
+    run.args(["xdp", "run", source, "--on", "sim", "--profile", "--trace"]).arg(sample());
+    let output = run.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("the schedule without the profile is tried: program `many`"), "{said}");
+}

@@ -71,3 +71,46 @@ fn in_the_kernel() {
         None => however_it_ends("kernel"),
     }
 }
+
+fn whose_interface_is_deleted(on: &str, reason: &str) {
+    if !may_make_hosts() {
+        return;
+    }
+    let net = Net::new();
+    let object = net.object(DROP);
+    let loaded = net.load(&object, &["--on", on, "--port", "m0", "--port", "m1"]);
+    net.middle.run("ip", &["link", "delete", "m0"]).unwrap();
+    let (is_well, said) = loaded.ended();
+    assert!(!is_well && said.contains(reason), "{said}");
+    assert!(said.contains("xdp:m1 (ifindex "), "its statistics are printed: {said}");
+    let links = net.middle.run("ip", &["link", "show"]).unwrap();
+    assert!(!links.contains("xdp"), "{links}");
+}
+
+#[test]
+fn in_the_interpreter_when_an_interface_is_deleted() {
+    whose_interface_is_deleted("interpreter", "m0");
+}
+
+#[test]
+fn in_the_kernel_when_an_interface_is_deleted() {
+    match Kernel::refusal() {
+        Some(reason) => skip(reason),
+        None => whose_interface_is_deleted("kernel", "xdp:m0: the interface is gone"),
+    }
+}
+
+#[test]
+fn a_mode_that_was_asked_for_is_told_as_such() {
+    if !may_make_hosts() {
+        return;
+    }
+    if let Some(reason) = Kernel::refusal() {
+        return skip(reason);
+    }
+    let net = Net::new();
+    let object = net.object(DROP);
+    let loaded = net.load(&object, &["--on", "kernel", "--port", "m0", "--mode", "generic"]);
+    let said = loaded.stop();
+    assert!(said.contains("xdp:m0: generic: behind the driver, as asked for\n"), "{said}");
+}

@@ -7,4 +7,5 @@ mod ends;
 mod firewall;
 mod mistakes;
 mod patch;
+mod pins;
 mod place;

@@ -127,10 +127,15 @@ impl Net {
 
     /// Begins a program under the name `it`, and waits until it answers.
     pub fn load(&self, object: &Path, words: &[&str]) -> Loaded<'_> {
-        let said = self.file("said");
-        let log = std::fs::File::create(&said).unwrap();
         let mut command = self.command(&["xdp", "load"]);
         command.arg(object).args(["--name", "it"]).args(words);
+        self.begin(command)
+    }
+
+    /// The same with the whole command, which gives it that name.
+    pub fn begin(&self, mut command: Command) -> Loaded<'_> {
+        let said = self.file("said");
+        let log = std::fs::File::create(&said).unwrap();
         command.stdout(log.try_clone().unwrap()).stderr(log);
         let child = self.middle.start(&mut command).unwrap();
         let mut loaded = Loaded { net: self, child: Some(child) };
@@ -187,8 +192,12 @@ impl Loaded<'_> {
         std::fs::read_to_string(self.net.file("said")).unwrap()
     }
 
+    pub fn process(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub fn signal(&self, signal: i32) {
-        let process = i32::try_from(self.child.as_ref().unwrap().id()).unwrap();
+        let process = i32::try_from(self.process()).unwrap();
         // SAFETY: no memory is passed, and the process is a child that was not waited for.
         assert_eq!(unsafe { libc::kill(process, signal) }, 0);
     }

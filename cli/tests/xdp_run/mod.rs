@@ -6,6 +6,7 @@ mod kernel;
 mod maps;
 mod mistakes;
 mod native;
+mod outside;
 mod packets;
 mod place;
 mod vliw;

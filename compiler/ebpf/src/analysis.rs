@@ -46,7 +46,7 @@ pub use witness::Witness;
 
 use crate::helper_functions::signature;
 use crate::instruction::{Callee, Operation};
-use crate::object::{MapDefinition, Program, ProgramKind};
+use crate::object::{self, MapDefinition, Program, ProgramKind};
 use explore::Explorer;
 use facts::SlotFacts;
 use value::Value;
@@ -65,7 +65,8 @@ impl Analysis {
     /// Analyses a program of an object with these maps.
     ///
     /// # Errors
-    /// If an instruction is none, or leads to where none begins. Loaded objects have no such.
+    /// The program does not pass [`check`](crate::object::check()), or one of its instructions is
+    /// none, or leads to where none begins.
     pub fn of(program: &Program, maps: &[MapDefinition]) -> Result<Self, Malformed> {
         Self::with_states(program, maps, explore::STATES_MAX)
     }
@@ -80,6 +81,10 @@ impl Analysis {
         maps: &[MapDefinition],
         states_max: usize,
     ) -> Result<Self, Malformed> {
+        object::check(program, maps).map_err(|unsupported| Malformed {
+            slot: unsupported.slot,
+            reason: unsupported.reason,
+        })?;
         let graph = Graph::of(program)?;
         let registers = Liveness::of_registers(&graph);
         let context = match program.kind {

@@ -26,18 +26,18 @@ mod stack;
 mod step;
 pub mod verdict;
 
+pub use crate::object::Unsupported;
 pub use abort::{Abort, Access, Reason, Window};
 pub use constant::{compute, holds};
 pub use engine::{Change, Engine, Execution, REGISTERS};
 pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
-pub use lower::Unsupported;
 pub use observe::{Observer, Point};
 pub use packet::{HEAD_ROOM, PACKET_MAX, Packet, TooLong};
 pub(crate) use scratch::Scratch;
 pub(crate) use stack::{FRAME_BYTES, FRAMES_MAX};
 
 use crate::maps::{ErrorNumber, Map, MapError, flags};
-use crate::object::{MapDefinition, MapKind, Object, ProgramKind, SlotTarget};
+use crate::object::{self, MapDefinition, MapKind, Object, Program, ProgramKind, SlotTarget};
 use compiled::Compiled;
 use memory::MAPS_MAX;
 use run::Run;
@@ -73,6 +73,19 @@ pub enum LoadError {
     /// Instructions that cannot run.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Unsupported(Vec<Unsupported>),
+}
+
+/// What keeps a program from running: what it is, or a map that could not be made.
+fn check(
+    object: &Object,
+    program: &Program,
+    absent: &BTreeMap<usize, String>,
+) -> Result<(), Vec<Unsupported>> {
+    object::check(program, &object.maps).map_err(|unsupported| vec![unsupported])?;
+    let missing = program.maps_used().find_map(|(slot, map)| Some((slot, map, absent.get(&map)?)));
+    let Some((slot, map, reason)) = missing else { return Ok(()) };
+    let reason = format!("map `{}`: {reason}", object.maps[map].name);
+    Err(vec![Unsupported { program: program.name.clone(), slot, reason }])
 }
 
 /// What came of a packet.
@@ -128,7 +141,7 @@ impl Machine {
     /// kinds are not loaded.
     ///
     /// # Errors
-    /// If a map cannot be made, or with all instructions that cannot run here.
+    /// If there are too many maps, or with all instructions that cannot run here.
     pub fn load(object: &Object, environment: Environment) -> Result<Self, LoadError> {
         let machine = Self::load_partly(object, environment)?;
         let refused = machine.refused.into_values().flatten().collect::<Vec<_>>();
@@ -140,10 +153,11 @@ impl Machine {
     }
 
     /// The same where some programs cannot run here: those are [refused](Self::refused), and the
-    /// others run. Whatever calls one that is refused is aborted.
+    /// others run. Whatever calls one that is refused is aborted. A map that cannot be made keeps
+    /// only the programs from running that use it.
     ///
     /// # Errors
-    /// If a map cannot be made.
+    /// If there are too many maps.
     pub fn load_partly(object: &Object, environment: Environment) -> Result<Self, LoadError> {
         let mut machine = Self {
             programs: vec![],
@@ -155,14 +169,17 @@ impl Machine {
             aborts: BTreeMap::new(),
             refused: BTreeMap::new(),
         };
-        machine.make_maps(object)?;
+        let absent = machine.make_maps(object)?;
         for (number, program) in object.programs.iter().enumerate() {
             let is_xdp = matches!(
                 program.kind,
                 ProgramKind::Xdp | ProgramKind::XdpDevmap | ProgramKind::XdpCpumap
             );
-            let lowered =
-                if is_xdp { lower::lower(program, &machine.maps) } else { Ok(Compiled::default()) };
+            let lowered = match is_xdp {
+                true => check(object, program, &absent)
+                    .and_then(|()| lower::lower(program, &machine.maps)),
+                false => Ok(Compiled::default()),
+            };
             machine.programs.push(lowered.unwrap_or_else(|unsupported| {
                 machine.refused.insert(number, unsupported);
                 Compiled::default()
@@ -176,14 +193,26 @@ impl Machine {
         self.refused.get(&program).map_or(&[], Vec::as_slice)
     }
 
-    fn make_maps(&mut self, object: &Object) -> Result<(), LoadError> {
+    /// Makes all maps of an object; gives those that cannot be made, with the reason.
+    fn make_maps(&mut self, object: &Object) -> Result<BTreeMap<usize, String>, LoadError> {
         if object.maps.len() > MAPS_MAX {
             return Err(LoadError::TooManyMaps(object.maps.len()));
         }
-        for definition in &object.maps {
-            self.add_map(definition)?;
+        let mut absent = BTreeMap::new();
+        for (number, definition) in object.maps.iter().enumerate() {
+            match self.add_map(definition) {
+                Ok(_) => {}
+                Err(LoadError::Map(MapError { reason, .. })) => {
+                    absent.insert(number, reason);
+                    self.maps.push(Map::absent(definition));
+                }
+                Err(error) => return Err(error),
+            }
         }
         for (map, definition) in object.maps.iter().enumerate() {
+            if absent.contains_key(&map) {
+                continue;
+            }
             for &(key, target) in &definition.slots {
                 let (SlotTarget::Program(target) | SlotTarget::Map(target)) = target;
                 let value = target as u32;
@@ -194,7 +223,7 @@ impl Machine {
                 })?;
             }
         }
-        Ok(())
+        Ok(absent)
     }
 
     /// Makes one more map, to be put into an array or a hash of maps; gives its number.

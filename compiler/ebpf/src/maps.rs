@@ -20,6 +20,7 @@ pub(crate) mod ring;
 pub(crate) mod slots;
 
 pub use create::MapError;
+pub(crate) use create::check_definition;
 pub use error::ErrorNumber;
 pub use events::Event;
 
@@ -43,6 +44,11 @@ impl Map {
     /// What the object says about it.
     pub fn definition(&self) -> &MapDefinition {
         &self.definition
+    }
+
+    /// Whether it could not be made, and nothing can be put into it.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.content, Content::Absent)
     }
 
     /// The value of `key`; of per-CPU maps that of the only processor.
@@ -240,7 +246,10 @@ impl Map {
 
     /// How much memory it takes, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        create::bytes_for(&self.definition).unwrap_or(usize::MAX)
+        match self.content {
+            Content::Absent => 0,
+            _ => create::bytes_for(&self.definition).unwrap_or(usize::MAX),
+        }
     }
 
     /// The value of an element that [`Map::find`] gave.

@@ -19,11 +19,13 @@ mod legacy_map;
 mod link;
 mod load;
 mod map;
+mod refusal;
 mod typed_map;
 
 pub use error::{Error, Place};
 pub use layout::{Datum, Layout, Member};
 pub use map::{MapDefinition, MapKind, SlotTarget};
+pub use refusal::{Unsupported, check};
 
 use crate::instruction::Instruction;
 
@@ -58,6 +60,9 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// Where the slots come from, in order, as far as the object says.
     pub lines: Vec<Line>,
+    /// Why it could not be read: it calls a function of the kernel, for example, which the kernel
+    /// target may run all the same. Then it has no instructions here.
+    pub refusal: Option<Error>,
 }
 
 /// What starts a program.

@@ -47,10 +47,17 @@ pub struct Instruction {
 impl Block {
     /// Blocks that may come next, by the jumps among the instructions.
     pub fn successors(&self) -> impl Iterator<Item = usize> {
-        self.instructions.iter().filter_map(|it| match it.operation.target() {
+        self.instructions.iter().filter_map(Instruction::successor)
+    }
+}
+
+impl Instruction {
+    /// The block that it may jump to.
+    pub fn successor(&self) -> Option<usize> {
+        match self.operation.target() {
             Some(Target::Row(block)) if block != NEXT => Some(block),
             _ => None,
-        })
+        }
     }
 }
 

@@ -107,16 +107,7 @@ impl Numbering<'_> {
 
     /// Adds a block, behind which the region goes on with another one or ends.
     fn add_block(&mut self, block: &Block, next: Option<usize>) {
-        let Some(next) = next else {
-            return block.instructions.iter().for_each(|instruction| self.add(instruction));
-        };
-        let last = block.instructions.len() - 1;
-        let turned = superblocks::turned(block, next);
-        let kept = last - usize::from(turned.is_some());
-        block.instructions[..kept].iter().for_each(|instruction| self.add(instruction));
-        if let Some(operation) = turned {
-            self.add(&Instruction { operation, ..block.instructions[kept].clone() });
-        }
+        superblocks::kept(block, next).iter().for_each(|instruction| self.add(instruction));
     }
 
     fn add(&mut self, instruction: &Instruction) {

@@ -5,6 +5,7 @@ mod local_helpers;
 mod model;
 mod passes;
 mod patterns;
+mod profiles;
 #[path = "../../ebpf/tests/interpreter/program.rs"]
 #[allow(dead_code)] // What the interpreter's tests use is more.
 mod program;

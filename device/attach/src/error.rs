@@ -45,6 +45,15 @@ pub enum Error {
         /// What to do next.
         advice: &'static str,
     },
+    /// An interface is not there any more.
+    #[error(
+        "{port}: the interface is gone: it was deleted, or moved to another network namespace; \
+         start the program again once it is there"
+    )]
+    Gone {
+        /// Which.
+        port: String,
+    },
     /// The program cannot be put on an interface.
     #[error("{port}: {source}; {advice}")]
     Attach {

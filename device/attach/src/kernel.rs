@@ -8,14 +8,14 @@ use crate::statistics::{PortRow, Statistics};
 use crate::traffic::Traffic;
 use freeport_ebpf::object::Object;
 use freeport_nic::bpf::{AttachMode, Attachment, BpfError, attach};
-use freeport_nic::namespace::{Namespace, interface};
+use freeport_nic::namespace::{Namespace, has_interface, interface};
 use freeport_nic::port::XdpOptions;
 use freeport_nic::server::{Waiting, Wake};
 use freeport_xdp::{Kernel, RunTimes, Target};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Longest sleep: nothing but requests wakes it.
+/// Longest sleep: nothing but requests wakes it. After it, interfaces are looked for.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// Where on an interface a program is to run.
@@ -34,6 +34,8 @@ pub struct Place {
     ifindex: u32,
     namespace: Namespace,
     mode: AttachMode,
+    /// Whether that mode was asked for.
+    is_asked: bool,
     /// What it had counted before.
     before: Traffic,
     _attachment: Attachment,
@@ -46,6 +48,8 @@ pub struct OnKernel {
     kernel: Kernel,
     program: String,
     times: Option<RunTimes>,
+    /// When the interfaces were last seen.
+    seen: Instant,
 }
 
 impl OnKernel {
@@ -63,7 +67,8 @@ impl OnKernel {
     ) -> Result<Self, Error> {
         let places = ports.iter().map(|port| Place::of(&kernel, program, port, mode));
         let places = places.collect::<Result<_, _>>()?;
-        Ok(Self { places, kernel, program: program.to_owned(), times })
+        let (program, seen) = (program.to_owned(), Instant::now());
+        Ok(Self { places, kernel, program, times, seen })
     }
 
     /// How it runs on each interface, in a line for people.
@@ -71,6 +76,7 @@ impl OnKernel {
         self.places.iter().map(|place| {
             let mode = match place.mode {
                 AttachMode::Native => "native: in the driver",
+                AttachMode::Generic if place.is_asked => "generic: behind the driver, as asked for",
                 AttachMode::Generic => "generic: behind the driver, which has no place for it",
             };
             format!("{}: {mode}", place.port)
@@ -91,6 +97,7 @@ impl Place {
         };
         let namespace =
             namespace.map_err(|error| failed("its network namespace cannot be opened", error))?;
+        let is_asked = matches!(mode, Mode::Only(_));
         let program = kernel.program(program)?;
         let put = |ifindex, mode| {
             attach(program, ifindex, mode).map_err(|source| {
@@ -119,7 +126,21 @@ impl Place {
         let (ifindex, before, mode, attachment) = placed?;
         let interface = port.interface.clone();
         let port = name.clone();
-        Ok(Self { port, interface, ifindex, namespace, mode, before, _attachment: attachment })
+        Ok(Self {
+            port,
+            interface,
+            ifindex,
+            namespace,
+            mode,
+            is_asked,
+            before,
+            _attachment: attachment,
+        })
+    }
+
+    /// Whether the interface is there. If nobody can say, it is.
+    fn is_there(&self) -> bool {
+        self.namespace.with(|| has_interface(self.ifindex)).unwrap_or(true)
     }
 
     /// What has passed since the program is on it, if the interface is still there.
@@ -158,7 +179,15 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 impl Running for OnKernel {
+    /// The kernel moves the packets. It takes the program off an interface that goes away, and
+    /// tells nobody.
     fn round(&mut self) -> Result<bool, Error> {
+        if self.seen.elapsed() >= LONGEST_SLEEP {
+            self.seen = Instant::now();
+            if let Some(place) = self.places.iter().find(|place| !place.is_there()) {
+                return Err(Error::Gone { port: place.port.clone() });
+            }
+        }
         Ok(false)
     }
 

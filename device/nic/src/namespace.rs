@@ -91,6 +91,13 @@ pub fn interface(name: &str) -> io::Result<u32> {
     }
 }
 
+/// Whether the thread's namespace has an interface of that number, whatever its name is.
+pub fn has_interface(number: u32) -> bool {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: there is room for the longest name with its 0.
+    !unsafe { libc::if_indextoname(number, name.as_mut_ptr()) }.is_null()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +122,8 @@ mod tests {
         let number = made.expect("the thread comes and goes").expect("it was just made");
         assert!(number > 0);
         assert!(interface("fp1").is_err(), "the thread is at home again");
+        assert!(namespace.with(|| has_interface(number)).expect("it comes and goes"));
+        assert!(!namespace.with(|| has_interface(number + 1_000)).expect("it comes and goes"));
         let path = namespace.path();
         let again = Namespace::named(path.to_str().expect("it is text")).expect("it is there");
         again.with(|| interface("fp1")).expect("the thread comes and goes").expect("the same one");

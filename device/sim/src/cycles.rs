@@ -46,6 +46,8 @@ pub struct Cycles {
     pending: u64,
     cause: Cause,
     has_begun: bool,
+    /// Whether what comes before the first verdict is still to be left out.
+    leaves_first_out: bool,
 }
 
 /// Why there is no row in execute.
@@ -71,6 +73,12 @@ impl Cycles {
         Self::default()
     }
 
+    /// The same, which counts from the first packet's verdict to the last one's: as many cycles as
+    /// lie between those, and one packet less.
+    pub fn between_verdicts() -> Self {
+        Self { leaves_first_out: true, ..Self::default() }
+    }
+
     /// All cycles that belong to a row, to a beginning, or to nobody: as many as [`total`] has.
     ///
     /// [`total`]: Self::total
@@ -88,8 +96,12 @@ impl Cycles {
         } else if self.has_begun {
             self.pending += 1;
         }
-        if moment.has(event::PACKET_ENDS) {
-            self.packets += u64::from(self.has_begun);
+        if moment.has(event::PACKET_ENDS) && self.has_begun {
+            self.packets += 1;
+            if self.leaves_first_out {
+                let (cause, has_begun) = (self.cause, self.has_begun);
+                *self = Self { cause, has_begun, ..Self::default() };
+            }
         }
         if moment.has(event::PACKET_BEGINS) {
             self.idle += self.pending;
@@ -233,5 +245,9 @@ mod tests {
         assert_eq!(cycles.rows[5], RowCycles { executed: 1, jumps: 0, cycles: [1, 0, 2, 0, 0, 0] });
         assert_eq!(cycles.rows[6], RowCycles { executed: 1, ..RowCycles::default() });
         assert_eq!(cycles.rows[1], RowCycles::default(), "it was fetched in vain");
+        let mut later = Cycles::between_verdicts();
+        all.iter().for_each(|moment| later.count(moment));
+        assert_eq!((later.packets, later.begin, later.idle), (1, 0, 2));
+        assert_eq!((later.total, later.attributed()), (3, 3), "{later:?}");
     }
 }

@@ -156,6 +156,7 @@ impl Layout {
         if let Some(inner) = &map.inner {
             kind_of(inner.kind).map_err(|reason| format!("of maps in it, {reason}"))?;
         }
+        map.check()?;
         if number >= MAPS_MAX {
             return Err(format!("the card's table has room for {MAPS_MAX} maps"));
         }

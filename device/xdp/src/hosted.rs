@@ -184,6 +184,9 @@ impl<E: Executor> Target for Hosted<E> {
 
     fn contents(&mut self, map: &str) -> Result<Contents, Error> {
         let found = self.map(map)?;
+        if found.is_absent() {
+            return Ok(Contents::Opaque);
+        }
         Ok(match found.definition().kind {
             MapKind::Queue | MapKind::Stack => {
                 Contents::Items(std::iter::from_fn(|| found.pop().ok()).collect())

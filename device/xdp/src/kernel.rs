@@ -8,16 +8,15 @@
 mod attached;
 mod contents;
 mod messages;
+mod open;
 mod raw;
 mod timed;
 
 pub use attached::RunTimes;
 pub use raw::RawProgram;
 
-use crate::{Arrival, Contents, Departure, Error, Target};
-use libbpf_rs::{
-    Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput, ProgramMut,
-};
+use crate::{Arrival, Contents, Departure, Error, Loading, Target};
+use libbpf_rs::{Map, MapCore, MapFlags, MapHandle, MapType, Object, ProgramInput, ProgramMut};
 use std::fmt::Display;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -29,6 +28,8 @@ const PACKET_ROOM: usize = 8192;
 /// all runs meet the same values of maps that have one for each processor.
 pub struct Kernel {
     object: Object,
+    /// Maps that were not made.
+    absent: Vec<String>,
     processor: usize,
     packet: Vec<u8>,
 }
@@ -50,22 +51,26 @@ impl Kernel {
     /// Shortest and longest packet that the kernel's test facility takes, in bytes.
     pub const LENGTHS: std::ops::RangeInclusive<usize> = 14..=3520;
 
-    /// Loads an object with all its programs and maps.
+    /// Loads an object with all its programs and maps, none of which is pinned.
     ///
     /// # Errors
     /// What libbpf or the verifier says against it.
     pub fn load(object: &[u8]) -> Result<Self, Error> {
-        let processor = stay_on_one_processor().map_err(|error| Error::Load(error.to_string()))?;
-        Self::load_with(object, processor)
+        Self::load_part(object, &Loading::default())
     }
 
-    fn load_with(object: &[u8], processor: usize) -> Result<Self, Error> {
-        let object = messages::collect(|| {
-            let mut builder = ObjectBuilder::default();
-            builder.name("freeport")?.open_memory(object)?.load()
-        });
-        let object = object.map_err(Error::Load)?;
-        Ok(Self { object, processor, packet: vec![0; PACKET_ROOM] })
+    /// Loads part of an object, or all of it otherwise than it says.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_part(object: &[u8], loading: &Loading<'_>) -> Result<Self, Error> {
+        let processor = stay_on_one_processor().map_err(|error| Error::Load(error.to_string()))?;
+        Self::load_with(object, loading, processor)
+    }
+
+    fn load_with(object: &[u8], loading: &Loading<'_>, processor: usize) -> Result<Self, Error> {
+        let open::Loaded { object, absent } = open::load(object, loading)?;
+        Ok(Self { object, absent, processor, packet: vec![0; PACKET_ROOM] })
     }
 
     /// Why this process may not load programs, if it may not: what depends on them is skipped then,
@@ -87,8 +92,17 @@ impl Kernel {
 
     /// A map by the name that it has in the source.
     fn map(&self, name: &str) -> Result<Map<'_>, Error> {
+        // libbpf has a descriptor for these as well, which is none of a map.
+        if self.is_absent(name) {
+            return Err(refused(format_args!("map `{name}`"))("the kernel does not make it"));
+        }
         let found = self.object.maps().find(|map| plain_name(map) == name);
         found.ok_or_else(|| Error::NoMap(name.into()))
+    }
+
+    /// Whether a map was left out.
+    fn is_absent(&self, name: &str) -> bool {
+        self.absent.iter().any(|absent| absent == name)
     }
 }
 
@@ -180,10 +194,15 @@ impl Target for Kernel {
     }
 
     fn maps(&self) -> Vec<String> {
-        self.object.maps().map(|map| plain_name(&map)).collect()
+        // What libbpf knows of the kernel's configuration is no map of the program's.
+        let all = self.object.maps().map(|map| plain_name(&map));
+        all.filter(|name| name != ".kconfig").collect()
     }
 
     fn contents(&mut self, map: &str) -> Result<Contents, Error> {
+        if self.is_absent(map) {
+            return Ok(Contents::Opaque);
+        }
         let found = self.map(map)?;
         contents::read(&found, self.processor).map_err(refused(format_args!("reading {map}")))
     }
@@ -225,8 +244,12 @@ impl Context {
 /// The name of a map in the source. Those of variables are called as their section, in front of
 /// which libbpf puts the object's name.
 fn plain_name(map: &Map<'_>) -> String {
-    let name = map.name().to_string_lossy();
-    name.find('.').map_or(&*name, |at| &name[at..]).to_owned()
+    plain(&map.name().to_string_lossy()).to_owned()
+}
+
+/// The same of a name as libbpf has it.
+fn plain(name: &str) -> &str {
+    name.find('.').map_or(name, |at| &name[at..])
 }
 
 fn refused<E: Display>(what: impl Display) -> impl FnOnce(E) -> Error {

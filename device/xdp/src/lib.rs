@@ -19,9 +19,11 @@ mod hosted;
 mod interpreter;
 #[cfg(feature = "kernel")]
 mod kernel;
+mod loading;
 mod native;
 #[cfg(not(feature = "kernel"))]
 mod no_kernel;
+mod preparation;
 mod profiles;
 pub mod random_program;
 pub mod scenario;
@@ -40,9 +42,11 @@ pub use hosted::{Executor, Hosted};
 pub use interpreter::{Interpreter, Steps};
 #[cfg(feature = "kernel")]
 pub use kernel::{Kernel, RawProgram, RunTimes};
+pub use loading::Loading;
 pub use native::Native;
 #[cfg(not(feature = "kernel"))]
 pub use no_kernel::{Kernel, RawProgram, RunTimes};
+pub use preparation::{MapSize, Variable, needed, prepare};
 pub use profiles::Profiles;
 pub use random_program::random_program;
 pub use setting::{EntryName, NotASetting, Setting};

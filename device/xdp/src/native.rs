@@ -134,7 +134,10 @@ impl Native {
         let (map, place) = found.ok_or_else(|| Error::NoMap(name.into()))?;
         let place = place.ok_or_else(|| Error::Refused {
             what: format!("map {name}"),
-            reason: format!("there is no {} in compiled code", map.kind),
+            reason: map.check().err().unwrap_or_else(|| {
+                let kind = map.kind;
+                format!("there is no {kind} in compiled code")
+            }),
         })?;
         Ok((map, place))
     }

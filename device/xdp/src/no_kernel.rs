@@ -2,7 +2,7 @@
 //! In the place of the kernel in builds without the feature `kernel`: nothing can be loaded into
 //! it, and whoever wants to is told so.
 
-use crate::{Arrival, Contents, Departure, Error, Runs, Target, Timed};
+use crate::{Arrival, Contents, Departure, Error, Loading, Runs, Target, Timed};
 use freeport_ebpf::instruction::Instruction;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -56,7 +56,15 @@ impl Kernel {
     ///
     /// # Errors
     /// Always.
-    pub fn load_to_attach(object: &[u8]) -> Result<Self, Error> {
+    pub fn load_part(object: &[u8], _loading: &Loading<'_>) -> Result<Self, Error> {
+        Self::load(object)
+    }
+
+    /// Never loads one.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn load_to_attach(object: &[u8], _loading: &Loading<'_>) -> Result<Self, Error> {
         Self::load(object)
     }
 

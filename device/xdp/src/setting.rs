@@ -119,6 +119,10 @@ impl Setting {
     /// No such map or what else is named, sizes that are not the map's, or what the map says.
     pub fn apply(&self, object: &Object, target: &mut dyn Target) -> Result<(), Error> {
         let map = find(object, &self.map)?;
+        // What does not run here may be in the kernel.
+        if !matches!(map.kind, MapKind::Other(_)) {
+            map.check().map_err(|reason| self.refused(&reason))?;
+        }
         let key = self.key.as_deref().unwrap_or_default();
         check(map, "key", key, map.key_size)?;
         match &self.change {
@@ -139,6 +143,38 @@ impl Setting {
                     _ => target.update_with(&self.map, key, value, *flags),
                 }
             }
+        }
+    }
+
+    /// Makes it the first content of variables in an object that is not loaded yet; says whether it
+    /// is of variables.
+    ///
+    /// # Errors
+    /// No such map, or sizes that are not the map's.
+    pub(crate) fn prepare(&self, object: &mut Object) -> Result<bool, Error> {
+        let map = find(object, &self.map)?;
+        let (key, place) = (self.key.as_deref().unwrap_or_default(), [0; 4]);
+        let (Change::Bytes(value, flags), true) = (&self.change, map.initial.is_some()) else {
+            return Ok(false);
+        };
+        check(map, "key", key, map.key_size)?;
+        check(map, "value", value, map.value_size)?;
+        if key != place || *flags == flags::NOEXIST {
+            return Err(self.refused("variables are one entry, which is there: its key is 0 0 0 0"));
+        }
+        let name = &self.map;
+        let map = object.maps.iter_mut().find(|map| map.name == *name);
+        if let Some(map) = map {
+            map.initial = Some(value.clone());
+        }
+        Ok(true)
+    }
+
+    /// The map or the program of the object that it puts into an entry.
+    pub fn name(&self) -> Option<&str> {
+        match &self.change {
+            Change::Named(name) => Some(name),
+            Change::Bytes(..) | Change::Delete => None,
         }
     }
 

@@ -21,9 +21,11 @@ pub struct Rows {
 }
 
 impl Executor for Rows {
-    fn refusal(&self, _: &Machine, program: usize) -> Option<String> {
+    fn refusal(&self, machine: &Machine, program: usize) -> Option<String> {
         match self.refusals.get(program) {
-            Some(refusal) => refusal.clone(),
+            Some(Some(refusal)) => Some(refusal.clone()),
+            // A map that it uses may be too large for this machine.
+            Some(None) => machine.refused(program).first().map(ToString::to_string),
             None => Some("it has no image".to_owned()),
         }
     }

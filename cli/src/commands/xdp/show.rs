@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::interpreter::{Environment, LoadError, Machine};
 use freeport_ebpf::lift::{Ports, lift};
-use freeport_ebpf::object::{MapDefinition, Object, Program, ProgramKind};
+use freeport_ebpf::object::{MapDefinition, Object, Program, ProgramKind, check};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,6 +61,10 @@ fn print(object: &Object, programs: &[&Program], refused: Option<&LoadError>) {
     for program in programs {
         let Program { name, section, kind, instructions, .. } = program;
         println!("program {name}: section {section}, {kind}, {} slots", instructions.len());
+        if let Some(reason) = outside_kernel(object, program) {
+            println!("    not outside the kernel: {reason}");
+            continue;
+        }
         reasons(program, refused).iter().for_each(|reason| println!("    not here: {reason}"));
         if let Some(reason) = not_lifted(object, program) {
             println!("    not as compiled code: {reason}");
@@ -83,6 +87,14 @@ fn reasons(program: &Program, refused: Option<&LoadError>) -> Vec<String> {
     let Some(LoadError::Unsupported(all)) = refused else { return vec![] };
     let of_it = all.iter().filter(|unsupported| unsupported.program == program.name);
     of_it.map(ToString::to_string).collect()
+}
+
+/// Why an XDP program runs on no target but the kernel, if so.
+fn outside_kernel(object: &Object, program: &Program) -> Option<String> {
+    if matches!(program.kind, ProgramKind::Other(_)) {
+        return None;
+    }
+    check(program, &object.maps).err().map(|unsupported| unsupported.to_string())
 }
 
 /// Why an XDP program can be no element and no compiled code, if it cannot.
@@ -108,6 +120,7 @@ fn as_json(object: &Object, programs: &[&Program], refused: Option<&LoadError>) 
             "kind": program.kind.to_string(),
             "slots": program.instructions.len(),
             "refused": reasons(program, refused),
+            "not_outside_kernel": outside_kernel(object, program),
             "not_lifted": not_lifted(object, program),
         })
     };

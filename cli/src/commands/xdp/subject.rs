@@ -4,7 +4,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use freeport_ebpf::object::{Error, Object, Program, ProgramKind};
-use freeport_xdp::Setting;
+use freeport_xdp::{MapSize, Setting, Variable, prepare};
 use std::path::{Path, PathBuf};
 
 /// What commands that run a program on a capture are told of both.
@@ -18,12 +18,8 @@ pub struct Subject {
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
     pub program: Option<String>,
-    /// Change a map before the first packet; may be given several times
-    #[arg(long, value_name = "SETTING")]
-    pub map: Vec<Setting>,
-    /// The same, a line each, before those of --map; `#` begins a comment
-    #[arg(long, value_name = "FILE")]
-    pub map_file: Vec<PathBuf>,
+    #[command(flatten)]
+    pub preparation: Preparation,
     /// The device by which packets come
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub ifindex: u32,
@@ -47,12 +43,48 @@ impl Subject {
         program.with_context(|| self.object.display().to_string())
     }
 
-    /// All settings.
+    /// Sets in the object what is set before it is loaded; gives the settings that are left.
     ///
     /// # Errors
-    /// As of [`settings`].
-    pub fn settings(&self) -> anyhow::Result<Vec<Setting>> {
-        settings(&self.map_file, &self.map)
+    /// As of [`Preparation::apply`].
+    pub fn prepare(&self, object: &mut Object) -> anyhow::Result<Vec<Setting>> {
+        self.preparation.apply(object)
+    }
+}
+
+/// What is set before the first packet.
+#[derive(Args)]
+pub struct Preparation {
+    /// Change a map before the first packet; may be given several times
+    #[arg(long, value_name = "SETTING")]
+    pub map: Vec<Setting>,
+    /// The same, a line each, before those of --map; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub map_file: Vec<PathBuf>,
+    /// Give a map another size before the object is loaded; may be given several times
+    #[arg(long, value_name = "NAME=ENTRIES")]
+    pub map_size: Vec<MapSize>,
+    /// Give a variable of the program its first value before the object is loaded, a constant too:
+    /// a number, a name of its enum, or all elements of an array with commas; may be given several
+    /// times
+    #[arg(long, value_name = "VARIABLE=VALUE")]
+    pub set: Vec<Variable>,
+}
+
+impl Preparation {
+    /// Whether there is nothing to set but sizes of maps.
+    pub fn has_no_values(&self) -> bool {
+        self.map.is_empty() && self.map_file.is_empty() && self.set.is_empty()
+    }
+
+    /// Sets in an object what is set before it is loaded; gives the settings that are left.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a line of it that is no setting, and what the object does not
+    /// have.
+    pub fn apply(&self, object: &mut Object) -> anyhow::Result<Vec<Setting>> {
+        let settings = settings(&self.map_file, &self.map)?;
+        Ok(prepare(object, &self.map_size, &self.set, settings)?)
     }
 }
 
@@ -104,7 +136,7 @@ pub fn choose<'o>(object: &'o Object, name: Option<&str>) -> anyhow::Result<&'o 
 ///
 /// # Errors
 /// A file that cannot be read, and a line of it that is no setting.
-pub fn settings(files: &[PathBuf], more: &[Setting]) -> anyhow::Result<Vec<Setting>> {
+fn settings(files: &[PathBuf], more: &[Setting]) -> anyhow::Result<Vec<Setting>> {
     let mut settings = vec![];
     for file in files {
         settings.extend(settings_of(file)?);

@@ -12,20 +12,7 @@ use crate::instruction::{
     decode,
 };
 use crate::maps::Map;
-use crate::object::{MapDefinition, MapKind, Program};
-use thiserror::Error;
-
-/// An instruction that cannot run here.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("program `{program}`, instruction {slot}: {reason}")]
-pub struct Unsupported {
-    /// The program's name.
-    pub program: String,
-    /// The instruction's slot.
-    pub slot: usize,
-    /// What is wrong with it.
-    pub reason: String,
-}
+use crate::object::{MapDefinition, MapKind, Program, Unsupported};
 
 /// The dense form of a program.
 ///

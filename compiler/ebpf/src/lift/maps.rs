@@ -20,7 +20,9 @@ pub enum MapPlace {
 pub(super) fn places(maps: &[MapDefinition]) -> (Vec<Object>, Vec<Table>, Vec<Option<MapPlace>>) {
     let (mut data, mut tables, mut places) = (vec![], vec![], vec![]);
     for map in maps {
-        let place = if let Some(initial) = &map.initial {
+        let place = if map.check().is_err() {
+            None
+        } else if let Some(initial) = &map.initial {
             data.push(variable(map, initial));
             let before = super::element::VARIABLES + data.len() - 1;
             Some(MapPlace::Data(ObjectId::new(before)))
@@ -62,8 +64,7 @@ fn table(map: &MapDefinition) -> Option<Table> {
         LpmTrie => TableKind::LongestPrefix,
         _ => return None,
     };
-    let is_there = map.max_entries > 0 && map.key_size > 0 && map.value_size > 0;
-    is_there.then(|| Table {
+    Some(Table {
         name: map.name.clone(),
         kind,
         key_bits: map.key_size * 8,

@@ -83,7 +83,7 @@ fn object(text: &str) -> Object {
     let map = |kind, value_size, name: &str| MapDefinition {
         name: name.into(),
         kind,
-        key_size: 4,
+        key_size: if kind == MapKind::Queue { 0 } else { 4 },
         value_size,
         max_entries: 4,
         ..MapDefinition::default()

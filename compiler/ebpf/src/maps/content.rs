@@ -40,12 +40,14 @@ pub(crate) enum Content {
     Queue(Queue),
     /// A Bloom filter.
     Bloom(Bloom),
+    /// Nothing, since the map could not be made.
+    Absent,
 }
 
 impl Content {
     /// Whether its elements are found by keys.
     pub fn has_keys(&self) -> bool {
-        !matches!(self, Self::Ring(_) | Self::Queue(_) | Self::Bloom(_))
+        !matches!(self, Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) | Self::Absent)
     }
 
     /// The element of `key`, in a map of `count` entries.
@@ -61,7 +63,7 @@ impl Content {
             Self::Prefixes(tree) if !tree.is_valid(key) => None,
             Self::Prefixes(tree) => tree.longest(key),
             Self::Slots(slots) | Self::Events(slots, _) => slots.find(key),
-            Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) => None,
+            Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) | Self::Absent => None,
         }
     }
 
@@ -94,7 +96,9 @@ impl Content {
             Self::LruInPlace(index, recency) => update_lru(index, recency, key, flags, true),
             Self::Prefixes(tree) => update_prefix(tree, key, flags),
             Self::Slots(slots) | Self::Events(slots, _) => slots.update(key, value, flags),
-            Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) => Err(ErrorNumber::EOPNOTSUPP),
+            Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) | Self::Absent => {
+                Err(ErrorNumber::EOPNOTSUPP)
+            }
         }
     }
 
@@ -114,7 +118,9 @@ impl Content {
             Self::Prefixes(tree) if !tree.is_valid(key) => Err(ErrorNumber::EINVAL),
             Self::Prefixes(tree) => tree.remove(key).map(|_| ()).ok_or(ErrorNumber::ENOENT),
             Self::Slots(slots) | Self::Events(slots, _) => slots.delete(key),
-            Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) => Err(ErrorNumber::EOPNOTSUPP),
+            Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) | Self::Absent => {
+                Err(ErrorNumber::EOPNOTSUPP)
+            }
         }
     }
 
@@ -168,7 +174,9 @@ impl Content {
             | Self::Lru(index, _)
             | Self::LruInPlace(index, _) => index.next_used(from),
             Self::Slots(slots) | Self::Events(slots, _) => slots.next_set(from),
-            Self::Prefixes(_) | Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) => None,
+            Self::Prefixes(_) | Self::Ring(_) | Self::Queue(_) | Self::Bloom(_) | Self::Absent => {
+                None
+            }
         }
     }
 

@@ -43,16 +43,14 @@ impl Map {
     /// If the kernel has no such map, it is too large, or its kind does not run here.
     pub fn new(definition: &MapDefinition, seed: u64, bytes_max: usize) -> Result<Self, MapError> {
         let failure = |reason| MapError { name: definition.name.clone(), reason };
-        check(definition).map_err(failure)?;
-        match bytes_for(definition) {
-            Some(bytes) if bytes <= bytes_max => {}
-            _ => {
-                let (entries, value) = (definition.max_entries, definition.value_size);
-                return Err(failure(format!(
-                    "{entries} entries with values of {value} bytes take more than {bytes_max} \
-                     bytes of memory"
-                )));
-            }
+        definition.check().map_err(failure)?;
+        let bytes = bytes_for(definition).unwrap_or(usize::MAX);
+        if bytes > bytes_max {
+            let (entries, value) = (definition.max_entries, definition.value_size);
+            return Err(failure(format!(
+                "{entries} entries with values of {value} bytes take {bytes} bytes of memory, and \
+                 {bytes_max} are left: give it fewer entries, with `--map-size NAME=ENTRIES`"
+            )));
         }
         let content = content(definition, seed).map_err(failure)?;
         let count = match &content {
@@ -70,21 +68,38 @@ impl Map {
         }
         Ok(Self { definition: definition.clone(), elements, content })
     }
+
+    /// In place of a map that cannot be made: it has its name and nothing else.
+    pub(crate) fn absent(definition: &MapDefinition) -> Self {
+        let (elements, content) = (Elements::new(0, 0), Content::Absent);
+        Self { definition: definition.clone(), elements, content }
+    }
 }
 
-/// What a kind demands of a definition's sizes.
-fn check(definition: &MapDefinition) -> Result<(), String> {
+/// What a kind demands of a definition's flags and sizes.
+///
+/// # Errors
+/// What the kernel would refuse, or a kind that does not run here.
+pub(crate) fn check_definition(definition: &MapDefinition) -> Result<(), String> {
+    use MapKind::*;
     let MapDefinition { key_size, value_size, max_entries, flags, .. } = *definition;
     flags::check_of_map(definition.kind, flags)?;
     let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
-    demand(max_entries > 0, "max_entries is 0")?;
+    // Loaders give it a buffer for each processor.
+    let is_for_processors = definition.kind == PerfEventArray;
+    demand(
+        max_entries > 0 || is_for_processors,
+        "max_entries is 0: give it a size, with `--map-size NAME=ENTRIES`",
+    )?;
     demand(max_entries < u32::MAX, "max_entries is too large")?;
     let number = || demand(key_size == 4, "its key is not of 4 bytes");
     let value = || demand(value_size > 0, "its value has no bytes");
     let descriptor = || demand(value_size == 4, "its value is not of 4 bytes");
     let target = || demand(matches!(value_size, 4 | 8), "its value is not of 4 or 8 bytes");
     let no_key = || demand(key_size == 0, "it has a key");
-    use MapKind::*;
+    if let Some(inner) = &definition.inner {
+        check_definition(inner).map_err(|reason| format!("of maps in it: {reason}"))?;
+    }
     match definition.kind {
         Array | PerCpuArray => number().and_then(|()| value()),
         Hash | PerCpuHash | LruHash | LruPerCpuHash => {
@@ -100,25 +115,42 @@ fn check(definition: &MapDefinition) -> Result<(), String> {
         }
         HashOfMaps => demand(key_size > 0, "its key has no bytes").and_then(|()| descriptor()),
         Devmap | DevmapHash | Cpumap => number().and_then(|()| target()),
-        Queue | Stack | BloomFilter => no_key().and_then(|()| value()),
+        Queue | Stack => no_key().and_then(|()| value()),
+        BloomFilter => {
+            let most = u64::from(BLOOM_HASHES_MAX);
+            demand(definition.extra <= most, "it has more than 15 hash functions")?;
+            no_key().and_then(|()| value())
+        }
         RingBuffer => {
             demand(key_size == 0 && value_size == 0, "it has a key or a value")?;
             let is_right = max_entries.is_power_of_two() && max_entries.is_multiple_of(PAGE_BYTES);
             demand(is_right, "max_entries is not a power of two and a multiple of 4096")
         }
-        other => Err(format!("maps of kind {other} do not run here")),
+        other => Err(format!("maps of {other} do not run here")),
     }
 }
 
-/// Memory that a map takes; nothing if that is beyond `usize`.
+/// Memory that a map takes at most; nothing if that is beyond `usize`. Of values, and of what says
+/// which places are set, only what is written to takes memory of the machine.
 pub(crate) fn bytes_for(definition: &MapDefinition) -> Option<usize> {
+    use MapKind::*;
     let MapDefinition { key_size, value_size, max_entries, .. } = *definition;
     let count = u64::from(max_entries) + 1;
-    let keys = match definition.kind {
-        MapKind::LpmTrie => PrefixTree::bytes_for(count, key_size)?,
+    let entries = usize::try_from(count).ok()?;
+    let values = Elements::bytes_for(count, value_size)?;
+    let beside = match definition.kind {
+        Array | PerCpuArray | Queue | Stack => 0,
+        RingBuffer => return entries.checked_mul(2),
+        BloomFilter => {
+            let hashes = definition.extra.min(u64::from(BLOOM_HASHES_MAX)) as u32;
+            let hashes = if hashes == 0 { BLOOM_HASHES } else { hashes };
+            return Bloom::bits_for(max_entries, hashes).map(|bits| bits as usize / 8);
+        }
+        ProgramArray | PerfEventArray | ArrayOfMaps | Devmap | Cpumap | Xskmap => entries,
+        LpmTrie => PrefixTree::bytes_for(count, key_size)?,
         _ => HashIndex::bytes_for(count, key_size)?,
     };
-    keys.checked_add(Elements::bytes_for(count, value_size)?)
+    beside.checked_add(values)
 }
 
 fn content(definition: &MapDefinition, seed: u64) -> Result<Content, String> {
@@ -158,6 +190,6 @@ fn content(definition: &MapDefinition, seed: u64) -> Result<Content, String> {
             let bits = bits.ok_or("it is too large for a Bloom filter")?;
             Content::Bloom(Bloom::new(bits, hashes, seed))
         }
-        other => return Err(format!("maps of kind {other} do not run here")),
+        other => return Err(format!("maps of {other} do not run here")),
     })
 }

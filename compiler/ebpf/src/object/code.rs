@@ -35,6 +35,8 @@ pub(super) struct Unlinked {
     pub slots: Vec<Instruction>,
     /// Slots that call or name a function, with its number.
     pub references: Vec<(usize, usize)>,
+    /// Why it has no slots.
+    pub fault: Option<Error>,
 }
 
 /// What the compiler says of types and sources.
@@ -66,9 +68,10 @@ impl<'d> Debug<'d> {
 }
 
 impl Code {
+    /// Functions with an instruction that is wrong, or that needs a kernel, have a fault.
+    ///
     /// # Errors
-    /// A function that lies outside of its section or across another, or an instruction of it
-    /// that is wrong.
+    /// A function that lies outside of its section or across another.
     pub(super) fn read(elf: &Elf, debug: &Debug, maps: &Maps) -> Result<Self, Error> {
         let mut code = Self::default();
         for (number, section) in elf.sections.iter().enumerate() {
@@ -85,7 +88,15 @@ impl Code {
                 resolve(&slots, function, starts, &mut references)?;
                 Ok((slots, references))
             });
-            (function.slots, function.references) = read.map_err(fail)?;
+            match read.map_err(fail) {
+                Ok((slots, references)) => {
+                    (function.slots, function.references) = (slots, references);
+                }
+                Err(fault) => {
+                    function.slots.clear();
+                    function.fault = Some(fault);
+                }
+            }
         }
         Ok(code)
     }
@@ -133,6 +144,7 @@ impl Code {
                 is_program: !symbol.is_local && section.name != CALLED,
                 slots: chunks.iter().copied().map(Instruction::from_bytes).collect(),
                 references: vec![],
+                fault: None,
             });
         }
         Ok(())

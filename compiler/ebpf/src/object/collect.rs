@@ -62,15 +62,14 @@ impl Maps {
             if !is_data(section.name) || !section.is_allocated || section.size == 0 {
                 continue;
             }
-            if let Some(relocation) = section.relocations.first() {
+            let fault = section.relocations.first().map(|relocation| {
                 let name = elf.symbols.get(relocation.symbol).map_or("", |symbol| symbol.name);
-                let reason = format!(
+                format!(
                     "byte {} holds the address of `{name}`, which is not known before the program \
                      runs: set it in the program",
                     relocation.offset
-                );
-                return Err(Error::in_section(section.name, reason));
-            }
+                )
+            });
             let is_constant = section.name.starts_with(".rodata");
             // Memory that is 0 from the start is not touched.
             let mut initial = vec![0; section.size];
@@ -89,6 +88,7 @@ impl Maps {
                 max_entries: 1,
                 flags: MAPPABLE | if is_constant { READ_ONLY_FOR_PROGRAMS } else { 0 },
                 initial: Some(initial),
+                fault,
                 ..MapDefinition::default()
             });
         }

@@ -47,6 +47,9 @@ fn show_content(f: &mut Formatter<'_>, content: &[u8]) -> fmt::Result {
 
 impl Display for MapDefinition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(fault) = &self.fault {
+            return write!(f, "wrong: {fault}");
+        }
         let Self { kind, key_size, value_size, max_entries, .. } = self;
         write!(f, "{kind}, key {key_size}, value {value_size}, entries {max_entries}")?;
         if self.flags != 0 {
@@ -80,6 +83,9 @@ impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { name, section, kind, .. } = self;
         writeln!(f, "program `{name}` of section `{section}`, started as {kind}")?;
+        if let Some(refusal) = &self.refusal {
+            writeln!(f, "    refused: {refusal}")?;
+        }
         let (mut functions, mut lines) = (self.functions.iter(), self.lines.iter());
         let (mut function, mut line) = (functions.next(), lines.next());
         let (mut shown, mut slot) = (None, 0);

@@ -3,6 +3,7 @@
 //! told by the names of members.
 
 mod datum;
+mod encode;
 mod read;
 
 pub use datum::Datum;

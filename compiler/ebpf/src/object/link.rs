@@ -11,7 +11,8 @@ const MAX_SLOTS: usize = 1_000_000;
 /// Letters of a source line that are kept.
 const MAX_LINE_LETTERS: usize = 512;
 
-/// Links the function `entry` with what it needs.
+/// Links the function `entry` with what it needs. If one of these functions has a fault, the
+/// program has no instructions and says why.
 ///
 /// # Errors
 /// It becomes too long.
@@ -27,6 +28,11 @@ pub(super) fn link(code: &Code, debug: &Debug, entry: usize) -> Result<Program, 
     let mut slots = first.slots.len();
     while let Some(&number) = order.get(next) {
         let function = &code.functions[number];
+        if let Some(fault) = &function.fault {
+            let Program { name, section, kind, .. } = program;
+            let refusal = Some(fault.clone());
+            return Ok(Program { name, section, kind, refusal, ..Program::default() });
+        }
         append(&mut program, function, debug);
         for &(_, callee) in &function.references {
             starts.entry(callee).or_insert_with(|| {

@@ -27,9 +27,10 @@ impl Object {
     /// Reads an object, links its programs and checks their form.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place: a broken file, a map definition that is not
-    /// understood, a reference to what is not here (variables and functions of a kernel), a slot
-    /// that is no instruction.
+    /// The first thing that is wrong with the file, with its place. What is wrong with one program,
+    /// such as a reference to a function of a kernel or a slot that is no instruction, is its
+    /// [`refusal`](super::Program::refusal), and what is wrong with one map is its
+    /// [`fault`](super::MapDefinition::fault): programs that do not need it run.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let elf = Elf::parse(bytes)?;
         let debug = Debug::parse(&elf)?;

@@ -4,6 +4,9 @@
 use super::Layout;
 use std::fmt;
 
+/// Bytes of a page of the kernel's memory.
+const PAGE_BYTES: u32 = 4_096;
+
 /// A map that has to be made before the object's programs run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MapDefinition {
@@ -36,6 +39,8 @@ pub struct MapDefinition {
     pub pinned: bool,
     /// Entries that are set before the first program runs: by key, what they refer to.
     pub slots: Vec<(u32, SlotTarget)>,
+    /// What of its definition could not be read.
+    pub fault: Option<String>,
 }
 
 /// What an entry that is set at the start refers to.
@@ -110,6 +115,21 @@ kinds! {
     BloomFilter = 30, "bloom_filter";
 }
 
+impl MapDefinition {
+    /// Gives it a number of entries. That of a ring buffer becomes a power of two of pages, as
+    /// loaders make it.
+    pub fn set_entries(&mut self, entries: u32) {
+        let is_right = entries.is_power_of_two() && entries.is_multiple_of(PAGE_BYTES);
+        self.max_entries = match self.kind {
+            // Nothing is added to nothing, so that it is seen.
+            MapKind::RingBuffer if entries > 0 && !is_right => {
+                entries.max(PAGE_BYTES).checked_next_power_of_two().unwrap_or(entries)
+            }
+            _ => entries,
+        };
+    }
+}
+
 impl MapKind {
     /// Whether its values are other maps.
     pub fn is_of_maps(self) -> bool {
@@ -120,6 +140,19 @@ impl MapKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ring_buffers_are_whole_pages() {
+        let sized = |kind, entries| {
+            let mut map = MapDefinition { kind, ..MapDefinition::default() };
+            map.set_entries(entries);
+            map.max_entries
+        };
+        let all = [0, 1, 4_096, 5_000, 12_288, u32::MAX];
+        let expected = [0, 4_096, 4_096, 8_192, 16_384, u32::MAX];
+        assert_eq!(all.map(|entries| sized(MapKind::RingBuffer, entries)), expected);
+        assert_eq!(all.map(|entries| sized(MapKind::Hash, entries)), all);
+    }
 
     #[test]
     fn numbers_are_the_kernels() {

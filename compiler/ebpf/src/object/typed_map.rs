@@ -8,10 +8,10 @@ use super::collect::Maps;
 use super::elf::{Elf, Home};
 use super::{Error, Layout, MapDefinition, MapKind, SlotTarget, layout};
 
-/// All of them with their offsets.
+/// All of them with their offsets. One that is wrong has a fault.
 ///
 /// # Errors
-/// The first definition that is wrong.
+/// There are no types.
 pub(super) fn read(
     elf: &Elf,
     section: usize,
@@ -24,12 +24,16 @@ pub(super) fn read(
     let mut maps = vec![];
     for symbol in symbols {
         let name = symbol.name;
-        let wrong = |reason: String| Error::in_section(".maps", format!("map `{name}`: {reason}"));
         let kind = btf.variables(".maps").find(|(variable, _)| variable == name);
-        let Some((_, kind)) = kind else {
-            return Err(wrong("section `.BTF` has no variable of that name".to_owned()));
+        let map = match kind {
+            Some((_, kind)) => Definition { btf, is_inner: false }.read(name, kind),
+            None => Err("section `.BTF` has no variable of that name".to_owned()),
         };
-        let map = Definition { btf, is_inner: false }.read(name, kind).map_err(wrong)?;
+        let map = map.unwrap_or_else(|fault| MapDefinition {
+            name: name.to_owned(),
+            fault: Some(fault),
+            ..MapDefinition::default()
+        });
         maps.push((symbol.value, map));
     }
     Ok(maps)
@@ -61,6 +65,9 @@ pub(super) fn set_slots(
             let Some(map) = maps.defined(index, holder.value) else {
                 return Err(wrong("belongs to no map".to_owned()));
             };
+            if maps.definitions[map].fault.is_some() {
+                continue;
+            }
             let slot = slot(btf, holder.name, relocation.offset - holder.value).map_err(wrong)?;
             let target = elf.symbols.get(relocation.symbol).cloned().unwrap_or_default();
             let Home::Section(home) = target.home else {
@@ -127,6 +134,7 @@ impl Definition<'_, '_> {
                 "what its values are like is missing: add field `values` (__array)".to_owned()
             );
         }
+        map.set_entries(map.max_entries);
         if map.inner.is_some() && !map.kind.is_of_maps() {
             return Err(format!("a map of kind {} has no maps as values", map.kind));
         }

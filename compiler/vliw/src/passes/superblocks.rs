@@ -3,9 +3,10 @@
 //! one before (superblocks; Hwu and others, "The Superblock", 1993). Where a block has two ways on,
 //! the path takes the one that is likely, so that the other is a jump out of it.
 
-use crate::blocks::{Block, Routine};
+use crate::blocks::{Block, Instruction, Routine};
 use crate::operation::{Condition, Operation, Target};
 use crate::profile::Profile;
+use std::borrow::Cow;
 
 /// Instructions of a block that is there twice at most.
 const TWICE_MAX: usize = 24;
@@ -17,7 +18,7 @@ pub fn single(routine: &Routine) -> Vec<Vec<usize>> {
 }
 
 /// Paths of blocks, in the order in which they are best laid out. Where a path goes on with what a
-/// jump leads to, [`turned`] has that jump the other way round. With a profile a likely way goes on
+/// jump leads to, [`kept`] has that jump the other way round. With a profile a likely way goes on
 /// through blocks that others come to as well, which are in several paths then.
 pub fn paths(routine: &Routine, profile: Option<&Profile>) -> Vec<Vec<usize>> {
     let size: usize = routine.blocks.iter().map(|block| block.instructions.len()).sum();
@@ -42,9 +43,9 @@ pub fn paths(routine: &Routine, profile: Option<&Profile>) -> Vec<Vec<usize>> {
         }
         // What is left of the path's jumps: the last one's way on comes next.
         for (at, block) in path.iter().enumerate() {
-            let ways = routine.blocks[*block].successors();
-            let next = path.get(at + 1);
-            left.extend(ways.filter(|way| Some(way) != next && !is_start[*way]));
+            let jumps = kept(&routine.blocks[*block], path.get(at + 1).copied());
+            let ways = jumps.iter().filter_map(Instruction::successor);
+            left.extend(ways.filter(|way| !is_start[*way]));
         }
         paths.push(path);
     }
@@ -136,20 +137,28 @@ impl Walk<'_> {
     }
 }
 
-/// The end of a block on a path that goes on with `next`: a jump that leaves the path, if there is
-/// one before the block's last, which is not needed any more. Nothing if it need not be turned
-/// around.
-pub fn turned(block: &Block, next: usize) -> Option<Operation> {
-    let [.., jump, last] = block.instructions.as_slice() else { return None };
-    let Operation::Goto(behind) = last.operation else { return None };
+/// The instructions of a block that stay on a path that continues with `next`. The last jump is
+/// dropped, and so is a conditional jump before it with the same target. A conditional jump to
+/// `next` is inverted, so that it leaves the path. Without a next block all instructions stay.
+pub fn kept(block: &Block, next: Option<usize>) -> Cow<'_, [Instruction]> {
+    let all = block.instructions.as_slice();
+    let (Some(next), [rest @ .., last]) = (next, all) else { return Cow::Borrowed(all) };
+    let (Operation::Goto(behind), [before @ .., jump]) = (last.operation, rest) else {
+        return Cow::Borrowed(rest);
+    };
     match jump.operation {
         Operation::Jump { width, condition, left, right, target }
-            if target == Target::Row(next) && behind != target && jump.arm.is_none() =>
+            if target == Target::Row(next) && jump.arm.is_none() =>
         {
-            let condition = inverse(condition)?;
-            Some(Operation::Jump { width, condition, left, right, target: behind })
+            if behind == target {
+                return Cow::Borrowed(before);
+            }
+            let Some(condition) = inverse(condition) else { return Cow::Borrowed(rest) };
+            let operation = Operation::Jump { width, condition, left, right, target: behind };
+            let turned = Instruction { operation, ..jump.clone() };
+            Cow::Owned(before.iter().cloned().chain([turned]).collect())
         }
-        _ => None,
+        _ => Cow::Borrowed(rest),
     }
 }
 

@@ -299,6 +299,9 @@ impl Sim {
     }
 
     pub(super) fn contents_of(&mut self, name: &str) -> Result<Contents, Failure> {
+        if self.maps.iter().any(|map| map.name == name && map.check().is_err()) {
+            return Ok(Contents::Opaque);
+        }
         let (number, map, placed) = self.map(name)?;
         let is_opaque = matches!(map.kind, MapKind::ProgramArray | MapKind::Xskmap);
         if is_opaque || placed.holds == Holds::Maps || placed.kind == Kind::Bloom {

@@ -3,7 +3,7 @@
 
 use super::{Failure, Sim, TRANSFER_CYCLES, WATCHDOG_CYCLES, check_length};
 use crate::nic::control;
-use crate::{Cycles, Moment, NicError, Watcher};
+use crate::{Cycles, Moment, NicError, Stamp, Watcher};
 use freeport_xdp::{Arrival, Departure, Error};
 
 impl Sim {
@@ -20,6 +20,23 @@ impl Sim {
         let mut cycles = Cycles::new();
         self.stream(program, arrivals, Some(&mut |moment: &Moment| cycles.count(moment)))?;
         Ok(cycles)
+    }
+
+    /// Lets packets come as fast as the card takes them, as [`run_stream`](Self::run_stream) does,
+    /// and says besides where the cycles went from the first verdict to the last one. The card has
+    /// one core in use.
+    ///
+    /// # Errors
+    /// As with [`run_stream`](Self::run_stream).
+    pub fn run_counted(
+        &mut self,
+        program: &str,
+        arrivals: &[Arrival<'_>],
+    ) -> Result<(Vec<Stamp>, Cycles), Error> {
+        let mut cycles = Cycles::between_verdicts();
+        let watcher = &mut |moment: &Moment| cycles.count(moment);
+        let stamps = self.stream(program, arrivals, Some(watcher))?;
+        Ok((stamps, cycles))
     }
 
     /// Runs a program on a packet, as [`Target::run_into`](freeport_xdp::Target::run_into) does,

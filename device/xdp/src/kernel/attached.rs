@@ -3,7 +3,7 @@
 //! counted by the kernel if it is asked to.
 
 use super::{Kernel, refused};
-use crate::{Contents, Error, Runs, Target};
+use crate::{Contents, Error, Loading, Runs, Target};
 use libbpf_rs::{MapCore, libbpf_sys};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -38,8 +38,8 @@ impl Kernel {
     ///
     /// # Errors
     /// What libbpf or the verifier says against it.
-    pub fn load_to_attach(object: &[u8]) -> Result<Self, Error> {
-        Self::load_with(object, 0)
+    pub fn load_to_attach(object: &[u8], loading: &Loading<'_>) -> Result<Self, Error> {
+        Self::load_with(object, loading, 0)
     }
 
     /// A program, for those who put it on an interface.

@@ -2,11 +2,16 @@
 //! Reading a whole map of the kernel, by what kind it is.
 
 use crate::Contents;
+use freeport_ebpf::object::MapKind;
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, Result, RingBufferBuilder};
 use std::collections::BTreeMap;
 
 /// What is in a map; of maps with a value for each processor, the values of the given one.
 pub fn read(map: &Map<'_>, processor: usize) -> Result<Contents> {
+    if let MapKind::Other(_) = MapKind::from(u32::from(map.map_type())) {
+        // Sockets and the like.
+        return Ok(Contents::Opaque);
+    }
     match map.map_type() {
         MapType::Queue | MapType::Stack => items(map),
         MapType::RingBuf => records(map),

@@ -13,6 +13,7 @@ use freeport_ebpf::object::{Object, Program, ProgramKind};
 use freeport_vliw::machine::Machine;
 use freeport_vliw::report::{Effects, Report};
 use freeport_vliw::{Options, PASSES, Unsupported};
+use freeport_xdp::{MapSize, prepare};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ pub struct Arguments {
     /// Only this program
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
+    /// Give a map another size, where the loader is to set it; may be given several times
+    #[arg(long, value_name = "NAME=ENTRIES")]
+    map_size: Vec<MapSize>,
     /// How many operations a row may hold
     #[arg(long, value_name = "NUMBER", default_value_t = Machine::default().lanes,
           value_parser = clap::value_parser!(u8).range(super::lanes()))]
@@ -69,7 +73,8 @@ struct Compiled<'o> {
 /// has not, or a picture that cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
-    let (_, object) = open(&arguments.object)?;
+    let (_, mut object) = open(&arguments.object)?;
+    prepare(&mut object, &arguments.map_size, &[], vec![]).with_context(|| file.to_string())?;
     let programs = choose(&object, arguments).with_context(|| file.to_string())?;
     let (mut compiled, mut refused) = (vec![], vec![]);
     for program in programs {

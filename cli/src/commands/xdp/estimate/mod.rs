@@ -2,19 +2,21 @@
 //! `freeport xdp estimate`: what a program will cost on the small processor's hardware, in cycles
 //! of the simulated card.
 
+mod count;
 mod report;
 
-use super::run::distribution::{Distribution, PerPacket};
+use super::run::distribution::PerPacket;
 use super::run::feed::Feed;
 use super::run::profile;
 use super::subject::Subject;
 use anyhow::{Context, bail};
 use clap::Args;
+use count::Counted;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::{Object, Program};
-use freeport_sim::{Identity, Nic, Sim, Stamp};
+use freeport_sim::{Identity, Nic, Sim};
 use freeport_vliw::Options;
-use freeport_xdp::{Arrival, Setting};
+use freeport_xdp::{Profiles, Setting};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -48,10 +50,20 @@ pub struct Arguments {
     json: bool,
 }
 
+/// For what the program is scheduled.
+pub(super) enum Schedule {
+    /// The ways that the packets take.
+    Profiled,
+    /// None, as was asked for.
+    Plain,
+    /// None, since the other schedule does not fit the card, or is slower: the reason.
+    Rather(String),
+}
+
 /// What was counted.
 struct Estimate<'a> {
     program: &'a str,
-    has_profile: bool,
+    schedule: &'a Schedule,
     clock_mhz: f64,
     packets: usize,
     /// Packets of lengths that the card does not take.
@@ -64,8 +76,9 @@ struct Estimate<'a> {
     beats: f64,
     /// Packets with more beats than the cycles that half of all packets do with.
     long_packets: usize,
-    /// What a packet had of each of [`freeport_sim::SPENT`], the mean.
-    spent: Vec<f64>,
+    /// Where the cycles of all cores in use went, by what it is called for scripts and for people:
+    /// the mean of a packet. Together they are the mean of `cycles`, times the cores.
+    spent: Vec<(&'static str, &'static str, f64)>,
     /// How many packets each of the cores in use had.
     by_core: Vec<u64>,
     /// What became of packets: counters of the card, by their names, that are not 0.
@@ -87,29 +100,75 @@ pub(super) struct Packets {
 /// What is wrong with the object, the settings or the capture, and why the card refuses a program.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let subject = &arguments.subject;
-    let file = subject.object.display();
-    let (_, object) = subject.open()?;
+    let (_, mut object) = subject.open()?;
+    let settings = subject.prepare(&mut object)?;
     let program = subject.choose(&object)?;
-    let settings = subject.settings()?;
     let packets = Packets::read(&subject.trace, 2)?;
-    let mut sim = load(&object, program, &settings, arguments).with_context(|| {
-        let trace = subject.trace.display();
-        format!(
-            "{file}: the card does not take it; without cycles, `freeport xdp run {file} \
-             --trace {trace} --on interpreter` works"
-        )
-    })?;
-    for setting in &settings {
-        setting.apply(&object, &mut sim)?;
-    }
-    let estimate =
-        count(&mut sim, program, &packets, arguments).context("on the simulated card")?;
+    let (schedule, counted) = best(&object, program, &settings, &packets, arguments)?;
+    let estimate = counted.estimate(program, &schedule, &packets, arguments);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&estimate.as_json()).context("as JSON")?);
     } else {
         print!("{estimate}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is counted with the faster schedule, or with the one that fits.
+fn best(
+    object: &Object,
+    program: &Program,
+    settings: &[Setting],
+    packets: &Packets,
+    arguments: &Arguments,
+) -> anyhow::Result<(Schedule, Counted)> {
+    let environment = Environment { clock: Clock::running(), ..Environment::default() };
+    let load = |profiles: Option<&Profiles>| {
+        let nic = Nic::with_cores(arguments.cores)?;
+        let sim = match profiles {
+            Some(profiles) => Sim::load_profiled_on(nic, object, profiles, &environment)?,
+            None => Sim::load_on(nic, object, &Options::default(), &environment)?,
+        };
+        sim.takes(&program.name)?;
+        anyhow::Ok(sim)
+    };
+    let count = |mut sim: Sim| {
+        settings.iter().try_for_each(|setting| setting.apply(object, &mut sim))?;
+        count::count(sim, program, packets, arguments).context("on the simulated card")
+    };
+    let refused = || {
+        let (file, trace) = (arguments.subject.object.display(), arguments.subject.trace.display());
+        format!(
+            "{file}: the card does not take it; without cycles, `freeport xdp run {file} \
+             --trace {trace} --on interpreter` works"
+        )
+    };
+    let plain = load(None);
+    if arguments.without_profile || plain.is_err() {
+        return Ok((Schedule::Plain, count(plain.with_context(refused)?)?));
+    }
+    let source = profile::Source {
+        trace: &arguments.subject.trace,
+        ingress_ifindex: arguments.subject.ifindex,
+        rx_queue_index: 0,
+        environment: environment.clone(),
+        follows_capture: true,
+    };
+    let profiles = profile::take(object, program, settings, source)?;
+    let plain = count(plain?)?;
+    let profiled = match load(Some(&profiles)) {
+        Ok(sim) => count(sim)?,
+        Err(error) => {
+            let reason = format!("it does not fit: {error:#}");
+            return Ok((Schedule::Rather(reason), plain));
+        }
+    };
+    if profiled.cycles.mean <= plain.cycles.mean {
+        return Ok((Schedule::Profiled, profiled));
+    }
+    let mean = profiled.cycles.mean;
+    let reason = format!("it takes {mean:.1} cycles");
+    Ok((Schedule::Rather(reason), plain))
 }
 
 impl Packets {
@@ -141,83 +200,6 @@ impl Packets {
         }
         Ok(packets)
     }
-}
-
-/// The object on the card, which takes the program.
-fn load(
-    object: &Object,
-    program: &Program,
-    settings: &[Setting],
-    arguments: &Arguments,
-) -> anyhow::Result<Sim> {
-    let environment = Environment { clock: Clock::running(), ..Environment::default() };
-    let nic = Nic::with_cores(arguments.cores)?;
-    let plain = Sim::load_on(nic, object, &Options::default(), &environment)?;
-    plain.takes(&program.name)?;
-    if arguments.without_profile {
-        return Ok(plain);
-    }
-    let source = profile::Source {
-        trace: &arguments.subject.trace,
-        ingress_ifindex: arguments.subject.ifindex,
-        rx_queue_index: 0,
-        environment: environment.clone(),
-        follows_capture: true,
-    };
-    let profiles = profile::take(object, program, settings, source)?;
-    let nic = Nic::with_cores(arguments.cores)?;
-    let sim = Sim::load_profiled_on(nic, object, &profiles, &environment)?;
-    sim.takes(&program.name)?;
-    Ok(sim)
-}
-
-/// Lets all packets come.
-fn count<'a>(
-    sim: &mut Sim,
-    program: &'a Program,
-    packets: &Packets,
-    arguments: &Arguments,
-) -> anyhow::Result<Estimate<'a>> {
-    let arrival =
-        |bytes| Arrival { bytes, ingress_ifindex: arguments.subject.ifindex, rx_queue_index: 0 };
-    let arrivals: Vec<Arrival<'_>> = packets.taken.iter().map(|bytes| arrival(bytes)).collect();
-    let before = sim.nic_mut().spent()?;
-    let stamps = sim.run_stream(&program.name, &arrivals)?;
-    let after = sim.nic_mut().spent()?;
-    let mean = |all: u64| all as f64 / stamps.len() as f64;
-    let beats = packets.taken.iter().map(|bytes| bytes.len().div_ceil(BEAT_BYTES) as u64);
-    let ends = |name: &str| name.starts_with("stopped_") || report::VERDICTS.contains(&name);
-    let counters = sim.nic_mut().counters()?.into_iter();
-    let mut by_core = sim.nic_mut().packets_by_core()?;
-    by_core.truncate(arguments.cores.into());
-    let (cycles, latency) = distributions(&stamps).context("there are not two packets")?;
-    Ok(Estimate {
-        program: &program.name,
-        has_profile: !arguments.without_profile,
-        clock_mhz: arguments.clock_mhz,
-        packets: stamps.len(),
-        refused: packets.refused,
-        cycles,
-        latency,
-        beats: mean(beats.clone().sum()),
-        long_packets: beats.filter(|beats| *beats > cycles.median).count(),
-        spent: after.into_iter().zip(before).map(|(after, before)| mean(after - before)).collect(),
-        by_core,
-        verdicts: counters.filter(|&(name, packets)| packets > 0 && ends(name)).collect(),
-        rows: sim.rows(),
-        map_bytes: sim.layout().bytes,
-        card: sim.nic_mut().identity()?,
-    })
-}
-
-/// Cycles from one verdict to the next, and from the first beats to the verdicts.
-fn distributions(stamps: &[Stamp]) -> Option<(PerPacket, PerPacket)> {
-    let (mut cycles, mut latency) = (Distribution::default(), Distribution::default());
-    let mut done: Vec<u64> = stamps.iter().map(|stamp| stamp.done).collect();
-    done.sort_unstable();
-    done.windows(2).for_each(|pair| cycles.count(pair[1] - pair[0]));
-    stamps.iter().for_each(|stamp| latency.count(stamp.done - stamp.arrived));
-    Some((cycles.per_packet()?, latency.per_packet()?))
 }
 
 /// A clock that goes.

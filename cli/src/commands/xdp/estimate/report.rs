@@ -3,8 +3,7 @@
 
 use super::super::run::json::figures_json;
 use super::super::run::report::figures;
-use super::{BEAT_BYTES, Estimate};
-use freeport_sim::SPENT;
+use super::{BEAT_BYTES, Estimate, Schedule};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -42,12 +41,18 @@ impl Estimate<'_> {
 
     /// For scripts.
     pub fn as_json(&self) -> Value {
-        let spent = SPENT.iter().zip(&self.spent).map(|((name, _), mean)| (*name, *mean));
+        let spent = self.spent.iter().map(|(name, _, mean)| (*name, *mean));
+        let (has_profile, left_out) = match self.schedule {
+            Schedule::Profiled => (true, None),
+            Schedule::Plain => (false, None),
+            Schedule::Rather(reason) => (false, Some(reason)),
+        };
         let limit = if self.is_bound_by_bus() { "bus" } else { "processor" };
         json!({
             "kind": "simulated",
             "program": self.program,
-            "profile": self.has_profile,
+            "profile": has_profile,
+            "profile_left_out": left_out,
             "packets": self.packets,
             "refused": self.refused,
             "packets_by_core": self.by_core,
@@ -82,11 +87,14 @@ impl Estimate<'_> {
 impl fmt::Display for Estimate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, packets, clock_mhz, card, .. } = self;
-        let profile = match self.has_profile {
-            true => "scheduled for the ways of these packets",
-            false => "without a profile",
+        let profile = match self.schedule {
+            Schedule::Profiled => "scheduled for the ways of these packets",
+            Schedule::Plain | Schedule::Rather(_) => "without a profile",
         };
         writeln!(f, "program `{program}` on the simulated card, {profile}: {packets} packets")?;
+        if let Schedule::Rather(reason) = self.schedule {
+            writeln!(f, "the schedule for the ways of these packets is left out: {reason}")?;
+        }
         if self.refused > 0 {
             let lengths = freeport_sim::Sim::LENGTHS;
             let (least, most) = (lengths.start(), lengths.end());
@@ -133,9 +141,14 @@ impl fmt::Display for Estimate<'_> {
                 "  {long} packets have more than {median} beats: those may wait for the bus"
             )?;
         }
-        let of = |((_, name), mean): (&(_, &str), &f64)| format!("{name} {mean:.1}");
-        let spent: Vec<String> = SPENT.iter().zip(&self.spent).map(of).collect();
-        writeln!(f, "where the processor's cycles go, per packet:\n  {}", spent.join(", "))?;
+        let whose = match self.by_core.len() {
+            0 | 1 => "the processor's cycles go, per packet".to_owned(),
+            cores => format!("the cycles of {cores} processors go, per packet"),
+        };
+        writeln!(f, "where {whose}:")?;
+        let of = |(_, name, mean): &(_, &str, f64)| format!("{name} {mean:.1}");
+        let spent: Vec<String> = self.spent.iter().map(of).collect();
+        spent.chunks(4).try_for_each(|line| writeln!(f, "  {}", line.join(", ")))?;
         writeln!(f, "the object takes:")?;
         writeln!(f, "  {} of {} rows of instruction memory", self.rows, card.rows)?;
         writeln!(f, "  {} of {} bytes of map memory", self.map_bytes, card.map_bytes)

@@ -7,7 +7,7 @@ mod table;
 pub(super) mod text;
 
 use super::run::profile;
-use super::subject::{choose, open, settings};
+use super::subject::{Preparation, choose, open};
 use anyhow::{Context, bail};
 use clap::Args;
 use count::{Counted, environment};
@@ -39,12 +39,8 @@ pub struct Arguments {
     /// Packets to count cycles for: a pcap or pcapng file of Ethernet
     #[arg(long, value_name = "CAPTURE")]
     trace: Option<PathBuf>,
-    /// Change a map before the first packet; may be given several times
-    #[arg(long, value_name = "SETTING", requires = "trace")]
-    map: Vec<Setting>,
-    /// The same, a line each, before those of --map; `#` begins a comment
-    #[arg(long, value_name = "FILE", requires = "trace")]
-    map_file: Vec<PathBuf>,
+    #[command(flatten)]
+    preparation: Preparation,
     /// The device by which packets come
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     ifindex: u32,
@@ -77,10 +73,13 @@ struct Explained<'o> {
 /// the card refuses a program.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.object.display();
-    let (_, object) = open(&arguments.object)?;
+    if arguments.trace.is_none() && !arguments.preparation.has_no_values() {
+        bail!("--map, --map-file and --set are for --trace: without packets no value matters");
+    }
+    let (_, mut object) = open(&arguments.object)?;
+    let settings = arguments.preparation.apply(&mut object)?;
     let program = choose(&object, arguments.program.as_deref());
     let program = program.with_context(|| file.to_string())?;
-    let settings = settings(&arguments.map_file, &arguments.map)?;
     let explained = explain(&object, program, &settings, arguments).with_context(|| {
         format!("{file}: what of it can run where, `freeport xdp show {file}` says")
     })?;

@@ -5,7 +5,7 @@
 mod port;
 mod target;
 
-use super::subject::{choose, open, settings};
+use super::subject::{Preparation, choose, open};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use freeport_attach::{OfXdp, Request, Worker};
@@ -13,7 +13,6 @@ use freeport_ebpf::object::ProgramKind;
 use freeport_nic::server::{
     Handle, RunFolder, Server, StatsFormat, jobs, serve_metrics, stop_on_interrupts,
 };
-use freeport_xdp::Setting;
 use port::PortSpec;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -43,12 +42,12 @@ pub struct Arguments {
     /// passed packets go, and `ifindex=NUMBER`. May be given several times
     #[arg(long, value_name = "PORT[,host=PORT][,ifindex=NUMBER]", required = true)]
     port: Vec<PortSpec>,
-    /// Change a map before the first packet; may be given several times
-    #[arg(long, value_name = "SETTING")]
-    map: Vec<Setting>,
-    /// The same, a line each, before those of --map; `#` begins a comment
-    #[arg(long, value_name = "FILE")]
-    map_file: Vec<PathBuf>,
+    #[command(flatten)]
+    preparation: Preparation,
+    /// With `kernel`: pin the maps that the object asks to be pinned in this folder of a bpf file
+    /// system, and take up those that are there; else none is pinned
+    #[arg(long, value_name = "FOLDER")]
+    pin_maps: Option<PathBuf>,
     /// What other commands call it [default: the program's name]
     #[arg(long)]
     name: Option<String>,
@@ -117,14 +116,14 @@ impl On {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     check(arguments)?;
     let file = arguments.object.display();
-    let (bytes, object) = open(&arguments.object)?;
+    let (bytes, mut object) = open(&arguments.object)?;
+    let settings = arguments.preparation.apply(&mut object)?;
     let program = choose(&object, arguments.program.as_deref());
     let program = program.with_context(|| file.to_string())?;
     if program.kind != ProgramKind::Xdp {
         bail!("{file}: `{}` is a program of kind {}, for no interface", program.name, program.kind);
     }
     let program = program.name.clone();
-    let settings = settings(&arguments.map_file, &arguments.map)?;
     let name = arguments.name.as_ref().unwrap_or(&program);
     let (handle, jobs) = jobs::<Request>().context("requests cannot be taken")?;
     let stopped = handle.clone();
@@ -151,9 +150,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Options that are for some targets only.
 fn check(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { on, mode, count_runs, lanes, .. } = arguments;
-    if *on != On::Kernel && (mode.is_some() || *count_runs) {
-        bail!("--mode and --count-runs are for --on kernel");
+    let Arguments { on, mode, count_runs, lanes, pin_maps, .. } = arguments;
+    if *on != On::Kernel && (mode.is_some() || *count_runs || pin_maps.is_some()) {
+        bail!("--mode, --count-runs and --pin-maps are for --on kernel");
     }
     if *on != On::Vliw && lanes.is_some() {
         bail!("--lanes is for --on vliw");

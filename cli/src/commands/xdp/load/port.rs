@@ -3,12 +3,13 @@
 
 use crate::endpoint::Source;
 use crate::interface::{Interface, Interfaces};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use freeport_attach::{Host, Port};
 use freeport_nic::namespace::{Namespace, interface};
 use freeport_nic::port::{TapOptions, XdpOptions};
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::str::FromStr;
 
 /// The device that packets of no interface come by, if nothing else is said: the loopback.
@@ -28,7 +29,8 @@ impl FromStr for PortSpec {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let mut parts = text.split(',');
         let network = parts.next().unwrap_or_default();
-        let network = source(network).with_context(|| format!("`{network}`"))?;
+        // The command line shows the outermost message only.
+        let network = source(network).map_err(|error| anyhow!("`{network}`: {error:#}"))?;
         let mut spec = Self { network, host: None, ifindex: None };
         for part in parts {
             match part.split_once('=') {
@@ -49,9 +51,11 @@ impl FromStr for PortSpec {
     }
 }
 
-/// A name alone is an interface, unless it is that of a capture.
+/// A name alone is an interface, unless it is that of a capture or of another file that is there.
+/// A name without a dot is an interface in any case.
 fn source(text: &str) -> anyhow::Result<Source> {
-    let is_file = [".pcap", ".pcapng"].iter().any(|end| text.ends_with(end));
+    let is_capture = [".pcap", ".pcapng"].iter().any(|end| text.ends_with(end));
+    let is_file = is_capture || (text.contains('.') && Path::new(text).is_file());
     match text.contains(':') || is_file {
         true => text.parse(),
         false => format!("xdp:{text}").parse(),
@@ -164,6 +168,11 @@ mod tests {
             let error = format!("{:#}", text.parse::<PortSpec>().unwrap_err());
             assert!(error.contains(reason), "{text}: {error}");
         }
+        let error = "./none".parse::<PortSpec>().unwrap_err().to_string();
+        assert!(error.starts_with("`./none`: ") && error.len() > 12, "the reason is told: {error}");
+        let file = tempfile::Builder::new().suffix(".cap").tempfile().unwrap();
+        let spec = file.path().to_str().unwrap().parse::<PortSpec>().unwrap();
+        assert_eq!(spec.network, Source::Capture(file.path().into()));
         let options = "eth0@blue".parse::<PortSpec>().unwrap().for_kernel().unwrap();
         assert_eq!(options.to_string(), "eth0@blue");
         for text in ["tap:t0", "eth0/1", "eth0,host=tap:h0", "a.pcap", "eth0,ifindex=3"] {

@@ -10,7 +10,8 @@ use freeport_ebpf::object::Object;
 use freeport_nic::bpf::AttachMode;
 use freeport_sim::Sim;
 use freeport_vliw::Options;
-use freeport_xdp::{Interpreter, Kernel, Native, RunTimes, Setting, Target, Vliw};
+use freeport_xdp::{Interpreter, Kernel, Loading, Native, RunTimes, Setting, Target, Vliw, needed};
+use std::path::Path;
 
 /// What is to run.
 pub struct Loaded<'a> {
@@ -77,7 +78,11 @@ fn in_kernel(
     if let Some(refusal) = Kernel::refusal() {
         bail!("{refusal}; or --on interpreter");
     }
-    let mut kernel = Kernel::load_to_attach(loaded.bytes).context("in the kernel")?;
+    let programs = needed(loaded.object, loaded.program, settings);
+    let pins = arguments.pin_maps.as_deref();
+    let loading = Loading { programs, maps: &loaded.object.maps, pins };
+    let mut kernel = Kernel::load_to_attach(loaded.bytes, &loading).context("in the kernel")?;
+    say_pins(loaded.object, pins);
     set(settings, loaded.object, &mut kernel)?;
     let times = arguments.count_runs.then(RunTimes::enable).transpose();
     let times = times.context("the kernel does not count runs")?;
@@ -89,6 +94,19 @@ fn in_kernel(
     let running = OnKernel::attach(kernel, loaded.program, &ports, mode, times)?;
     running.modes().for_each(|mode| eprintln!("{mode}"));
     Ok(Box::new(running))
+}
+
+/// Says which maps are pinned, or are not though the object asks for it.
+fn say_pins(object: &Object, pins: Option<&Path>) {
+    for map in object.maps.iter().filter(|map| map.pinned) {
+        match pins {
+            Some(folder) => eprintln!("map {} is pinned in {}", map.name, folder.display()),
+            None => eprintln!(
+                "map {} is not pinned, though the object asks for it; see --pin-maps",
+                map.name
+            ),
+        }
+    }
 }
 
 fn set(settings: &[Setting], object: &Object, target: &mut dyn Target) -> anyhow::Result<()> {

@@ -34,7 +34,8 @@ use targets::Targets;
     freeport xdp run filter.bpf.c --trace packets.pcap --on vliw --profile\n  \
     freeport xdp run filter.bpf.o --trace packets.pcap --ifindex 2 \\\n      \
     --map 'inside key 0 0 0 0 value 2 0 0 0' --map-file maps.txt \\\n      \
-    --dump flows --write out.pcap --write drop=dropped.pcap\n\n\
+    --dump flows --write out.pcap --write drop=dropped.pcap\n  \
+    freeport xdp run filter.bpf.o --trace packets.pcap --map-size flows=4096 --set limit=100\n\n\
     Settings of maps and files of them are written as for bpftool:\n  \
     map update name inside key hex 00 00 00 00 value hex 02 00 00 00 any\n\
     In front of `key`, the name alone does as well. Maps of programs or of maps have\n\
@@ -114,12 +115,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     check_targets(arguments)?;
     let subject = &arguments.subject;
-    let (bytes, object) = subject.open()?;
+    let (bytes, mut object) = subject.open()?;
+    let settings = subject.prepare(&mut object)?;
     let file = subject.object.display();
     let program = subject.choose(&object)?;
     check_kind(program, &arguments.on).with_context(|| file.to_string())?;
     check_maps(&object, arguments).with_context(|| file.to_string())?;
-    let settings = subject.settings()?;
     let source = profile::Source {
         trace: &subject.trace,
         ingress_ifindex: subject.ifindex,
@@ -129,7 +130,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let profiles = arguments.profile.then(|| profile::take(&object, program, &settings, source));
     let profiles = profiles.transpose()?;
-    let mut targets = Targets::load(&bytes, &object, program, profiles.as_ref(), arguments)
+    let subject_of_run =
+        targets::Subject { bytes: &bytes, object: &object, program, settings: &settings };
+    let mut targets = Targets::load(&subject_of_run, profiles.as_ref(), arguments)
         .with_context(|| file.to_string())?;
     for setting in &settings {
         targets.set(setting)?;

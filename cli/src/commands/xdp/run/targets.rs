@@ -7,12 +7,12 @@ use super::tally::Told;
 use super::{Arguments, unsteady};
 use anyhow::{Context, bail};
 use freeport_ebpf::interpreter::{Clock, Environment, Outcome};
-use freeport_ebpf::object::{MapKind, Object, Program};
+use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program};
 use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{
     Arrival, Comparison, Contents, Departure, Disagreement, InUserSpace, Interpreter, Kernel,
-    Native, Profiles, Setting, Target, Vliw,
+    Loading, Native, Profiles, Setting, Target, Vliw, needed,
 };
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -20,6 +20,9 @@ use std::path::Path;
 /// Entries of maps that are compared for each packet, on the average: large maps are compared less
 /// often.
 const ENTRIES_PER_PACKET: u64 = 16;
+/// Entries of an array that is compared. All entries of an array are there, so a larger one would
+/// take more memory than the machine may have, many times over.
+const COMPARED_ENTRIES_MAX: u32 = 1 << 20;
 
 /// One or two targets with the object loaded.
 pub struct Targets<'o> {
@@ -31,6 +34,14 @@ pub struct Targets<'o> {
     maps: MapWatch,
     /// Names of the programs and their lines, for reasons why one was ended.
     object: &'o Object,
+}
+
+/// What is to run.
+pub struct Subject<'a> {
+    pub bytes: &'a [u8],
+    pub object: &'a Object,
+    pub program: &'a Program,
+    pub settings: &'a [Setting],
 }
 
 /// A target with the object.
@@ -55,6 +66,8 @@ pub struct ImageSize {
 struct MapWatch {
     /// Those that reading does not empty.
     names: Vec<String>,
+    /// Those that are too large to be compared.
+    too_large: Vec<String>,
     every: Option<u64>,
     packets: u64,
     next: u64,
@@ -69,15 +82,14 @@ impl<'o> Targets<'o> {
     /// # Errors
     /// What a target says against it, or that the kernel may not be used.
     pub fn load(
-        bytes: &[u8],
-        object: &'o Object,
-        program: &Program,
+        subject: &Subject<'o>,
         profiles: Option<&Profiles>,
         arguments: &Arguments,
     ) -> anyhow::Result<Self> {
+        let &Subject { object, program, .. } = subject;
         let places = arguments.on.places();
         let load = |place: &Place| match place {
-            Place::Kernel => load_in_kernel(bytes),
+            Place::Kernel => load_in_kernel(subject),
             Place::Interpreter => {
                 load_interpreter(object, program, arguments).context(place.place())
             }
@@ -87,8 +99,18 @@ impl<'o> Targets<'o> {
         };
         let all = places.iter().map(load).collect::<anyhow::Result<_>>()?;
         let stays = |kind| !matches!(kind, MapKind::Queue | MapKind::Stack | MapKind::RingBuffer);
-        let lasting = object.maps.iter().filter(|map| stays(map.kind));
+        let (large, small): (Vec<_>, Vec<_>) = object.maps.iter().partition(|map| is_large(map));
+        let lasting = small.into_iter().filter(|map| stays(map.kind));
         let names = lasting.map(|map| map.name.clone()).collect();
+        let too_large: Vec<String> = large.into_iter().map(|map| map.name.clone()).collect();
+        if arguments.on.compares() {
+            for name in &too_large {
+                eprintln!(
+                    "map {name} is neither compared nor printed: it is an array of more than \
+                     {COMPARED_ENTRIES_MAX} entries"
+                );
+            }
+        }
         let every = arguments.maps_every;
         let next = every.unwrap_or(1);
         let compared = [0, 1].map(|at| places.get(at).map_or("", |place| place.name()));
@@ -97,7 +119,7 @@ impl<'o> Targets<'o> {
             comparison: Comparison::new(compared, unsteady(arguments)),
             departure: Departure::default(),
             time: arguments.clock,
-            maps: MapWatch { names, every, packets: 0, next, alike: None },
+            maps: MapWatch { names, too_large, every, packets: 0, next, alike: None },
             object,
         })
     }
@@ -252,6 +274,9 @@ impl<'o> Targets<'o> {
         let mut found = vec![];
         if let [one, other] = self.all.as_mut_slice() {
             for name in self.comparison.map_names([one.target(), other.target()])? {
+                if self.maps.too_large.contains(&name) {
+                    continue;
+                }
                 let contents = self.comparison.map([one.target(), other.target()], &name);
                 let contents = contents.context("at the end")?;
                 found.extend(dump.contains(&name).then_some((name, contents)));
@@ -304,6 +329,12 @@ impl Loaded {
     }
 }
 
+/// Whether a map has too many entries to be compared.
+fn is_large(map: &MapDefinition) -> bool {
+    let is_array = matches!(map.kind, MapKind::Array | MapKind::PerCpuArray);
+    is_array && map.max_entries > COMPARED_ENTRIES_MAX
+}
+
 /// The world as options have it.
 pub fn environment(arguments: &Arguments) -> Environment {
     Environment {
@@ -350,12 +381,17 @@ fn load_sim(
     profiles: Option<&Profiles>,
     arguments: &Arguments,
 ) -> anyhow::Result<Loaded> {
-    let nic = Nic::with_cores(arguments.cores)?;
     let environment = environment(arguments);
-    let sim = match profiles {
-        Some(profiles) => Sim::load_profiled_on(nic, object, profiles, &environment)?,
-        None => Sim::load_on(nic, object, &Options::default(), &environment)?,
-    };
+    if let Some(profiles) = profiles {
+        let nic = Nic::with_cores(arguments.cores)?;
+        let sim = Sim::load_profiled_on(nic, object, profiles, &environment)?;
+        match sim.takes(&program.name) {
+            Ok(()) => return Ok(Loaded::Sim(Box::new(sim))),
+            Err(error) => eprintln!("the schedule without the profile is tried: {error}"),
+        }
+    }
+    let nic = Nic::with_cores(arguments.cores)?;
+    let sim = Sim::load_on(nic, object, &Options::default(), &environment)?;
     sim.takes(&program.name)?;
     Ok(Loaded::Sim(Box::new(sim)))
 }
@@ -375,10 +411,13 @@ fn load_native(object: &Object, program: &Program) -> anyhow::Result<Loaded> {
     Ok(Loaded::Native(Box::new(native)))
 }
 
-fn load_in_kernel(bytes: &[u8]) -> anyhow::Result<Loaded> {
+fn load_in_kernel(subject: &Subject<'_>) -> anyhow::Result<Loaded> {
     if let Some(refusal) = Kernel::refusal() {
         bail!("{refusal}; or --on interpreter, which takes no rights");
     }
-    let kernel = Kernel::load(bytes).context(Place::Kernel.place())?;
+    let &Subject { bytes, object, program, settings } = subject;
+    let programs = needed(object, &program.name, settings);
+    let loading = Loading { programs, maps: &object.maps, pins: None };
+    let kernel = Kernel::load_part(bytes, &loading).context(Place::Kernel.place())?;
     Ok(Loaded::Kernel(Box::new(kernel)))
 }

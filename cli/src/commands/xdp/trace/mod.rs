@@ -110,10 +110,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let subject = &arguments.subject;
     let file = subject.object.display();
-    let (_, object) = subject.open()?;
+    let (_, mut object) = subject.open()?;
+    let settings = subject.prepare(&mut object)?;
     let program = subject.choose(&object)?;
     let mut tracer = load(&object, program, arguments).with_context(|| file.to_string())?;
-    for setting in subject.settings()? {
+    for setting in settings {
         setting.apply(&object, tracer.target())?;
     }
     let trace = subject.trace.display();

@@ -52,6 +52,14 @@ struct Record<'a> {
     timestamp_ns: u64,
 }
 
+/// How a pcap file begins: with times in micro- or nanoseconds, in either order of bytes.
+const PCAP_MAGIC: [[u8; 4]; 4] = [
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+];
+
 impl PcapReceiver {
     /// Opens a file of either format.
     ///
@@ -61,8 +69,13 @@ impl PcapReceiver {
         let file = path.into();
         let unreadable = |source| PortError::File { file: file.clone(), source };
         let mut reader = BufReader::new(File::open(&file).map_err(unreadable)?);
-        let is_pcapng = reader.fill_buf().map_err(unreadable)?.starts_with(&[10, 13, 13, 10]);
+        let begin = reader.fill_buf().map_err(unreadable)?;
+        let is_pcapng = begin.starts_with(&[10, 13, 13, 10]);
         let malformed = |reason: String| PortError::Format { file: file.clone(), reason };
+        if !is_pcapng && !PCAP_MAGIC.iter().any(|magic| begin.starts_with(magic)) {
+            let what = if begin.is_empty() { "it is empty" } else { "it does not begin as one" };
+            return Err(malformed(format!("is no capture, neither pcap nor pcapng: {what}")));
+        }
         let source = if is_pcapng {
             let reader = PcapNgReader::new(reader).map_err(|error| malformed(reason(&error)))?;
             Source::PcapNg(reader, vec![])

@@ -14,10 +14,13 @@ use crate::port::{Batch, Frame, HEADROOM, MAX_FRAME, PortError, Receive};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Calls without a frame after which the socket is asked whether its interface is still there.
 const SILENT_CALLS: u32 = 256;
+/// Time without a frame after which it is asked however few calls there were: a caller that sleeps
+/// between two calls makes few.
+const SILENT_TIME: Duration = Duration::from_millis(500);
 /// Chunks that are found to be still on their way out before the rest is left for the next call.
 const MOST_BUSY: usize = 4;
 
@@ -46,6 +49,8 @@ pub struct XdpReceiver {
     frames: Vec<Frame>,
     received: XdpReceived,
     silent_calls: u32,
+    /// When it was asked last.
+    asked: Instant,
     wait: Wait,
     entry: Arc<Entry>,
     // Last: its sockets are closed before it goes.
@@ -147,6 +152,7 @@ impl XdpReceiver {
             frames: vec![],
             received: XdpReceived::default(),
             silent_calls: 0,
+            asked: Instant::now(),
             wait,
             entry,
             memory,
@@ -234,10 +240,10 @@ impl XdpReceiver {
     /// Asks now and then whether the interface is still there.
     fn check(&mut self) -> Result<(), PortError> {
         self.silent_calls += 1;
-        if self.silent_calls < SILENT_CALLS {
+        if self.silent_calls < SILENT_CALLS && self.asked.elapsed() < SILENT_TIME {
             return Ok(());
         }
-        self.silent_calls = 0;
+        (self.silent_calls, self.asked) = (0, Instant::now());
         let failure = self.queues.iter().find_map(|queue| queue.socket.failure());
         failure.map_or(Ok(()), |source| Err(self.error(source)))
     }
