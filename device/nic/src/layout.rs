@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(parse(&wide, &decimal), Ok(most.clone()));
         assert_eq!(
             parse(&Layout::Signed(1025), &format!("-{decimal}")),
-            Ok({ Bits::unary(UnaryOp::Neg, &most.resize(1025)) })
+            Ok(Bits::unary(UnaryOp::Neg, &most.resize(1025)))
         );
         let more = format!("{}6", &decimal[..decimal.len() - 1]);
         assert!(matches!(parse(&wide, &more), Err(ValueError::TooLarge { .. })));

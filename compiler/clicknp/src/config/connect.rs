@@ -219,7 +219,8 @@ impl<'a> ConfigBuilder<'a, '_> {
             return Diagnostic::error("E0502", name.span, message)
                 .label("not one of the ends that exist")
                 .help(format!(
-                    "there are {}; which interface or file each one is, is said when the program is run: `--in from_tor=xdp:eth0`",
+                    "there are {}; which interface or file each one is, is said when the \
+                     program is run: `--in from_tor=xdp:eth0`",
                     all.join(", ")
                 ));
         }
