@@ -118,7 +118,10 @@ impl<'a> ConfigBuilder<'a, '_> {
             nodes.push(Node::Unknown);
         }
         // Written the other way round, it is still known by the name that was meant.
-        let is_turned = matches!(nodes[0], Node::Unknown) && self.is_element(&name.text);
+        let is_turned = matches!(nodes[0], Node::Unknown)
+            && declaration.object.is_none()
+            && !self.is_element(&declaration.element.text)
+            && self.is_element(&name.text);
         let own = if is_turned { &declaration.element } else { name };
         self.scopes[scope].names.insert(&own.text, Declared { nodes, is_array, span: name.span });
     }
