@@ -149,3 +149,31 @@ fn root_bits(capacity: u64, data_bits: u32) -> u32 {
 fn bytes_of(width: u32) -> u32 {
     width.div_ceil(8)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Loc;
+
+    fn table(kind: TableKind, key_bits: u32, value_bits: u32, capacity: u64) -> Table {
+        let name = "t".to_owned();
+        Table { name, kind, key_bits, value_bits, capacity, loc: Loc::default() }
+    }
+
+    #[test]
+    fn a_table_takes_its_keys_and_links_as_well_as_its_values() {
+        // 12 bytes an entry, 4 of them in a line, a third of the ways free.
+        let small = TableShape::of(&table(TableKind::Hash, 32, 32, 1024)).expect("it is small");
+        assert_eq!((small.entry_bytes, small.ways, small.chunk_bytes), (12, 4, 64));
+        assert_eq!((small.chunks, small.first), (384, 64));
+        assert_eq!(small.bytes, 64 + 384 * 64);
+        let values = TableShape::of(&table(TableKind::Array, 32, 32, 1 << 30));
+        assert_eq!(values.map(|it| it.bytes), Some(1 << 32), "an array has values alone");
+        // Values of 4,000,000,000 bytes would fit, with their keys they do not.
+        assert_eq!(TableShape::of(&table(TableKind::Hash, 32, 32, 1_000_000_000)), None);
+        assert_eq!(TableShape::of(&table(TableKind::Array, 32, 64, 1 << 30)), None);
+        assert_eq!(TableShape::of(&table(TableKind::LruHash, 32, 64, u64::MAX)), None);
+        let few_keys = TableShape::of(&table(TableKind::Array, 8, 64, u64::MAX));
+        assert_eq!(few_keys.map(|it| it.capacity), Some(256), "no key names more");
+    }
+}
