@@ -165,11 +165,15 @@ impl Parser<'_> {
     /// Reports `name :: Element(arguments)`, and `Element :: name(arguments)`.
     fn arguments_of_click<T>(&mut self, first: &Name, second: &Name) -> Parsed<T> {
         let is_upper = |name: &Name| name.text.starts_with(|c: char| c.is_ascii_uppercase());
-        let (element, name) = match is_upper(second) && !is_upper(first) {
+        let is_turned = is_upper(second) && !is_upper(first);
+        let (element, name) = match is_turned {
             true => (&second.text, &first.text),
             false => (&first.text, &second.text),
         };
-        let message = "an instance is declared the other way round here";
+        let message = match is_turned {
+            true => "an instance is declared the other way round here",
+            false => "arguments of an element stand behind its own name here",
+        };
         let help = format!(
             "write the element first: `{element} :: {name}`, with arguments in angles, \
              `{element}<2> :: {name}`"
