@@ -34,14 +34,9 @@ impl<'a> Lowering<'a> {
     pub(super) fn collect(&mut self, files: &'a [File]) {
         let mut seen = std::collections::HashMap::new();
         for item in files.iter().flat_map(|file| &file.items) {
-            let groups = match item {
-                TopItem::Group(group) => vec![(&group.name, None)],
-                _ => vec![],
-            };
-            let others = declared(item).into_iter().map(|(name, global)| (name, Some(global)));
-            for (name, global) in groups.into_iter().chain(others) {
-                // The configuration tells of elements and groups that are there twice.
-                let is_element = matches!(global, None | Some(Global::Element(_)));
+            for (name, global) in declared(item) {
+                // The configuration tells of elements that are there twice.
+                let is_element = matches!(global, Global::Element(_));
                 let before = seen.insert(name.text.clone(), (name.span, is_element));
                 let before = before.filter(|(_, was_element)| !(is_element && *was_element));
                 if let Some((before, _)) = before {
@@ -54,9 +49,7 @@ impl<'a> Lowering<'a> {
                     );
                     continue;
                 }
-                if let Some(global) = global {
-                    self.globals.entry(name.text.clone()).or_insert(global);
-                }
+                self.globals.entry(name.text.clone()).or_insert(global);
             }
         }
     }
