@@ -8,7 +8,7 @@ use super::constants::Constant;
 use super::names::{Binding, Scope};
 use crate::ast::{BinaryOperator, Expr, ExprKind, Loop, LoopKind, StatementKind};
 use crate::types::Type;
-use freeport_ir::{Bits, UnaryOp};
+use freeport_ir::{BinaryOp, Bits, UnaryOp};
 
 /// Most rounds that are counted one by one.
 const COUNTED_ROUNDS: u64 = 65_536;
@@ -103,11 +103,12 @@ impl<'a> Body<'_, 'a> {
         }
         let limit = self.try_constant(if is_left { right } else { left })?;
         let int = self.type_of_variable(counter.name)?.as_integer()?;
-        let top = u32::from(int.is_signed);
-        let ones = |count: u32| Bits::unary(UnaryOp::Not, &Bits::zero(int.width)).resize(count);
-        let most = ones(int.width - top).resize(int.width);
+        let minus_one = Bits::unary(UnaryOp::Not, &Bits::zero(int.width));
+        let most = match int.is_signed {
+            true => Bits::binary(BinaryOp::LShr, &minus_one, &Bits::from_u64(int.width, 1)),
+            false => minus_one.clone(),
+        };
         let least = Bits::unary(UnaryOp::Not, &most);
-        let minus_one = ones(int.width);
         let ends = [Bits::zero(int.width), most, least, minus_one];
         for bits in ends {
             let value = Constant { ty: Type::Int(int), bits };
