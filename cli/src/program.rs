@@ -3,6 +3,7 @@
 //! text form of the IR, which is parsed and verified. What is wrong is told the same way for both.
 
 use crate::layouts;
+use clap::{Args, ValueEnum};
 use freeport_clicknp::diagnostic::{Diagnostic, Severity};
 use freeport_clicknp::source::{SourceMap, Span};
 use freeport_clicknp::{Options, compile_file, library};
@@ -33,14 +34,58 @@ pub struct Message {
     pub json: Value,
 }
 
+/// What is made of warnings.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct WarningArguments {
+    /// Refuse a program that has warnings (docs/warnings.md has all of them)
+    #[arg(long, value_enum, value_name = "WARNINGS")]
+    deny: Option<Denied>,
+}
+
+/// What can be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Denied {
+    /// Every warning.
+    Warnings,
+}
+
+impl WarningArguments {
+    /// Whether a program with so many warnings is refused.
+    pub fn refuse(self, warnings: usize) -> bool {
+        self.deny == Some(Denied::Warnings) && warnings > 0
+    }
+}
+
 /// Loads a program; warnings go to standard error.
 ///
 /// # Errors
 /// Everything that is wrong with it, with the places.
 pub fn load(path: &Path, library: &[PathBuf]) -> anyhow::Result<Loaded> {
+    load_with(path, library, WarningArguments::default())
+}
+
+/// Loads a program as [`load`] does, if its warnings are not refused.
+///
+/// # Errors
+/// Everything that is wrong with it, with the places; warnings where those are denied.
+pub fn load_with(
+    path: &Path,
+    library: &[PathBuf],
+    denied: WarningArguments,
+) -> anyhow::Result<Loaded> {
     match examine(path, library) {
-        Ok(loaded) => {
+        Ok(mut loaded) => {
+            let graph = &loaded.program.graph;
+            let is_empty = graph.instances.is_empty() && graph.channels.is_empty();
+            // Of a file that only defines elements, nothing is wrong until it is to run.
+            if is_empty && !loaded.warnings.iter().any(|it| it.json["code"] == EMPTY) {
+                loaded.warnings.push(nothing_runs(path));
+            }
             loaded.warnings.iter().for_each(|warning| eprintln!("{}", warning.text));
+            let count = loaded.warnings.len();
+            if denied.refuse(count) {
+                anyhow::bail!("{} has {count} warning(s), and they are denied", path.display());
+            }
             Ok(loaded)
         }
         Err(messages) => {
@@ -48,6 +93,19 @@ pub fn load(path: &Path, library: &[PathBuf]) -> anyhow::Result<Loaded> {
             anyhow::bail!("{} cannot be used\n{}", path.display(), texts.join("\n").trim_end())
         }
     }
+}
+
+/// The code of the warning that nothing runs.
+const EMPTY: &str = "W0614";
+
+fn nothing_runs(path: &Path) -> Message {
+    let message = "no instance is declared, so nothing runs; declare one, `Pass :: pass`, and \
+                   join it: `from_tor -> pass -> to_tor`";
+    let mut told = error(EMPTY, path, (1, 1), message.to_owned());
+    told.text = told.text.replacen("error", "warning", 1);
+    told.json["severity"] = json!("warning");
+    told.is_error = false;
+    told
 }
 
 /// Loads a program.

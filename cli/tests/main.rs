@@ -21,6 +21,7 @@ mod sockets;
 mod steered;
 mod steering;
 mod tutorial;
+mod warnings;
 mod xdp;
 mod xdp_compile;
 mod xdp_element;

@@ -3,7 +3,7 @@
 
 use crate::library::LibraryArguments;
 use crate::passes::PassArguments;
-use crate::program;
+use crate::program::{self, WarningArguments};
 use crate::report::Report;
 use anyhow::Context;
 use clap::Args;
@@ -29,6 +29,8 @@ pub struct Arguments {
     #[command(flatten)]
     passes: PassArguments,
     #[command(flatten)]
+    warnings: WarningArguments,
+    #[command(flatten)]
     library: LibraryArguments,
 }
 
@@ -37,7 +39,9 @@ pub struct Arguments {
 /// # Errors
 /// A program that cannot be loaded, or be native code; a compiler that is missing; files.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let program = program::load(&arguments.file, &arguments.library.folders())?.program;
+    let program =
+        program::load_with(&arguments.file, &arguments.library.folders(), arguments.warnings)?
+            .program;
     let options = arguments.passes.options()?;
     let image = freeport_native::build(&program, &options)?;
     let folder = &arguments.output;

@@ -5,6 +5,7 @@
 use crate::running::To;
 use anyhow::{Context, bail};
 use clap::Args;
+use freeport_clicknp::source::without_mark;
 use freeport_nic::server::{Client, ClientError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -82,6 +83,7 @@ fn call_all(client: &mut Client, path: &Path) -> anyhow::Result<ExitCode> {
     let mut waiting = vec![];
     for (at, line) in lines.lines().enumerate() {
         let line = line.with_context(|| format!("{} cannot be read", path.display()))?;
+        let line = if at == 0 { without_mark(&line) } else { &line };
         let call = line.trim();
         if call.is_empty() || call.starts_with('#') {
             continue;

@@ -2,14 +2,15 @@
 //! `freeport check`: compiles programs and says everything that is wrong with them.
 
 use crate::library::LibraryArguments;
-use crate::program;
+use crate::program::{self, WarningArguments};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  freeport check firewall.cnp\n  freeport check --json *.cnp\n\n\
+    after_help = "Example:\n  freeport check firewall.cnp\n  freeport check --json *.cnp\n  \
+    freeport check --deny warnings *.cnp\n\n\
     With --json, a message is an object with severity, code, file, line, column (both from 1), \
     message, label, notes and help."
 )]
@@ -21,10 +22,13 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    denied: WarningArguments,
+    #[command(flatten)]
     library: LibraryArguments,
 }
 
-/// Prints the messages; the status tells whether there was an error among them.
+/// Prints the messages; the status tells whether there was an error among them, or a
+/// warning that is denied.
 ///
 /// # Errors
 /// None: a file that cannot be read is told like whatever else is wrong.
@@ -49,7 +53,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if !arguments.json {
         let files = arguments.files.len();
-        eprintln!("{files} file(s): {errors} error(s), {warnings} warning(s)");
+        let denied = if arguments.denied.refuse(warnings) { ", which are denied" } else { "" };
+        eprintln!("{files} file(s): {errors} error(s), {warnings} warning(s){denied}");
     }
-    Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_refused = errors > 0 || arguments.denied.refuse(warnings);
+    Ok(if !is_refused { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -4,6 +4,7 @@
 use crate::library::LibraryArguments;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use freeport_clicknp::source::without_mark;
 use freeport_clicknp::{Options, compile_text};
 use freeport_golden::native::Native;
 use freeport_golden::run::{self, Machine, Reference};
@@ -64,8 +65,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (mut passed, mut failed) = (0, 0);
     for file in &files {
         let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        let golden =
-            Golden::parse(&text).map_err(|it| anyhow::anyhow!("{}, {it}", file.display()))?;
+        let golden = Golden::parse(without_mark(&text))
+            .map_err(|it| anyhow::anyhow!("{}, {it}", file.display()))?;
         let wanted =
             |case: &&Case| arguments.case.as_ref().is_none_or(|it| case.title.contains(it));
         for case in golden.cases.iter().filter(wanted) {

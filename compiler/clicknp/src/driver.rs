@@ -13,6 +13,7 @@ use crate::ast::{Element, Expr, Name, ObjectProgram, TemplateArg, TypeExpr};
 use crate::config::{self, Callable, Elements};
 use crate::diagnostic::{Diagnostic, Severity, in_order};
 use crate::layouts::Layouts;
+use crate::lints;
 use crate::load::{Loaded, load_file, load_text};
 use crate::lower::Lowering;
 use crate::source::{SourceMap, Span};
@@ -148,7 +149,13 @@ fn compile(loaded: Loaded) -> Result<Compiled, Failure> {
     let mut graph = ir::Graph::default();
     if lowering.is_sound() {
         let diagnostics = &mut loaded.diagnostics;
-        graph = config::build(&loaded.files, &loaded.sources, &mut lowering, diagnostics);
+        graph = config::build(
+            &loaded.files,
+            &loaded.sources,
+            &loaded.library,
+            &mut lowering,
+            diagnostics,
+        );
     }
     let finished = lowering.finish();
     let diagnostics = [loaded.diagnostics, finished.diagnostics].concat();
@@ -156,7 +163,10 @@ fn compile(loaded: Loaded) -> Result<Compiled, Failure> {
     let stem = sources.files()[0].path.file_stem().unwrap_or_default();
     let name = stem.to_string_lossy().into_owned();
     let program = ir::Program { name, graph, ..finished.program };
+    warnings.extend(lints::of_files(&loaded.files, &sources));
+    warnings.extend(lints::of_program(&program, &sources));
     warnings.extend(shallow_joins(&program).iter().map(|it| of_join(&program, it, &sources)));
+    let warnings = in_order(warnings);
     Ok(Compiled { program, sources, warnings, layouts: finished.layouts })
 }
 
@@ -175,9 +185,9 @@ fn of_join(program: &ir::Program, join: &ShallowJoin, sources: &SourceMap) -> Di
 
 /// What was loaded, if it was without errors.
 fn checked(loaded: Loaded) -> Result<Loaded, Failure> {
-    let Loaded { files, sources, diagnostics } = loaded;
+    let Loaded { files, sources, diagnostics, library } = loaded;
     let (sources, diagnostics) = sound(sources, diagnostics)?;
-    Ok(Loaded { files, sources, diagnostics })
+    Ok(Loaded { files, sources, diagnostics, library })
 }
 
 /// The diagnostics in order, if there are no errors among them.
@@ -185,9 +195,12 @@ fn sound(
     sources: SourceMap,
     diagnostics: Vec<Diagnostic>,
 ) -> Result<(SourceMap, Vec<Diagnostic>), Failure> {
-    let diagnostics = in_order(diagnostics);
+    let mut diagnostics = in_order(diagnostics);
     match diagnostics.iter().any(|one| one.severity == Severity::Error) {
-        true => Err(Failure { sources, diagnostics }),
+        true => {
+            diagnostics.retain(|one| !lints::is_of_sound_programs(one.code));
+            Err(Failure { sources, diagnostics })
+        }
         false => Ok((sources, diagnostics)),
     }
 }

@@ -85,6 +85,12 @@ pub(crate) const MARKS: &[&str] = &[
     ".", ":", "?", "=", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "<", ">", "#", "@",
 ];
 
+/// What C's preprocessor is told.
+const DIRECTIVES: &[&str] = &[
+    "define", "elif", "else", "endif", "error", "if", "ifdef", "ifndef", "include", "line",
+    "undef", "warning",
+];
+
 /// The tokens of a file; the last one is [`TokenKind::End`].
 pub fn tokens_of(sources: &SourceMap, file: u32, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
     let text = sources.files()[file as usize].text.as_str();
@@ -134,6 +140,10 @@ impl<'a> Lexer<'a> {
             '"' => self.string(),
             '\'' => self.character(),
             '#' if self.at_pragma() => Some(self.pragma()),
+            '#' if self.line_is_blank && self.directive().is_some() => {
+                self.refuse_directive();
+                None
+            }
             _ => self.mark(first),
         }
     }
@@ -184,6 +194,48 @@ impl<'a> Lexer<'a> {
         }
         self.at = end;
         TokenKind::Pragma(tokens)
+    }
+
+    /// The word of C's preprocessor that follows `#`.
+    fn directive(&self) -> Option<&'a str> {
+        let rest = self.rest()[1..].trim_start_matches([' ', '\t']);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let word = &rest[..end.unwrap_or(rest.len())];
+        DIRECTIVES.contains(&word).then_some(word)
+    }
+
+    /// Reports a line for C's preprocessor, and skips it with those that continue it.
+    fn refuse_directive(&mut self) {
+        let word = self.directive().unwrap_or_default();
+        let (message, help) = match word {
+            "include" => (
+                "files are not included here",
+                "write `import \"file.cnp\"` for a file of this language; C's headers have \
+                 nothing that is needed here",
+            ),
+            "define" => (
+                "there are no macros here",
+                "write `const uint NAME = 5;` for a number, and an `inline` function for one with \
+                 arguments",
+            ),
+            _ => (
+                "there is no preprocessor here",
+                "use `if` with a constant: the side that is not taken is not even checked",
+            ),
+        };
+        let start = self.at;
+        let line = self.rest().lines().next().unwrap_or_default().trim_end().len();
+        loop {
+            let length = self.rest().find('\n').unwrap_or(self.rest().len());
+            let is_continued = self.rest()[..length].trim_end_matches('\r').ends_with('\\');
+            self.at += length;
+            if !is_continued || self.rest().is_empty() {
+                break;
+            }
+            self.at += 1;
+        }
+        let error = Diagnostic::error("E0107", self.span(start, start + line), message);
+        self.diagnostics.push(error.label(format!("`#{word}` is C's")).help(help));
     }
 
     /// Skips blanks and comments; keeps a manual block for the next token.

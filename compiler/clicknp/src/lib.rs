@@ -11,11 +11,13 @@ pub mod format;
 pub mod layouts;
 pub mod lexer;
 pub mod library;
+pub mod lints;
 pub mod load;
 pub mod lower;
 pub mod manual;
 pub mod parser;
 pub mod source;
+pub mod spelling;
 pub mod types;
 
 pub use driver::{Compiled, CompiledFunction, Failure, Options};

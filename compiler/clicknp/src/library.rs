@@ -2,7 +2,7 @@
 //! The element library: folders of source files, and which file defines which element.
 
 use crate::lexer::{Token, tokens_of};
-use crate::source::SourceMap;
+use crate::source::{SourceMap, without_mark};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,11 @@ impl Index {
             }
         }
         index
+    }
+
+    /// Every name that a file defines.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
     }
 
     /// The file that defines `name`.
@@ -86,7 +91,8 @@ pub fn read(path: &Path) -> Result<String, String> {
         return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
     }
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".into())
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text")?;
+    Ok(without_mark(&text).to_string())
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub struct Loaded {
     pub sources: SourceMap,
     /// What was wrong.
     pub diagnostics: Vec<Diagnostic>,
+    /// Folders of library elements.
+    pub library: Vec<PathBuf>,
 }
 
 /// Loads the program in the file `path`. `library` lists folders, searched in order.
@@ -60,7 +62,8 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn new(library: &'a [PathBuf]) -> Self {
-        let (seen, imports, loaded) = (HashMap::new(), vec![], Loaded::default());
+        let (seen, imports) = (HashMap::new(), vec![]);
+        let loaded = Loaded { library: library.to_vec(), ..Loaded::default() };
         Self { library, index: None, seen, imports, loaded }
     }
 
@@ -84,7 +87,7 @@ impl<'a> Loader<'a> {
 
     /// Parses every file, knowing the types it can use; this time errors are reported.
     fn parse_again(&mut self) {
-        let Loaded { files, sources, diagnostics } = &mut self.loaded;
+        let Loaded { files, sources, diagnostics, .. } = &mut self.loaded;
         let types: Vec<HashSet<String>> =
             (0..files.len()).map(|file| types_of(file, files, &self.imports)).collect();
         for (number, (file, types)) in files.iter_mut().zip(types).enumerate() {
@@ -111,7 +114,15 @@ impl<'a> Loader<'a> {
         let importing = self.loaded.sources.files()[from].path.clone();
         let folder = importing.parent().unwrap_or(Path::new(""));
         let folders = [folder].into_iter().chain(self.library.iter().map(PathBuf::as_path));
-        let places: Vec<PathBuf> = folders.map(|folder| folder.join(&import.path)).collect();
+        let mut places: Vec<PathBuf> = vec![];
+        for place in folders.map(|folder| folder.join(&import.path)) {
+            let is_known = places
+                .iter()
+                .any(|known| std::path::absolute(known).ok() == std::path::absolute(&place).ok());
+            if !is_known {
+                places.push(place);
+            }
+        }
         let Some(found) = places.iter().find(|place| place.exists()) else {
             let message = format!("no file `{}`", import.path);
             let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
@@ -262,6 +273,34 @@ mod tests {
             load_text(Path::new("x.cnp"), "B :: b Nothing :: n", &[top.path().to_path_buf()]);
         assert_eq!(loaded.diagnostics.len(), 0);
         assert_eq!(names(&loaded), ["x.cnp", "B.cnp", "A.cnp"]);
+    }
+
+    #[test]
+    fn byte_order_marks_are_passed_over() {
+        let top = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(top.path().join(name), text).unwrap();
+        write("A.cnp", "\u{feff}import \"b.cnp\" .element A (->) { uint }");
+        write("b.cnp", "\u{feff}.element B (->) { }");
+        let text = "\u{feff}A :: a";
+        let loaded = load_text(Path::new("x.cnp"), text, &[top.path().to_path_buf()]);
+        assert_eq!(names(&loaded), ["x.cnp", "A.cnp", "b.cnp"]);
+        let codes: Vec<_> = loaded.diagnostics.iter().map(|one| one.code).collect();
+        assert_eq!(codes, ["E0110"], "what stands behind it is read as ever");
+        let shown = loaded.diagnostics[0].render(&loaded.sources);
+        assert!(shown.contains("1 | import") && shown.contains("A.cnp:1:39"), "{shown}");
+        assert_eq!(loaded.sources.files()[0].text, "A :: a");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_looked_for_once_in_each_folder() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("a.cnp");
+        fs::write(&file, "import \"none.cnp\"").unwrap();
+        let library = [top.path().to_path_buf(), top.path().join("."), "elsewhere".into()];
+        let loaded = load_file(&file, &library);
+        let help = loaded.diagnostics[0].help.clone().unwrap();
+        let here = top.path().join("none.cnp");
+        assert_eq!(help, format!("looked for {} and elsewhere/none.cnp", here.display()));
     }
 
     #[test]

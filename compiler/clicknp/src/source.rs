@@ -21,6 +21,11 @@ impl Span {
     }
 }
 
+/// A text without the byte order mark that editors on some systems put before it.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// The files of one compilation.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
@@ -40,7 +45,10 @@ pub struct SourceFile {
 impl SourceMap {
     /// Adds a file; gives its number.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> u32 {
-        let text = text.into();
+        let mut text = text.into();
+        if without_mark(&text).len() < text.len() {
+            text = without_mark(&text).to_string();
+        }
         let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts = [0].into_iter().chain(starts.map(|(at, _)| at as u32 + 1)).collect();
         self.files.push(SourceFile { path: path.into(), text, line_starts });

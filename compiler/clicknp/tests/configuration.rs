@@ -20,7 +20,7 @@ fn build_text(text: &str) -> (ir::Graph, Vec<String>) {
     assert_eq!(loaded.diagnostics.len(), 0, "{text}");
     let mut elements = PortsOnly::of(&loaded.files);
     let mut diagnostics = vec![];
-    let graph = build(&loaded.files, &loaded.sources, &mut elements, &mut diagnostics);
+    let graph = build(&loaded.files, &loaded.sources, &[], &mut elements, &mut diagnostics);
     let describe = |one: &Diagnostic| format!("{} {}", one.code, one.message);
     (graph, diagnostics.iter().map(describe).collect())
 }
@@ -65,7 +65,8 @@ fn the_examples_find_their_elements_in_the_library() {
         let path = top.join(format!("examples/{name}.cnp"));
         let mut loaded = load_file(&path, &[top.join("elements")]);
         let mut elements = PortsOnly::of(&loaded.files);
-        let graph = build(&loaded.files, &loaded.sources, &mut elements, &mut loaded.diagnostics);
+        let graph =
+            build(&loaded.files, &loaded.sources, &[], &mut elements, &mut loaded.diagnostics);
         let errors: Vec<_> =
             loaded.diagnostics.iter().map(|one| one.render(&loaded.sources)).collect();
         assert_eq!(errors, [""; 0], "{name}");

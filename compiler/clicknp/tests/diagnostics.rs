@@ -2,6 +2,7 @@
 //! What the compiler says about wrong programs, word by word: each `errors/<code>_<slug>.cnp` has
 //! the text beside it in `.expect`. `BLESS=1` writes those files anew; read what changed.
 
+use freeport_clicknp::lints::LINTS;
 use freeport_clicknp::{Options, compile_file, compile_function};
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,6 +40,25 @@ fn every_code_has_a_golden() {
         goldens.iter().flat_map(|file| brackets_in(&fs::read_to_string(file).unwrap())).collect();
     let missing: Vec<_> = codes.difference(&shown).collect();
     assert!(missing.is_empty(), "write tests/errors/<code>_<slug>.cnp for {missing:?}");
+}
+
+#[test]
+fn every_warning_has_its_code_and_a_section_of_the_page() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/warnings.md");
+    let page = fs::read_to_string(page).unwrap();
+    for lint in LINTS {
+        let (code, name) = (lint.code, lint.name);
+        assert!(page.contains(&format!("\n## {code} {name}\n")), "no section of {code} {name}");
+        assert!(page.contains(&format!("\n| {code} | {name} | ")), "no row of {code} {name}");
+    }
+    let sections = page.lines().filter(|line| line.starts_with("## ")).count();
+    assert_eq!(sections, LINTS.len(), "a section of no warning");
+    let known: BTreeSet<_> = LINTS.iter().map(|lint| lint.code).collect();
+    for file in files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "rs") {
+        for code in codes_in(&fs::read_to_string(file).unwrap()) {
+            assert!(code.starts_with('E') || known.contains(code.as_str()), "{code} is not listed");
+        }
+    }
 }
 
 /// What the compiler says about the program in a file, or about the function by itself that its

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every element of the library and every example compiles, without warnings, to a program that
+//! Every element of the library, every example and every program of tests compiles, without
+//! warnings, to a program that
 //! the verifier of the IR accepts.
 
 use freeport_clicknp::{Options, compile_file};
@@ -11,21 +12,28 @@ use std::path::{Path, PathBuf};
 fn elements_and_examples_compile() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let options = Options { library: vec![top.join("elements")] };
-    let mut files = vec![];
-    for folder in
-        ["elements/basic", "elements/ethernet", "elements/ip", "elements/host", "examples"]
-    {
-        let entries = fs::read_dir(top.join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        let is_source = |path: &PathBuf| path.extension().is_some_and(|own| own == "cnp");
-        files.extend(entries.filter(is_source));
-    }
-    assert!(files.len() >= 9, "{files:?}");
+    let folders = ["elements", "examples", "tests/tests/programs"];
+    let files: Vec<PathBuf> =
+        folders.iter().flat_map(|folder| sources_below(&top.join(folder))).collect();
+    assert!(files.len() >= 100, "{files:?}");
+    let mut wrong = vec![];
     for file in files {
         let compiled = match compile_file(&file, &options) {
             Ok(compiled) => compiled,
             Err(failure) => panic!("{}", failure.render()),
         };
-        assert!(compiled.warnings.is_empty(), "{:?}", compiled.warnings);
+        let warnings = compiled.warnings.iter();
+        let told: Vec<_> = warnings.map(|one| one.render(&compiled.sources)).collect();
+        wrong.extend(told);
         assert_eq!(verify(&compiled.program), Ok(()), "{}", file.display());
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn sources_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|own| own == "cnp");
+    let below = folders.iter().flat_map(|folder| sources_below(folder));
+    below.chain(files.into_iter().filter(is_source)).collect()
 }

@@ -165,7 +165,45 @@ impl Layout {
 
 /// A value as it stands in a command: JSON, or a number in one of the other forms.
 pub fn value_of_text(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.trim().to_owned()))
+    parse_json(text.as_bytes()).unwrap_or_else(|_| Value::String(text.trim().to_owned()))
+}
+
+/// The value of a text in JSON. A whole number of more than 64 bits, which a [`Value`] would only
+/// have nearly, is a string of its digits.
+///
+/// # Errors
+/// A text that is no JSON.
+pub(crate) fn parse_json(text: &[u8]) -> serde_json::Result<Value> {
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    let (mut whole, mut at) = (vec![], 0);
+    let mut is_in_string = false;
+    while at < text.len() {
+        let byte = text[at];
+        let length = match byte {
+            b'\\' if is_in_string => 2,
+            b'"' => {
+                is_in_string = !is_in_string;
+                1
+            }
+            b'-' | b'0'..=b'9' if !is_in_string => {
+                let is_part =
+                    |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+                text[at..].iter().take_while(|byte| is_part(byte)).count()
+            }
+            _ => 1,
+        };
+        let piece = &text[at..(at + length).min(text.len())];
+        let digits = piece.strip_prefix(b"-").unwrap_or(piece);
+        let is_whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let written = std::str::from_utf8(piece).unwrap_or_default();
+        let fits = written.parse::<u64>().is_ok() || written.parse::<i64>().is_ok();
+        match is_whole && !fits {
+            true => whole.extend([b"\"", piece, b"\""].concat()),
+            false => whole.extend(piece),
+        }
+        at += length;
+    }
+    serde_json::from_slice(&whole)
 }
 
 fn number(value: &Value, bits: u32, is_signed: bool) -> Result<Bits, ValueError> {
@@ -238,6 +276,12 @@ mod tests {
         layout.parse(&value_of_text(text))
     }
 
+    const MOST_OF_1024_BITS: &str = "
+        17976931348623159077293051907890247336179769789423065727343008115773267580550096
+        31327084773224075360211201138798713933576587897688144166224928474306394741243777
+        67893424865485276302219601246094119453082952085005768838150682342462881473913110
+        540827237163350510684586298239947245938479716304835356329624224137215";
+
     #[test]
     fn numbers_may_be_written_in_many_forms() {
         let word = Layout::Unsigned(48);
@@ -255,6 +299,23 @@ mod tests {
         for (text, value) in forms {
             assert_eq!(parse(&word, text), Ok(Bits::from_u64(48, value)), "{text}");
         }
+        let wide = Layout::Unsigned(1024);
+        let most = Bits::unary(UnaryOp::Not, &Bits::zero(1024));
+        let decimal = MOST_OF_1024_BITS.replace(char::is_whitespace, "");
+        assert_eq!(parse(&wide, &decimal), Ok(most.clone()));
+        assert_eq!(
+            parse(&Layout::Signed(1025), &format!("-{decimal}")),
+            Ok(Bits::unary(UnaryOp::Neg, &most.resize(1025)))
+        );
+        let more = format!("{}6", &decimal[..decimal.len() - 1]);
+        assert!(matches!(parse(&wide, &more), Err(ValueError::TooLarge { .. })));
+        let pair = Layout::Array { element: Box::new(wide), stride_bits: 1024, count: 2 };
+        let both = parse(&pair, &format!("[ {decimal},1]")).expect("both fit");
+        assert_eq!((both.extract(0, 1024), both.extract(1024, 8).to_u64()), (most, 1));
+        let text = r#"{"a\"99999999999999999999": [99999999999999999999,18446744073709551615]}"#;
+        let object = json!({"a\"99999999999999999999": ["99999999999999999999", u64::MAX]});
+        assert_eq!(parse_json(text.as_bytes()).expect("it is JSON"), object);
+        assert_eq!(parse_json("\u{feff}{}".as_bytes()).expect("a mark before it"), json!({}));
         for text in ["", "x", "0x", "1.5", "1.2.3", "1.2.3.256", "aa:bb", "null", "[1]", "--1"] {
             assert!(matches!(parse(&word, text), Err(ValueError::NoNumber(_))), "{text}");
         }

@@ -6,6 +6,7 @@ mod log;
 
 use anyhow::Context;
 use clap::Args;
+use freeport_clicknp::source::without_mark;
 use freeport_monitor::background::{self, Begun, Side};
 use freeport_monitor::{Error, Location, Options, Policy, Server, confinement};
 use log::Log;
@@ -84,7 +85,7 @@ fn policy(file: Option<&Path>) -> anyhow::Result<Policy> {
         Err(error) if file.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error).context(path.display().to_string()),
     };
-    Policy::parse(&text).with_context(|| path.display().to_string())
+    Policy::parse(without_mark(&text)).with_context(|| path.display().to_string())
 }
 
 fn serve(

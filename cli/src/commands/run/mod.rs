@@ -11,7 +11,7 @@ use crate::arguments::{Assignment, SignalSpec, address};
 use crate::endpoint::{InputSpec, OutputSpec};
 use crate::library::LibraryArguments;
 use crate::passes::PassArguments;
-use crate::program;
+use crate::program::{self, WarningArguments};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use device::{Backend, How, Managed, Spread};
@@ -134,6 +134,8 @@ pub struct Arguments {
     #[command(flatten)]
     passes: PassArguments,
     #[command(flatten)]
+    warnings: WarningArguments,
+    #[command(flatten)]
     library: LibraryArguments,
 }
 
@@ -142,7 +144,8 @@ pub struct Arguments {
 /// # Errors
 /// A program, file, name or value that is not as it should be; a run that cannot go on.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut loaded = program::load(&arguments.file, &arguments.library.folders())?;
+    let mut loaded =
+        program::load_with(&arguments.file, &arguments.library.folders(), arguments.warnings)?;
     log_channels(&mut loaded.program, &arguments.log)?;
     let how = How {
         on: arguments.on,

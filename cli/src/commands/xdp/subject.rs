@@ -3,6 +3,7 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
+use freeport_clicknp::source::without_mark;
 use freeport_ebpf::object::{Error, Object, Program, ProgramKind};
 use freeport_xdp::{MapSize, Setting, Variable, prepare};
 use std::path::{Path, PathBuf};
@@ -147,7 +148,8 @@ fn settings(files: &[PathBuf], more: &[Setting]) -> anyhow::Result<Vec<Setting>>
 
 fn settings_of(file: &Path) -> anyhow::Result<Vec<Setting>> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let lines = without_mark(&text).lines();
+    let lines = lines.map(|line| line.split('#').next().unwrap_or_default().trim());
     let lines = lines.enumerate().filter(|(_, line)| !line.is_empty());
     lines
         .map(|(at, line)| {

@@ -45,18 +45,19 @@ impl Edges {
 }
 
 impl ConfigBuilder<'_, '_> {
-    /// Makes the channels. After other errors, what is left open says nothing new.
+    /// Makes the channels. After other errors, what is left open says nothing new: the chain that
+    /// is wrong may be the one that should have joined it.
     pub(super) fn make_channels(&mut self) {
-        if !self.has_failed {
-            self.check_ports();
-            self.check_junctions();
-        }
         for edge in self.edges.all.clone() {
             if !matches!(edge.from, Terminal::Junction(_))
                 && let Some((whole, item)) = self.through_junctions(edge)
             {
                 self.add_channel(whole, item);
             }
+        }
+        if !self.has_failed {
+            self.check_ports();
+            self.check_junctions();
         }
     }
 
@@ -71,7 +72,7 @@ impl ConfigBuilder<'_, '_> {
             if let (Some(written), Some(read)) = (item, read)
                 && written != read
             {
-                self.diagnostics.push(items_differ(arrow, written, read));
+                self.report(items_differ(arrow, written, read));
                 return None;
             }
             item = item.or(read);

@@ -7,10 +7,11 @@
 use super::channels::Edge;
 use super::{ConfigBuilder, Declared, ENDPOINTS, Node, Terminal, endpoint_of};
 use crate::ast::{
-    ConfigNode, ConfigStatement, Connection, EdgeOptions, Expr, ExprKind, PortSelector,
+    ConfigNode, ConfigStatement, Connection, EdgeOptions, Expr, ExprKind, Name, PortSelector,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::spelling::nearest;
 use freeport_ir as ir;
 
 /// Which end of an edge a node is.
@@ -72,13 +73,13 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
     }
 
-    fn statement(&mut self, scope: usize, statement: &ConfigStatement) {
+    fn statement(&mut self, scope: usize, statement: &'a ConfigStatement) {
         if let ConfigStatement::Connect(chain) = statement {
             self.chain(scope, chain);
         }
     }
 
-    fn chain(&mut self, scope: usize, chain: &Connection) {
+    fn chain(&mut self, scope: usize, chain: &'a Connection) {
         let (first, last) = (&chain.nodes[0], &chain.nodes[chain.nodes.len() - 1]);
         if first.input.is_some() {
             self.error("E0513", first.name.span, "nothing enters the start of a chain");
@@ -145,7 +146,7 @@ impl<'a> ConfigBuilder<'a, '_> {
     }
 
     /// What a node is as an end of an edge.
-    fn end(&mut self, scope: usize, node: &ConfigNode, side: Side) -> Option<End> {
+    fn end(&mut self, scope: usize, node: &'a ConfigNode, side: Side) -> Option<End> {
         let span = node.name.span;
         let selector = match side {
             Side::Writer => &node.output,
@@ -174,17 +175,15 @@ impl<'a> ConfigBuilder<'a, '_> {
     }
 
     /// The instances that a node names, and whether they are an array.
-    fn copies(&mut self, scope: usize, node: &ConfigNode) -> Option<(Vec<Node>, bool)> {
+    fn copies(&mut self, scope: usize, node: &'a ConfigNode) -> Option<(Vec<Node>, bool)> {
         let name = &node.name;
         let Some(declared) = self.scopes[scope].names.get(name.text.as_str()) else {
-            let error =
-                Diagnostic::error("E0502", name.span, format!("no instance `{}`", name.text));
-            let is_element = self.definitions.elements.contains_key(name.text.as_str());
-            let error = match is_element {
-                true => error.help(format!("declare one: `{} :: name`", name.text)),
-                false => error,
-            };
+            let error = self.unknown_instance(scope, name);
             self.report(error);
+            // Its other uses are not errors too.
+            let nodes = vec![Node::Unknown];
+            let declared = Declared { nodes, is_array: false, span: name.span };
+            self.scopes[scope].names.insert(&name.text, declared);
             return None;
         };
         let Declared { nodes, is_array, .. } = declared;
@@ -197,6 +196,59 @@ impl<'a> ConfigBuilder<'a, '_> {
         }
         let copy = self.number(scope, copy, 1, nodes.len() as u64)?;
         Some((vec![nodes[copy as usize - 1]], false))
+    }
+
+    /// The error of a name in a chain that stands for nothing.
+    fn unknown_instance(&mut self, scope: usize, name: &Name) -> Diagnostic {
+        let text = name.text.as_str();
+        let error = Diagnostic::error("E0502", name.span, format!("no instance `{text}`"));
+        let declare = |element: &str| {
+            let own = element.to_lowercase();
+            format!("declare an instance, `{element} :: {own}`, and put `{own}` in the chain")
+        };
+        if self.is_element(text) {
+            return error.label("an element, not an instance").help(declare(text));
+        }
+        let is_group = self.scopes[scope].group.is_some();
+        if let Some(near) = self.similar_end(scope, text) {
+            return error.help(format!("did you mean `{near}`?"));
+        }
+        if text.starts_with("from_") || text.starts_with("to_") {
+            let all: Vec<_> = ENDPOINTS.iter().map(|(end, _)| format!("`{end}`")).collect();
+            let message = format!("no outer end `{text}`");
+            return Diagnostic::error("E0502", name.span, message)
+                .label("not one of the ends that exist")
+                .help(format!(
+                    "there are {}; which interface or file each one is, is said when the \
+                     program is run: `--in from_tor=xdp:eth0`",
+                    all.join(", ")
+                ));
+        }
+        match (text, self.similar_element(text)) {
+            ("input" | "output", _) if is_group => {
+                error.help("in a group `begin` and `end` are its own ports")
+            }
+            (_, Some(element)) => error
+                .label(format!("did you mean an instance of `{element}`?"))
+                .help(declare(&element)),
+            _ => error.help("declare it, `Element :: name`, or join an outer end"),
+        }
+    }
+
+    /// The instance or outer end whose name is nearly that one. All ends begin alike, so what
+    /// follows has to be alike.
+    fn similar_end(&self, scope: usize, text: &str) -> Option<String> {
+        for way in ["from_", "to_"] {
+            let Some(rest) = text.strip_prefix(way) else { continue };
+            let ends = ENDPOINTS.iter().filter_map(|(end, _)| end.strip_prefix(way));
+            if let Some(near) = nearest(rest, ends) {
+                return Some(format!("{way}{near}"));
+            }
+        }
+        let has_way = text.starts_with("from_") || text.starts_with("to_");
+        let ends = ENDPOINTS.iter().map(|(end, _)| *end).filter(|_| !has_way);
+        let own = self.scopes[scope].names.keys().copied();
+        nearest(text, own.chain(ends)).map(str::to_string)
     }
 
     fn endpoint(&mut self, endpoint: usize, node: &ConfigNode, side: Side) -> Option<End> {

@@ -7,7 +7,9 @@ use super::{
 };
 use crate::ast::{ConfigStatement, Element, Group, InstanceDeclaration, Name, Port, TemplateArg};
 use crate::diagnostic::Diagnostic;
+use crate::library::Index;
 use crate::source::Span;
+use crate::spelling::nearest;
 use freeport_ir as ir;
 use std::collections::HashMap;
 
@@ -115,7 +117,13 @@ impl<'a> ConfigBuilder<'a, '_> {
         if nodes.is_empty() {
             nodes.push(Node::Unknown);
         }
-        self.scopes[scope].names.insert(&name.text, Declared { nodes, is_array, span: name.span });
+        // Written the other way round, it is still known by the name that was meant.
+        let is_turned = matches!(nodes[0], Node::Unknown)
+            && declaration.object.is_none()
+            && !self.is_element(&declaration.element.text)
+            && self.is_element(&name.text);
+        let own = if is_turned { &declaration.element } else { name };
+        self.scopes[scope].names.insert(&own.text, Declared { nodes, is_array, span: name.span });
     }
 
     /// Makes one instance.
@@ -144,8 +152,12 @@ impl<'a> ConfigBuilder<'a, '_> {
         if !self.definitions.elements.contains_key(of.text.as_str()) {
             let error = Diagnostic::error("E0501", of.span, format!("no element `{}`", of.text))
                 .label("neither defined, nor imported, nor in the library");
-            let error = match self.similar(&of.text) {
-                Some(other) => error.help(format!("there is `{other}`")),
+            let name = &declaration.name.text;
+            let error = match self.similar_element(&of.text) {
+                _ if self.is_element(name) => {
+                    error.help(format!("the element stands first: `{name} :: {}`", of.text))
+                }
+                Some(other) => error.help(format!("did you mean `{other}`?")),
                 None => error,
             };
             self.report(error);
@@ -175,14 +187,24 @@ impl<'a> ConfigBuilder<'a, '_> {
         Node::Element(ir::InstanceId::new(self.graph.instances.len() - 1))
     }
 
-    /// The name of an element or group that differs only in its case.
-    fn similar(&self, name: &str) -> Option<&'a str> {
-        let elements = self.definitions.elements.keys();
-        elements
-            .chain(self.definitions.groups.keys())
-            .copied()
-            .filter(|own| own.eq_ignore_ascii_case(name))
-            .min()
+    /// Whether there is an element or group of that name, in the program or in the library.
+    pub(super) fn is_element(&mut self, name: &str) -> bool {
+        let own = &self.definitions;
+        let is_own = own.elements.contains_key(name) || own.groups.contains_key(name);
+        is_own || self.index().file_of(name).is_some()
+    }
+
+    /// The name of an element or group that is nearly that one.
+    pub(super) fn similar_element(&mut self, name: &str) -> Option<String> {
+        self.index();
+        let own = self.definitions.elements.keys().chain(self.definitions.groups.keys());
+        let library = self.index.iter().flat_map(Index::names);
+        nearest(name, own.copied().chain(library)).map(str::to_string)
+    }
+
+    fn index(&mut self) -> &Index {
+        let library = self.library;
+        self.index.get_or_insert_with(|| Index::of(library))
     }
 
     fn make_group(

@@ -23,10 +23,12 @@ use crate::ast::{
     TypeExpr,
 };
 use crate::diagnostic::Diagnostic;
+use crate::library::Index;
 use crate::source::{SourceMap, Span};
 use channels::Edges;
 use freeport_ir as ir;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use substitute::Substitution;
 
 /// Most instances of a graph, and most copies in one array.
@@ -97,6 +99,7 @@ pub enum Callee {
 pub fn build<'a>(
     files: &'a [File],
     sources: &'a SourceMap,
+    library: &'a [PathBuf],
     elements: &mut dyn Elements<'a>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> ir::Graph {
@@ -104,6 +107,8 @@ pub fn build<'a>(
     definitions.collect(files, diagnostics);
     let mut builder = ConfigBuilder {
         sources,
+        library,
+        index: None,
         elements,
         diagnostics,
         definitions,
@@ -246,6 +251,9 @@ fn endpoint_of(name: &str) -> Option<usize> {
 
 struct ConfigBuilder<'a, 'e> {
     sources: &'a SourceMap,
+    /// Where elements are that no file defines, for advice.
+    library: &'a [PathBuf],
+    index: Option<Index>,
     elements: &'e mut dyn Elements<'a>,
     diagnostics: &'e mut Vec<Diagnostic>,
     definitions: Definitions<'a>,

@@ -23,7 +23,7 @@ use crate::diagnostic::{Diagnostic, in_order};
 use crate::lexer::tokens_of;
 use crate::library::FILE_BYTES_MAX;
 use crate::parser::roles_of;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, without_mark};
 use std::path::Path;
 
 /// Columns of a line, at most.
@@ -59,6 +59,7 @@ pub fn format_text(name: impl AsRef<Path>, text: &str) -> Result<String, Unforma
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(Unformatted::TooLarge);
     }
+    let text = without_mark(text);
     let mut sources = SourceMap::default();
     let file = sources.add(name.as_ref(), text);
     let mut diagnostics = vec![];

@@ -5,6 +5,7 @@
 //! token, so that the parser does not stumble over its absence.
 
 use super::{Lexer, TokenKind};
+use crate::diagnostic::Diagnostic;
 use num_bigint::BigUint;
 
 /// The widest number there is, in bits: as wide as the widest integer type.
@@ -49,7 +50,10 @@ impl<'a> Lexer<'a> {
         {
             self.at += 1;
             self.number_word();
-            self.report("E0105", start, "floating-point numbers are not in the language");
+            let message = "floating-point numbers are not in the language";
+            let help = "write it as an integer, scaled as needed: 1500 thousandths";
+            let error = Diagnostic::error("E0105", self.span(start, self.at), message);
+            self.diagnostics.push(error.label("not an integer").help(help));
             return Some(TokenKind::Number(BigUint::ZERO, String::new()));
         }
         let (value, suffix) = self.value_of(word, start);

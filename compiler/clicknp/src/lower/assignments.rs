@@ -38,6 +38,7 @@ impl<'a> Body<'_, 'a> {
             Some(op) => {
                 let by = self.value(value)?;
                 let before = self.load(&place, target.span)?;
+                self.warn_of_operator(op, &before, &by, value, span);
                 self.combined(op, &before, &by, span)?
             }
         };

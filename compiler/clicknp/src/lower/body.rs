@@ -55,6 +55,10 @@ pub struct Body<'l, 'a> {
     pub expansions: usize,
     /// In `.signal`: the signal, and where its answer is kept.
     pub signal: Option<(Value, Place)>,
+    /// Rounds of the loops around that are certain to run as often.
+    pub rounds_around: u64,
+    /// What is wrong if control comes there.
+    pub doubts: super::warnings::Doubts,
     /// Functions being expanded in place, outermost first.
     pub expanding: Vec<(*const ast::Function, Key)>,
 }
@@ -136,6 +140,8 @@ impl<'l, 'a> Body<'l, 'a> {
             iterators: HashMap::new(),
             expansions: 0,
             signal: None,
+            rounds_around: 1,
+            doubts: super::warnings::Doubts::default(),
             expanding: vec![],
         }
     }
@@ -212,6 +218,7 @@ impl<'l, 'a> Body<'l, 'a> {
 
     /// The finished function; its arrays go to memory where they need it (ClickNP 2.7).
     pub fn finish(mut self) -> Function {
+        self.settle_doubts();
         for at in 0..self.builder.function().locals.len() {
             let local = LocalId::new(at);
             let is_indexed = self.indexed_locals.contains(&local);

@@ -8,6 +8,7 @@ use super::constants::Constant;
 use super::names::{Binding, Scope};
 use crate::ast::{BinaryOperator, Expr, ExprKind, Loop, LoopKind, StatementKind};
 use crate::types::Type;
+use freeport_ir::{BinaryOp, Bits, UnaryOp};
 
 /// Most rounds that are counted one by one.
 const COUNTED_ROUNDS: u64 = 65_536;
@@ -21,6 +22,10 @@ pub struct Bound {
     pub bound: Option<u64>,
     /// The iterator and its largest value inside the loop.
     pub iterator: Option<(String, i128)>,
+    /// How many rounds it runs each time, where that is certain and nothing leaves it.
+    pub rounds: Option<u64>,
+    /// Whether its condition is true for every value that the iterator comes to.
+    pub is_endless: bool,
 }
 
 /// A loop that counts a variable.
@@ -38,18 +43,26 @@ impl<'a> Body<'_, 'a> {
         if inside.assigned.contains(counter.name) {
             return self.bound_by_array(&counter, &inside);
         }
-        if let Some(found) = self.count(&counter) {
-            return found;
+        let counted = self.count(&counter).unwrap_or_default();
+        if counted.bound.is_some() {
+            return counted;
         }
+        let is_endless = counted.is_endless || self.is_always_true(&counter);
         let by_limit = self.bound_by_limit(&counter);
-        if by_limit.bound.is_some() { by_limit } else { self.bound_by_array(&counter, &inside) }
+        let found = match by_limit.bound.is_some() {
+            true => by_limit,
+            false => self.bound_by_array(&counter, &inside),
+        };
+        let rounds = found.rounds.filter(|_| !is_endless);
+        Bound { rounds, is_endless, ..found }
     }
 
-    /// Runs the loop's head alone.
+    /// Runs the loop's head alone, as far as that goes; it tells of a value that comes again.
     fn count(&mut self, counter: &Counter) -> Option<Bound> {
         let ty = self.type_of_variable(counter.name)?;
         let mut value = self.try_constant(counter.start)?.converted(&ty)?;
         let mut most = value.as_i128()?;
+        let mut earlier = None;
         for rounds in 0..=COUNTED_ROUNDS {
             self.scopes.push(Scope::new());
             let scope = self.scopes.last_mut().expect("just pushed");
@@ -60,12 +73,51 @@ impl<'a> Body<'_, 'a> {
             self.scopes.pop();
             if !goes_on?.truth() {
                 let iterator = Some((counter.name.to_string(), most));
-                return Some(Bound { bound: Some(rounds), iterator });
+                let (bound, rounds) = (Some(rounds), Some(rounds));
+                return Some(Bound { bound, iterator, rounds, is_endless: false });
+            }
+            if rounds.is_power_of_two() {
+                earlier = Some(value.clone());
             }
             most = most.max(value.as_i128()?);
             value = next?.converted(&ty)?;
+            if earlier.as_ref() == Some(&value) {
+                return Some(Bound { is_endless: true, ..Bound::default() });
+            }
         }
         None
+    }
+
+    /// Whether the condition compares the iterator with a constant that no value of its type is
+    /// beyond. Over the negative values, and over the others, a comparison changes once at most.
+    fn is_always_true(&mut self, counter: &Counter) -> bool {
+        self.always_true(counter).unwrap_or(false)
+    }
+
+    fn always_true(&mut self, counter: &Counter) -> Option<bool> {
+        let ExprKind::Binary(op, left, right) = &counter.cond.kind else { return None };
+        use BinaryOperator::{Ge, Gt, Le, Lt};
+        let is_left = is_name(left, counter.name);
+        if !matches!(op, Lt | Le | Gt | Ge) || is_left == is_name(right, counter.name) {
+            return None;
+        }
+        let limit = self.try_constant(if is_left { right } else { left })?;
+        let int = self.type_of_variable(counter.name)?.as_integer()?;
+        let minus_one = Bits::unary(UnaryOp::Not, &Bits::zero(int.width));
+        let most = match int.is_signed {
+            true => Bits::binary(BinaryOp::LShr, &minus_one, &Bits::from_u64(int.width, 1)),
+            false => minus_one.clone(),
+        };
+        let least = Bits::unary(UnaryOp::Not, &most);
+        let ends = [Bits::zero(int.width), most, least, minus_one];
+        for bits in ends {
+            let value = Constant { ty: Type::Int(int), bits };
+            let (left, right) = if is_left { (&value, &limit) } else { (&limit, &value) };
+            if !Constant::binary(*op, left, right)?.truth() {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 
     /// The iterator after a step, by its value before.
@@ -105,7 +157,16 @@ impl<'a> Body<'_, 'a> {
         let distance = limit.checked_sub(start)?.max(0);
         let rounds = u64::try_from(distance.checked_add(by - 1)? / by).ok()?;
         let most = (limit - 1).max(start);
-        Some(Bound { bound: Some(rounds), iterator: Some((counter.name.to_string(), most)) })
+        let iterator = Some((counter.name.to_string(), most));
+        let certain = self.is_certain(counter).then_some(rounds);
+        Some(Bound { bound: Some(rounds), iterator, rounds: certain, is_endless: false })
+    }
+
+    /// Whether start and limit are known, so that the bound is how often it goes round.
+    fn is_certain(&mut self, counter: &Counter) -> bool {
+        let ExprKind::Binary(_, left, right) = &counter.cond.kind else { return false };
+        let limit = if is_name(left, counter.name) { right } else { left };
+        self.try_constant(counter.start).is_some() && self.try_constant(limit).is_some()
     }
 
     /// One more than the largest value of the iterator for which the condition can be true.
@@ -163,7 +224,7 @@ impl<'a> Body<'_, 'a> {
             return Bound::default();
         };
         let iterator = Some((counter.name.to_string(), i128::from(size) - 1));
-        Bound { bound: Some(size), iterator }
+        Bound { bound: Some(size), iterator, ..Bound::default() }
     }
 
     fn array_size(&mut self, array: &Expr) -> Option<u64> {

@@ -3,11 +3,13 @@
 
 use super::body::Body;
 use super::expressions::Operand;
+use super::names::Binding;
 use super::values::Value;
 use super::{Lowered, Reported};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::spelling::{did_you_mean, nearest};
 use crate::types::{IntType, Type, UINT, ULONG};
 use freeport_ir::{BinaryOp, Op, Probe, Type as IrType, UnaryOp, ValueId};
 
@@ -173,16 +175,52 @@ impl<'a> Body<'_, 'a> {
             return self.wrong_arguments(text, *wanted, given, span);
         }
         let message = format!("there is no function `{text}`");
-        self.report(
-            Diagnostic::error("E0306", name.span, message)
-                .label("not defined")
-                .help("define it, in the element or outside, or import the file that does"),
-        )
+        let help = match function_of_c(text) {
+            Some(help) => help.to_string(),
+            None => {
+                let is_function = |binding: &Binding| matches!(binding, Binding::Function(_));
+                let scopes = self.scopes.iter().flatten();
+                let local = scopes.filter(|(_, (binding, _))| is_function(binding));
+                let local = local.map(|(name, _)| name);
+                let all = local.chain(self.lowering.function_names()).map(String::as_str);
+                let near = nearest(text, all.chain(BUILT_IN.iter().map(|(name, _)| *name)));
+                let otherwise =
+                    "define it, in the element or outside, or import the file that does";
+                did_you_mean(near, otherwise)
+            }
+        };
+        self.report(Diagnostic::error("E0306", name.span, message).label("not defined").help(help))
     }
 }
 
+/// What is written in place of a function of C's library, or of Click.
+fn function_of_c(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "memcpy" | "memmove" | "__builtin_memcpy" | "bcopy" | "strcpy" | "strncpy" => {
+            "assign a struct or a number as a whole, such as `*(uint48 *)(p.data + 6) = source;`, \
+             or copy an array in a `for` loop"
+        }
+        "memset" | "__builtin_memset" | "bzero" => {
+            "variables begin as 0; write the others in a `for` loop, or assign a struct as a whole"
+        }
+        "memcmp" | "strcmp" | "strncmp" | "bcmp" => {
+            "compare numbers as wide as what is compared, such as `*(uint48 *)p.data == address`"
+        }
+        "assert" | "abort" | "exit" => "there is nothing to end: count what is wrong in `.state`",
+        "min" | "max" | "abs" => "write it with `?:`, such as `a < b ? a : b`",
+        "rand" | "drand48" => "did you mean `random`?",
+        "time" | "clock_gettime" | "gettimeofday" | "bpf_ktime_get_ns" => {
+            "`now()` gives nanoseconds of a clock that never goes back"
+        }
+        "puts" | "fprintf" | "click_chatter" | "bpf_printk" => "did you mean `printf`?",
+        "output" | "push" => "write `set_output_port(out, p)` with the name of a port",
+        "input" | "pull" => "write `read_input_port(in)` with the name of a port",
+        _ => return None,
+    })
+}
+
 /// Built-in functions and how many arguments they take; `printf` takes one and more.
-const BUILT_IN: [(&str, usize); 24] = [
+const BUILT_IN: [(&str, usize); 25] = [
     ("get_input_port", 0),
     ("test_input_port", 1),
     ("read_input_port", 1),
@@ -207,6 +245,7 @@ const BUILT_IN: [(&str, usize); 24] = [
     ("popcount", 1),
     ("leading_zeros", 1),
     ("trailing_zeros", 1),
+    ("parity", 1),
 ];
 
 fn one_bit() -> freeport_ir::Bits {

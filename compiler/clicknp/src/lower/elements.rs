@@ -208,7 +208,10 @@ impl<'a> Lowering<'a> {
                 Section::State(declarations, _) => {
                     for declaration in declarations {
                         // A wrong one is reported; the others are checked all the same.
-                        let _ = body.state_variable(declaration, id, &mut variables);
+                        let made = body.state_variable(declaration, id, &mut variables);
+                        if let (Err(_), Some(name)) = (made, &declaration.name) {
+                            body.declare_wrong(name);
+                        }
                     }
                 }
                 Section::Function(function) => {

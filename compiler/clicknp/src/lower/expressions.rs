@@ -10,6 +10,7 @@ use super::{Lowered, Reported};
 use crate::ast::{BinaryOperator, Expr, ExprKind, Name, UnaryOperator};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::spelling::{did_you_mean, nearest};
 use crate::types::{Type, ULONG, WINDOW_BYTES, layout};
 use freeport_ir::{Bits, ObjectRef};
 use std::sync::Arc;
@@ -233,22 +234,16 @@ impl<'a> Body<'_, 'a> {
 
     /// Reports a name that means nothing, with the nearest one that does.
     pub fn unknown_name(&mut self, name: &str, span: Span) -> Reported {
-        let near = self.nearest_name(name);
         let diagnostic = Diagnostic::error("E0201", span, format!("`{name}` is not defined"))
             .label("nothing has this name here");
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "declare it before it is used, or import the file that does".to_string(),
-        };
-        self.report(diagnostic.help(help))
-    }
-
-    fn nearest_name(&self, name: &str) -> Option<String> {
         let local = self.scopes.iter().flat_map(|scope| scope.keys());
-        let all = local.chain(self.lowering.global_names());
-        let near = all.map(|other| (distance(name, other), other));
-        let near = near.filter(|(distance, _)| *distance <= (name.len() / 3).max(1));
-        near.min().map(|(_, name)| name.clone())
+        let all = local.chain(self.lowering.value_names()).map(String::as_str);
+        let otherwise = match name {
+            "NULL" | "nullptr" => "`!p` tells that a lookup found nothing; there is no other null",
+            _ => "declare it before it is used, or import the file that does",
+        };
+        let help = did_you_mean(nearest(name, all), otherwise);
+        self.report(diagnostic.help(help))
     }
 
     /// Something in memory that may be assigned to.
@@ -327,12 +322,29 @@ impl<'a> Body<'_, 'a> {
         )
     }
 
+    /// Reports `->` behind what is no pointer.
+    fn followed(&mut self, operand: &Operand, span: Span) -> Reported {
+        let ty = match operand {
+            Operand::Place(place) => Some(&place.ty),
+            Operand::Value(value) => Some(&value.ty),
+            _ => None,
+        };
+        if !ty.is_some_and(|ty| matches!(ty, Type::Packet(_) | Type::Record(_))) {
+            return self.not_a_pointer(span);
+        }
+        self.report(
+            Diagnostic::error("E0212", span, "this is neither an array nor a pointer")
+                .label("no pointer, so `->` does not lead anywhere")
+                .help("write `.` before the member"),
+        )
+    }
+
     /// `of.member` or `of->member`.
     fn member(&mut self, of: &'a Expr, member: &'a Name, through: bool) -> Lowered<Operand> {
         let operand = if through { self.decayed(of)? } else { self.operand(of)? };
         let operand = match (operand, through) {
             (Operand::Pointer(place), _) => Operand::Place(place),
-            (_, true) => return Err(self.not_a_pointer(of.span)),
+            (operand, true) => return Err(self.followed(&operand, of.span)),
             (operand, false) => operand,
         };
         let ty = match &operand {
@@ -493,20 +505,4 @@ impl<'a> Body<'_, 'a> {
         self.at(span);
         Ok(self.binary_value(op, left, right))
     }
-}
-
-/// Edits (insert, delete, replace) between two names.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (at, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (to, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[to + 1];
-            row[to + 1] = replaced.min(diagonal + 1).min(row[to] + 1);
-        }
-    }
-    row[right.len()]
 }

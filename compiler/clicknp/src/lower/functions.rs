@@ -136,6 +136,7 @@ impl<'a> Lowering<'a> {
         body.builder.function_mut().result = (!is_void).then(|| result.ir());
         body.builder.function_mut().inline = function.is_inline;
         body.block(&function.body);
+        body.doubt_ending(&function.name.text, &result, function.name.span);
         body.fall_off_end(function.body.span);
         let finished = body.finish();
         let function = self.add_function(finished);
@@ -367,7 +368,10 @@ impl<'a> Body<'_, 'a> {
         }
         let exit: BlockId = self.builder.new_block();
         self.returns = Returns::Expansion { ty, result: result.clone(), exit };
-        self.block(&function.body);
+        self.perhaps(|body| body.block(&function.body));
+        if let Returns::Expansion { ty, .. } = self.returns.clone() {
+            self.doubt_ending(&function.name.text, &ty, function.name.span);
+        }
         self.at(span);
         self.builder.jump(exit);
         self.builder.switch_to(exit);

@@ -32,13 +32,14 @@ pub enum Global<'a> {
 impl<'a> Lowering<'a> {
     /// Takes in the names of all files.
     pub(super) fn collect(&mut self, files: &'a [File]) {
-        let mut spans = std::collections::HashMap::new();
+        let mut seen = std::collections::HashMap::new();
         for item in files.iter().flat_map(|file| &file.items) {
             for (name, global) in declared(item) {
-                let before = spans.insert(name.text.clone(), name.span);
                 // The configuration tells of elements that are there twice.
                 let is_element = matches!(global, Global::Element(_));
-                if let Some(before) = before.filter(|_| !is_element) {
+                let before = seen.insert(name.text.clone(), (name.span, is_element));
+                let before = before.filter(|(_, was_element)| !(is_element && *was_element));
+                if let Some((before, _)) = before {
                     let message = format!("`{}` is defined twice", name.text);
                     self.report(
                         Diagnostic::error("E0203", name.span, message)
@@ -53,9 +54,25 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// All names at the top level.
-    pub(super) fn global_names(&self) -> impl Iterator<Item = &String> {
-        self.globals.keys()
+    /// The names at the top level that have a value, or are called.
+    pub(super) fn value_names(&self) -> impl Iterator<Item = &String> {
+        let is_value = |it: &Global| {
+            matches!(it, Global::Variant(..) | Global::Const(_) | Global::Function(_))
+        };
+        self.globals.iter().filter(move |(_, global)| is_value(global)).map(|(name, _)| name)
+    }
+
+    /// The names of types at the top level.
+    pub(super) fn type_names(&self) -> impl Iterator<Item = &String> {
+        let is_type =
+            |it: &Global| matches!(it, Global::Record(_) | Global::Typedef(_) | Global::Enum);
+        self.globals.iter().filter(move |(_, global)| is_type(global)).map(|(name, _)| name)
+    }
+
+    /// The names of functions at the top level.
+    pub(super) fn function_names(&self) -> impl Iterator<Item = &String> {
+        let is_function = |it: &Global| matches!(it, Global::Function(_));
+        self.globals.iter().filter(move |(_, global)| is_function(global)).map(|(name, _)| name)
     }
 
     /// What a name at the top level stands for in an expression.
@@ -66,6 +83,9 @@ impl<'a> Lowering<'a> {
         let global = *self.globals.get(name)?;
         // Until it is known, a constant that needs itself has no value.
         self.bindings.insert(name.to_string(), None);
+        // What is wrong with it is told once, whoever asks first, even those who only try.
+        let others = std::mem::take(&mut self.diagnostics);
+        self.in_work.push(name.to_string());
         let binding = match global {
             Global::Const(declaration) => {
                 // One that went wrong was reported; what uses it need not be.
@@ -76,8 +96,34 @@ impl<'a> Lowering<'a> {
             Global::Function(function) => Some(Binding::Function(function)),
             Global::Record(_) | Global::Typedef(_) | Global::Enum | Global::Element(_) => None,
         };
+        self.in_work.pop();
+        let own = std::mem::replace(&mut self.diagnostics, others);
+        self.settled.extend(own);
         self.bindings.insert(name.to_string(), binding.clone());
         binding
+    }
+
+    /// Reports a constant that is needed for its own value, with all on the way.
+    pub(super) fn circle(&mut self, name: &str, span: Span) -> Option<super::Reported> {
+        let start = self.in_work.iter().position(|own| own == name)?;
+        let way = self.in_work[start..].to_vec();
+        let shown: Vec<String> =
+            way.iter().chain([&way[0]]).map(|name| format!("`{name}`")).collect();
+        let message = format!("the value of `{name}` depends on itself");
+        let mut error = Diagnostic::error("E0217", span, message)
+            .label(format!("{} needs this", shown[shown.len() - 2]))
+            .help(format!("give one of them a number: {}", shown.join(" -> ")));
+        for name in &way {
+            let own = match self.globals.get(name) {
+                Some(Global::Const(declaration)) => declaration.name.as_ref(),
+                Some(Global::Variant(of, at)) => Some(&of.variants[*at].0),
+                _ => None,
+            };
+            if let Some(own) = own {
+                error = error.note(own.span, format!("`{name}` is defined here"));
+            }
+        }
+        Some(self.report(error))
     }
 
     /// The value of an enum's name: its own, or one more than the one before.
@@ -102,6 +148,7 @@ impl<'a> Lowering<'a> {
         if let Some(known) = self.types.get(name) {
             return match known {
                 Some(ty) => Ok(Some(ty.clone())),
+                None if self.wrong_types.contains(name) => Err(super::Reported(())),
                 None => Err(self.contains_itself(name, span)),
             };
         }
@@ -128,7 +175,11 @@ impl<'a> Lowering<'a> {
                 self.types.insert(name.to_string(), Some(ty.clone()));
                 Ok(Some(ty))
             }
-            Err(reported) => Err(reported),
+            Err(reported) => {
+                // Its uses are not errors too.
+                self.wrong_types.insert(name.to_string());
+                Err(reported)
+            }
         }
     }
 

@@ -32,10 +32,13 @@ impl<'a> Body<'_, 'a> {
                 return Ok(());
             }
             let found = body.bound_of(one);
+            if found.is_endless && (wishes.bound.is_some() || found.bound.is_some()) {
+                body.warn_of_endless(one);
+            }
             let bound = match (wishes.bound, found.bound) {
                 (Some(bound), _) => bound,
                 (None, Some(bound)) => bound,
-                (None, None) => return Err(body.unbounded(one)),
+                (None, None) => return Err(body.unbounded(one, found.is_endless)),
             };
             let Wishes { unroll, independent, .. } = wishes;
             let info = LoopInfo { bound, unroll, independent, is_watched: false };
@@ -43,7 +46,10 @@ impl<'a> Body<'_, 'a> {
             if let Some((name, most)) = found.iterator {
                 body.iterators.insert(name, most);
             }
+            let around = body.rounds_around;
+            body.rounds_around = body.warn_of_rounds(one, found.rounds);
             let outcome = body.rounds(one, info);
+            body.rounds_around = around;
             body.iterators = before;
             outcome
         })
@@ -123,16 +129,20 @@ impl<'a> Body<'_, 'a> {
         Ok(wishes)
     }
 
-    fn unbounded(&mut self, one: &Loop) -> super::Reported {
-        let label = match one.kind {
-            LoopKind::For { .. } => "the number of rounds does not follow from the program",
-            _ => "this kind of loop has a bound only by a pragma",
+    fn unbounded(&mut self, one: &Loop, is_endless: bool) -> super::Reported {
+        let usual = "write `#pragma bound N` before it, or count with `for` to a constant";
+        let (label, help) = match one.kind {
+            _ if is_endless => (
+                "the condition is true for every value that the counter takes",
+                "use a wider type for the counter, or an `int` to count down to 0",
+            ),
+            LoopKind::For { .. } => {
+                ("the number of rounds does not follow from the program", usual)
+            }
+            _ => ("this kind of loop has a bound only by a pragma", usual),
         };
-        self.report(
-            Diagnostic::error("E0301", one.span, "a loop without a bound")
-                .label(label)
-                .help("write `#pragma bound N` before it, or count with `for` to a constant"),
-        )
+        let error = Diagnostic::error("E0301", one.span, "a loop without a bound");
+        self.report(error.label(label).help(help))
     }
 
     /// Sets elements `from..to` of an array to 0 in a loop.

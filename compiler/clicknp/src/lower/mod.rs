@@ -33,6 +33,7 @@ mod switches;
 mod tables;
 mod templates;
 mod values;
+mod warnings;
 
 pub use constants::Constant;
 pub use functions::Signature;
@@ -71,11 +72,17 @@ pub struct Lowering<'a> {
     globals: HashMap<String, Global<'a>>,
     bindings: HashMap<String, Option<Binding<'a>>>,
     types: HashMap<String, Option<Type>>,
+    /// Of these, those whose definition is wrong, which was reported.
+    wrong_types: HashSet<String>,
     flit: Type,
     signal: Type,
     program: Program,
     layouts: Layouts,
     diagnostics: Vec<Diagnostic>,
+    /// Those about constants at the top level.
+    settled: Vec<Diagnostic>,
+    /// Constants at the top level that are being worked out, outermost first.
+    in_work: Vec<String>,
     elements: HashMap<templates::Key, Option<ElementId>>,
     /// Programs of objects, by path, name and devices.
     objects: HashMap<(PathBuf, Option<String>, Vec<u32>), Option<ElementId>>,
@@ -112,11 +119,14 @@ impl<'a> Lowering<'a> {
             globals: HashMap::new(),
             bindings: HashMap::new(),
             types: HashMap::new(),
+            wrong_types: HashSet::new(),
             flit: Type::flit(),
             signal: Type::signal(),
             program,
             layouts: Layouts::default(),
             diagnostics: vec![],
+            settled: vec![],
+            in_work: vec![],
             elements: HashMap::new(),
             objects: HashMap::new(),
             functions: HashMap::new(),
@@ -136,12 +146,9 @@ impl<'a> Lowering<'a> {
         name: &Name,
         args: &[(Option<Name>, TemplateArg)],
     ) -> Option<ElementId> {
+        // Whoever asks knows that there is one; if the name means something else besides, that
+        // was reported.
         let Some(Global::Element(element)) = self.globals.get(&name.text).copied() else {
-            self.report(
-                Diagnostic::error("E0501", name.span, format!("no element `{}`", name.text))
-                    .label("not defined")
-                    .help("define it with `.element`, or import the file that does"),
-            );
             return None;
         };
         let params = &element.params;
@@ -165,6 +172,9 @@ impl<'a> Lowering<'a> {
                     if let Some(name) = &declaration.name {
                         self.global(&name.text);
                     }
+                }
+                ast::TopItem::Enum(one) => {
+                    one.variants.iter().for_each(|(name, _)| _ = self.global(&name.text));
                 }
                 ast::TopItem::Record(ast::Record { name: Some(name), .. })
                 | ast::TopItem::Typedef(ast::Typedef { name, .. }) => {
@@ -196,6 +206,7 @@ impl<'a> Lowering<'a> {
     /// The program so far, with its diagnostics.
     pub fn finish(mut self) -> Finished {
         self.place_state();
+        self.diagnostics.append(&mut self.settled);
         let mut seen = HashSet::new();
         self.diagnostics.retain(|one| seen.insert((one.code, one.span, one.message.clone())));
         let Self { program, diagnostics, layouts, .. } = self;
@@ -204,7 +215,8 @@ impl<'a> Lowering<'a> {
 
     /// Whether nothing has gone wrong so far.
     pub fn is_sound(&self) -> bool {
-        self.diagnostics.iter().all(|one| one.severity != Severity::Error)
+        let all = self.diagnostics.iter().chain(&self.settled);
+        all.into_iter().all(|one| one.severity != Severity::Error)
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Reported {

@@ -12,6 +12,7 @@ use crate::ast::{self, Expr, Name, TemplateArg, TypeExpr, TypeKind};
 use crate::config::Callable;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::spelling::{did_you_mean, nearest};
 use crate::types::layout::Member;
 use crate::types::{MAX_INTEGER_BITS, Type, WINDOW_BYTES, layout};
 use freeport_ir::Bits;
@@ -202,10 +203,11 @@ impl<'a> Body<'_, 'a> {
         if let Some(Ok(bits)) = digits.map(str::parse::<u64>) {
             return Err(self.bad_width(bits, span));
         }
-        let help = match name {
-            "float" | "double" => "there is no floating point: use integers, scaled as needed",
-            _ => "define it with `struct`, `typedef` or `enum`, or import the file that does",
-        };
+        let otherwise =
+            "define it with `struct`, `typedef` or `enum`, or import the file that does";
+        let own = self.lowering.type_names().map(String::as_str);
+        let near = nearest(name, own.chain(Type::NAMES));
+        let help = did_you_mean(type_of_elsewhere(name).or(near), otherwise);
         Err(self.report(
             Diagnostic::error("E0202", span, format!("there is no type `{name}`"))
                 .label("not a type here")
@@ -286,6 +288,7 @@ impl<'a> Body<'_, 'a> {
     /// A constant.
     pub fn constant(&mut self, expr: &Expr) -> Lowered<Constant> {
         if let Some(constant) = self.try_constant(expr) {
+            self.warn_of_constant(expr);
             return Ok(constant);
         }
         self.check_names(expr)?;
@@ -298,12 +301,23 @@ impl<'a> Body<'_, 'a> {
 
     /// Reports a name that has no meaning, rather than that it is not a constant.
     fn check_names(&mut self, expr: &Expr) -> Lowered<()> {
-        if let ast::ExprKind::Name(name, _) = &expr.kind
-            && self.lookup(name).is_none()
-        {
-            return Err(self.unknown_name(name, expr.span));
+        match &expr.kind {
+            ast::ExprKind::Name(name, _) => match self.lookup(name) {
+                Some(Binding::Wrong) => Err(super::Reported(())),
+                Some(_) => Ok(()),
+                None => match self.lowering.circle(name, expr.span) {
+                    Some(reported) => Err(reported),
+                    None if self.lowering.global_type(name, expr.span)?.is_some() => Ok(()),
+                    None => Err(self.unknown_name(name, expr.span)),
+                },
+            },
+            ast::ExprKind::Unary(_, of) | ast::ExprKind::Cast(_, of) => self.check_names(of),
+            ast::ExprKind::Binary(_, left, right) => {
+                self.check_names(left)?;
+                self.check_names(right)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn bad_width(&mut self, bits: u64, span: Span) -> super::Reported {
@@ -313,6 +327,23 @@ impl<'a> Body<'_, 'a> {
                 .help("use an array for larger things"),
         )
     }
+}
+
+/// What types of C, of the kernel's headers and of other languages are called here.
+fn type_of_elsewhere(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "u8" | "__u8" | "byte" | "u_char" | "uint8" => "uchar",
+        "u16" | "__u16" | "__be16" | "__le16" | "u_short" => "ushort",
+        "u32" | "__u32" | "__be32" | "__le32" | "u_int" => "uint",
+        "u64" | "__u64" | "__be64" | "__le64" | "u_long" | "uintptr_t" => "ulong",
+        "s8" | "i8" | "__s8" => "int8_t",
+        "s16" | "i16" | "__s16" => "short",
+        "s32" | "i32" | "__s32" => "int",
+        "s64" | "i64" | "__s64" | "ssize_t" | "ptrdiff_t" => "long",
+        "_Bool" | "boolean" => "bool",
+        "Packet" => "packet",
+        _ => return None,
+    })
 }
 
 /// Widest header window of a packet: as much as a packet may grow to.

@@ -49,6 +49,7 @@ impl<'a> Body<'_, 'a> {
         let second = self.value(right)?;
         self.check_number(&first, left.span)?;
         self.check_number(&second, right.span)?;
+        self.warn_of_operator(op, &first, &second, right, span);
         self.at(span);
         Ok(Operand::Value(self.binary_value(op, &first, &second)))
     }

@@ -104,7 +104,8 @@ impl<'a> Body<'_, 'a> {
         for (block, side) in sides {
             let Some(side) = side else { continue };
             self.builder.switch_to(block);
-            outcome = outcome.and(self.scoped(|body| body.statement(side)));
+            let lowered = self.perhaps(|body| body.scoped(|body| body.statement(side)));
+            outcome = outcome.and(lowered);
             self.builder.jump(exit);
         }
         self.builder.switch_to(exit);
@@ -148,7 +149,9 @@ impl<'a> Body<'_, 'a> {
             Returns::Mask(inputs) => {
                 let mask = match value {
                     Some(value) => {
+                        let written = value.span;
                         let value = self.number(value)?;
+                        self.doubt_mask(&value, written);
                         self.at(span);
                         let id = self.materialise(&value);
                         (inputs > 0).then(|| self.builder.resize(id, inputs, value.is_signed()))
@@ -237,10 +240,17 @@ impl<'a> Body<'_, 'a> {
     fn declaration(&mut self, declaration: &'a Declaration) -> Lowered<()> {
         let Some(name) = &declaration.name else { return Ok(()) };
         let bound = self.declare_variable(declaration, name);
-        if bound.is_err() && !self.scopes.last().is_some_and(|s| s.contains_key(&name.text)) {
-            self.declare(name, Binding::Wrong);
+        if bound.is_err() {
+            self.declare_wrong(name);
         }
         bound
+    }
+
+    /// Gives a name whose declaration is wrong a meaning, so that its uses are not errors too.
+    pub(super) fn declare_wrong(&mut self, name: &ast::Name) {
+        if !self.scopes.last().is_some_and(|scope| scope.contains_key(&name.text)) {
+            self.declare(name, Binding::Wrong);
+        }
     }
 
     fn declare_variable(&mut self, one: &'a Declaration, name: &'a ast::Name) -> Lowered<()> {
@@ -292,7 +302,12 @@ impl<'a> Body<'_, 'a> {
 
     /// The value of a `const` local that is known at compile time.
     fn constant_local(&mut self, one: &'a Declaration) -> Option<Binding<'a>> {
-        self.quietly(|body| body.constant_binding(one))
+        let before = self.lowering.diagnostics.len();
+        let binding = self.constant_binding(one).ok();
+        if binding.is_none() {
+            self.lowering.diagnostics.truncate(before);
+        }
+        binding
     }
 
     fn choose_place(&mut self, place: Option<ast::Place>, local: LocalId) {

@@ -35,7 +35,7 @@ impl<'a> Body<'_, 'a> {
         self.scoped(|body| {
             for (at, arm) in arms.iter().enumerate() {
                 body.builder.switch_to(blocks[at]);
-                body.statements(&arm.statements);
+                body.perhaps(|body| body.statements(&arm.statements));
                 body.leave_arm();
                 body.builder.jump(blocks.get(at + 1).copied().unwrap_or(exit));
             }

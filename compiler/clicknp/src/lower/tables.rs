@@ -19,16 +19,13 @@ use crate::layouts::{TableLayout, fields, packed_fields, packed_runs};
 use crate::source::Span;
 use crate::types::{INT, Type, UINT, layout};
 use freeport_ir::{
-    BinaryOp, ElementId, Op, Space, Spaces, Table, TableId, TableKind, Type as IrType, UnaryOp,
-    ValueId,
+    BinaryOp, ElementId, Op, Space, Spaces, Table, TableId, TableKind, TableShape, Type as IrType,
+    UnaryOp, ValueId,
 };
 use std::sync::Arc;
 
 /// Most bits of a key.
 const MOST_KEY_BITS: u64 = 4096;
-
-/// Most bytes of all values of a table.
-const MOST_BYTES: u64 = 1 << 32;
 
 /// Bits of the prefix length in a longest-prefix key.
 const LENGTH_BITS: u32 = 32;
@@ -93,8 +90,8 @@ impl<'a> Body<'_, 'a> {
         let id = TableId::new(tables.len());
         let table = KeyedTable { name: name.text.clone(), id, kind, key, value };
         self.check_table(&table, one.span)?;
-        if count == 0 || count.saturating_mul(table.value_bits() / 8) > MOST_BYTES {
-            return Err(self.bad_table(capacity.span, "room for 1 entry up to 4 GiB of values"));
+        if count == 0 {
+            return Err(self.bad_table(capacity.span, "a table has room for 1 entry at least"));
         }
         let prefix_bits = if kind == TableKind::LongestPrefix { LENGTH_BITS } else { 0 };
         let made = Table {
@@ -105,6 +102,10 @@ impl<'a> Body<'_, 'a> {
             capacity: count,
             loc: self.lowering.sources.loc(name.span),
         };
+        if TableShape::of(&made).is_none() {
+            let label = "with keys and links a table takes 4 GiB at most";
+            return Err(self.bad_table(capacity.span, label));
+        }
         self.lowering.program.elements[element.index()].tables.push(made);
         let layout = TableLayout {
             name: name.text.clone(),

@@ -8,6 +8,7 @@ mod tables;
 mod wide;
 
 use super::Lowering;
+use crate::diagnostic::Severity;
 use crate::load::load_text;
 use freeport_ir::interp::{Interpreter, Options};
 use freeport_ir::{self as ir, Bits, InstanceId, Program};
@@ -25,7 +26,7 @@ fn lowered(text: &str) -> Result<Program, String> {
     let mut lowering = Lowering::new(&loaded.files, &loaded.sources);
     lowering.check_file(&loaded.files, 0);
     let finished = lowering.finish();
-    if !finished.diagnostics.is_empty() {
+    if finished.diagnostics.iter().any(|one| one.severity == Severity::Error) {
         return Err(render(&finished.diagnostics));
     }
     Ok(finished.program)

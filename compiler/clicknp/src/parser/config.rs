@@ -144,6 +144,9 @@ impl Parser<'_> {
         let name = self.name("the name of an instance")?;
         let count = if self.eat("#") { Some(self.primary()?) } else { None };
         let controlled = self.eat("@");
+        if self.at_mark("(") {
+            return self.arguments_of_click(&element, &name);
+        }
         let span = self.span_from(start);
         let declared = InstanceDeclaration {
             host,
@@ -157,6 +160,26 @@ impl Parser<'_> {
             span,
         };
         Ok(declared)
+    }
+
+    /// Reports `name :: Element(arguments)`, and `Element :: name(arguments)`.
+    fn arguments_of_click<T>(&mut self, first: &Name, second: &Name) -> Parsed<T> {
+        let is_upper = |name: &Name| name.text.starts_with(|c: char| c.is_ascii_uppercase());
+        let is_turned = is_upper(second) && !is_upper(first);
+        let (element, name) = match is_turned {
+            true => (&second.text, &first.text),
+            false => (&first.text, &second.text),
+        };
+        let message = match is_turned {
+            true => "an instance is declared the other way round here",
+            false => "arguments of an element stand behind its own name here",
+        };
+        let help = format!(
+            "write the element first: `{element} :: {name}`, with arguments in angles, \
+             `{element}<2> :: {name}`"
+        );
+        let span = first.span.to(second.span);
+        self.fail_helped("E0126", span, message, ("as in Click", help))
     }
 
     fn instance_args(&mut self) -> Parsed<Vec<(Option<crate::ast::Name>, TemplateArg)>> {
@@ -223,6 +246,9 @@ impl Parser<'_> {
     /// `[in] name#k [out]`
     fn node(&mut self) -> Parsed<ConfigNode> {
         let input = self.selector()?;
+        if self.token().name().is_some() && self.ahead(1).is_mark("(") {
+            return self.undeclared_element();
+        }
         let name = self.name("the name of an instance or of an outer port")?;
         let copy = if self.eat("#") { Some(self.primary()?) } else { None };
         let output = self.selector()?;

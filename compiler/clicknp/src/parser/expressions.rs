@@ -337,6 +337,13 @@ impl Parser<'_> {
         let mut height = 0;
         let items = self.nested(|parser| {
             parser.list("}", "after the values", |parser| {
+                if parser.at_mark("[") {
+                    let message = "a list gives its elements in order";
+                    let help = "write those before it too, `{ 0, 7 }`; what is left out at the end \
+                                is 0";
+                    let label = ("elements have no number here", help);
+                    return parser.fail_helped("E0124", parser.span(), message, label);
+                }
                 let member = match parser.eat(".") {
                     true => {
                         let member = parser.name("the name of a member")?;

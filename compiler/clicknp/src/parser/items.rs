@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What stands at the top level of a file: imports, types, constants, functions, elements, groups.
 
-use super::types::plain;
+use super::types::{plain, plain_type};
 use super::{Block, Failed, Parsed, Parser, Role};
 use crate::ast::{
     Declaration, Element, File, Function, Group, Import, Port, Section, TopItem, TypeExpr,
@@ -48,8 +48,17 @@ impl Parser<'_> {
                 let constants = self.declarations("a constant")?;
                 Ok(constants.into_iter().map(TopItem::Const).collect())
             }
+            Some("elementclass") if self.ahead(1).name().is_some() => {
+                let message = "`elementclass` is called `group` here";
+                let help = "write `group Name (packet in -> packet out) { ... }`; `begin` and \
+                            `end` are its ports, in place of `input` and `output`";
+                self.fail_helped("E0126", self.span(), message, ("as in Click", help))
+            }
             Some("group") if self.ahead(1).name().is_some() => {
                 Ok(vec![TopItem::Group(self.scope(Self::group)?)])
+            }
+            Some(_) if self.ahead(1).is_mark("(") && self.is_undeclared_element() => {
+                self.undeclared_element()
             }
             _ if self.at_config() => Ok(vec![TopItem::Config(self.config_statement()?)]),
             Some(_) => self.record_or_function(),
@@ -86,6 +95,45 @@ impl Parser<'_> {
                 return;
             }
         }
+    }
+
+    /// Whether `Name(arguments) ->` stands here, or `Name(arguments) ::`.
+    fn is_undeclared_element(&self) -> bool {
+        let mut depth = 0u32;
+        let mut at = 1;
+        loop {
+            match self.ahead(at).kind {
+                TokenKind::Mark("(") => depth += 1,
+                TokenKind::Mark(")") => depth -= 1,
+                TokenKind::Mark("{" | "}" | ";") | TokenKind::End => return false,
+                _ => {}
+            }
+            at += 1;
+            if depth == 0 {
+                return ["->", "::", "["].iter().any(|mark| self.ahead(at).is_mark(mark));
+            }
+        }
+    }
+
+    /// Reports an element where an instance has to be named.
+    pub(super) fn undeclared_element<T>(&mut self) -> Parsed<T> {
+        let name = self.token().name().unwrap_or_default().to_string();
+        let message = format!("`{name}(...)` is not how an instance is named");
+        let help = format!(
+            "declare an instance first, `{name} :: name` or `{name}<arguments> :: name`, and put \
+             its name here; packets come from `from_tor`, and go to `to_tor`"
+        );
+        self.fail_helped("E0126", self.span(), message, ("as in Click", help))
+    }
+
+    /// Reports what is declared and not defined.
+    pub(super) fn reject_forward(&mut self, what: &str, start: Span) -> Parsed<()> {
+        if !self.at_mark(";") {
+            return Ok(());
+        }
+        let message = format!("{what} is declared here and not defined");
+        let help = "remove this: names may be used before they are defined";
+        self.fail_helped("E0123", self.span_from(start), message, ("a forward declaration", help))
     }
 
     fn at_item_word(&self) -> bool {
@@ -134,7 +182,8 @@ impl Parser<'_> {
 
     /// `struct name { ... };`, or a function.
     fn record_or_function(&mut self) -> Parsed<Vec<TopItem>> {
-        let start = self.span();
+        let (first, start) = (self.at, self.span());
+        let is_record = matches!(self.token().name(), Some("struct" | "union"));
         let template = match self.eat_word("template") {
             true => self.template_params()?,
             false => vec![],
@@ -144,7 +193,22 @@ impl Parser<'_> {
             is_inline |= self.at_word("inline");
             self.advance();
         }
-        let mut result = self.type_without_pointers()?;
+        let mut is_constant = self.at_word("const");
+        let mut result = match is_constant {
+            true => plain_type("const", start),
+            false => self.type_without_pointers()?,
+        };
+        is_constant |= self.at_word("const");
+        if is_constant && template.is_empty() {
+            // `static const T name` and `T const name`.
+            self.at = first;
+            while self.eat_word("static") || self.eat_word("inline") {}
+            let constants = self.declarations("a constant")?;
+            return Ok(constants.into_iter().map(TopItem::Const).collect());
+        }
+        if is_record && !matches!(result.kind, TypeKind::Record(_)) {
+            self.reject_forward("a struct or union", start)?;
+        }
         if let TypeKind::Record(record) = &result.kind
             && self.eat(";")
         {
@@ -156,7 +220,9 @@ impl Parser<'_> {
         if !self.at_mark("(") {
             if self.at_mark("=") || self.at_mark(";") || self.at_mark("[") || self.at_mark(",") {
                 let message = format!("`{}` is a variable outside of any element", name.text);
-                return self.fail("E0116", name.span, message, "make it `const`, or state");
+                let help = "put it in the `.state { ... }` of the element that uses it, or write \
+                            `const` before it if it never changes";
+                return self.fail_helped("E0116", name.span, message, ("a global variable", help));
             }
             return self.unexpected("`(` after the name of a function");
         }
@@ -181,6 +247,7 @@ impl Parser<'_> {
         }
         let params = self.list(")", "after the parameters", Self::parameter)?;
         let span = self.span_from(start);
+        self.reject_forward("a function", start)?;
         let body = self.block("before the body of a function")?;
         Ok(Function { template: vec![], is_inline: false, result, name, params, body, span })
     }
@@ -208,6 +275,7 @@ impl Parser<'_> {
             return self.unexpected("`element` after `.`");
         }
         let name = self.name("the name of an element")?;
+        self.reject_forward("an element", start)?;
         let params = self.template_params()?;
         let (inputs, outputs) = self.ports()?;
         let await_all = self.eat_word("await");
@@ -223,6 +291,7 @@ impl Parser<'_> {
             false => None,
         };
         let span = self.span_from(start);
+        self.reject_forward("an element", start)?;
         let sections = self.sections(&ELEMENT_SECTIONS)?;
         Ok(Element { manual, name, params, inputs, outputs, await_all, interval, sections, span })
     }
@@ -282,7 +351,7 @@ impl Parser<'_> {
         if self.at > start && self.at_section() {
             return;
         }
-        self.skip_statement();
+        self.skip_statement(start);
         if self.at == start {
             self.advance();
         }
@@ -321,7 +390,7 @@ impl Parser<'_> {
             match self.declarations("a variable") {
                 Ok(more) => declarations.extend(more),
                 Err(Failed) => {
-                    self.skip_statement();
+                    self.skip_statement(at);
                     if self.at == at && !self.at_mark("}") && !self.at_section() {
                         self.advance();
                     }
@@ -337,9 +406,27 @@ impl Parser<'_> {
             true => self.template_params()?,
             false => vec![],
         };
+        self.eat_word("static");
         let is_inline = self.eat_word("inline");
+        // Of a variable, which does not belong here.
+        let (_, is_const) = self.qualifiers();
+        if self.at_table_kind() {
+            self.advance();
+        }
         let result = self.type_expr()?;
         let name = self.name("the name of a function")?;
+        if ["=", ";", "[", ","].iter().any(|mark| self.at_mark(mark)) {
+            let message = format!("`{}` is declared outside of `.state`", name.text);
+            let help = match is_const {
+                true => "put it in `.state { ... }`, or at the top of the file",
+                false => {
+                    "put it in `.state { ... }`: what stands there lives as long as the \
+                          instance, and all sections use it"
+                }
+            };
+            let label = ("a variable of the element", help);
+            return self.fail_helped("E0121", name.span, message, label);
+        }
         if !template.is_empty() {
             self.templates.insert(name.text.clone());
         }

@@ -238,6 +238,17 @@ impl Parser<'_> {
         self.report(Diagnostic::error(code, span, message).label(label))
     }
 
+    /// Reports what is written another way here.
+    fn fail_helped<T>(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        (label, help): (&str, impl Into<String>),
+    ) -> Parsed<T> {
+        self.report(Diagnostic::error(code, span, message).label(label).help(help))
+    }
+
     fn report<T>(&mut self, diagnostic: Diagnostic) -> Parsed<T> {
         self.diagnostics.push(diagnostic);
         if self.diagnostics.len() >= self.errors_at_start + ERRORS_MAX {
@@ -292,10 +303,18 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// After an error: skips to the end of the statement, so that the next one can be parsed.
-    fn skip_statement(&mut self) {
+    /// After an error: skips to the end of the statement that began at `first`, so that the next
+    /// one can be parsed. Braces that it opened are its own.
+    fn skip_statement(&mut self, first: usize) {
         let start = self.at;
         let mut depth = 0u32;
+        for token in &self.tokens[first.min(start)..start] {
+            match token.kind {
+                TokenKind::Mark("{") => depth += 1,
+                TokenKind::Mark("}") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
         while !self.is_at_end() {
             if self.at > start && depth == 0 && self.at_fresh_start() || self.at_section() {
                 return;

@@ -6,6 +6,10 @@ use crate::ast::{Block, Loop, LoopKind, Pragma, PragmaKind, Statement, Statement
 use crate::lexer::{Token, TokenKind};
 use crate::source::Span;
 
+/// What to write in place of jumps.
+const NO_JUMPS: &str = "leave a loop with `break`, or put what is to be left in a function and \
+                        `return` from it";
+
 impl Parser<'_> {
     /// Statements between braces. Errors inside are recovered from.
     pub(super) fn block(&mut self, place: &str) -> Parsed<Block> {
@@ -32,7 +36,7 @@ impl Parser<'_> {
         match self.statement() {
             Ok(statement) => statements.push(statement),
             Err(Failed) => {
-                self.skip_statement();
+                self.skip_statement(at);
                 if self.at == at && !self.at_mark("}") && !self.at_section() {
                     self.advance();
                 }
@@ -68,12 +72,16 @@ impl Parser<'_> {
             Some("break") => self.simple(StatementKind::Break, "after `break`"),
             Some("continue") => self.simple(StatementKind::Continue, "after `continue`"),
             Some("return") => self.return_statement(),
-            Some("goto") => self.fail("E0118", self.span(), "`goto` is not in the language", ""),
+            Some("goto") => {
+                let message = "`goto` is not in the language";
+                self.fail_helped("E0118", self.span(), message, ("a jump", NO_JUMPS))
+            }
             Some("case" | "default") => {
                 self.fail("E0110", self.span(), "a label of no `switch`", "")
             }
             Some(_) if self.ahead(1).is_mark(":") => {
-                self.fail("E0118", self.span(), "labels are not in the language", "")
+                let message = "labels are not in the language";
+                self.fail_helped("E0118", self.span(), message, ("nothing can jump here", NO_JUMPS))
             }
             Some(_) if self.at_declaration() => {
                 Ok(StatementKind::Declare(self.declarations("a variable")?))
@@ -91,6 +99,9 @@ impl Parser<'_> {
         let Some(name) = self.token().name() else { return false };
         let next = self.ahead(1);
         if matches!(name, "struct" | "union" | "enum" | "const" | "register" | "float" | "double") {
+            return true;
+        }
+        if matches!(name, "static") {
             return true;
         }
         if next.name().is_some_and(|word| word != "sizeof") {
@@ -213,16 +224,24 @@ impl Parser<'_> {
                 return self.fail("E0112", start, "this brace is never closed", "opened here");
             }
             if self.at_word("case") || self.at_word("default") {
-                let label = self.label()?;
+                let labels: Vec<_> = match self.label() {
+                    Ok(label) => vec![label],
+                    Err(Failed) => {
+                        self.skip_label();
+                        vec![]
+                    }
+                };
                 match arms.last_mut() {
-                    Some(arm) if arm.statements.is_empty() => arm.labels.push(label),
-                    _ => arms.push(SwitchArm { labels: vec![label], statements: vec![] }),
+                    Some(arm) if arm.statements.is_empty() => arm.labels.extend(labels),
+                    _ => arms.push(SwitchArm { labels, statements: vec![] }),
                 }
                 continue;
             }
-            let Some(arm) = arms.last_mut() else {
-                return self.unexpected("`case` or `default`");
-            };
+            if arms.is_empty() {
+                let _ = self.unexpected::<()>("`case` or `default`");
+                arms.push(SwitchArm { labels: vec![], statements: vec![] });
+            }
+            let arm = arms.last_mut().expect("one was there, or was just made");
             let mut statements = std::mem::take(&mut arm.statements);
             self.statement_into(&mut statements);
             if let Some(arm) = arms.last_mut() {
@@ -238,9 +257,25 @@ impl Parser<'_> {
         let is_case = self.at_word("case");
         self.advance();
         let value = if is_case { Some(self.conditional()?) } else { None };
+        if self.at_mark("...") {
+            let message = "a label is one value, not a range";
+            let help = "write a label for each value, `case 1: case 2:`, or compare with `if`";
+            return self.fail_helped("E0125", self.span(), message, ("a range of GNU C", help));
+        }
         let colon = self.expect(":", "after a label of a `switch`")?;
         self.roles.note(colon, Role::Label);
         Ok((value, self.span_from(start)))
+    }
+
+    /// After an error in a label: skips to the end of it, or of its line.
+    fn skip_label(&mut self) {
+        while !self.is_at_end() && !self.token().is_first_on_line && !self.at_mark("}") {
+            let ends = self.at_mark(":");
+            self.advance();
+            if ends {
+                return;
+            }
+        }
     }
 
     /// Pragmas, and the loop that they are about if one follows.

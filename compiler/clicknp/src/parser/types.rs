@@ -89,7 +89,10 @@ impl Parser<'_> {
     }
 
     fn float_type<T>(&mut self) -> Parsed<T> {
-        self.fail("E0105", self.span(), "floating-point numbers are not in the language", "")
+        let message = "floating-point numbers are not in the language";
+        let help = "use integers, scaled as needed: thousandths in a `uint`, or so many bits of \
+                    fraction";
+        self.fail_helped("E0105", self.span(), message, ("no type here", help))
     }
 
     /// C's integer types of several words, as the name of one word that means the same.
@@ -140,10 +143,11 @@ impl Parser<'_> {
         }
         let mut members = vec![];
         while !self.at_mark("}") && !self.is_at_end() && !self.at_section() {
+            let at = self.at;
             let member = |parser: &mut Self| parser.declarations("a member");
             match self.nested(|parser| parser.scope(member)) {
                 Ok(more) => members.extend(more),
-                Err(Failed) => self.skip_statement(),
+                Err(Failed) => self.skip_statement(at),
             }
         }
         self.expect("}", "after the members")?;
@@ -153,6 +157,7 @@ impl Parser<'_> {
 
     /// `enum [name] { A, B = 3 }`; `enum` is next.
     pub(super) fn enum_definition(&mut self) -> Parsed<Enum> {
+        let start = self.span();
         self.advance();
         let name = match self.at_mark("{") {
             true => None,
@@ -161,6 +166,7 @@ impl Parser<'_> {
         if let Some(name) = &name {
             self.types.insert(name.text.clone());
         }
+        self.reject_forward("an enum", start)?;
         self.expect_block(Block::Enum, "before the values")?;
         let variants = self.list("}", "after the values", |parser| {
             let name = parser.name("the name of a value")?;
@@ -173,11 +179,18 @@ impl Parser<'_> {
     /// Variables or members of one type, up to the `;`, which is taken.
     pub(super) fn declarations(&mut self, what: &str) -> Parsed<Vec<Declaration>> {
         let start = self.span();
+        self.reject_storage(what)?;
         let (place, is_const) = self.qualifiers();
         let table_kind = match self.at_table_kind() {
             true => Some(self.name("the kind of a table")?),
             false => None,
         };
+        if is_const && self.token().name().is_some() && self.ahead(1).is_mark("=") {
+            let name = self.token().name().unwrap_or_default();
+            let help = format!("write its type: `const uint {name} = ...;`");
+            let label = ("a type stands before the name", help);
+            return self.fail_helped("E0110", self.span(), "a constant without a type", label);
+        }
         let base = self.type_without_pointers()?;
         let is_const = self.eat_word("const") || is_const;
         let is_record = matches!(base.kind, TypeKind::Record(_));
@@ -199,14 +212,32 @@ impl Parser<'_> {
         Ok(all)
     }
 
+    /// Reports words of C about where a variable lives and how it is used.
+    fn reject_storage(&mut self, what: &str) -> Parsed<()> {
+        let is_word = matches!(self.token().name(), Some("static" | "extern" | "volatile"));
+        if !is_word || self.ahead(1).name().is_none() {
+            return Ok(());
+        }
+        let word = self.token().name().unwrap_or_default().to_string();
+        let help = match what {
+            _ if word != "static" => format!("remove `{word}`"),
+            "a variable" => "what is to be kept from one firing to the next is declared in \
+                             `.state { ... }`, without `static`"
+                .to_string(),
+            _ => "remove `static`".to_string(),
+        };
+        let message = format!("`{word}` is not in the language");
+        self.fail_helped("E0122", self.span(), message, ("not a type", help))
+    }
+
     /// Whether the kind of a table stands here, before the word `table`.
-    fn at_table_kind(&self) -> bool {
+    pub(super) fn at_table_kind(&self) -> bool {
         let is_kind = ["lru", "lpm", "array"].iter().any(|kind| self.at_word(kind));
         is_kind && self.ahead(1).name() == Some("table") && self.ahead(2).is_mark("<")
     }
 
-    /// `register`, `local`, `global`, `const`, `static` in any order.
-    fn qualifiers(&mut self) -> (Option<Place>, bool) {
+    /// `register`, `local`, `global`, `const` in any order.
+    pub(super) fn qualifiers(&mut self) -> (Option<Place>, bool) {
         let (mut place, mut is_const) = (None, false);
         loop {
             // `local` and `global` are names where no type follows them.
@@ -366,6 +397,11 @@ impl Parser<'_> {
         let default = if self.eat("=") { Some(self.template_arg()?) } else { None };
         Ok(TemplateParam { ty, name, default })
     }
+}
+
+/// The type of that name.
+pub(super) fn plain_type(name: &str, span: Span) -> TypeExpr {
+    TypeExpr { kind: TypeKind::Named(name.to_string(), vec![]), pointers: 0, span }
 }
 
 /// A declaration without anything that may be left out.

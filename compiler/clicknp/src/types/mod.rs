@@ -96,6 +96,12 @@ impl Type {
         Type::Int(IntType::of_width(width, false))
     }
 
+    /// Names of types that are there everywhere, as one would write them.
+    pub const NAMES: [&str; 15] = [
+        "void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "flit",
+        "packet", "ClSignal", "size_t", "unsigned",
+    ];
+
     /// A type with a name of its own, other than a record.
     pub fn named(name: &str) -> Option<Self> {
         let standard = |width, is_signed| Type::Int(IntType::of_width(width, is_signed));

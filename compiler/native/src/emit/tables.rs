@@ -8,143 +8,15 @@ use super::types::{bytes_of, is_wide, signed_integer, storage};
 use super::{Emitter, comment};
 use crate::Error;
 use freeport_ir::{
-    Element, ElementId, Function, Inst, Loc, Op, Table, TableId, TableKind, Type, ValueId,
+    Element, ElementId, Function, Inst, Loc, Op, Table, TableId, TableKind, TableShape, Type,
+    ValueId,
 };
 
 /// The text of `runtime/tables.h`.
 pub(super) const RUNTIME: &str = include_str!("../../runtime/tables.h");
 
-/// Most bytes of a table: links within it are 32 bits.
-const BYTES_MAX: u128 = 1 << 32;
-
-/// Bytes of `struct table`, which a table's memory begins with.
-const HEAD_BYTES: u64 = 24;
-
-/// A cache line.
-const LINE_BYTES: u64 = 64;
-
-/// Most ways of a chunk: each has a byte in the chunk's head of [`CHUNK_HEAD_BYTES`].
-const WAYS_MAX: u64 = 7;
-const CHUNK_HEAD_BYTES: u64 = 8;
-
-/// Bytes of a root of a longest-prefix table, and the most bits that have roots.
-const ROOT_BYTES: u64 = 16;
-const ROOT_BITS_MAX: u32 = 16;
-
 /// The widest longest-prefix key, as the runtime has it.
 const PREFIX_KEY_BYTES_MAX: u32 = 4096;
-
-/// How a table lies in memory; the fields are those of `struct table_shape`.
-struct Shape {
-    data_bits: u32,
-    ways: u64,
-    entry_bytes: u64,
-    chunk_bytes: u64,
-    root_bits: u32,
-    roots: u64,
-    first: u64,
-    chunks: u64,
-    capacity: u64,
-    /// Of all its memory.
-    bytes: u64,
-}
-
-impl Shape {
-    /// None for a table that is too large.
-    fn of(table: &Table) -> Option<Self> {
-        let key_bytes = u64::from(bytes_of(table.key_bits));
-        let value_bytes = u64::from(bytes_of(table.value_bits));
-        if table.kind == TableKind::Array {
-            // Entries that no key names are not there.
-            let keys = 1_u64.checked_shl(table.key_bits).unwrap_or(u64::MAX);
-            let capacity = table.capacity.min(keys);
-            let bytes = u128::from(capacity) * u128::from(value_bytes);
-            let bytes = u64::try_from(bytes).ok().filter(|it| u128::from(*it) <= BYTES_MAX)?;
-            let none = Self::default();
-            return Some(Self { capacity, bytes, ..none });
-        }
-        let links = if table.kind == TableKind::LruHash { 8 } else { 0 };
-        let generation = 4;
-        let entry_bytes = key_bytes + links + generation + value_bytes;
-        let (ways, chunk_bytes) = chunk(entry_bytes);
-        // A third of the ways stay free, so that few entries live outside of their chunk.
-        let chunks = (u128::from(table.capacity) * 3).div_ceil(u128::from(ways) * 2);
-        let data_bits = match table.kind {
-            TableKind::LongestPrefix => table.key_bits - 32,
-            _ => 0,
-        };
-        let lengths = u64::from(data_bits);
-        let head = match table.kind {
-            TableKind::LongestPrefix => {
-                HEAD_BYTES + (lengths / 64 + 1) * 8 + (lengths + 1).next_multiple_of(2) * 4
-            }
-            _ => HEAD_BYTES,
-        };
-        let roots = head.next_multiple_of(LINE_BYTES);
-        let (root_bits, root_bytes) = match table.kind {
-            TableKind::LongestPrefix => {
-                let bits = root_bits(table.capacity, data_bits);
-                (bits, ROOT_BYTES << bits)
-            }
-            _ => (0, 0),
-        };
-        let first = (roots + root_bytes).next_multiple_of(LINE_BYTES);
-        let bytes = u128::from(first) + chunks * u128::from(chunk_bytes);
-        if bytes > BYTES_MAX {
-            return None;
-        }
-        let (chunks, capacity) = (chunks as u64, table.capacity);
-        let bytes = bytes as u64;
-        Some(Self {
-            data_bits,
-            ways,
-            entry_bytes,
-            chunk_bytes,
-            root_bits,
-            roots,
-            first,
-            chunks,
-            capacity,
-            bytes,
-        })
-    }
-
-    fn default() -> Self {
-        let (data_bits, root_bits, roots, first, capacity, bytes) = (0, 0, 0, 0, 0, 0);
-        let (ways, entry_bytes, chunk_bytes, chunks) = (1, 1, LINE_BYTES, 1);
-        Self {
-            data_bits,
-            ways,
-            entry_bytes,
-            chunk_bytes,
-            root_bits,
-            roots,
-            first,
-            chunks,
-            capacity,
-            bytes,
-        }
-    }
-}
-
-/// Ways and bytes of a chunk: one line if that is enough for four entries, else two, and for
-/// entries of which two would not fit there as many lines as it takes.
-fn chunk(entry_bytes: u64) -> (u64, u64) {
-    let fits = |bytes: u64| (bytes - CHUNK_HEAD_BYTES) / entry_bytes;
-    for (bytes, fewest) in [(LINE_BYTES, 4), (2 * LINE_BYTES, 2)] {
-        if fits(bytes) >= fewest {
-            return (fits(bytes).min(WAYS_MAX), bytes);
-        }
-    }
-    (WAYS_MAX, (CHUNK_HEAD_BYTES + WAYS_MAX * entry_bytes).next_multiple_of(LINE_BYTES))
-}
-
-/// First bits of the data that a longest-prefix table has roots for: at least as many roots as
-/// entries, as far as that is a small table.
-fn root_bits(capacity: u64, data_bits: u32) -> u32 {
-    let enough = capacity.checked_next_power_of_two().map_or(ROOT_BITS_MAX, u64::trailing_zeros);
-    enough.clamp(1, ROOT_BITS_MAX).min(data_bits)
-}
 
 fn kind(kind: TableKind) -> &'static str {
     match kind {
@@ -169,7 +41,7 @@ pub(super) fn fields(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Err
         if is_prefix && bytes_of(table.key_bits) > PREFIX_KEY_BYTES_MAX {
             return Err(refuse(emitter, element, table, "with a key that wide"));
         }
-        let shape = Shape::of(table);
+        let shape = TableShape::of(table);
         let shape = shape.ok_or_else(|| refuse(emitter, element, table, "of over 4 GiB"))?;
         let note = comment(&table.name);
         text += &format!(
@@ -217,12 +89,13 @@ pub(super) fn definitions(emitter: &Emitter<'_>, id: ElementId) -> String {
 }
 
 fn definition(id: ElementId, at: usize, table: &Table) -> String {
-    let shape = Shape::of(table).unwrap_or_else(Shape::default);
+    let shape = TableShape::of(table).unwrap_or_default();
     let (element, name) = (id.0, comment(&table.name));
     let (key, value) = (storage(table.key_bits), storage(table.value_bits));
     let (key_bytes, value_bytes) = (bytes_of(table.key_bits), bytes_of(table.value_bits));
-    let Shape { data_bits, ways, entry_bytes, chunk_bytes, first, chunks, capacity, .. } = shape;
-    let Shape { root_bits, roots, .. } = shape;
+    let TableShape { data_bits, ways, entry_bytes, chunk_bytes, first, chunks, capacity, .. } =
+        shape;
+    let TableShape { root_bits, roots, .. } = shape;
     let kind = kind(table.kind);
     let mut text = format!(
         "// Table {name}.\nstatic const struct table_shape shape_{element}_{at} = {{\n    \

@@ -9,6 +9,7 @@
 use super::{Manager, ManagerError};
 use crate::call::{Call, Prepared};
 use crate::device::Device;
+use crate::layout::parse_json;
 use freeport_ir::{Bits, InstanceId};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -70,7 +71,7 @@ impl<D: Device> Manager<D> {
     /// # Errors
     /// Text of another shape, unknown names, values that do not fit.
     pub fn set_initial(&mut self, json: &str) -> Result<Vec<(String, Value)>, ManagerError> {
-        let value = serde_json::from_str(json);
+        let value = parse_json(json.as_bytes());
         let value = value.map_err(|error| ManagerError::Initial(error.to_string()))?;
         let mut initial = Initial::of_value(value)?;
         loop {

@@ -10,6 +10,7 @@ use super::handle::{Answer, Handle};
 use super::members::RequestError;
 use super::request::MOST_REQUEST_BYTES;
 use super::work::Protocol;
+use crate::layout::parse_json;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -237,7 +238,7 @@ impl<P: Protocol> Conversation<P> {
         if line.len() > MOST_REQUEST_BYTES {
             return (None, Err(format!("a request has at most {MOST_REQUEST_BYTES} bytes")));
         }
-        let mut value: Value = match serde_json::from_slice(line) {
+        let mut value: Value = match parse_json(line) {
             Ok(value) => value,
             Err(error) => return (None, Err(RequestError::Json(error.to_string()).to_string())),
         };

@@ -5,6 +5,7 @@
 
 use super::members::{Members, RequestError};
 use crate::call::Call;
+use crate::layout::parse_json;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -106,7 +107,7 @@ impl Request {
     /// What is wrong with it.
     pub fn parse(line: &[u8]) -> Result<Self, RequestError> {
         let value: Value =
-            serde_json::from_slice(line).map_err(|error| RequestError::Json(error.to_string()))?;
+            parse_json(line).map_err(|error| RequestError::Json(error.to_string()))?;
         Self::of_value(value)
     }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Slips that C lets pass: `if (x = 3)`, and `x == 5;` alone.
+
+use super::walk::{each_expression, each_statement};
+use crate::ast::{BinaryOperator, TypeKind};
+use crate::ast::{Block, Expr, ExprKind, LoopKind, Statement, StatementKind};
+use crate::diagnostic::Diagnostic;
+use crate::source::SourceMap;
+
+pub(super) fn check(block: &Block, sources: &SourceMap, found: &mut Vec<Diagnostic>) {
+    for statement in &block.statements {
+        each_statement(statement, &mut |one| {
+            condition_of(one).into_iter().for_each(|it| check_condition(it, sources, found));
+            effects_of(one).into_iter().for_each(|it| check_effect(it, found));
+        });
+    }
+}
+
+fn condition_of(statement: &Statement) -> Option<&Expr> {
+    match &statement.kind {
+        StatementKind::If(cond, ..) => Some(cond),
+        StatementKind::Loop(one) => one.cond.as_ref(),
+        _ => None,
+    }
+}
+
+/// An assignment in parentheses of its own is meant.
+fn check_condition(cond: &Expr, sources: &SourceMap, found: &mut Vec<Diagnostic>) {
+    let ExprKind::Assign(None, ..) = &cond.kind else { return };
+    if sources.text(cond.span).starts_with('(') {
+        return;
+    }
+    found.push(
+        Diagnostic::warning("W0608", cond.span, "this condition assigns")
+            .label("`=` assigns, `==` compares")
+            .help("write `==`; an assignment that is meant stands in parentheses of its own"),
+    );
+}
+
+/// The expressions that stand for what they do, not for what they give.
+fn effects_of(statement: &Statement) -> Vec<&Expr> {
+    let whole = match &statement.kind {
+        StatementKind::Expr(expr) => Some(expr),
+        StatementKind::Loop(one) => match &one.kind {
+            LoopKind::For { step, .. } => step.as_ref(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut waiting: Vec<&Expr> = whole.into_iter().collect();
+    let mut all = vec![];
+    while let Some(expr) = waiting.pop() {
+        match &expr.kind {
+            ExprKind::Comma(left, right) => waiting.extend([left.as_ref(), right.as_ref()]),
+            _ => all.push(expr),
+        }
+    }
+    all
+}
+
+fn check_effect(expr: &Expr, found: &mut Vec<Diagnostic>) {
+    // `(void)x;` says that this is meant.
+    let is_meant = matches!(&expr.kind, ExprKind::Cast(ty, _)
+        if matches!(&ty.kind, TypeKind::Named(name, _) if name == "void"));
+    let help = match &expr.kind {
+        ExprKind::Binary(BinaryOperator::Eq, ..) => "write `=` to assign",
+        // What stands behind these may have an effect, and often is meant to.
+        ExprKind::Binary(BinaryOperator::And | BinaryOperator::Or, ..) if has_effect(expr) => {
+            return;
+        }
+        ExprKind::Binary(..) => "assign it to something, or remove it",
+        _ if has_effect(expr) || is_meant => return,
+        _ => "remove it, or write what is to be done with it",
+    };
+    found.push(
+        Diagnostic::warning("W0609", expr.span, "this statement has no effect")
+            .label("its value is not used")
+            .help(help),
+    );
+}
+
+fn has_effect(expr: &Expr) -> bool {
+    let mut has_effect = false;
+    each_expression(expr, &mut |part| {
+        has_effect |= matches!(
+            part.kind,
+            ExprKind::Call(..)
+                | ExprKind::MethodCall(..)
+                | ExprKind::Assign(..)
+                | ExprKind::Step { .. }
+        );
+    });
+    has_effect
+}
