@@ -3,8 +3,8 @@
 
 use crate::data::parts::Parts;
 use crate::handing::control;
-use crate::kernel::memory;
 use crate::kernel::next::next;
+use crate::kernel::{errno, memory};
 use crate::socket::connections::Stream;
 use crate::socket::opening::stream;
 use crate::socket::unix;
@@ -300,6 +300,9 @@ pub unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: it is not null, so the caller gives a message, which nothing changes meanwhile.
     let header = unsafe { &*message };
     let is_only_data = header.msg_controllen == 0;
+    if !memory::is_there(header.msg_control.cast::<u8>(), header.msg_controllen) && !is_only_data {
+        return errno::fail(libc::EFAULT);
+    }
     if !is_only_data {
         stream.stays_in_kernel(fd, Reason::Ancillary);
     }

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_is_mapped_is_there_and_nothing_else() {
         let words = [7_u64; 1024];
-        assert!(is_there(&words, words.len()) && is_there(&words, 0));
+        assert!(is_there(words.as_ptr(), words.len()) && is_there(words.as_ptr(), 0));
         // SAFETY: addresses where the system finds room.
         let nowhere = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -318,27 +318,6 @@ pub fn seek_back(descriptor: i32, bytes: usize) {
     }
 }
 
-/// What the process does when a signal comes, as the kernel has it.
-#[derive(Default)]
-#[repr(C)]
-pub struct SignalAction {
-    /// The handler's address, or `SIG_DFL` or `SIG_IGN`.
-    pub handler: usize,
-    /// `SA_RESTART` and others.
-    pub flags: usize,
-    restorer: usize,
-    mask: u64,
-}
-
-/// What the process does when that signal comes.
-pub fn signal_action(signal: i32) -> Result<SignalAction> {
-    let mut action = SignalAction::default();
-    let (place, set_bytes) = (ptr::from_mut(&mut action) as usize, size_of::<u64>());
-    let arguments = [argument(signal), 0, place, set_bytes, 0, 0];
-    // SAFETY: the place has room for the answer, and lives as long as the call.
-    unsafe { checked_call(libc::SYS_rt_sigaction, arguments) }.map(|_| action)
-}
-
 /// A descriptor for a process.
 pub fn process_handle(process: i32) -> Result<i32> {
     let arguments = [argument(process), 0, 0, 0, 0, 0];

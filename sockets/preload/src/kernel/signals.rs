@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the process does when signals come.
 
-use super::raw;
+use super::raw::{Result, argument, checked_call};
+use core::ptr;
 
 /// Whether each signal that has a handler has one behind which calls go on (`SA_RESTART`). Where
 /// only some do, it is not known which one has just come, and calls go on as well: programs that
@@ -10,7 +11,7 @@ use super::raw;
 pub fn do_calls_go_on() -> bool {
     let (mut some_restart, mut some_end) = (false, false);
     for signal in 1..=SIGNALS {
-        let Ok(action) = raw::signal_action(signal) else { continue };
+        let Ok(action) = signal_action(signal) else { continue };
         if action.handler > libc::SIG_IGN {
             let restarts = action.flags & libc::SA_RESTART as usize != 0;
             some_restart |= restarts;
@@ -18,6 +19,27 @@ pub fn do_calls_go_on() -> bool {
         }
     }
     some_restart || !some_end
+}
+
+/// What the process does when a signal comes, as the kernel has it.
+#[derive(Default)]
+#[repr(C)]
+struct SignalAction {
+    /// The handler's address, or `SIG_DFL` or `SIG_IGN`.
+    handler: usize,
+    /// `SA_RESTART` and others.
+    flags: usize,
+    restorer: usize,
+    mask: u64,
+}
+
+/// What the process does when that signal comes.
+fn signal_action(signal: i32) -> Result<SignalAction> {
+    let mut action = SignalAction::default();
+    let (place, set_bytes) = (ptr::from_mut(&mut action) as usize, size_of::<u64>());
+    let arguments = [argument(signal), 0, place, set_bytes, 0, 0];
+    // SAFETY: the place has room for the answer, and lives as long as the call.
+    unsafe { checked_call(libc::SYS_rt_sigaction, arguments) }.map(|_| action)
 }
 
 /// The signals that Linux has.
@@ -37,7 +59,7 @@ mod tests {
             action.sa_flags = flags;
             // SAFETY: the action lives as long as the call, and its handler does nothing.
             unsafe { libc::sigaction(libc::SIGUSR2, &action, core::ptr::null_mut()) };
-            let found = raw::signal_action(libc::SIGUSR2).expect("it can be asked for");
+            let found = signal_action(libc::SIGUSR2).expect("it can be asked for");
             assert_eq!(found.handler, action.sa_sigaction);
             found.flags & libc::SA_RESTART as usize != 0
         };

@@ -66,7 +66,7 @@ pub fn control(set: u32, operation: i32, descriptor: i32, event: *mut libc::epol
         None => None,
     };
     let Some(stream) = stream else { return kernel() };
-    if event.is_null() && operation != libc::EPOLL_CTL_DEL {
+    if operation != libc::EPOLL_CTL_DEL && !memory::is_there(event, 1) {
         return kernel();
     }
     let Some(_lists) = LISTS.take(true) else { return kernel() };
