@@ -220,6 +220,36 @@ CASE(more_messages_than_at_once, WARM) {
     prove(fd, side);
 }
 
+// A set in a set tells of one event once, and of none when it is gone.
+CASE(sets_in_sets, WARM) {
+    int inner = epoll_create1(0), outer = epoll_create1(0), pair[2];
+    require(pipe(pair) == 0, "pipe");
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 1};
+    TRY(epoll_ctl(inner, EPOLL_CTL_ADD, fd, &event));
+    TRY(epoll_ctl(inner, EPOLL_CTL_ADD, pair[0], &event));
+    TRY(epoll_ctl(outer, EPOLL_CTL_ADD, inner, &event));
+    for (int i = 0; i < 3; i++) {
+        note_events("nothing", outer, 0);
+        meet(side, 10 * i + 1);
+        require(send(fd, "x", 1, 0) == 1, "send");
+        meet(side, 10 * i + 2);
+        await_bytes(fd, 1);
+        note_events("a byte", outer, 0);
+        note_events("still a byte", outer, 0);
+        TRY(recv(fd, big, 1, 0));
+        note_events("none", outer, 0);
+        note_events("none", outer, 0);
+        TRY(write(pair[1], "x", 1));
+        note_events("in the pipe", outer, 0);
+        TRY(read(pair[0], big, 1));
+        note_events("none", outer, 0);
+    }
+    close(inner);
+    close(outer);
+    meet(side, 99);
+    prove(fd, side);
+}
+
 // Lists, sets and headers that are nowhere, and such of which a part is somewhere.
 CASE(lists_that_are_nowhere, WARM) {
     char *pages = mmap(NULL, 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

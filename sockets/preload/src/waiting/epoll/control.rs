@@ -203,6 +203,11 @@ pub fn report_at_once(set_of: &Set, number: u32, known: &Registration) {
     _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event);
 }
 
+/// Has the kernel report of it what it usually does, and not more.
+pub fn report_doorbells(set_of: &Set, number: u32, known: &Registration) {
+    replace(set_of, known, ours(number));
+}
+
 /// A socket that is parked may wait for something else than it did when it was: sets that want one
 /// of these events look at it again before they sleep.
 #[cold]
@@ -220,12 +225,12 @@ pub fn look_again(stream: &Stream, events: i32) {
     });
 }
 
-/// The same in all sets, whatever they want.
-pub fn look_again_everywhere(stream: &Stream) {
+/// The same in all sets, whatever they want, but the one of that number.
+pub fn look_again_everywhere(stream: &Stream, but: Option<u32>) {
     let Some(_lists) = LISTS.take(true) else { return };
     each_of(stream, |number| {
         with_set(number, |set_of, known| {
-            if !known.is(state::DELETED) {
+            if !known.is(state::DELETED) && Some(known.set) != but {
                 wake_up(set_of, number, known, stream);
             }
         });

@@ -7,12 +7,16 @@
 
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
-use super::{boards, listening};
+use super::{boards, control, listening};
+use crate::kernel::raw;
+use crate::socket::connections;
 use crate::socket::table::{self, What};
 use core::sync::atomic::Ordering;
 
 /// How deep sets are looked into; the kernel allows no more.
 const DEPTH: u32 = 5;
+/// Of how many connections of a set in another one doorbells are taken.
+const DOORBELLS_OF: usize = 64;
 
 /// The set behind a descriptor.
 pub fn of(descriptor: i32) -> Option<u32> {
@@ -56,6 +60,17 @@ fn is_ready_within(number: u32, depth: u32) -> bool {
     found
 }
 
+/// Visits the sockets that are in a set, with the numbers of their registrations. Its lock is held.
+fn each_of(set: &Set, mut visit: impl FnMut(u32, &mut Registration)) {
+    let mut next = set.first.load(Ordering::Relaxed);
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: the lock is held.
+        let Some(known) = (unsafe { registration::get(number) }) else { return };
+        next = known.next;
+        visit(number, known);
+    }
+}
+
 /// Visits the sets that are in one. Its lock is held.
 fn each(outer: &Set, mut visit: impl FnMut(&mut Registration)) {
     let mut next = outer.nested.load(Ordering::Relaxed);
@@ -73,6 +88,7 @@ pub fn look(outer: &Set, room: &mut [libc::epoll_event]) -> usize {
         return 0;
     }
     let Some(_held) = outer.lock.take(true) else { return 0 };
+    let round = outer.round.load(Ordering::Relaxed);
     let mut found = 0;
     each(outer, |known| {
         let ready = known.events & libc::EPOLLIN as u32;
@@ -85,10 +101,73 @@ pub fn look(outer: &Set, room: &mut [libc::epoll_event]) -> usize {
             if known.events & libc::EPOLLONESHOT as u32 != 0 {
                 known.state |= state::FIRED;
             }
+            known.round = round;
             found += 1;
         }
     });
     found
+}
+
+/// Whether the kernel has reported a set in this one for nothing: it was reported just now, or what
+/// is there are doorbells alone, which are taken then.
+pub fn is_told_already(outer: &Set, event: &libc::epoll_event) -> bool {
+    let (events, data) = (event.events, event.u64);
+    if outer.nested.load(Ordering::Relaxed) == 0 || events & !(libc::EPOLLIN as u32) != 0 {
+        return false;
+    }
+    let (mut is_told, mut inner) = (false, None);
+    {
+        let Some(_held) = outer.lock.take(true) else { return false };
+        let round = outer.round.load(Ordering::Relaxed);
+        each(outer, |known| {
+            // Of edges, only the kernel knows which were told.
+            if known.data == data && known.events & libc::EPOLLET as u32 == 0 {
+                is_told |= known.round == round;
+                inner = Some((known.stream, known.descriptor));
+            }
+        });
+    }
+    let Some((number, descriptor)) = inner.filter(|_| !is_told) else { return is_told };
+    if is_ready(number) || !take_doorbells(number) {
+        return false;
+    }
+    raw::wait(descriptor, libc::POLLIN, 0).is_err()
+}
+
+/// Takes the doorbells of a set's connections, as far as nobody sleeps for them. False: there are
+/// more connections than are worth it.
+fn take_doorbells(number: u32) -> bool {
+    let Some(inner) = set::get(number) else { return false };
+    let mut streams = [0; DOORBELLS_OF];
+    let mut count = 0;
+    {
+        let Some(_held) = inner.lock.take(true) else { return false };
+        each_of(inner, |_, known| {
+            if known.is(state::SWITCHED) && !known.is(state::DELETED) {
+                if let Some(place) = streams.get_mut(count) {
+                    *place = known.stream;
+                }
+                count += 1;
+            }
+        });
+    }
+    if count > streams.len() {
+        return false;
+    }
+    for stream in streams.iter().take(count).filter_map(|number| connections::get(*number)) {
+        let descriptor = stream.local.descriptor.load(Ordering::Relaxed);
+        stream.look_at_underlay(descriptor, 0);
+        // The set itself has nothing, as was just seen.
+        control::look_again_everywhere(&stream, Some(number));
+        // Nor is there what the kernel was to report of it whatever there is.
+        let Some(_held) = inner.lock.take(true) else { return false };
+        each_of(inner, |place, known| {
+            if known.stream == stream.number && known.is(state::SWITCHED) {
+                control::report_doorbells(inner, place, known);
+            }
+        });
+    }
+    true
 }
 
 /// The kernel has changed what a set is in another one as.

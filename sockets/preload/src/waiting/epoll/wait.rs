@@ -331,7 +331,9 @@ fn translate(set: &Set, number: u32, room: &mut [libc::epoll_event], count: usiz
     for at in 0..count {
         let Some(event) = room.get(at).copied() else { break };
         let result = match control::of_token(event.u64) {
-            None => Some(event).filter(|event| !listening::is_told_already(set, event)),
+            None => Some(event).filter(|event| {
+                !listening::is_told_already(set, event) && !nested::is_told_already(set, event)
+            }),
             Some(ours) => of_token(set, number, ours, event.events),
         };
         if let Some((place, event)) = room.get_mut(kept).zip(result) {
@@ -363,7 +365,7 @@ fn of_token(set: &Set, number: u32, ours: u32, events: u32) -> Option<libc::epol
             if are_many {
                 stream.look_at_underlay(descriptor, 0);
                 // Whom these have woken, in this set or in others, finds none any more.
-                control::look_again_everywhere(&stream);
+                control::look_again_everywhere(&stream, None);
             }
             return event;
         }
