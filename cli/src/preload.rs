@@ -7,6 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -70,8 +72,28 @@ fn usable(path: &Path) -> anyhow::Result<PathBuf> {
     let path = path.canonicalize()?;
     own::check(&path)?;
     own::check(path.parent().unwrap_or(Path::new("/")))?;
+    if !is_shared_object(&path)? {
+        bail!("{}: no shared library for programs of this machine", path.display());
+    }
     reachable(path)
 }
+
+/// Whether the loader would take a file: with what it does not take it says so itself, in each
+/// program that is begun, and goes on without it.
+fn is_shared_object(path: &Path) -> io::Result<bool> {
+    let mut header = vec![];
+    fs::File::open(path)?.take(ELF_HEADER_BYTES).read_to_end(&mut header)?;
+    let mut own = vec![];
+    fs::File::open("/proc/self/exe")?.take(ELF_HEADER_BYTES).read_to_end(&mut own)?;
+    // Its class, byte order and machine have to be those of this program, and its kind that of
+    // shared objects.
+    let alike = |range: Range<usize>| header.get(range.clone()) == own.get(range);
+    let kind = header.get(16..18).and_then(|it| Some(u16::from_ne_bytes(it.try_into().ok()?)));
+    Ok(alike(0..6) && alike(18..20) && kind == Some(libc::ET_DYN))
+}
+
+/// What of an ELF file's header is looked at.
+const ELF_HEADER_BYTES: u64 = 20;
 
 fn reachable(path: PathBuf) -> anyhow::Result<PathBuf> {
     if path.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
@@ -136,10 +158,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_library_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        for content in ["", "code", "\x7fELF\x02\x01 and nothing more"] {
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            let error = usable(&path).unwrap_err().to_string();
+            assert!(error.ends_with(": no shared library for programs of this machine"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_library_that_others_may_write_to_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(NAME);
-        fs::write(&path, "code").unwrap();
+        fs::copy("/proc/self/exe", &path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(usable(&path).unwrap(), path.canonicalize().unwrap());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();

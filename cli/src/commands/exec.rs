@@ -14,6 +14,10 @@ use std::process::{Command, ExitCode, Stdio};
 /// How long a monitor that was begun for a command stays without members, in seconds.
 const IDLE_SECONDS: &str = "60";
 
+/// How many descriptors a program has to be allowed: the library's own one is behind those that
+/// programs expect to get.
+const DESCRIPTORS_MIN: u64 = 49;
+
 /// The status if this command itself fails, if the other cannot be executed, and if there is none
 /// of that name: the same as those of `env` and of shells.
 const FAILED: u8 = 125;
@@ -62,6 +66,12 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
         // be somebody to whom sockets should not be shown.
         eprintln!("freeport exec: {error:#}; sockets stay in the kernel");
     }
+    if let Some(few) = descriptor_limit().filter(|limit| *limit < DESCRIPTORS_MIN) {
+        eprintln!(
+            "freeport exec: a program may have {few} descriptors here; with fewer than \
+             {DESCRIPTORS_MIN} (`ulimit -n`), its sockets stay in the kernel"
+        );
+    }
     // A shell may begin programs later. If that is refused, only then something is lost.
     let _ = begun.is_ok().then(|| Control::at(location.clone()).stay());
     let words = arguments.command.iter().map(|word| CString::new(word.clone().into_vec()));
@@ -81,6 +91,14 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     // SAFETY: the words end with zero and live as long as the call, and null ends the array.
     unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
     Ok(io::Error::last_os_error())
+}
+
+/// How many descriptors a program that is begun may have.
+fn descriptor_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the place has room for the answer.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    (result == 0).then_some(limit.rlim_cur)
 }
 
 /// Sees to it that a monitor answers.

@@ -53,7 +53,9 @@ impl Location {
             user => set("XDG_RUNTIME_DIR")
                 .map_or_else(|| format!("/tmp/freeport-{user}").into(), |it| it.join("freeport")),
         };
-        Self::at(set(MONITOR_VARIABLE).unwrap_or_else(|| folder().join("monitor.sock")))
+        let path = set(MONITOR_VARIABLE).unwrap_or_else(|| folder().join("monitor.sock"));
+        // Programs that go elsewhere find it there as well.
+        Self::at(std::path::absolute(&path).unwrap_or(path))
     }
 
     /// The path.
