@@ -175,8 +175,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for path in &arguments.get {
         manager.read(path)?;
     }
-    tell_unfed(manager.device().program(), arguments);
     let mut ports = ports::open(arguments)?;
+    tell_unfed(manager.device().program(), arguments);
     let (mut manager, ports, end) = match serve::name_of(arguments, manager.device().program()) {
         Some(name) => serve::run(manager, ports, arguments, &name, how)?,
         None => {
