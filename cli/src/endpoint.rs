@@ -176,7 +176,7 @@ impl FromStr for Source {
         Ok(match (source.strip_prefix("gen:"), Interface::parse(source)?) {
             (_, Some(interface)) => Source::Interface(interface),
             (Some(made), _) => generated(made).with_context(|| {
-                format!("`{made}`: expected SIZExCOUNT or SIZE, such as 64x1000,flows=8")
+                format!("`{made}`: expected SIZExCOUNT or SIZE, such as 64x1000")
             })?,
             _ => Source::Capture(source.into()),
         })
