@@ -203,8 +203,8 @@ fn split(text: &str) -> anyhow::Result<(&str, &str)> {
 }
 
 /// `64x1000`, `64-1500x1000`, `imixx1000`, or without an end `64` and `imix`; behind that, `@5000`
-/// is the most frames a second, and `,flows=8` how many flows they are of. Sizes are those of frames
-/// without check sequences.
+/// is the most frames a second, and `,flows=8` how many flows they are of. Sizes are those of
+/// frames without check sequences.
 fn generated(text: &str) -> anyhow::Result<Source> {
     let (text, flows) = match text.split_once(',') {
         Some((text, option)) => {

@@ -123,8 +123,8 @@ pub trait Device {
     /// Lets an instance go on from its breakpoint, in the next run.
     fn resume(&mut self, instance: InstanceId);
 
-    /// What waits for what, if the last run ended with items inside that nothing could take, even if
-    /// an input may bring what they wait for.
+    /// What waits for what, if the last run ended with items inside that nothing could take, even
+    /// if an input may bring what they wait for.
     fn waits(&self) -> Option<String>;
 
     /// The inner side, by which [`replace`](crate::replace::replace) takes state and packets over;
@@ -273,8 +273,8 @@ pub enum RunEnd {
     OutputFull,
     /// That instance passed a breakpoint, and rests until it is told to go on.
     Breakpoint(InstanceId),
-    /// Items wait in the graph, nothing in it can fire, and no input brings anything: each has ended
-    /// or has frames that the graph does not take.
+    /// Items wait in the graph, nothing in it can fire, and no input brings anything: each has
+    /// ended or has frames that the graph does not take.
     Stalled(String),
 }
 
@@ -478,8 +478,8 @@ impl<'a> Bound<'a> {
         self.inputs.iter().all(|(_, port)| port.is_ended())
     }
 
-    /// Whether no input brings anything to a graph that takes nothing: each has ended, or the device
-    /// `holds` frames of it that have to be taken first.
+    /// Whether no input brings anything to a graph that takes nothing: each has ended, or the
+    /// device `holds` frames of it that have to be taken first.
     pub fn are_inputs_over(&self, holds: impl Fn(EndpointId) -> bool) -> bool {
         self.inputs.iter().all(|(id, port)| port.is_ended() || holds(*id))
     }

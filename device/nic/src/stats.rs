@@ -143,7 +143,8 @@ impl Statistics {
         }
     }
 
-    /// The same with what waits for what, if nothing in the graph could go on when it was looked at.
+    /// The same with what waits for what, if nothing in the graph could go on when it was looked
+    /// at.
     pub fn with_waits(self, waits: Option<String>) -> Self {
         Self { waits, ..self }
     }

@@ -50,8 +50,8 @@ enum StatsFormat {
     freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=count --place logger=1\n  \
     freeport run firewall.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --workers 2\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
-    gen:SIZE has no end; @RATE behind either is the most frames a second, and then ,flows=NUMBER how \
-    many flows there are. \
+    gen:SIZE has no end; @RATE behind either is the most frames a second, and then ,flows=NUMBER \
+    how many flows there are. \
     An output is a file, or `count`. Either may be an interface: xdp:NAME, or xdp:NAME/QUEUE, by \
     AF_XDP, or tap:NAME, which is made if it is not there. An outer end without --out drops, and \
     counts what it drops.")]

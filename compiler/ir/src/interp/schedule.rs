@@ -77,8 +77,8 @@ impl Interpreter<'_> {
         self.run_until(&NEVER, budget)
     }
 
-    /// As [`run`](Self::run), and ends with [`Outcome::Budget`] after the round in which `is_wanted`
-    /// was set.
+    /// As [`run`](Self::run), and ends with [`Outcome::Budget`] after the round in which
+    /// `is_wanted` was set.
     ///
     /// # Errors
     /// As for `run`.

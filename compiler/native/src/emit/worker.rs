@@ -459,7 +459,8 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         text += &format!("        has_moved |= step_{}(graph);\n", id.0);
         // In the first round everybody has a turn, however often the host wants to act.
         text += &format!(
-            "        if (left != {ROUNDS} && gives_way(graph->runtime)) {{ has_moved = true; break; }}\n"
+            "        if (left != {ROUNDS} && gives_way(graph->runtime)) \
+             {{ has_moved = true; break; }}\n"
         );
         if plan.members(*id).iter().any(|id| breakpoints::may_be_held(emitter, *id)) {
             text += "        if (UNLIKELY(graph->runtime->has_stopped)) break;\n";
