@@ -11,10 +11,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Different flows of generated traffic.
+/// Different flows of generated traffic, unless it says how many.
 const FLOWS: usize = 64;
+/// Most of them.
+const MOST_FLOWS: usize = 1 << 16;
 /// Frames of a generated trace that differ; a longer run goes round them.
 const DIFFERENT_FRAMES: u64 = 4_096;
+
+/// Frames that a flow has on average in a trace of very many flows.
+const FRAMES_OF_A_FLOW: u64 = 4;
 
 /// `NAME=SOURCE`
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +45,8 @@ pub enum Source {
         frames: Option<u64>,
         /// How many a second, at most.
         rate: Option<f64>,
+        /// How many different flows, at most.
+        flows: usize,
     },
 }
 
@@ -72,12 +79,13 @@ impl Source {
         Ok(match self {
             Source::Interface(interface) => interfaces.receiver(interface)?,
             Source::Capture(path) => Box::new(PcapReceiver::open(path)?),
-            Source::Generated { sizes, frames, rate } => {
+            Source::Generated { sizes, frames, rate, flows } => {
+                let different = DIFFERENT_FRAMES.max(*flows as u64 * FRAMES_OF_A_FLOW);
                 let frames = frames.unwrap_or(u64::MAX);
                 let trace = Trace {
                     seed: 1,
-                    frames: frames.min(DIFFERENT_FRAMES) as usize,
-                    flows: FLOWS,
+                    frames: frames.min(different) as usize,
+                    flows: *flows,
                     sizes: sizes.clone(),
                     tcp_percent: 50,
                     bad_checksum_permille: 0,
@@ -126,10 +134,10 @@ impl Target {
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (sizes, frames, rate) = match self {
+        let (sizes, frames, rate, flows) = match self {
             Source::Capture(path) => return write!(f, "{}", path.display()),
             Source::Interface(interface) => return write!(f, "{interface}"),
-            Source::Generated { sizes, frames, rate } => (sizes, frames, rate),
+            Source::Generated { sizes, frames, rate, flows } => (sizes, frames, rate, *flows),
         };
         match sizes {
             Sizes::Fixed(size) => write!(f, "gen:{size}")?,
@@ -137,7 +145,8 @@ impl fmt::Display for Source {
             Sizes::InternetMix => write!(f, "gen:imix")?,
         }
         frames.iter().try_for_each(|frames| write!(f, "x{frames}"))?;
-        rate.iter().try_for_each(|rate| write!(f, "@{rate}"))
+        rate.iter().try_for_each(|rate| write!(f, "@{rate}"))?;
+        if flows == FLOWS { Ok(()) } else { write!(f, ",flows={flows}") }
     }
 }
 
@@ -194,8 +203,17 @@ fn split(text: &str) -> anyhow::Result<(&str, &str)> {
 }
 
 /// `64x1000`, `64-1500x1000`, `imixx1000`, or without an end `64` and `imix`; behind that, `@5000`
-/// is the most frames a second. Sizes are those of frames without check sequences.
+/// is the most frames a second, and `,flows=8` how many flows they are of. Sizes are those of
+/// frames without check sequences.
 fn generated(text: &str) -> anyhow::Result<Source> {
+    let (text, flows) = match text.split_once(',') {
+        Some((text, option)) => {
+            let flows = option.strip_prefix("flows=").context("expected flows=NUMBER")?;
+            (text, flows.parse()?)
+        }
+        None => (text, FLOWS),
+    };
+    anyhow::ensure!((1..=MOST_FLOWS).contains(&flows), "flows are 1 to {MOST_FLOWS}");
     let (text, rate) = match text.split_once('@') {
         Some((text, rate)) => (text, Some(rate.parse::<u32>()?)),
         None => (text, None),
@@ -218,7 +236,7 @@ fn generated(text: &str) -> anyhow::Result<Source> {
         Sizes::InternetMix => 0,
     };
     anyhow::ensure!(most <= freeport_nic::port::MAX_FRAME, "a frame has at most 9216 bytes");
-    Ok(Source::Generated { sizes, frames, rate: rate.map(f64::from) })
+    Ok(Source::Generated { sizes, frames, rate: rate.map(f64::from), flows })
 }
 
 #[cfg(test)]
@@ -229,7 +247,7 @@ mod tests {
     fn sources_are_captures_or_generators() {
         let source = |text: &str| text.parse::<InputSpec>().unwrap().source;
         assert_eq!(source("from_tor=a=b.pcap"), Source::Capture("a=b.pcap".into()));
-        let made = |sizes, frames, rate| Source::Generated { sizes, frames, rate };
+        let made = |sizes, frames, rate| Source::Generated { sizes, frames, rate, flows: FLOWS };
         let fixed = |size| Sizes::Fixed(size);
         assert_eq!(source("from_tor=gen:64x1000"), made(fixed(64), Some(1_000), None));
         assert_eq!(source("from_tor=gen:imixx5"), made(Sizes::InternetMix, Some(5), None));
@@ -238,9 +256,15 @@ mod tests {
         assert_eq!(source("from_tor=gen:64"), made(fixed(64), None, None));
         assert_eq!(source("from_tor=gen:imix@9"), made(Sizes::InternetMix, None, Some(9.0)));
         assert_eq!(source("from_tor=gen:60x2@1000"), made(fixed(60), Some(2), Some(1_000.0)));
-        for text in
-            ["gen:64", "gen:64-1500x5", "gen:imix@9", "a.pcap", "tap:t0", "tap:t0@blue", "xdp:e0/1"]
-        {
+        for text in [
+            "gen:64",
+            "gen:64-1500x5,flows=7",
+            "gen:imix@9",
+            "a.pcap",
+            "tap:t0",
+            "tap:t0@blue",
+            "xdp:e0/1",
+        ] {
             assert_eq!(source(&format!("a={text}")).to_string(), text);
         }
         assert!(source("a=gen:64").is_endless() && !source("a=gen:64x1").is_endless());
@@ -257,6 +281,9 @@ mod tests {
             "a=gen:9x",
             "a=gen:9-3x1",
             "a=gen:9@0",
+            "a=gen:9,flows=0",
+            "a=gen:9,flows=99999999999999999999",
+            "a=gen:9,flow=3",
             "a=tap:",
         ] {
             assert!(text.parse::<InputSpec>().is_err(), "{text}");
@@ -265,10 +292,28 @@ mod tests {
     }
 
     #[test]
+    fn a_generator_makes_as_many_flows_as_it_should() {
+        for flows in [1, 5, 3_000] {
+            let source: Source = format!("gen:64x20000,flows={flows}").parse().unwrap();
+            let mut receiver = source.open(&mut Interfaces::default()).unwrap();
+            let mut found = std::collections::HashSet::new();
+            while !receiver.is_ended() {
+                let batch = receiver.receive(256).unwrap();
+                // Protocol, addresses and ports.
+                let key = |bytes: &[u8]| [&bytes[23..24], &bytes[26..38]].concat();
+                found.extend(batch.as_frames().iter().map(|(_, bytes)| key(bytes)));
+            }
+            let enough = flows * 9 / 10..=flows;
+            assert!(enough.contains(&found.len()), "{} of {flows}", found.len());
+        }
+    }
+
+    #[test]
     fn a_generator_gives_as_many_frames_as_it_should() {
         for frames in [1, 4_096, 10_000] {
             let sizes = Sizes::Fixed(64);
-            let source = Source::Generated { sizes, frames: Some(frames), rate: None };
+            let source =
+                Source::Generated { sizes, frames: Some(frames), rate: None, flows: FLOWS };
             let mut receiver = source.open(&mut Interfaces::default()).unwrap();
             let mut count = 0;
             while !receiver.is_ended() {

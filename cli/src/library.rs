@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the element library is: the folders that were named, else the first of a few places that
-//! exists, so that it is found from a clone, from a build and from an installed package alike.
+//! Where the element library is: the folders that were named, then those of the environment, or the
+//! first of a few places that exists, so that it is found from a clone, from a build and from an
+//! installed package alike.
 
 use clap::Args;
+use std::collections::HashSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
 /// Library folders on the command line.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LibraryArguments {
-    /// Folder of library elements; may be repeated [default: $FREEPORT_ELEMENTS, or the `elements`
-    /// folder above the current folder or beside the program]
+    /// Folder of library elements, searched before $FREEPORT_ELEMENTS; may be repeated. Without
+    /// that variable the last one is the `elements` folder above the current folder or beside the
+    /// command
     #[arg(short = 'L', long = "library", value_name = "FOLDER")]
     folders: Vec<PathBuf>,
 }
@@ -18,18 +21,25 @@ pub struct LibraryArguments {
 impl LibraryArguments {
     /// The folders, in the order they are searched; none if there is no library.
     pub fn folders(&self) -> Vec<PathBuf> {
-        if !self.folders.is_empty() {
-            return self.folders.clone();
+        let mut folders = self.folders.clone();
+        match env::var_os("FREEPORT_ELEMENTS") {
+            Some(more) => folders.extend(env::split_paths(&more)),
+            None => folders.extend(usual_place()),
         }
-        if let Some(folders) = env::var_os("FREEPORT_ELEMENTS") {
-            return env::split_paths(&folders).collect();
-        }
-        let here = env::current_dir().unwrap_or_default();
-        let program = env::current_exe().unwrap_or_default();
-        let installed = program.parent().map(|folder| folder.join("../share/freeport/elements"));
-        let places = [above(&here), above(&program), installed];
-        places.into_iter().flatten().find(|place| place.is_dir()).into_iter().collect()
+        // One that is named twice is searched once.
+        let mut seen = HashSet::new();
+        folders.retain(|folder| seen.insert(folder.canonicalize().unwrap_or(folder.clone())));
+        folders
     }
+}
+
+/// Where the library is if nobody says: the first place that there is.
+fn usual_place() -> Option<PathBuf> {
+    let here = env::current_dir().unwrap_or_default();
+    let program = env::current_exe().unwrap_or_default();
+    let installed = program.parent().map(|folder| folder.join("../share/freeport/elements"));
+    let places = [above(&here), above(&program), installed];
+    places.into_iter().flatten().find(|place| place.is_dir())
 }
 
 /// The nearest `elements` folder of a Freeport clone that holds `start`.
@@ -52,8 +62,12 @@ mod tests {
     }
 
     #[test]
-    fn named_folders_win() {
-        let folders = vec![PathBuf::from("mine")];
-        assert_eq!(LibraryArguments { folders: folders.clone() }.folders(), folders);
+    fn named_folders_come_first_and_once() {
+        let top = tempfile::tempdir().unwrap();
+        let mine = top.path().to_owned();
+        let twice = vec![mine.clone(), mine.join("."), "nowhere".into()];
+        let folders = LibraryArguments { folders: twice }.folders();
+        assert_eq!(folders[..2], [mine, "nowhere".into()]);
+        assert!(folders.len() > 2, "the library of this clone stays: {folders:?}");
     }
 }

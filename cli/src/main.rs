@@ -2,6 +2,10 @@
 //! The `freeport` command: reads the command line and calls the library that does the work. One
 //! file per subcommand, in [`commands`].
 
+// Before all others, which write by its macros.
+#[macro_use]
+mod output;
+
 mod arguments;
 mod catalogue;
 mod commands;
@@ -19,6 +23,7 @@ mod rewriting;
 mod running;
 
 use clap::Parser;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Packet programs, from source to a running graph.
@@ -30,13 +35,22 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    match CommandLine::parse().command.run() {
-        Ok(status) => status,
-        Err(error) => {
+    output::complete(|| match CommandLine::try_parse() {
+        Ok(line) => line.command.run().unwrap_or_else(|error| {
             eprintln!("freeport: {}", message(&error));
             ExitCode::FAILURE
+        }),
+        Err(error) if error.use_stderr() => error.exit(),
+        // Help and versions are output like any other.
+        Err(told) => {
+            let text = told.render();
+            match std::io::stdout().is_terminal() {
+                true => print!("{}", text.ansi()),
+                false => print!("{text}"),
+            }
+            ExitCode::SUCCESS
         }
-    }
+    })
 }
 
 /// The error and its causes, without those that it tells itself.

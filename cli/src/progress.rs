@@ -92,4 +92,8 @@ impl<P: Receive> Receive for Progress<P> {
     fn lost(&self) -> u64 {
         self.inner.lost()
     }
+
+    fn remarks(&self) -> Vec<String> {
+        self.inner.remarks()
+    }
 }

@@ -95,7 +95,10 @@ impl Source {
     /// What the system says; the file is then as it was.
     pub fn write(&self, text: &str) -> io::Result<()> {
         match self {
-            Source::Input => io::stdout().write_all(text.as_bytes()),
+            Source::Input => {
+                print!("{text}");
+                Ok(())
+            }
             Source::File(path) => replace(path, text),
         }
     }

@@ -31,6 +31,7 @@ pub struct Loaded {
 /// Loads the program in the file `path`. `library` lists folders, searched in order.
 pub fn load_file(path: &Path, library: &[PathBuf]) -> Loaded {
     let mut loader = Loader::new(library);
+    loader.beside = path.parent();
     loader.seen.extend(path.canonicalize().map(|path| (path, Some(0))));
     match read(path) {
         Ok(text) => loader.load(path, text),
@@ -52,6 +53,8 @@ pub fn load_text(name: &Path, text: impl Into<String>, library: &[PathBuf]) -> L
 
 struct Loader<'a> {
     library: &'a [PathBuf],
+    /// The folder of the program, if it is in a file.
+    beside: Option<&'a Path>,
     index: Option<Index>,
     /// Files that were read, by their canonical paths; nothing for those that cannot be.
     seen: HashMap<PathBuf, Option<usize>>,
@@ -64,7 +67,7 @@ impl<'a> Loader<'a> {
     fn new(library: &'a [PathBuf]) -> Self {
         let (seen, imports) = (HashMap::new(), vec![]);
         let loaded = Loaded { library: library.to_vec(), ..Loaded::default() };
-        Self { library, index: None, seen, imports, loaded }
+        Self { library, beside: None, index: None, seen, imports, loaded }
     }
 
     fn load(mut self, path: &Path, text: String) -> Loaded {
@@ -155,10 +158,17 @@ impl<'a> Loader<'a> {
         number
     }
 
-    /// Reads the library files of the elements that are used and not defined.
+    /// Reads the files of the elements that are used and not defined: beside the program the file
+    /// with the element's name, else that of the library.
     fn find_undefined(&mut self, missing: &mut HashSet<String>) {
         for name in undefined_of(&self.loaded.files) {
             if !missing.insert(name.text.clone()) {
+                continue;
+            }
+            let file = format!("{}.cnp", name.text);
+            let beside = self.beside.map(|folder| folder.join(file)).filter(|it| it.is_file());
+            if let Some(path) = beside {
+                _ = self.read(&path, name.span);
                 continue;
             }
             let library = self.library;
@@ -301,6 +311,22 @@ mod tests {
         let help = loaded.diagnostics[0].help.clone().unwrap();
         let here = top.path().join("none.cnp");
         assert_eq!(help, format!("looked for {} and elsewhere/none.cnp", here.display()));
+    }
+
+    #[test]
+    fn elements_in_files_of_their_names_are_found_beside_the_program() {
+        let top = tempfile::tempdir().unwrap();
+        let library = top.path().join("library");
+        fs::create_dir(&library).unwrap();
+        fs::write(library.join("A.cnp"), ".element A (flit in -> flit out) { }").unwrap();
+        fs::write(top.path().join("A.cnp"), ".element A (->) { }").unwrap();
+        fs::write(top.path().join("others.cnp"), ".element B (->) { }").unwrap();
+        let program = top.path().join("x.cnp");
+        fs::write(&program, "A :: a B :: b").unwrap();
+        let loaded = load_file(&program, std::slice::from_ref(&library));
+        assert_eq!(names(&loaded), ["x.cnp", "A.cnp"], "B may be in any file");
+        assert!(loaded.sources.files()[1].path.starts_with(top.path()));
+        assert!(!loaded.sources.files()[1].path.starts_with(library));
     }
 
     #[test]

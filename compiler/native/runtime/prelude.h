@@ -175,6 +175,7 @@ struct runtime {
     uint64_t clock, clock_reads_left; // What `now` gives, and how often before it is read anew.
     // Whether an instance is held once it passed a breakpoint, and whether one was in this run.
     uint64_t breakpoints_enabled, has_stopped;
+    const uint8_t *pause; // Set by another thread once the run is to give way to the host.
     // Memory for packets that cannot stay where the host has them: see packets.h.
     struct pool_buffer *free_buffers;
     uint64_t buffers_in_use;
@@ -289,7 +290,7 @@ struct endpoint_layout {
     uint64_t begun;    // Of flits: the offset in the frame being read, or a struct flit_output.
 };
 
-#define ABI_VERSION 8
+#define ABI_VERSION 9
 
 struct image {
     uint64_t abi, graph_bytes, graph_align, instance_count, channel_count, endpoint_count;
@@ -349,6 +350,11 @@ INLINE uint64_t clock_now(struct runtime *runtime) {
     if (runtime->clock_reads_left == 0) read_clock(runtime);
     runtime->clock_reads_left--;
     return runtime->clock;
+}
+
+// What it announces is handed over by other means, which order memory.
+INLINE bool gives_way(const struct runtime *runtime) {
+    return UNLIKELY(__atomic_load_n(runtime->pause, __ATOMIC_RELAXED) != 0);
 }
 
 // SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 /// What a library must say its structures are.
-pub(crate) const VERSION: u64 = 8;
+pub(crate) const VERSION: u64 = 9;
 
 /// Bytes that grow by a call to the host.
 #[repr(C)]
@@ -27,6 +27,7 @@ pub(crate) struct Runtime {
     pub clock_reads_left: u64,
     pub breakpoints_enabled: u64,
     pub has_stopped: u64,
+    pub pause: *const u8,
     pub free_buffers: *mut c_void,
     pub buffers_in_use: u64,
     pub allocate: unsafe extern "C" fn(*mut Runtime, u64) -> *mut u8,

@@ -5,13 +5,19 @@
 use crate::io::EndpointIo;
 use crate::library::{Instance, take};
 use crate::manifest::{ItemInfo, Manifest, ProbeKind, VariableInfo};
-use crate::{Error, Image, RunStatus, Stall, StalledChannel, WaitingInstance, abi};
-use freeport_ir::interp::format_printf;
+use crate::{Error, Image, RunStatus, abi};
+use freeport_ir::interp::{
+    ChannelFill, Report, Standing, StandingChannel, StandingInstance, Wanted, format_printf,
+};
 use freeport_ir::oracle::{
     ChannelCounters, HostAction, HostEvent, InstanceCounters, MethodCall, Occupancy,
 };
 use freeport_ir::{Bits, InstanceId, ObjectId, SIGNAL_BITS, TrapCode};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Nobody wants a run to give way.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A graph that was loaded.
 pub struct Graph {
@@ -100,6 +106,19 @@ impl Graph {
     /// # Errors
     /// An `io` that does not fit the endpoints.
     pub fn run(&mut self, io: &mut [EndpointIo<'_, '_>]) -> Result<RunStatus, Error> {
+        self.run_until(&NEVER, io)
+    }
+
+    /// As [`run`](Self::run), and gives way with [`RunStatus::Budget`] soon after `is_wanted` is
+    /// set: after the instance that is at work, or, where that has loops, after its firing.
+    ///
+    /// # Errors
+    /// As for `run`.
+    pub fn run_until(
+        &mut self,
+        is_wanted: &AtomicBool,
+        io: &mut [EndpointIo<'_, '_>],
+    ) -> Result<RunStatus, Error> {
         let endpoints = &self.manifest.endpoints;
         if io.len() != endpoints.len() {
             let (wanted, given) = (endpoints.len().to_string(), io.len().to_string());
@@ -134,7 +153,7 @@ impl Graph {
             }
             *raw = io.raw(at, endpoint.item);
         }
-        let status = self.code.run(raw);
+        let status = self.code.run(is_wanted, raw);
         for (raw, io) in raw.iter().zip(io.iter_mut()) {
             io.set_done(raw.done);
         }
@@ -362,28 +381,33 @@ impl Graph {
     }
 
     /// What the graph waits for; `raw` tells what the host still has.
-    fn stall(&self, raw: &[abi::EndpointIo]) -> Stall {
-        let mut stall = Stall::default();
-        let mut ready = vec![0_u64; self.manifest.instances.len()];
-        for (at, channel) in self.manifest.channels.iter().enumerate() {
-            let fill = self.code.channel(at).fill;
-            if fill > channel.room {
-                let (name, depth) = (channel.name.clone(), channel.room);
-                stall.full.push(StalledChannel { name, fill, depth });
+    fn stall(&self, raw: &[abi::EndpointIo]) -> Report {
+        let Manifest { instances, elements, channels, .. } = &*self.manifest;
+        let instances = instances.iter().enumerate().map(|(at, info)| {
+            let abi::Instance { mask, is_quiet, .. } = *self.code.instance(at);
+            let wanted = match mask {
+                0 => Wanted::Nothing,
+                mask if elements[info.element].awaits_all => Wanted::All(mask),
+                mask => Wanted::Any(mask),
+            };
+            let name = info.name.clone();
+            StandingInstance { name, wanted: Some(wanted), is_quiet: is_quiet != 0 }
+        });
+        let channels = channels.iter().enumerate().map(|(at, channel)| {
+            let host_has = |endpoint: usize| (raw[endpoint].count - raw[endpoint].done) as usize;
+            let depth = channel.room as usize;
+            let waiting = match channel.endpoint {
+                Some(endpoint) => host_has(endpoint),
+                None => self.code.channel(at).fill as usize,
+            };
+            StandingChannel {
+                fill: ChannelFill { name: channel.name.clone(), fill: waiting.min(depth), depth },
+                writer: channel.writer,
+                reader: channel.reader,
+                has_staged: channel.writer.is_some() && waiting > depth,
             }
-            let host_has = |endpoint: usize| raw[endpoint].done < raw[endpoint].count;
-            if let Some((instance, port)) = channel.reader
-                && (fill > 0 || channel.endpoint.is_some_and(host_has))
-            {
-                ready[instance] |= 1 << port;
-            }
-        }
-        for (at, ready) in ready.into_iter().enumerate().filter(|(_, ready)| *ready != 0) {
-            let (name, mask) =
-                (self.manifest.instances[at].name.clone(), self.code.instance(at).mask);
-            stall.waiting.push(WaitingInstance { name, mask, ready });
-        }
-        stall
+        });
+        Report::of(&Standing { instances: instances.collect(), channels: channels.collect() })
     }
 
     /// Calls code that has no ports.

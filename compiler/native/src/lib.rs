@@ -33,5 +33,5 @@ pub use inside::LoosePacket;
 pub use io::{Buffer, Buffers, EndpointIo, Frame, Placed};
 pub use manifest::Manifest;
 pub use options::Options;
-pub use status::{RunStatus, Stall, StalledChannel, WaitingInstance};
+pub use status::RunStatus;
 pub use transfer::{BegunFrame, LooseItem, Place};

@@ -7,6 +7,7 @@ use crate::{abi, memory};
 use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicBool;
 
 /// Bytes of probes that are kept until the host takes them.
 const PROBE_BYTES_LIMIT: u64 = 1 << 20;
@@ -65,6 +66,7 @@ impl Instance {
             clock_reads_left: 0,
             breakpoints_enabled: 0,
             has_stopped: 0,
+            pause: ptr::null(),
             free_buffers: ptr::null_mut(),
             buffers_in_use: 0,
             allocate,
@@ -102,14 +104,19 @@ impl Instance {
         &mut self.runtime
     }
 
-    pub fn run(&mut self, io: &mut [abi::EndpointIo]) -> u32 {
+    /// Runs it until nothing moves, or soon after `is_wanted` is set.
+    pub fn run(&mut self, is_wanted: &AtomicBool, io: &mut [abi::EndpointIo]) -> u32 {
         assert_eq!(io.len() as u64, self.image().endpoint_count, "one for each endpoint");
         if !self.is_touched {
             self.is_touched = true;
             memory::touch(self.memory, self.layout);
         }
-        // SAFETY: the graph is started, and what `io` points to is borrowed for the call.
-        unsafe { (self.image().run)(self.memory(), io.as_mut_ptr()) }
+        self.runtime.pause = is_wanted.as_ptr().cast();
+        // SAFETY: the graph is started, and what `io` and `pause` point to is borrowed for the
+        // call; the code loads the latter atomically.
+        let status = unsafe { (self.image().run)(self.memory(), io.as_mut_ptr()) };
+        self.runtime.pause = ptr::null();
+        status
     }
 
     /// Calls method `method`; `arguments` and `result` are as long as its signature says.

@@ -83,6 +83,8 @@ pub struct ElementInfo {
     pub takes_signals: bool,
     /// Whether its ready bitmaps are recorded.
     pub has_choice: bool,
+    /// Whether it fires once all ports that it waits for have an item, and not one of them.
+    pub awaits_all: bool,
 }
 
 /// A state variable.
@@ -165,6 +167,8 @@ pub struct ChannelInfo {
     pub asked: Vec<String>,
     /// Whether a full one drops instead of holding the writer.
     pub is_lossy: bool,
+    /// The instance and the output port that write it, if no endpoint feeds it.
+    pub writer: Option<(usize, usize)>,
     /// The instance and the input port that it leads to, if not out of the graph.
     pub reader: Option<(usize, usize)>,
     /// The endpoint that feeds it, if one does.
@@ -229,6 +233,10 @@ impl Manifest {
             room: channel.depth,
             asked: vec![],
             is_lossy: channel.on_full == OnFull::DropCounted,
+            writer: match channel.source {
+                Source::Port(instance, port) => Some((instance.index(), port.index())),
+                Source::Endpoint(_) => None,
+            },
             reader: match channel.sink {
                 Sink::Port(instance, port) => Some((instance.index(), port.index())),
                 Sink::Endpoint(_) => None,
@@ -295,6 +303,7 @@ impl ElementInfo {
             methods: methods.collect(),
             takes_signals: element.signal.is_some(),
             has_choice: has_choice(program, element),
+            awaits_all: element.await_all,
         }
     }
 }

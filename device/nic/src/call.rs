@@ -160,6 +160,17 @@ impl<D: Device> Manager<D> {
         self.call_prepared(&prepared)
     }
 
+    /// Whether a method answers with yes or no, and that was no.
+    pub fn is_refusal(&self, path: &str, result: &Value) -> bool {
+        let program = self.device().program();
+        let Ok((id, method)) = self.split(path) else { return false };
+        let methods = &program.element_of(id).methods;
+        let found = methods.iter().find(|it| it.name == method);
+        let is_bool = found
+            .is_some_and(|it| program.function(it.function).result.and_then(Type::bits) == Some(1));
+        is_bool && (result.as_u64() == Some(0) || result.as_bool() == Some(false))
+    }
+
     /// The methods of all instances, as `instance.method(parameters)`.
     pub fn methods(&self) -> Vec<String> {
         let program = self.device().program();

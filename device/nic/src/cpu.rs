@@ -22,11 +22,13 @@ use crate::device::{
 use crate::port::{BATCH, Batch, Frame, FrameQueue, HEADROOM, MAX_FRAME, Sent, Transmit};
 use crate::replace::Transfer;
 use crate::workers::ring::FrameReader;
+use freeport_ir::interp::Report;
 use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 use freeport_native::{Buffer, EndpointIo, Graph, Image, Options, RunStatus};
 use links::{Links, Produced};
 use output::{Output, Waiting};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes from one buffer of an output to the next.
 const SLOT_BYTES: usize = HEADROOM + MAX_FRAME;
@@ -34,6 +36,10 @@ const SLOT_BYTES: usize = HEADROOM + MAX_FRAME;
 const RECORD_ROOM_BYTES: usize = 1 << 16;
 /// Turns without a frame in or out before a graph that can always go on gives way to the caller.
 const MOST_TURNS_WITHOUT_FRAMES: u32 = 64;
+/// How often a turn fills the buffers of its outputs before the next one begins.
+const MOST_FILLS: u32 = 64;
+/// Nobody wants a run to end.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A program as native code.
 pub struct CpuDevice<'p> {
@@ -54,6 +60,8 @@ pub struct CpuDevice<'p> {
     counters: Vec<EndpointCounters>,
     /// When the newest frame was received: what leaves now is given this time.
     clock_ns: u64,
+    /// What the last turn came to, if items wait.
+    stall: Option<Report>,
     spare: Spare,
 }
 
@@ -151,6 +159,7 @@ impl<'p> CpuDevice<'p> {
             counters: vec![EndpointCounters::default(); endpoints.len()],
             program: program.clone(),
             clock_ns: 0,
+            stall: None,
             spare: Spare::default(),
         })
     }
@@ -192,6 +201,7 @@ impl<'p> CpuDevice<'p> {
         bound: &mut Bound<'_>,
         run: &mut Run,
     ) -> Result<RunStatus, DeviceError> {
+        let wanted = bound.wanted();
         self.send(&mut bound.outputs, &[], run)?;
         let mut queues = std::mem::take(&mut self.spare.queues);
         queues
@@ -226,12 +236,23 @@ impl<'p> CpuDevice<'p> {
             self.clock_ns = self.clock_ns.max(newest.unwrap_or(0));
             lent.push(Lent { endpoint: *endpoint, batch, moved, consumed: 0 });
         }
+        // A graph that makes packets of its own fills any buffers, so that it is not for ever.
+        let mut fills_left = MOST_FILLS;
         let status = loop {
-            let (status, has_moved) = self.run_graph(&mut lent)?;
+            let (status, has_moved) = self.run_graph(&mut lent, wanted)?;
             self.send(&mut bound.outputs, &lent, run)?;
+            fills_left -= 1;
+            let is_wanted = wanted.is_some_and(|wanted| wanted.load(Ordering::Relaxed));
             if status != RunStatus::OutputFull || self.is_blocked() || !has_moved {
                 break status;
             }
+            if fills_left == 0 || is_wanted {
+                break RunStatus::Budget;
+            }
+        };
+        self.stall = match &status {
+            RunStatus::Stalled(stall) => Some(stall.clone()),
+            _ => None,
         };
         self.outputs.iter_mut().for_each(|output| output.keep(&lent));
         lent[..from_ports].iter().try_for_each(|lent| self.hold(lent))?;
@@ -248,6 +269,18 @@ impl<'p> CpuDevice<'p> {
             || self.earlier.iter().any(|queue| queue.waiting() > 0)
     }
 
+    /// Whether frames of an input wait for the graph to take them.
+    pub(crate) fn holds(&self, endpoint: EndpointId) -> bool {
+        self.held[endpoint.index()].waiting() > 0
+    }
+
+    /// Whether anything waits in the graph, or for it.
+    pub(crate) fn holds_items(&self) -> bool {
+        let channels = self.program.graph.channels.len();
+        self.held.iter().any(|queue| queue.waiting() > 0)
+            || (0..channels).any(|channel| self.graph.waiting(channel) > 0)
+    }
+
     /// Keeps what the graph has not taken, for the next turn.
     fn hold(&mut self, lent: &Lent<'_>) -> Result<(), DeviceError> {
         for (frame, bytes) in lent.batch.as_frames().behind(lent.consumed).iter() {
@@ -260,7 +293,11 @@ impl<'p> CpuDevice<'p> {
 
     /// Runs the graph on the frames before it, with as much room as the outputs have; also gives
     /// whether any frame or record came in or went out.
-    fn run_graph(&mut self, lent: &mut [Lent<'_>]) -> Result<(RunStatus, bool), DeviceError> {
+    fn run_graph(
+        &mut self,
+        lent: &mut [Lent<'_>],
+        wanted: Option<&AtomicBool>,
+    ) -> Result<(RunStatus, bool), DeviceError> {
         let endpoints = &self.program.graph.endpoints;
         let sides = std::mem::take(&mut self.spare.sides);
         let mut sides: Vec<Side<'_>> = sides.into_iter().map(Side::emptied).collect();
@@ -286,7 +323,7 @@ impl<'p> CpuDevice<'p> {
                 (Direction::OutOf, _) => EndpointIo::frames_out(side.frame_room()),
             }
         }));
-        let status = self.graph.run(&mut io)?;
+        let status = self.graph.run_until(wanted.unwrap_or(&NEVER), &mut io)?;
         self.spare.done.clear();
         self.spare.done.extend(io.iter().map(EndpointIo::done));
         self.spare.io = emptied(io);
@@ -357,11 +394,12 @@ impl<'p> CpuDevice<'p> {
         let is_waiting = self.is_blocked();
         Ok(match status {
             _ if is_waiting || !is_empty_below => RunEnd::OutputFull,
-            RunStatus::Stalled(stall) if bound.are_inputs_ended() => {
+            RunStatus::Stalled(stall) if bound.are_inputs_over(|id| self.holds(id)) => {
                 RunEnd::Stalled(stall.to_string())
             }
             RunStatus::RecordFull => RunEnd::Stalled("the recording is full".into()),
-            RunStatus::Budget | RunStatus::Waiting => RunEnd::Paused,
+            RunStatus::Budget => RunEnd::Paused,
+            RunStatus::Waiting => RunEnd::Waiting { holds_items: self.holds_items() },
             _ if !bound.are_inputs_ended() => RunEnd::Idle,
             _ => RunEnd::Ended,
         })
@@ -490,6 +528,10 @@ impl Device for CpuDevice<'_> {
 
     fn resume(&mut self, instance: InstanceId) {
         self.graph.resume(instance);
+    }
+
+    fn waits(&self) -> Option<String> {
+        self.stall.as_ref().map(ToString::to_string)
     }
 
     fn transfer(&mut self) -> Option<&mut dyn Transfer> {

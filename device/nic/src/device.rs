@@ -123,6 +123,10 @@ pub trait Device {
     /// Lets an instance go on from its breakpoint, in the next run.
     fn resume(&mut self, instance: InstanceId);
 
+    /// What waits for what, if the last run ended with items inside that nothing could take, even
+    /// if an input may bring what they wait for.
+    fn waits(&self) -> Option<String>;
+
     /// The inner side, by which [`replace`](crate::replace::replace) takes state and packets over;
     /// none of a device that cannot be replaced.
     fn transfer(&mut self) -> Option<&mut dyn Transfer>;
@@ -221,6 +225,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).resume(instance);
     }
 
+    fn waits(&self) -> Option<String> {
+        (**self).waits()
+    }
+
     fn transfer(&mut self) -> Option<&mut dyn Transfer> {
         (**self).transfer()
     }
@@ -256,11 +264,17 @@ pub enum RunEnd {
     Idle,
     /// The caller asked for a pause, or the graph goes on by itself without frames: run it again.
     Paused,
+    /// Instances only look at the clock, and wait for a time: run it again, after a while.
+    Waiting {
+        /// Whether items wait for it, and not only those who look.
+        holds_items: bool,
+    },
     /// An output port has no room, and frames wait for it.
     OutputFull,
     /// That instance passed a breakpoint, and rests until it is told to go on.
     Breakpoint(InstanceId),
-    /// Items wait in the graph, and nothing in it can fire.
+    /// Items wait in the graph, nothing in it can fire, and no input brings anything: each has
+    /// ended or has frames that the graph does not take.
     Stalled(String),
 }
 
@@ -427,7 +441,22 @@ pub(crate) struct Bound<'a> {
     pause: Pause<'a>,
 }
 
-impl Bound<'_> {
+impl<'a> Bound<'a> {
+    /// No ports, of a run that gives way as soon as `wanted` is set.
+    pub fn giving_way(wanted: &'a AtomicBool) -> Self {
+        Self { pause: Pause { wanted: Some(wanted), turns: None }, ..Self::default() }
+    }
+
+    /// No ports, of a run that gives way when this one does.
+    pub fn without_ports(&self) -> Bound<'a> {
+        Bound { pause: self.pause, ..Bound::default() }
+    }
+
+    /// What is set once the caller wants the run to end; nothing if it never does.
+    pub fn wanted(&self) -> Option<&'a AtomicBool> {
+        self.pause.wanted
+    }
+
     /// Whether the run gives way now; asked once behind each turn.
     #[inline]
     pub fn gives_way(&mut self) -> bool {
@@ -447,6 +476,12 @@ impl Bound<'_> {
     /// Whether every input port has ended.
     pub fn are_inputs_ended(&self) -> bool {
         self.inputs.iter().all(|(_, port)| port.is_ended())
+    }
+
+    /// Whether no input brings anything to a graph that takes nothing: each has ended, or the
+    /// device `holds` frames of it that have to be taken first.
+    pub fn are_inputs_over(&self, holds: impl Fn(EndpointId) -> bool) -> bool {
+        self.inputs.iter().all(|(id, port)| port.is_ended() || holds(*id))
     }
 
     /// Pushes out what the output ports hold; gives whether nothing is left in them.

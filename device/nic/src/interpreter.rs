@@ -11,14 +11,17 @@ use crate::device::{
 };
 use crate::port::{FrameQueue, MAX_FRAME};
 use crate::replace::Transfer;
-use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent};
+use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent, Report};
 use freeport_ir::oracle::{Execution, Oracles, TableEntries};
 use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
+use std::sync::atomic::AtomicBool;
 
 /// Firings between two looks at the ports, where only a circle of instances goes on for so long.
-const FIRINGS_AT_A_TIME: u64 = 1 << 20;
+const FIRINGS_AT_A_TIME: u64 = 1 << 16;
 /// The same where an instance fires for ever, because it waits for nothing.
 const FIRINGS_BESIDE_SOURCES: u64 = 1 << 10;
+/// Nobody wants a run to end.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A program in the interpreter.
 pub struct InterpreterDevice<'p> {
@@ -35,6 +38,8 @@ pub struct InterpreterDevice<'p> {
     is_interrupted: bool,
     /// Whether the past is kept for a replay.
     keeps_record: bool,
+    /// What the last turn came to, if items wait.
+    stall: Option<Report>,
 }
 
 /// What one turn of a run came to.
@@ -63,6 +68,7 @@ impl<'p> InterpreterDevice<'p> {
             clock_ns: 0,
             is_interrupted: false,
             keeps_record: true,
+            stall: None,
         })
     }
 
@@ -94,13 +100,18 @@ impl<'p> InterpreterDevice<'p> {
         }
         let has_sources = self.program.has_sources();
         let most = if has_sources { FIRINGS_BESIDE_SOURCES } else { FIRINGS_AT_A_TIME };
-        let outcome = self.interpreter.run(most)?;
+        let outcome = self.interpreter.run_until(bound.wanted().unwrap_or(&NEVER), most)?;
+        self.stall = match &outcome {
+            Outcome::Stalled(report) => Some(report.clone()),
+            _ => None,
+        };
         if !self.keeps_record {
             self.interpreter.forget_record();
         }
         self.is_interrupted = match outcome {
             Outcome::Breakpoint(_) => true,
-            Outcome::Budget => !has_sources,
+            // A circle that goes on for so long does not hold up the inputs.
+            Outcome::Budget => bound.is_pause_wanted() && !has_sources,
             _ => false,
         };
         self.collect()?;
@@ -108,10 +119,14 @@ impl<'p> InterpreterDevice<'p> {
         Ok(Turn { moved: run.received + run.sent - before, outcome })
     }
 
-    /// Feeds a frame of each port; not more, so that what comes out can be given its time.
+    /// Feeds a frame of each port; not more, so that what comes out can be given its time. A frame
+    /// that was fed and not taken holds up its port, as it does on every device.
     fn receive(&mut self, bound: &mut Bound<'_>) -> Result<u64, DeviceError> {
         let mut received = 0;
         for (id, port) in &mut bound.inputs {
+            if self.interpreter.is_holding(*id) {
+                continue;
+            }
             let failed = |source| port_error(&self.program, *id, source);
             let batch = port.receive(1).map_err(failed)?;
             for (frame, bytes) in batch.as_frames().iter() {
@@ -175,8 +190,13 @@ impl<'p> InterpreterDevice<'p> {
         let is_waiting = self.waiting.iter().any(|queue| queue.waiting() > 0);
         Ok(match outcome {
             _ if is_waiting || !is_empty_below => RunEnd::OutputFull,
+            Outcome::Waiting => RunEnd::Waiting { holds_items: self.interpreter.holds_items() },
+            Outcome::Stalled(report)
+                if bound.are_inputs_over(|id| self.interpreter.is_holding(id)) =>
+            {
+                RunEnd::Stalled(report.to_string())
+            }
             _ if !bound.are_inputs_ended() => RunEnd::Idle,
-            Outcome::Stalled(report) => RunEnd::Stalled(report.to_string()),
             _ => RunEnd::Ended,
         })
     }
@@ -304,6 +324,10 @@ impl Device for InterpreterDevice<'_> {
 
     fn resume(&mut self, instance: InstanceId) {
         self.interpreter.resume(instance);
+    }
+
+    fn waits(&self) -> Option<String> {
+        self.stall.as_ref().map(ToString::to_string)
     }
 
     fn transfer(&mut self) -> Option<&mut dyn Transfer> {

@@ -4,6 +4,7 @@
 
 pub mod bpf;
 pub mod call;
+pub mod clock;
 pub mod cpu;
 pub mod device;
 #[cfg(test)]

@@ -238,7 +238,8 @@ impl<D: Device> Manager<D> {
 
     /// What was counted, with names.
     pub fn statistics(&self) -> Statistics {
-        Statistics::new(self.device.program(), &self.device.counters())
+        let statistics = Statistics::new(self.device.program(), &self.device.counters());
+        statistics.with_waits(self.device.waits())
     }
 
     /// The instance of that name.

@@ -15,6 +15,8 @@ pub struct Statistics {
     pub channels: Vec<ChannelRow>,
     /// In the order of the graph.
     pub endpoints: Vec<EndpointRow>,
+    /// What waits for what; see [`Statistics::with_waits`].
+    pub waits: Option<String>,
 }
 
 /// What went through one or several channels.
@@ -137,7 +139,14 @@ impl Statistics {
                     lost: 0,
                 })
                 .collect(),
+            waits: None,
         }
+    }
+
+    /// The same with what waits for what, if nothing in the graph could go on when it was looked
+    /// at.
+    pub fn with_waits(self, waits: Option<String>) -> Self {
+        Self { waits, ..self }
     }
 
     /// The same with the frames that the ports of endpoints have lost: a receiver before it could
@@ -203,6 +212,7 @@ impl Statistics {
                 &["endpoint", "direction", "frames", "bytes", "dropped", "lost"],
                 self.endpoints.iter().map(endpoint),
             )
+            + &self.waits.iter().map(|waits| format!("\n{waits}\n")).collect::<String>()
     }
 
     /// One object with a list for each kind of row.
@@ -235,6 +245,7 @@ impl Statistics {
             "instances": self.instances.iter().map(instance).collect::<Vec<_>>(),
             "channels": self.channels.iter().map(channel).collect::<Vec<_>>(),
             "endpoints": self.endpoints.iter().map(endpoint).collect::<Vec<_>>(),
+            "waits": self.waits,
         })
     }
 
@@ -293,6 +304,8 @@ impl Statistics {
         family(&mut out, "frame_drops", "Frames that no port took.", drops);
         let lost = self.endpoints.iter().map(|row| (endpoint(row), row.lost));
         family(&mut out, "frames_lost", "Frames that a port has lost.", lost);
+        let waits = [(String::new(), u64::from(self.waits.is_some()))].into_iter();
+        gauge(&mut out, "waits", "Whether items wait and nothing in the graph can go on.", waits);
         out
     }
 }
@@ -347,7 +360,10 @@ fn metric(
 ) {
     *out += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
     for (labels, value) in samples {
-        *out += &format!("{name}{{{labels}}} {value}\n");
+        match labels.is_empty() {
+            true => *out += &format!("{name} {value}\n"),
+            false => *out += &format!("{name}{{{labels}}} {value}\n"),
+        }
     }
 }
 
@@ -418,8 +434,18 @@ to_tor    out             2    124        1     4
     }
 
     #[test]
+    fn what_waits_is_told_in_every_form() {
+        let waits = "nothing can move, though data waits\n  a waits for room";
+        let statistics = sample().with_waits(Some(waits.into()));
+        assert!(statistics.text().ends_with(&format!("\n\n{waits}\n")), "{}", statistics.text());
+        assert_eq!(statistics.json()["waits"], json!(waits));
+        assert!(statistics.prometheus().lines().any(|line| line == "freeport_waits 1"));
+    }
+
+    #[test]
     fn json_has_every_counter() {
         let json = sample().json();
+        assert_eq!(json["waits"], json!(null));
         let row = &json["instances"][0];
         assert_eq!((&row["firings"], &row["traps"]["loop bound"]), (&json!(51), &json!(2)));
         assert_eq!((&row["packets_in"], &row["bytes_out"]), (&json!(3), &json!(124)));
@@ -444,6 +470,7 @@ to_tor    out             2    124        1     4
             r#"freeport_channel_stalls_total{channel="a \"b\"\\c.out -> to_tor"} 5"#,
             r#"freeport_channel_drops_total{channel="a \"b\"\\c.out -> to_tor"} 11"#,
             "# TYPE freeport_channel_waiting gauge",
+            "freeport_waits 0",
             r#"freeport_channel_waiting{channel="a \"b\"\\c.out -> to_tor"} 7"#,
             r#"freeport_channel_peak{channel="a \"b\"\\c.out -> to_tor"} 16"#,
             r#"freeport_bytes_total{endpoint="from_tor",direction="in"} 1624"#,

@@ -90,7 +90,7 @@ fn check(path: &Path, configuration: &str, random: &mut Rng) {
 /// Packets, or records of which some bytes are any and most are 0 or 1.
 fn traffic(random: &mut Rng, item: Item) -> Traffic {
     match item {
-        Item::Flit => packets(random, 100),
+        Item::Flit => packets(random, 200),
         Item::Packet { .. } => packets(random, 1_100),
         Item::Bits(width) => {
             let byte = |random: &mut Rng| match random.u8(..4) {

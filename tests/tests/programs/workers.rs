@@ -398,7 +398,7 @@ fn a_stall_is_told_by_worker() {
         WorkersDevice::load(Arc::new(program), &workers, &[], &native_options(&cache), 0)
             .expect("clang-19 is needed");
     let RunEnd::Stalled(text) = run(&mut device, &input, 9).end else { panic!("it cannot go on") };
-    assert!(text.contains("worker 2: data waits") && text.contains("both waits"), "{text}");
+    assert!(text.contains("worker 2: nothing can move") && text.contains("both waits"), "{text}");
     assert!(text.contains("worker 0:"), "{text}");
 }
 

@@ -56,6 +56,7 @@ pub fn load(program: Program, how: &How) -> anyhow::Result<Box<dyn Device + Send
             let options = interp::Options {
                 schedule: how.seed.map_or(Schedule::RoundRobin, |_| Schedule::Random { seed }),
                 random_seed: seed,
+                clock: interp::Clock::Measured(freeport_nic::clock::monotonic_ns),
                 ..interp::Options::default()
             };
             let mut device = InterpreterDevice::load(program, &options)?;

@@ -37,10 +37,23 @@ pub fn run(
                 manager.device_mut().resume(instance);
             }
             RunEnd::Paused if run.received + run.sent > 0 => print_told(manager),
-            // An input that is slower than the program.
-            RunEnd::Idle if ports.are_inputs_open() => ports.wait(None, &RunEnd::Idle)?,
             RunEnd::OutputFull => ports.wait(None, &RunEnd::OutputFull)?,
+            // Items that are due later.
+            end @ RunEnd::Waiting { holds_items: true } => {
+                print_told(manager);
+                ports.wait(None, &end)?;
+            }
+            // An input that is slower than the program.
+            end @ (RunEnd::Idle | RunEnd::Paused | RunEnd::Waiting { .. })
+                if ports.are_inputs_open() =>
+            {
+                print_told(manager);
+                ports.wait(None, &end)?;
+            }
             end => {
+                if end == RunEnd::Paused {
+                    eprintln!("the program goes on by itself, without frames; the run ends here");
+                }
                 if arguments.time {
                     print_time(&whole, started.elapsed().as_secs_f64());
                 }

@@ -15,8 +15,8 @@ use crate::program::{self, WarningArguments};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use device::{Backend, How, Managed, Spread};
-use freeport_ir::InstanceId;
 use freeport_ir::channel_log::log_channels;
+use freeport_ir::{Direction, Endpoint, InstanceId, Item, Program};
 use freeport_nic::call::Call;
 use freeport_nic::device::{Device, RunEnd};
 use freeport_nic::manager::Manager;
@@ -25,7 +25,7 @@ use freeport_nic::workers::Placement;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Elements of the largest variable whose values stand in `--stats json`.
@@ -50,7 +50,8 @@ enum StatsFormat {
     freeport run capture.cnp --in from_tor=trace.pcap --out to_tor=count --place logger=1\n  \
     freeport run firewall.cnp --in from_tor=xdp:eth0 --out to_tor=xdp:eth1 --workers 2\n\n\
     An input is a pcap or pcapng file, or gen:SIZExCOUNT with a SIZE such as 64, 64-1500 or imix; \
-    gen:SIZE has no end, and @RATE behind either is the most frames a second. \
+    gen:SIZE has no end; @RATE behind either is the most frames a second, and then ,flows=NUMBER \
+    how many flows there are. \
     An output is a file, or `count`. Either may be an interface: xdp:NAME, or xdp:NAME/QUEUE, by \
     AF_XDP, or tap:NAME, which is made if it is not there. An outer end without --out drops, and \
     counts what it drops.")]
@@ -165,6 +166,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
         let results = manager.set_initial(&text).with_context(|| format!("{}", path.display()))?;
         tell_results(&results);
+        check_refused(&results, path, |path, result| manager.is_refusal(path, result))?;
     }
     for assignment in &arguments.set {
         manager.write(&assignment.path, &assignment.value)?;
@@ -177,6 +179,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         manager.read(path)?;
     }
     let mut ports = ports::open(arguments)?;
+    tell_unfed(manager.device().program(), arguments);
     let (mut manager, ports, end) = match serve::name_of(arguments, manager.device().program()) {
         Some(name) => serve::run(manager, ports, arguments, &name, how)?,
         None => {
@@ -185,6 +188,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     };
     print_told(&mut manager);
+    ports.remarks().for_each(|remark| eprintln!("{remark}"));
     for call in &arguments.then {
         print_call(&mut manager, call)?;
     }
@@ -218,6 +222,51 @@ fn tell_results(results: &[(String, Value)]) {
     }
     for ((path, result), count) in counts {
         eprintln!("{path}: {count} calls gave {result}");
+    }
+}
+
+/// Ends a run that does not begin with all that a file says: methods that answer whether they did
+/// what they should, and did not.
+fn check_refused(
+    results: &[(String, Value)],
+    file: &Path,
+    is_refusal: impl Fn(&str, &Value) -> bool,
+) -> anyhow::Result<()> {
+    let calls = |path: &str| results.iter().filter(|(it, _)| it == path).count();
+    let refused = results.iter().filter(|(path, result)| is_refusal(path, result));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    refused.for_each(|(path, _)| *counts.entry(path).or_default() += 1);
+    let told = counts
+        .iter()
+        .map(|(path, count)| format!("{path} has refused {count} of {} calls", calls(path)));
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{}: {}; there may be no room, or a value out of range: the element's page says when",
+        file.display(),
+        told.join(", ")
+    )
+}
+
+/// Says so where nothing feeds a program that only waits for packets.
+fn tell_unfed(program: &Program, arguments: &Arguments) {
+    let is_input =
+        |it: &&Endpoint| it.direction == Direction::Into && !matches!(it.item, Item::Bits(_));
+    let inputs: Vec<&str> =
+        program.graph.endpoints.iter().filter(is_input).map(|it| it.name.as_str()).collect();
+    let Arguments { call, then, signal, get, .. } = arguments;
+    // Whoever only looks at a program, or calls it, needs no packets.
+    let is_looked_at = !(call.is_empty() && then.is_empty() && signal.is_empty() && get.is_empty());
+    let is_fed = !arguments.inputs.is_empty() || program.has_sources();
+    if !inputs.is_empty() && !is_fed && !is_looked_at {
+        eprintln!(
+            "nothing feeds {}: name a source, such as --in {}=trace.pcap or --in {}=gen:64x1000",
+            inputs.join(", "),
+            inputs[0],
+            inputs[0]
+        );
     }
 }
 

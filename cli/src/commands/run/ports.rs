@@ -23,7 +23,8 @@ pub fn open(arguments: &Arguments) -> anyhow::Result<JoinedPorts> {
     let targets = arguments.outputs.iter().filter_map(|spec| spec.target.interface());
     let mut interfaces = Interfaces::open(sources.chain(targets))?;
     interfaces.modes().for_each(|mode| eprintln!("{mode}"));
-    let mut ports = JoinedPorts::default();
+    let is_endless = arguments.inputs.iter().any(|spec| spec.source.is_endless());
+    let mut ports = JoinedPorts { is_endless, ..JoinedPorts::default() };
     let batch = arguments.batch.unwrap_or_else(|| match arguments.log.is_empty() {
         _ if writes_files(arguments) => 1,
         // What a device remembers of logs between two looks is bounded.

@@ -8,7 +8,7 @@
 
 use super::Interpreter;
 use super::firing::Wanted;
-use crate::{ChannelId, InstanceId, Sink, Source};
+use crate::{InstanceId, Sink, Source};
 use std::fmt;
 
 /// What a stalled run waits for.
@@ -57,110 +57,202 @@ pub struct ChannelFill {
     pub depth: usize,
 }
 
+/// How a graph stands in which nothing moves, whatever runs it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// By instance.
+    pub instances: Vec<StandingInstance>,
+    /// By channel.
+    pub channels: Vec<StandingChannel>,
+}
+
+/// An instance of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StandingInstance {
+    /// Its name.
+    pub name: String,
+    /// The ports that its next firing waits for; none if it will not fire again.
+    pub wanted: Option<Wanted>,
+    /// Whether its last firing did nothing with the items that wait for it.
+    pub is_quiet: bool,
+}
+
+/// A channel of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StandingChannel {
+    /// Its items; what waits at an endpoint in front of it counts as well, up to its depth.
+    pub fill: ChannelFill,
+    /// The instance and port that write it; none where an endpoint does.
+    pub writer: Option<(usize, usize)>,
+    /// The instance and port that read it; none where an endpoint does.
+    pub reader: Option<(usize, usize)>,
+    /// Whether its writer holds an item for which it has no room.
+    pub has_staged: bool,
+}
+
 /// Who waits for whom along which channel; none for the outside.
 struct Edge {
-    to: Option<InstanceId>,
-    channel: ChannelId,
+    to: Option<usize>,
+    channel: usize,
 }
 
 impl Interpreter<'_> {
     /// Who waits for what.
     pub(super) fn report(&self) -> Report {
-        let cycle = self.find_cycle();
-        let mut report = Report::default();
-        for (at, instance) in self.instances.iter().enumerate() {
-            let id = InstanceId::new(at);
-            let waits_with_data = instance.has_staged()
-                || instance.inputs.iter().any(|channel| self.channels[channel.index()].fill() > 0);
-            if waits_with_data || cycle.iter().any(|(from, _)| *from == id) {
-                let instance = instance.name.clone();
-                report.blocked.push(Blocked { instance, wait: self.wait(id) });
-            }
-        }
-        let unread = self.outputs.iter().map(|end| end.channel);
-        report.unread = unread.map(|at| self.fill(at)).filter(|fill| fill.fill > 0).collect();
-        report.cycle = cycle.iter().map(|(_, channel)| self.fill(*channel)).collect();
-        report
+        Report::of(&self.standing())
     }
 
     /// What an instance waits for, in words; none if it waits for nothing.
     pub(super) fn describe_wait(&self, id: InstanceId) -> Option<String> {
-        match self.wait(id) {
+        match Waits::of(&self.standing()).wait(id.index()) {
             Wait::Over => None,
             wait => Some(format!("it {wait}")),
         }
     }
 
-    fn wait(&self, id: InstanceId) -> Wait {
-        let instance = &self.instances[id.index()];
-        let full = instance.staged.iter().zip(&instance.outputs);
-        let full: Vec<_> =
-            full.filter(|(staged, _)| staged.is_some()).map(|(_, at)| self.fill(*at)).collect();
+    fn standing(&self) -> Standing {
+        let instances = self.instances.iter().enumerate().map(|(at, instance)| StandingInstance {
+            name: instance.name.clone(),
+            wanted: match instance.counters.firings >= instance.firing_limit {
+                true => None,
+                false => self.wanted_ports(InstanceId::new(at)),
+            },
+            is_quiet: instance.quiet_ready.is_some(),
+        });
+        let channels = self.program.graph.channels.iter().zip(&self.channels);
+        let channels = channels.map(|(channel, state)| {
+            let (name, depth) = (state.name.clone(), state.depth());
+            let writer = match channel.source {
+                Source::Port(writer, port) => Some((writer.index(), port.index())),
+                Source::Endpoint(_) => None,
+            };
+            StandingChannel {
+                fill: ChannelFill { name, fill: state.fill(), depth },
+                writer,
+                reader: match channel.sink {
+                    Sink::Port(reader, port) => Some((reader.index(), port.index())),
+                    Sink::Endpoint(_) => None,
+                },
+                has_staged: writer
+                    .is_some_and(|(writer, port)| self.instances[writer].staged[port].is_some()),
+            }
+        });
+        Standing { instances: instances.collect(), channels: channels.collect() }
+    }
+}
+
+impl Report {
+    /// Who waits for what.
+    pub fn of(standing: &Standing) -> Self {
+        let waits = Waits::of(standing);
+        let cycle = waits.find_cycle();
+        let mut report = Report::default();
+        for (at, instance) in standing.instances.iter().enumerate() {
+            let has_input = |channel: &usize| standing.channels[*channel].fill.fill > 0;
+            let waits_with_data =
+                !waits.full(at).is_empty() || waits.inputs[at].iter().any(has_input);
+            if waits_with_data || cycle.iter().any(|(from, _)| *from == at) {
+                let instance = instance.name.clone();
+                report.blocked.push(Blocked { instance, wait: waits.wait(at) });
+            }
+        }
+        let unread = standing.channels.iter().filter(|channel| channel.reader.is_none());
+        report.unread =
+            unread.map(|channel| channel.fill.clone()).filter(|fill| fill.fill > 0).collect();
+        report.cycle = waits.fills(&cycle.iter().map(|(_, channel)| *channel).collect::<Vec<_>>());
+        report
+    }
+}
+
+/// The channels of each instance, in the order of its ports.
+struct Waits<'s> {
+    standing: &'s Standing,
+    inputs: Vec<Vec<usize>>,
+    outputs: Vec<Vec<usize>>,
+}
+
+impl<'s> Waits<'s> {
+    fn of(standing: &'s Standing) -> Self {
+        let at_ports = |end: fn(&StandingChannel) -> Option<(usize, usize)>| {
+            let mut channels = vec![vec![]; standing.instances.len()];
+            for (at, channel) in standing.channels.iter().enumerate() {
+                if let Some((instance, port)) = end(channel) {
+                    channels[instance].push((port, at));
+                }
+            }
+            let in_order = |mut channels: Vec<(usize, usize)>| {
+                channels.sort_unstable();
+                channels.into_iter().map(|(_, channel)| channel).collect()
+            };
+            channels.into_iter().map(in_order).collect()
+        };
+        let (inputs, outputs) = (at_ports(|it| it.reader), at_ports(|it| it.writer));
+        Self { standing, inputs, outputs }
+    }
+
+    fn wait(&self, instance: usize) -> Wait {
+        let full = self.full(instance);
         if !full.is_empty() {
-            return Wait::Room(full);
+            return Wait::Room(self.fills(&full));
         }
-        if instance.counters.firings >= instance.firing_limit {
-            return Wait::Over;
-        }
-        match self.wanted_ports(id) {
+        let StandingInstance { wanted, is_quiet, .. } = &self.standing.instances[instance];
+        let empty = |mask| self.fills(&self.empty(instance, mask));
+        match *wanted {
             None => Wait::Over,
             Some(Wanted::Nothing) => Wait::Quiet(vec![]),
-            Some(Wanted::Any(mask)) if instance.quiet_ready.is_some() => {
-                Wait::Quiet(self.empty_inputs(id, mask))
-            }
-            Some(Wanted::All(_)) if instance.quiet_ready.is_some() => Wait::Quiet(vec![]),
-            Some(Wanted::Any(mask)) => Wait::AnyItem(self.empty_inputs(id, mask)),
-            Some(Wanted::All(mask)) => Wait::AllItems(self.empty_inputs(id, mask)),
+            Some(Wanted::Any(mask)) if *is_quiet => Wait::Quiet(empty(mask)),
+            Some(Wanted::All(_)) if *is_quiet => Wait::Quiet(vec![]),
+            Some(Wanted::Any(mask)) => Wait::AnyItem(empty(mask)),
+            Some(Wanted::All(mask)) => Wait::AllItems(empty(mask)),
         }
     }
 
-    fn empty_inputs(&self, id: InstanceId, mask: u64) -> Vec<ChannelFill> {
-        self.empty_channels(id, mask).into_iter().map(|channel| self.fill(channel)).collect()
+    /// The channels for which an instance holds items.
+    fn full(&self, instance: usize) -> Vec<usize> {
+        let outputs = self.outputs[instance].iter().copied();
+        outputs.filter(|channel| self.standing.channels[*channel].has_staged).collect()
     }
 
-    fn empty_channels(&self, id: InstanceId, mask: u64) -> Vec<ChannelId> {
-        let inputs = self.instances[id.index()].inputs.iter().enumerate();
+    /// The channels without items at the ports of a mask.
+    fn empty(&self, instance: usize, mask: u64) -> Vec<usize> {
+        let inputs = self.inputs[instance].iter().enumerate();
         let masked = inputs.filter(|(port, _)| mask >> port & 1 == 1).map(|(_, channel)| *channel);
-        masked.filter(|channel| self.channels[channel.index()].fill() == 0).collect()
+        masked.filter(|channel| self.standing.channels[*channel].fill.fill == 0).collect()
     }
 
-    fn fill(&self, channel: ChannelId) -> ChannelFill {
-        let state = &self.channels[channel.index()];
-        ChannelFill { name: state.name.clone(), fill: state.fill(), depth: state.depth() }
+    fn fills(&self, channels: &[usize]) -> Vec<ChannelFill> {
+        channels.iter().map(|channel| self.standing.channels[*channel].fill.clone()).collect()
     }
 
-    fn edges(&self, id: InstanceId) -> Vec<Edge> {
-        let instance = &self.instances[id.index()];
-        let channels = &self.program.graph.channels;
-        let staged = instance.staged.iter().zip(&instance.outputs);
-        let full: Vec<Edge> = staged
-            .filter(|(staged, _)| staged.is_some())
-            .map(|(_, channel)| match channels[channel.index()].sink {
-                Sink::Port(to, _) => Edge { to: Some(to), channel: *channel },
-                Sink::Endpoint(_) => Edge { to: None, channel: *channel },
-            })
-            .collect();
+    fn edges(&self, instance: usize) -> Vec<Edge> {
+        let channels = &self.standing.channels;
+        let full = self.full(instance).into_iter();
+        let to_reader = |channel: usize| Edge {
+            to: channels[channel].reader.map(|(reader, _)| reader),
+            channel,
+        };
+        let full: Vec<Edge> = full.map(to_reader).collect();
         if !full.is_empty() {
             return full;
         }
-        let (Some(Wanted::Any(mask)) | Some(Wanted::All(mask))) = self.wanted_ports(id) else {
+        let (Some(Wanted::Any(mask)) | Some(Wanted::All(mask))) =
+            self.standing.instances[instance].wanted
+        else {
             return vec![];
         };
-        let empty = self.empty_channels(id, mask).into_iter();
-        empty
-            .map(|channel| match channels[channel.index()].source {
-                Source::Port(to, _) => Edge { to: Some(to), channel },
-                Source::Endpoint(_) => Edge { to: None, channel },
-            })
-            .collect()
+        let to_writer = |channel: usize| Edge {
+            to: channels[channel].writer.map(|(writer, _)| writer),
+            channel,
+        };
+        self.empty(instance, mask).into_iter().map(to_writer).collect()
     }
 
     /// Instances that wait for each other in a circle, each with the channel it waits at.
-    fn find_cycle(&self) -> Vec<(InstanceId, ChannelId)> {
-        let mut is_searched = vec![false; self.instances.len()];
-        for start in 0..self.instances.len() {
+    fn find_cycle(&self) -> Vec<(usize, usize)> {
+        let mut is_searched = vec![false; self.standing.instances.len()];
+        for start in 0..self.standing.instances.len() {
             let mut path = vec![];
-            if let Some(cycle) = self.search(InstanceId::new(start), &mut path, &mut is_searched) {
+            if let Some(cycle) = self.search(start, &mut path, &mut is_searched) {
                 return cycle;
             }
         }
@@ -169,19 +261,19 @@ impl Interpreter<'_> {
 
     fn search(
         &self,
-        id: InstanceId,
-        path: &mut Vec<(InstanceId, ChannelId)>,
+        instance: usize,
+        path: &mut Vec<(usize, usize)>,
         is_searched: &mut [bool],
-    ) -> Option<Vec<(InstanceId, ChannelId)>> {
-        if let Some(start) = path.iter().position(|(on_path, _)| *on_path == id) {
+    ) -> Option<Vec<(usize, usize)>> {
+        if let Some(start) = path.iter().position(|(on_path, _)| *on_path == instance) {
             return Some(path[start..].to_vec());
         }
-        if std::mem::replace(&mut is_searched[id.index()], true) {
+        if std::mem::replace(&mut is_searched[instance], true) {
             return None;
         }
-        for edge in self.edges(id) {
+        for edge in self.edges(instance) {
             let Some(to) = edge.to else { continue };
-            path.push((id, edge.channel));
+            path.push((instance, edge.channel));
             if let Some(cycle) = self.search(to, path, is_searched) {
                 return Some(cycle);
             }

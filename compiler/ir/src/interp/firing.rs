@@ -22,6 +22,8 @@ pub(super) enum Advance {
     Nothing,
     /// Staged items left, or the host did something.
     Moved,
+    /// It fired, and only asked for the time.
+    Looked,
     /// It fired.
     Fired,
 }
@@ -80,9 +82,9 @@ impl Interpreter<'_> {
             self.check_recorded(id, ready)?;
         }
         self.shared.clock_ns += 1;
-        self.fire(id, ready)?;
+        let has_only_looked = self.fire(id, ready)?;
         self.send_staged(id)?;
-        Ok(Advance::Fired)
+        Ok(if has_only_looked { Advance::Looked } else { Advance::Fired })
     }
 
     /// Lets staged items leave where there is room; whether one did.
@@ -111,7 +113,8 @@ impl Interpreter<'_> {
         }
     }
 
-    fn fire(&mut self, id: InstanceId, ready: u64) -> Result<(), Error> {
+    /// Fires; whether that only asked for the time.
+    fn fire(&mut self, id: InstanceId, ready: u64) -> Result<bool, Error> {
         let handler = self.program.element_of(id).handler;
         let activation = Activation { has_ports: true, ready, ..self.shared.activation() };
         let mut frame = std::mem::take(&mut self.instances[id.index()].frame);
@@ -125,7 +128,11 @@ impl Interpreter<'_> {
         let mut activation = machine.activation;
         self.instances[id.index()].frame = frame;
         let mask = self.end(id, &mut activation, end)?;
-        self.settle(id, activation, mask)
+        let has_only_looked = activation.has_asked_time
+            && activation.taken == 0
+            && !self.instances[id.index()].has_staged();
+        self.settle(id, activation, mask)?;
+        Ok(has_only_looked)
     }
 
     /// Notes how the handler ended; the next mask.
@@ -244,9 +251,12 @@ impl Interpreter<'_> {
 
 /// What an instance waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
+pub enum Wanted {
+    /// No item.
     Nothing,
+    /// An item at any port of this mask.
     Any(u64),
+    /// An item at each port of this mask.
     All(u64),
 }
 

@@ -23,6 +23,12 @@ impl Interpreter<'_> {
         Some(EndpointId::new(endpoints.position(|endpoint| endpoint.name == name)?))
     }
 
+    /// Whether something that was fed to an endpoint waits for room in its channel.
+    pub fn is_holding(&self, endpoint: EndpointId) -> bool {
+        let is_input = self.program.graph.endpoints[endpoint.index()].direction == Direction::Into;
+        is_input && !self.inputs[self.endpoints[endpoint.index()]].queue.is_empty()
+    }
+
     /// Feeds a packet to an endpoint into the graph; it is cut into flits where those travel, of
     /// which an empty packet has none.
     ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Executing operations for one firing (or one host call) of one instance.
 
+use super::Clock;
 use super::channel::ChannelState;
 use super::eval::eval_pure;
 use super::frame::{Datum, End, Frame, LoopBounds, Stop};
@@ -21,8 +22,10 @@ const MAX_CALL_DEPTH: u32 = 128;
 pub(super) struct Shared {
     /// What `random` draws from.
     pub generator: fastrand::Rng,
-    /// What `now` gives.
+    /// What `now` gives, unless the time is measured.
     pub clock_ns: u64,
+    /// What time is it.
+    pub clock: Clock,
     /// What probes told and nobody took yet.
     pub probes: Vec<ProbeEvent>,
     /// By function: frames not in use.
@@ -32,6 +35,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// What `now` gives.
+    pub fn now_ns(&self) -> u64 {
+        match self.clock {
+            Clock::Firings => self.clock_ns,
+            Clock::Measured(now_ns) => now_ns(),
+        }
+    }
+
     /// The start of a firing or call that has no ports so far.
     pub fn activation(&self) -> Activation {
         Activation { turns_left: self.turn_limit, ..Activation::default() }
@@ -49,6 +60,8 @@ pub(super) struct Activation {
     pub new_packets: u32,
     /// Ports taken from.
     pub taken: u64,
+    /// Whether it asked for the time.
+    pub has_asked_time: bool,
     /// Whether it did something, see [`InstanceCounters::firings`].
     pub did_something: bool,
     /// What it counted.
@@ -153,7 +166,8 @@ impl Machine<'_> {
             Op::Ready(port) => Bits::from_bool(self.activation.ready >> port.0 & 1 == 1),
             Op::Now => {
                 self.activation.did_something = true;
-                Bits::from_u64(64, self.instance.choice.now(self.shared.clock_ns)?)
+                self.activation.has_asked_time = true;
+                Bits::from_u64(64, self.instance.choice.now(self.shared.now_ns())?)
             }
             Op::Random => {
                 self.activation.did_something = true;

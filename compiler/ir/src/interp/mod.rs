@@ -33,9 +33,12 @@ mod schedule_fuzz;
 mod table;
 mod transfer;
 
-pub use deadlock::{Blocked, ChannelFill, Report, Wait};
+pub use deadlock::{
+    Blocked, ChannelFill, Report, Standing, StandingChannel, StandingInstance, Wait,
+};
 pub use error::Error;
 pub use eval::eval_pure;
+pub use firing::Wanted;
 pub use packet::{HEAD_ROOM_BYTES, MOST_NEW_PACKETS, TAIL_LIMIT_BYTES, packet_bits};
 pub use probe::{ProbeEvent, ProbeKind, format_printf};
 pub use schedule::{Outcome, Schedule};
@@ -67,9 +70,21 @@ pub struct Options {
     pub turn_limit: u64,
     /// Whether every item that enters a channel is kept for [`Interpreter::execution`].
     pub keep_histories: bool,
+    /// What `now` gives, where nothing is replayed.
+    pub clock: Clock,
     /// Whether channels hold any number of items instead of their declared depth: for replaying
     /// the record of a back end that buffers more.
     pub unbounded_channels: bool,
+}
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Clock {
+    /// It goes on by a nanosecond with each firing, so that a run can be had again.
+    #[default]
+    Firings,
+    /// It is what this says, in nanoseconds. A run ends once instances only ask for it.
+    Measured(fn() -> u64),
 }
 
 impl Default for Options {
@@ -79,6 +94,7 @@ impl Default for Options {
             random_seed: 0,
             turn_limit: TURN_LIMIT,
             keep_histories: true,
+            clock: Clock::Firings,
             unbounded_channels: false,
         }
     }
@@ -149,6 +165,7 @@ impl<'p> Interpreter<'p> {
             shared: Shared {
                 generator: fastrand::Rng::with_seed(options.random_seed),
                 clock_ns: 0,
+                clock: options.clock,
                 probes: vec![],
                 frames: program.functions.iter().map(|_| vec![]).collect(),
                 turn_limit: options.turn_limit,

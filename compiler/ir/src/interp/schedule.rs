@@ -8,8 +8,12 @@
 
 use super::deadlock::Report;
 use super::firing::Advance;
-use super::{Error, Interpreter};
+use super::{Clock, Error, Interpreter};
 use crate::InstanceId;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Nobody wants a run to end.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The order in which instances and outer ends go on. By the semantics it decides nothing that
 /// the oracles do not record.
@@ -34,6 +38,8 @@ pub enum Outcome {
     Budget,
     /// This instance passed a breakpoint, and rests until it is told to resume.
     Breakpoint(InstanceId),
+    /// Instances only ask for the time, which is measured: run it again, after a while.
+    Waiting,
     /// Nothing can move, though data waits.
     Stalled(Report),
 }
@@ -47,6 +53,8 @@ struct Round {
     moved: bool,
     /// Whether somebody was passed over who might have gone on.
     passed_over: bool,
+    /// Whether somebody asked for the time and did nothing else, where that is measured.
+    looked: bool,
     ended: Option<Outcome>,
 }
 
@@ -66,6 +74,15 @@ impl Interpreter<'_> {
     /// # Errors
     /// A writer that breaks the framing of a flit channel, and a replay that cannot go on.
     pub fn run(&mut self, budget: u64) -> Result<Outcome, Error> {
+        self.run_until(&NEVER, budget)
+    }
+
+    /// As [`run`](Self::run), and ends with [`Outcome::Budget`] after the round in which
+    /// `is_wanted` was set.
+    ///
+    /// # Errors
+    /// As for `run`.
+    pub fn run_until(&mut self, is_wanted: &AtomicBool, budget: u64) -> Result<Outcome, Error> {
         let mut left = budget;
         let mut everybody = false;
         loop {
@@ -74,10 +91,13 @@ impl Interpreter<'_> {
                 return Ok(outcome);
             }
             if !round.moved && !round.passed_over {
-                return self.rest();
+                return if round.looked { Ok(Outcome::Waiting) } else { self.rest() };
             }
             // A round that moved nothing is repeated with everybody, so that the end is certain.
             everybody = !round.moved;
+            if round.moved && is_wanted.load(Ordering::Relaxed) {
+                return Ok(Outcome::Budget);
+            }
         }
     }
 
@@ -139,11 +159,16 @@ impl Interpreter<'_> {
                     return Ok(false);
                 }
                 let fired = self.advance(id)?;
-                *left = left.saturating_sub(u64::from(fired == Advance::Fired));
-                if fired == Advance::Fired && self.instances[id.index()].held_at.is_some() {
+                let has_fired = matches!(fired, Advance::Fired | Advance::Looked);
+                *left = left.saturating_sub(u64::from(has_fired));
+                if has_fired && self.instances[id.index()].held_at.is_some() {
                     round.ended = Some(Outcome::Breakpoint(id));
                 }
-                Ok(fired != Advance::Nothing)
+                // A steered clock goes on by firings, so that they are worth while.
+                let is_measured = matches!(self.shared.clock, Clock::Measured(_));
+                let has_only_looked = fired == Advance::Looked && is_measured;
+                round.looked |= has_only_looked;
+                Ok(fired != Advance::Nothing && !has_only_looked)
             }
         }
     }
@@ -155,10 +180,14 @@ impl Interpreter<'_> {
             return Ok(Outcome::Breakpoint(InstanceId::new(held)));
         }
         self.check_replay_is_over()?;
-        let waits = self.channels.iter().any(|channel| channel.fill() > 0)
+        Ok(if self.holds_items() { Outcome::Stalled(self.report()) } else { Outcome::Idle })
+    }
+
+    /// Whether items wait inside, or for room there.
+    pub fn holds_items(&self) -> bool {
+        self.channels.iter().any(|channel| channel.fill() > 0)
             || self.inputs.iter().any(|end| !end.queue.is_empty())
-            || self.instances.iter().any(|instance| instance.has_staged());
-        Ok(if waits { Outcome::Stalled(self.report()) } else { Outcome::Idle })
+            || self.instances.iter().any(|instance| instance.has_staged())
     }
 
     fn check_replay_is_over(&self) -> Result<(), Error> {
@@ -183,7 +212,7 @@ impl Interpreter<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{Fixture, WORD, done, put, run_to_idle, take};
-    use super::super::{Error, Interpreter, Options, Outcome, Schedule};
+    use super::super::{Clock, Error, Interpreter, Options, Outcome, Schedule};
     use crate::oracle::{Execution, Oracles};
     use crate::*;
 
@@ -395,6 +424,23 @@ mod tests {
     }
 
     #[test]
+    fn a_run_ends_after_the_round_in_which_somebody_wants_it_to() {
+        let mut fixture = Fixture::default();
+        let source = fixture.element(&[], &[WORD], |b| {
+            let number = b.number(64, 1);
+            put(b, 0, number);
+            done(b);
+        });
+        let program = fixture.alone(source);
+        let mut interpreter = Interpreter::new(&program, &Options::default()).unwrap();
+        let is_wanted = std::sync::atomic::AtomicBool::new(true);
+        for firings in 1..4 {
+            assert_eq!(interpreter.run_until(&is_wanted, 1_000), Ok(Outcome::Budget));
+            assert_eq!(interpreter.counters(InstanceId(0)).firings, firings);
+        }
+    }
+
+    #[test]
     fn a_budget_stops_a_source_that_never_ends_and_a_limit_lets_it_replay() {
         let mut fixture = Fixture::default();
         let source = fixture.element(&[], &[WORD], |b| {
@@ -411,5 +457,53 @@ mod tests {
         replay.limit_firings(InstanceId(0), 25);
         run_to_idle(&mut replay);
         assert_eq!(replay.execution(), interpreter.execution());
+    }
+
+    /// Passes an item once the time has come that it says.
+    fn alarm() -> Program {
+        let mut fixture = Fixture::default();
+        let alarm = fixture.element(&[WORD], &[WORD], |b| {
+            let (wait, pass) = (b.new_block(), b.new_block());
+            let time = b.push(Op::Peek(PortId(0)), Type::Bits(64));
+            let now = b.push(Op::Now, Type::Bits(64));
+            let is_early = b.compare(CompareOp::ULt, now, time);
+            b.branch(is_early, wait, pass);
+            b.switch_to(wait);
+            done(b);
+            b.switch_to(pass);
+            let value = take(b, 0, 64);
+            put(b, 0, value);
+            done(b);
+        });
+        fixture.alone(alarm)
+    }
+
+    #[test]
+    fn where_time_is_measured_a_run_ends_once_somebody_only_waits_for_it() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static TIME: AtomicU64 = AtomicU64::new(10);
+        let program = alarm();
+        let clock = Clock::Measured(|| TIME.load(Ordering::Relaxed));
+        for schedule in [Schedule::RoundRobin, Schedule::Random { seed: 3 }] {
+            TIME.store(10, Ordering::Relaxed);
+            let options = Options { clock, schedule, ..Options::default() };
+            let mut interpreter = Interpreter::new(&program, &options).unwrap();
+            let name = program.graph.endpoints[0].name.clone();
+            feed(&mut interpreter, &name, 10..12);
+            assert_eq!(interpreter.run(u64::MAX), Ok(Outcome::Waiting), "11 is not yet");
+            assert!(interpreter.holds_items());
+            let output = EndpointId::new(1);
+            assert_eq!(interpreter.take_items(output).unwrap().len(), 1);
+            TIME.store(11, Ordering::Relaxed);
+            assert_eq!(interpreter.run(u64::MAX), Ok(Outcome::Idle));
+            assert_eq!(interpreter.take_items(output).unwrap().len(), 1);
+            assert!(!interpreter.holds_items());
+        }
+        // A clock that firings move is worth firing for.
+        let mut steered = Interpreter::new(&program, &Options::default()).unwrap();
+        let name = program.graph.endpoints[0].name.clone();
+        feed(&mut steered, &name, 1_000..1_001);
+        assert_eq!(steered.run(u64::MAX), Ok(Outcome::Idle));
+        assert!(steered.counters(InstanceId(0)).firings >= 999);
     }
 }

@@ -89,7 +89,7 @@ impl Interpreter<'_> {
 
     /// What the time is, as `now` gives it.
     pub fn clock_ns(&self) -> u64 {
-        self.shared.clock_ns
+        self.shared.now_ns()
     }
 
     /// Has the time go on from `clock_ns`, unless it is later already.

@@ -11,6 +11,10 @@ use crate::manifest::signature;
 use crate::memory::{HUGE_PAGE_BYTES, LEAST_MOVED_BYTES};
 use freeport_ir::{Bits, Element, ElementId, FunctionId, Object, Op, PortId, Program, Term};
 
+/// Rounds of a firing's loops from which on each firing is followed by a look at whether the host
+/// wants to act.
+const MANY_ROUNDS: u64 = 4096;
+
 /// The structures of an element.
 pub(super) fn types(emitter: &Emitter<'_>, id: ElementId) -> Result<String, Error> {
     let element = emitter.program.element(id);
@@ -160,11 +164,28 @@ pub(super) fn may_do_nothing(program: &Program, element: &Element) -> bool {
     false
 }
 
-/// Whether firings may do nothing but ask for the time: of an element that fires without items.
+/// Whether firings may do nothing but ask for the time: of an element that fires without items, or
+/// leaves an item where it is until it is due.
 pub(super) fn may_wait_for_time(program: &Program, element: &Element) -> bool {
-    let insts = program.function(element.handler).blocks.iter().flat_map(|block| &block.insts);
-    let fires_alone = element.inputs.is_empty() || !has_fixed_mask(program, element);
-    fires_alone && insts.into_iter().any(|inst| matches!(inst.op, Op::Now))
+    let mut insts = program.function(element.handler).blocks.iter().flat_map(|block| &block.insts);
+    insts.any(|inst| matches!(inst.op, Op::Now))
+}
+
+/// Whether the loops of a function, and of those that it calls, may go round so often that a
+/// thousand firings keep the host waiting.
+pub(super) fn may_take_long(emitter: &Emitter<'_>, id: FunctionId) -> bool {
+    rounds(emitter, id) > MANY_ROUNDS
+}
+
+/// Rounds of all loops of a function, as if each were inside of all others.
+fn rounds(emitter: &Emitter<'_>, id: FunctionId) -> u64 {
+    let blocks = || emitter.function(id).blocks.iter();
+    let bounds = blocks().filter_map(|block| block.loop_info).map(|info| info.bound.max(1));
+    let calls = blocks().flat_map(|block| &block.insts).filter_map(|inst| match inst.op {
+        Op::Call { function, .. } => Some(rounds(emitter, function)),
+        _ => None,
+    });
+    bounds.chain(calls).fold(1, u64::saturating_mul)
 }
 
 /// Runs the handler once and notes what it did; false if that was nothing. The caller counts it.

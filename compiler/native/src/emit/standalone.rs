@@ -91,6 +91,7 @@ fn manifest(emitter: &Emitter<'_>, functions: &[FunctionId]) -> Manifest {
         methods: methods.collect(),
         takes_signals: false,
         has_choice: false,
+        awaits_all: false,
     };
     Manifest {
         program: emitter.program.name.clone(),

@@ -6,7 +6,7 @@ use super::channels::{
     admits, commit, commit_declaration, entered, fields, fired, frame_argument, front, has_ring,
     has_room, is_full, nth, ring, rings_ahead, room, send, turn, write_item,
 };
-use super::elements::{has_initial, may_do_nothing, may_wait_for_time};
+use super::elements::{has_initial, may_do_nothing, may_take_long, may_wait_for_time};
 use super::functions::suspends;
 use super::layouts;
 use super::packets::{is_packet, keep_suspended};
@@ -332,6 +332,9 @@ fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     if may_wait {
         line("if (looks_left == 0) break;");
     }
+    if plan.members(id).iter().any(|id| may_take_long(emitter, program.element_of(*id).handler)) {
+        line("if (gives_way(graph->runtime)) break;");
+    }
     text += &format!("    }}\n    turn_{at}_closed(graph, turn);\n");
     text + "    return has_moved;\n}\n\n"
 }
@@ -427,6 +430,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text += &format!(
         "    bool has_moved = true;\n\
          \x20   for (uint32_t left = {ROUNDS}; has_moved && left > 0; left--) {{\n\
+         \x20       if (left != {ROUNDS} && gives_way(graph->runtime)) break;\n\
          \x20       has_moved = false;\n\
          \x20       graph->waits_for_time = false;\n\
          \x20       graph->runtime->clock_reads_left = 0;\n"
@@ -453,6 +457,11 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     }
     for id in &plan.order {
         text += &format!("        has_moved |= step_{}(graph);\n", id.0);
+        // In the first round everybody has a turn, however often the host wants to act.
+        text += &format!(
+            "        if (left != {ROUNDS} && gives_way(graph->runtime)) \
+             {{ has_moved = true; break; }}\n"
+        );
         if plan.members(*id).iter().any(|id| breakpoints::may_be_held(emitter, *id)) {
             text += "        if (UNLIKELY(graph->runtime->has_stopped)) break;\n";
         }

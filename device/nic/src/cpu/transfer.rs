@@ -141,7 +141,7 @@ impl CpuDevice<'_> {
             let batch = queue.lend(queue.waiting());
             lent.push(Lent { endpoint: EndpointId::new(at), batch, moved: &[], consumed: 0 });
         }
-        let (status, _) = self.run_graph(&mut lent)?;
+        let (status, _) = self.run_graph(&mut lent, None)?;
         let mut has_moved = lent.iter().any(|lent| lent.consumed > 0);
         has_moved |= self.outputs.iter().any(|output| output.waiting.count() > 0);
         self.outputs.iter_mut().for_each(|output| output.keep(&lent));

@@ -53,7 +53,7 @@ impl Transfer for InterpreterDevice<'_> {
         for _ in 0..MOST_DRAIN_RUNS {
             let outcome = self.interpreter.run(FIRINGS_AT_A_TIME / u64::from(MOST_DRAIN_RUNS))?;
             self.collect()?;
-            if outcome != Outcome::Budget {
+            if !matches!(outcome, Outcome::Budget | Outcome::Waiting) {
                 break;
             }
         }

@@ -77,6 +77,10 @@ impl<P: Receive, W: Write> Receive for Capture<P, W> {
     fn lost(&self) -> u64 {
         self.inner.lost()
     }
+
+    fn remarks(&self) -> Vec<String> {
+        self.inner.remarks()
+    }
 }
 
 impl<P: Transmit, W: Write> Transmit for Capture<P, W> {

@@ -110,6 +110,10 @@ impl<P: Receive> Receive for Fault<P> {
     fn lost(&self) -> u64 {
         self.inner.lost()
     }
+
+    fn remarks(&self) -> Vec<String> {
+        self.inner.remarks()
+    }
 }
 
 impl<P: Transmit> Transmit for Fault<P> {

@@ -117,6 +117,12 @@ pub trait Receive {
     fn lost(&self) -> u64 {
         0
     }
+
+    /// What is to be told of the source once a run has ended, a line each, such as that a capture
+    /// has cut frames.
+    fn remarks(&self) -> Vec<String> {
+        vec![]
+    }
 }
 
 /// The sending side of a port.
@@ -444,6 +450,10 @@ impl<'a> Frames<'a> {
 }
 
 impl<P: Receive + ?Sized> Receive for Box<P> {
+    fn remarks(&self) -> Vec<String> {
+        (**self).remarks()
+    }
+
     fn receive(&mut self, most: usize) -> Result<Batch<'_>, PortError> {
         (**self).receive(most)
     }

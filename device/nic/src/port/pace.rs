@@ -82,6 +82,14 @@ impl<P: Receive> Receive for Pace<P> {
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         Some(self.timer.as_fd())
     }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.inner.remarks()
+    }
 }
 
 #[cfg(test)]

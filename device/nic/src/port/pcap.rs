@@ -3,8 +3,8 @@
 //!
 //! Timestamps are kept to the nanosecond. A capture may have cut a frame at its snap length: such a
 //! frame is lent as it is, with its original length, and reported. A file is untrusted input: what
-//! cannot be a frame is skipped and reported, and where the file is broken the report names the
-//! file and the record, counted from 1 as other tools count.
+//! cannot be a frame is skipped, reported, and counted as lost, and where the file is broken the
+//! report names the file and the record, counted from 1 as other tools count.
 
 mod read;
 mod write;

@@ -90,6 +90,10 @@ impl<P: Receive> Receive for Rate<P> {
     fn lost(&self) -> u64 {
         self.inner.lost()
     }
+
+    fn remarks(&self) -> Vec<String> {
+        self.inner.remarks()
+    }
 }
 
 impl<P: Transmit> Transmit for Rate<P> {

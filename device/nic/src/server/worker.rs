@@ -38,6 +38,8 @@ pub struct JoinedPorts {
     pub inputs: Vec<(String, Box<dyn Receive>)>,
     /// Out of the graph.
     pub outputs: Vec<(String, Box<dyn Transmit>)>,
+    /// Whether an input has no end, so that only a request ends the run, even one that stalls.
+    pub is_endless: bool,
 }
 
 /// Runs a device and carries out requests.
@@ -67,7 +69,7 @@ pub enum WorkerEnd {
     Ended,
     /// It was asked to.
     Stopped,
-    /// Every input has ended, and items wait in the graph for ever.
+    /// No input brings anything any more, and items wait in the graph for ever.
     Stalled(String),
 }
 
@@ -102,6 +104,13 @@ impl JoinedPorts {
         inputs.chain(outputs)
     }
 
+    /// What is to be told of the inputs once a run has ended, a line each.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.inputs.iter().flat_map(|(endpoint, port)| {
+            port.remarks().into_iter().map(move |remark| format!("{endpoint}: {remark}"))
+        })
+    }
+
     /// Whether an input may bring more.
     pub fn are_inputs_open(&self) -> bool {
         self.inputs.iter().any(|(_, port)| !port.is_ended())
@@ -117,14 +126,14 @@ impl JoinedPorts {
             RunEnd::OutputFull => {
                 self.outputs.iter().for_each(|(_, port)| waiting.for_room(port.readiness()));
             }
-            // While an instance rests no frame is taken in, so that inputs are no reason to wake.
-            RunEnd::Breakpoint(_) => {}
+            // While an instance rests, or nothing is taken, inputs are no reason to wake.
+            RunEnd::Breakpoint(_) | RunEnd::Stalled(_) => {}
             _ => {
                 let open = self.inputs.iter().filter(|(_, port)| !port.is_ended());
                 open.for_each(|(_, port)| waiting.for_frames(port.readiness()));
             }
         }
-        if *end == RunEnd::Paused {
+        if matches!(end, RunEnd::Paused | RunEnd::Waiting { .. }) {
             waiting = waiting.at_most(SELF_MOVING_SLEEP);
         }
         waiting.wait()
@@ -179,10 +188,15 @@ impl Worker {
             }
             match run.end {
                 RunEnd::Ended => return Ok(WorkerEnd::Ended),
-                RunEnd::Stalled(report) => return Ok(WorkerEnd::Stalled(report)),
+                // A request may get it going again.
+                RunEnd::Stalled(report) if !self.ports.is_endless => {
+                    return Ok(WorkerEnd::Stalled(report));
+                }
                 RunEnd::Breakpoint(instance) if self.control.resting.insert(instance) => {}
                 _ if has_moved => {}
-                RunEnd::Idle | RunEnd::Paused if moved_at.elapsed() < SPIN => {
+                RunEnd::Idle | RunEnd::Paused | RunEnd::Waiting { .. }
+                    if moved_at.elapsed() < SPIN =>
+                {
                     std::hint::spin_loop()
                 }
                 end => self.ports.wait(Some(&wake), &end).map_err(WorkerError::Wait)?,
@@ -216,6 +230,6 @@ fn state(end: &RunEnd, has_moved: bool) -> &'static str {
         RunEnd::Stalled(_) => "stalled",
         RunEnd::Ended => "ended",
         RunEnd::Idle if !has_moved => "idle",
-        RunEnd::Idle | RunEnd::Paused => "running",
+        RunEnd::Idle | RunEnd::Paused | RunEnd::Waiting { .. } => "running",
     }
 }

@@ -46,11 +46,12 @@ const CALLER_SLEEPS: Duration = Duration::from_micros(200);
 
 /// What a station does.
 pub(super) trait Job: Send {
-    /// Does what there is to do now; what came of it, and whether anything moved.
+    /// Does what there is to do now; what came of it, and whether anything moved. It gives way soon
+    /// after `wanted` is set.
     ///
     /// # Errors
     /// What ends the job.
-    fn turn(&mut self) -> Result<(RunStatus, bool), DeviceError>;
+    fn turn(&mut self, wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError>;
 
     /// Whether others have done something that makes another turn worth while.
     fn has_news(&self) -> bool;
@@ -75,6 +76,8 @@ struct Station<J> {
     desk: Mutex<Desk<J>>,
     /// How many of the host's calls want the desk.
     callers: AtomicU32,
+    /// Somebody waits for the desk, so that the turn is to end soon.
+    is_desk_wanted: AtomicBool,
     bell: Bell,
     /// Who sleeps here.
     thread: Mutex<Option<Thread>>,
@@ -120,6 +123,7 @@ impl<J: Job + 'static> Crew<J> {
             neighbours: post.neighbours,
             desk: Mutex::new(Desk { job: post.job, status: RunStatus::Idle }),
             callers: AtomicU32::new(0),
+            is_desk_wanted: AtomicBool::new(false),
             bell: Bell::new(),
             thread: Mutex::new(None),
             // All work at first, but the caller.
@@ -248,7 +252,10 @@ impl<J: Job + 'static> Crew<J> {
         let status = |station: &Station<J>| {
             // One that goes on by itself has only been looked at in between.
             match station.goes_on.load(Ordering::SeqCst) {
-                true => (station.worker, RunStatus::Budget),
+                true => match station.desk_for_host().status {
+                    RunStatus::Waiting => (station.worker, RunStatus::Waiting),
+                    _ => (station.worker, RunStatus::Budget),
+                },
                 false => (station.worker, station.desk_for_host().status.clone()),
             }
         };
@@ -264,7 +271,7 @@ impl<J: Job> Shared<J> {
         let mut turns_alone = 0;
         while !self.stops.load(Ordering::SeqCst) {
             station.is_told.store(false, Ordering::SeqCst);
-            let turn = catch_unwind(AssertUnwindSafe(|| station.turn()));
+            let turn = catch_unwind(AssertUnwindSafe(|| station.turn(&self.stops)));
             let (goes_on, has_moved) = match turn {
                 Ok(Ok(turn)) => turn,
                 Ok(Err(error)) => return self.fail(at, error.to_string()),
@@ -323,12 +330,17 @@ impl<J: Job> Shared<J> {
 
 impl<J: Job> Station<J> {
     /// Whether its job goes on by itself, and whether anything moved.
-    fn turn(&self) -> Result<(bool, bool), DeviceError> {
+    fn turn(&self, stops: &AtomicBool) -> Result<(bool, bool), DeviceError> {
         while self.callers.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
         let mut desk = locked(&self.desk);
-        let (status, has_moved) = desk.job.turn()?;
+        // Whoever comes after this look sets it anew.
+        self.is_desk_wanted.store(false, Ordering::SeqCst);
+        if self.callers.load(Ordering::SeqCst) > 0 || stops.load(Ordering::SeqCst) {
+            self.is_desk_wanted.store(true, Ordering::SeqCst);
+        }
+        let (status, has_moved) = desk.job.turn(&self.is_desk_wanted)?;
         self.note(&mut desk, &status);
         Ok((goes_on(&status), has_moved))
     }
@@ -358,6 +370,7 @@ impl<J: Job> Station<J> {
 
     fn desk_for_host(&self) -> MutexGuard<'_, Desk<J>> {
         self.callers.fetch_add(1, Ordering::SeqCst);
+        self.is_desk_wanted.store(true, Ordering::SeqCst);
         let desk = locked(&self.desk);
         self.callers.fetch_sub(1, Ordering::SeqCst);
         desk
@@ -387,6 +400,9 @@ impl<J> Station<J> {
 impl<J> Drop for Crew<J> {
     fn drop(&mut self) {
         self.shared.stops.store(true, Ordering::SeqCst);
+        for station in &self.shared.stations {
+            station.is_desk_wanted.store(true, Ordering::SeqCst);
+        }
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             // What it panicked with was noted where it happened.

@@ -11,9 +11,10 @@ use crate::device::{
 };
 use crate::replace::Transfer;
 use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
-use freeport_ir::{Bits, InstanceId, Item, Program};
+use freeport_ir::{Bits, EndpointId, InstanceId, Item, Program};
 use freeport_native::{Options, RunStatus};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Frames that a ring between two workers holds.
 pub(super) const RING_FRAMES: usize = 512;
@@ -31,8 +32,8 @@ pub struct WorkersDevice {
 }
 
 impl Job for CpuDevice<'static> {
-    fn turn(&mut self) -> Result<(RunStatus, bool), DeviceError> {
-        self.turn(&mut Bound::default(), &mut Run::default())
+    fn turn(&mut self, wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError> {
+        self.turn(&mut Bound::giving_way(wanted), &mut Run::default())
     }
 
     fn has_news(&self) -> bool {
@@ -120,6 +121,14 @@ impl Host<CpuDevice<'static>> for WorkersDevice {
 
     fn is_blocked(device: &CpuDevice<'static>) -> bool {
         device.is_blocked()
+    }
+
+    fn holds(device: &CpuDevice<'static>, endpoint: EndpointId) -> bool {
+        device.holds(endpoint)
+    }
+
+    fn holds_items(device: &CpuDevice<'static>) -> bool {
+        device.holds_items()
     }
 
     /// Instances that were put in have no breakpoints, and no words.
@@ -290,6 +299,10 @@ impl Device for WorkersDevice {
             device.resume(there);
             Ok(())
         });
+    }
+
+    fn waits(&self) -> Option<String> {
+        run::waits(&self.crew)
     }
 
     /// The state of its parts is not moved to another program yet.

@@ -20,6 +20,7 @@ use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEnt
 use freeport_ir::{Bits, Direction, EndpointId, Instance, InstanceId, Item, Program, Sink, Source};
 use freeport_native::{Options, RunStatus};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Copies of a program, as one device.
 pub struct Replicas {
@@ -39,8 +40,8 @@ struct Lane {
 }
 
 impl Job for Lane {
-    fn turn(&mut self) -> Result<(RunStatus, bool), DeviceError> {
-        self.turn_between(&mut Bound::default(), &mut Run::default())
+    fn turn(&mut self, wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError> {
+        self.turn_between(&mut Bound::giving_way(wanted), &mut Run::default())
     }
 
     fn has_news(&self) -> bool {
@@ -58,7 +59,8 @@ impl Lane {
             Some(steerer) => steerer.turn(bound, run)?,
             None => false,
         };
-        let (status, has_moved) = self.device.turn(&mut Bound::default(), &mut Run::default())?;
+        let (status, has_moved) =
+            self.device.turn(&mut bound.without_ports(), &mut Run::default())?;
         Ok((status, has_moved || is_steered))
     }
 }
@@ -173,6 +175,14 @@ impl Host<Lane> for Replicas {
 
     fn is_blocked(lane: &Lane) -> bool {
         lane.steerer.as_ref().is_some_and(Steerer::is_blocked)
+    }
+
+    fn holds(lane: &Lane, endpoint: EndpointId) -> bool {
+        lane.steerer.as_ref().is_some_and(|steerer| steerer.holds(endpoint))
+    }
+
+    fn holds_items(lane: &Lane) -> bool {
+        lane.device.holds_items()
     }
 
     fn name_of(&self, copy: usize, there: InstanceId) -> InstanceId {
@@ -367,6 +377,10 @@ impl Device for Replicas {
             device.resume(there);
             Ok(())
         });
+    }
+
+    fn waits(&self) -> Option<String> {
+        run::waits(&self.crew)
     }
 
     /// The state of its copies is not moved to another program yet.

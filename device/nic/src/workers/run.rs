@@ -2,9 +2,9 @@
 //! A run of several workers, as its caller sees it: it does the turns of worker 0, which has the
 //! ports, until nobody has anything to do.
 
-use super::crew::{Crew, Job, MOST_TURNS_ALONE, goes_on};
+use super::crew::{Crew, Job, MOST_TURNS_ALONE};
 use crate::device::{Bound, DeviceError, Run, RunEnd};
-use freeport_ir::{InstanceId, Program};
+use freeport_ir::{EndpointId, InstanceId, Program};
 use freeport_native::RunStatus;
 
 /// Turns in which items came from other workers, and no frame from or to a port, after which a run
@@ -24,6 +24,12 @@ pub(super) trait Host<J> {
 
     /// Whether frames wait for a port that has no room.
     fn is_blocked(job: &J) -> bool;
+
+    /// Whether frames of an input wait for the graph to take them.
+    fn holds(job: &J, endpoint: EndpointId) -> bool;
+
+    /// Whether anything waits in what a station has, or for it.
+    fn holds_items(job: &J) -> bool;
 
     /// Which instance of the program one of a station's job is.
     fn name_of(&self, station: usize, there: InstanceId) -> InstanceId;
@@ -91,12 +97,33 @@ fn rest<J: Job + 'static, H: Host<J>>(
         return Ok(RunEnd::OutputFull);
     }
     let statuses = crew.statuses();
-    if statuses.iter().any(|(_, status)| goes_on(status)) {
+    if statuses.iter().any(|(_, status)| *status == RunStatus::Budget) {
         return Ok(RunEnd::Paused);
     }
-    if !bound.are_inputs_ended() {
-        return Ok(RunEnd::Idle);
+    if statuses.iter().any(|(_, status)| *status == RunStatus::Waiting) {
+        let held = (0..crew.len()).map(|at| crew.ask(at, |job| H::holds_items(job)));
+        let held: Vec<bool> = held.collect::<Result<_, _>>()?;
+        return Ok(RunEnd::Waiting { holds_items: held.contains(&true) });
     }
+    let stalls = stalls(statuses);
+    let ids = bound.inputs.iter().map(|(id, _)| *id);
+    let held = ids.map(|id| Ok((id, crew.ask(0, |job| H::holds(job, id))?)));
+    let held: Vec<(EndpointId, bool)> = held.collect::<Result<_, DeviceError>>()?;
+    let is_held = |id: EndpointId| held.iter().any(|(at, is_held)| *at == id && *is_held);
+    Ok(match stalls {
+        Some(stalls) if bound.are_inputs_over(is_held) => RunEnd::Stalled(stalls),
+        _ if !bound.are_inputs_ended() => RunEnd::Idle,
+        _ => RunEnd::Ended,
+    })
+}
+
+/// What waits for what, as the last turns of all stations left it.
+pub(super) fn waits<J: Job + 'static>(crew: &Crew<J>) -> Option<String> {
+    stalls(crew.statuses())
+}
+
+/// A line for each worker in which something waits, if there is one.
+fn stalls(statuses: Vec<(usize, RunStatus)>) -> Option<String> {
     let lines = statuses.into_iter().filter_map(|(worker, status)| {
         let text = match status {
             RunStatus::Idle | RunStatus::Budget | RunStatus::Waiting | RunStatus::Breakpoint(_) => {
@@ -109,5 +136,5 @@ fn rest<J: Job + 'static, H: Host<J>>(
         Some(format!("worker {worker}: {text}"))
     });
     let lines: Vec<String> = lines.collect();
-    Ok(if lines.is_empty() { RunEnd::Ended } else { RunEnd::Stalled(lines.join("\n")) })
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }

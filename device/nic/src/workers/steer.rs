@@ -76,6 +76,12 @@ impl Steerer {
         self.outputs.iter().any(|output| output.is_blocked)
     }
 
+    /// Whether frames of an input wait for room on their way to a copy.
+    pub fn holds(&self, endpoint: EndpointId) -> bool {
+        let mut inputs = self.inputs.iter().filter(|input| input.endpoint == endpoint);
+        inputs.any(|input| input.copies.iter().any(|(_, queue)| queue.waiting() > 0))
+    }
+
     /// Whether a copy has done something that makes another turn worth while.
     pub fn has_news(&self) -> bool {
         self.inputs.iter().flat_map(|it| &it.copies).any(|(writer, _)| writer.has_news())

@@ -28,8 +28,17 @@ pub struct PcapReceiver {
     first_foreign: Option<Problem>,
     problems: Vec<Problem>,
     problem_count: u64,
+    left_out: Kept,
+    cut: Kept,
     broken: Option<PortError>,
     ended: bool,
+}
+
+/// How many problems of a kind there were, and the first of them.
+#[derive(Default)]
+struct Kept {
+    count: u64,
+    first: Option<Problem>,
 }
 
 enum Source {
@@ -96,6 +105,8 @@ impl PcapReceiver {
             first_foreign: None,
             problems: vec![],
             problem_count: 0,
+            left_out: Kept::default(),
+            cut: Kept::default(),
             broken: None,
             ended: false,
         })
@@ -159,6 +170,13 @@ impl PcapReceiver {
     /// Keeps what is the matter with the record that was read last.
     fn note(&mut self, kind: ProblemKind) {
         self.problem_count += 1;
+        let new = || Problem { file: self.file.clone(), record: self.record, kind };
+        let kept = match kind {
+            ProblemKind::Cut { .. } => &mut self.cut,
+            _ => &mut self.left_out,
+        };
+        kept.count += 1;
+        kept.first.get_or_insert_with(new);
         let is_foreign = matches!(kind, ProblemKind::LinkType(_) | ProblemKind::Interface(_));
         let is_first = is_foreign && self.first_foreign.is_none();
         if !is_first && self.problems.len() >= MOST_PROBLEMS {
@@ -198,6 +216,20 @@ impl Receive for PcapReceiver {
 
     fn is_ended(&self) -> bool {
         self.ended && self.broken.is_none()
+    }
+
+    fn lost(&self) -> u64 {
+        self.left_out.count
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let remark = |kept: &Kept, one: &str, many: &str| {
+            let what = if kept.count == 1 { one } else { many };
+            kept.first.as_ref().map(|first| format!("{} {what}; the first: {first}", kept.count))
+        };
+        let left_out = remark(&self.left_out, "record was left out", "records were left out");
+        let cut = remark(&self.cut, "frame is not whole", "frames are not whole");
+        left_out.into_iter().chain(cut).collect()
     }
 }
 

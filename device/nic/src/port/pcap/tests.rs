@@ -79,6 +79,44 @@ fn a_cut_frame_keeps_its_length_and_is_reported() {
 }
 
 #[test]
+fn records_that_are_no_frames_are_counted_and_told() {
+    // The writer writes whole frames only, so that these are made by hand.
+    let mut bytes = vec![];
+    for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 65_535, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for (captured, original) in
+        [(60_u32, 60_u32), (0, 0), (9_217, 9_217), (9_216, 9_216), (60, 1_500)]
+    {
+        for word in [0_u32, 0, captured, original] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.resize(bytes.len() + captured as usize, 7);
+    }
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), bytes).expect("written");
+    let name = file.path().display();
+    let mut port = PcapReceiver::open(file.path()).expect("readable");
+    assert_eq!((port.lost(), port.remarks()), (0, vec![]));
+    let lengths: Vec<usize> = drain(&mut port, 2).iter().map(|frame| frame.bytes.len()).collect();
+    assert_eq!((lengths, port.lost()), (vec![60, 9_216, 60], 2));
+    let expected = [
+        format!(
+            "2 records were left out; the first: {name}: record 2: left out: 0 bytes, a port \
+             carries 1 to 9216"
+        ),
+        format!(
+            "1 frame is not whole; the first: {name}: record 5: the capture kept 60 of 1500 bytes"
+        ),
+    ];
+    assert_eq!(port.remarks(), expected);
+    // Whoever stands between tells it as well.
+    let boxed: Box<dyn Receive> = Box::new(port);
+    let port = crate::port::Pace::new(boxed, 1e6).expect("a timer");
+    assert_eq!((port.lost(), port.remarks().len()), (2, 2));
+}
+
+#[test]
 fn a_file_that_ends_inside_a_record_says_which() {
     let trace = plain(&[vec![1; 60], vec![2; 100], vec![3; 200]]);
     for name in ["a.pcap", "a.pcapng"] {

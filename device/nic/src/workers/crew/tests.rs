@@ -27,7 +27,7 @@ enum End {
 }
 
 impl Job for Adder {
-    fn turn(&mut self) -> Result<(RunStatus, bool), DeviceError> {
+    fn turn(&mut self, _wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError> {
         if self.random.u8(..) == 0 {
             std::thread::sleep(Duration::from_micros(300));
         }
@@ -226,7 +226,7 @@ fn what_the_host_changes_is_noticed_by_one_that_sleeps() {
     /// Moves something as often as it was told to.
     struct Told(u32, u32);
     impl Job for Told {
-        fn turn(&mut self) -> Result<(RunStatus, bool), DeviceError> {
+        fn turn(&mut self, _wanted: &AtomicBool) -> Result<(RunStatus, bool), DeviceError> {
             let moves = self.0 > 0;
             (self.0, self.1) = (self.0 - u32::from(moves), self.1 + u32::from(moves));
             Ok((RunStatus::Idle, moves))
