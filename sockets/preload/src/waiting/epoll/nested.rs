@@ -9,8 +9,10 @@ use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::{boards, control, listening};
 use crate::kernel::raw;
-use crate::socket::connections;
+use crate::socket::connections::{self, Stream};
 use crate::socket::table::{self, What};
+use crate::upgrade::slot::Slot;
+use crate::waiting::barrier::Owed;
 use core::sync::atomic::Ordering;
 
 /// How deep sets are looked into; the kernel allows no more.
@@ -58,17 +60,6 @@ fn is_ready_within(number: u32, depth: u32) -> bool {
     found |= listening::are_ready(inner);
     each(inner, |known| found |= is_ready_within(known.stream, depth - 1));
     found
-}
-
-/// Visits the sockets that are in a set, with the numbers of their registrations. Its lock is held.
-fn each_of(set: &Set, mut visit: impl FnMut(u32, &mut Registration)) {
-    let mut next = set.first.load(Ordering::Relaxed);
-    while let Some(number) = next.checked_sub(1) {
-        // SAFETY: the lock is held.
-        let Some(known) = (unsafe { registration::get(number) }) else { return };
-        next = known.next;
-        visit(number, known);
-    }
 }
 
 /// Visits the sets that are in one. Its lock is held.
@@ -128,27 +119,34 @@ pub fn is_told_already(outer: &Set, event: &libc::epoll_event) -> bool {
         });
     }
     let Some((number, descriptor)) = inner.filter(|_| !is_told) else { return is_told };
-    if is_ready(number) || !take_doorbells(number) {
+    let Some(inner) = set::get(number) else { return false };
+    if is_ready(number) || has_any(inner) || !take_doorbells(inner, number) {
         return false;
     }
-    raw::wait(descriptor, libc::POLLIN, 0).is_err()
+    // What has come meanwhile may have rung before the sleep was announced anew.
+    !has_any(inner) && raw::wait(descriptor, libc::POLLIN, 0).is_err()
 }
 
-/// Takes the doorbells of a set's connections, as far as nobody sleeps for them. False: there are
-/// more connections than are worth it.
-fn take_doorbells(number: u32) -> bool {
-    let Some(inner) = set::get(number) else { return false };
-    let mut streams = [0; DOORBELLS_OF];
-    let mut count = 0;
+/// Whether a connection of a set has something, also one that is parked, of which only doorbells
+/// tell.
+fn has_any(inner: &Set) -> bool {
+    let Some(_held) = inner.lock.take(true) else { return true };
+    let mut has_any = false;
+    each_switched(inner, |_, known, stream, slot| has_any |= known.would_be_ready(stream, slot));
+    has_any
+}
+
+/// Takes the doorbells of a set's connections, as far as nobody sleeps for them, and announces its
+/// sleep anew. False: there are more connections than are worth it.
+fn take_doorbells(inner: &Set, number: u32) -> bool {
+    let (mut streams, mut count) = ([0; DOORBELLS_OF], 0);
     {
         let Some(_held) = inner.lock.take(true) else { return false };
-        each_of(inner, |_, known| {
-            if known.is(state::SWITCHED) && !known.is(state::DELETED) {
-                if let Some(place) = streams.get_mut(count) {
-                    *place = known.stream;
-                }
-                count += 1;
+        each_switched(inner, |_, _, stream, _| {
+            if let Some(place) = streams.get_mut(count) {
+                *place = stream.number;
             }
+            count += 1;
         });
     }
     if count > streams.len() {
@@ -159,15 +157,35 @@ fn take_doorbells(number: u32) -> bool {
         stream.look_at_underlay(descriptor, 0);
         // The set itself has nothing, as was just seen.
         control::look_again_everywhere(&stream, Some(number));
-        // Nor is there what the kernel was to report of it whatever there is.
+    }
+    let mut owed = Owed::default();
+    {
         let Some(_held) = inner.lock.take(true) else { return false };
-        each_of(inner, |place, known| {
-            if known.stream == stream.number && known.is(state::SWITCHED) {
-                control::report_doorbells(inner, place, known);
-            }
+        each_switched(inner, |place, known, stream, slot| {
+            // Nor is there what the kernel was to report of it whatever there is.
+            control::report_doorbells(inner, place, known);
+            owed = owed | set::park(known, stream, slot);
         });
     }
+    owed.pass();
     true
+}
+
+/// Visits the connections of a set that are in rings. Its lock is held.
+fn each_switched(set: &Set, mut visit: impl FnMut(u32, &mut Registration, &Stream, &Slot)) {
+    let mut next = set.first.load(Ordering::Relaxed);
+    while let Some(number) = next.checked_sub(1) {
+        // SAFETY: the lock is held.
+        let Some(known) = (unsafe { registration::get(number) }) else { return };
+        next = known.next;
+        if known.is(state::SWITCHED)
+            && !known.is(state::DELETED)
+            && let Some(stream) = known.stream()
+            && let Some(slot) = stream.slot()
+        {
+            visit(number, known, &stream, &slot);
+        }
+    }
 }
 
 /// The kernel has changed what a set is in another one as.
