@@ -32,13 +32,24 @@ pub struct Wait {
     since: u64,
     /// When it was looked last.
     last: u64,
-    has_turns: bool,
+    manner: Manner,
+}
+
+/// How it is waited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Manner {
+    /// Looks, and yields between looks.
+    Yields,
+    /// Looks for a moment: others want the processor, but not that of the peer.
+    Looks,
+    /// Sleeps at once.
+    Sleeps,
 }
 
 impl Wait {
     /// Begins to wait, at the first [`step`](Self::step).
     pub fn new() -> Self {
-        Self { since: 0, last: 0, has_turns: true }
+        Self { since: 0, last: 0, manner: Manner::Yields }
     }
 
     /// Waits a little. False: it is time to sleep. `shares_core` says whether the peer waited on
@@ -49,27 +60,32 @@ impl Wait {
         if self.since == 0 {
             let is_shared = shares_core();
             self.since = if is_shared { now.wrapping_sub(SPIN_TICKS) } else { now };
-            self.has_turns = !turns::are_lost(now);
+            self.manner = match turns::are_lost(now) {
+                false => Manner::Yields,
+                true if !is_shared && turns::look_pays() => Manner::Looks,
+                true => Manner::Sleeps,
+            };
             self.last = now;
         }
         let waited = now.wrapping_sub(self.since);
-        if !self.has_turns || waited >= AWAKE_TICKS {
-            return false;
-        }
-        if waited < SPIN_TICKS {
+        if waited < SPIN_TICKS && self.manner != Manner::Sleeps {
             if now.wrapping_sub(self.last) > turns::LOST_TICKS {
-                self.has_turns = false;
+                self.manner = Manner::Sleeps;
                 turns::is_lost(now);
             }
             hint::spin_loop();
             self.last = now;
-        } else {
+        } else if waited < AWAKE_TICKS && self.manner == Manner::Yields {
             raw::yield_now();
             let after = raw::ticks();
             if turns::came_back(after, after.wrapping_sub(now)) {
-                self.has_turns = false;
+                self.manner = Manner::Sleeps;
             }
-            self.last = after;
+        } else {
+            if self.manner == Manner::Looks {
+                turns::look_did_not_pay();
+            }
+            return false;
         }
         true
     }

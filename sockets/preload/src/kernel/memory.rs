@@ -55,7 +55,7 @@ pub fn map_at_multiple(multiple: usize, parts: &[Part]) -> Result<*mut u8> {
 const PAGE_BYTES: usize = 4096;
 /// Pages that were there when they were asked for, each at the place that its number gives: lists
 /// and headers of programs are at the same places again and again.
-static KNOWN: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+static KNOWN: [AtomicUsize; 512] = [const { AtomicUsize::new(0) }; 512];
 
 /// Whether lists or headers that an application has named can be read: where not, the kernel has to
 /// say so (`EFAULT`). What was there once is not asked for again.
@@ -65,17 +65,23 @@ pub fn is_there<T>(at: *const T, count: usize) -> bool {
     let bytes = count.saturating_mul(size_of::<T>());
     let last = at.addr().saturating_add(bytes.saturating_sub(1)) / PAGE_BYTES;
     (first..=last).all(|page| {
-        let known = KNOWN.get(page % KNOWN.len());
+        let known = KNOWN.get(place_of(page));
         let is_known = known.is_some_and(|known| known.load(Ordering::Relaxed) == page);
         page != 0 && (is_known || is_page(page))
     })
+}
+
+/// Where a page is noted: those of stacks and heaps begin alike.
+#[inline]
+fn place_of(page: usize) -> usize {
+    (page ^ page >> 9 ^ page >> 18) % KNOWN.len()
 }
 
 #[cold]
 fn is_page(page: usize) -> bool {
     let at = page.saturating_mul(PAGE_BYTES) as *const u8;
     let is_there = confined::is_confined() || raw::copy_of_own(at, &mut [0]) != Err(libc::EFAULT);
-    if is_there && let Some(known) = KNOWN.get(page % KNOWN.len()) {
+    if is_there && let Some(known) = KNOWN.get(place_of(page)) {
         known.store(page, Ordering::Relaxed);
     }
     is_there

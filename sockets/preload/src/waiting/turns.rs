@@ -12,10 +12,11 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Ticks after which who has yielded has lost a turn: somebody else had enough to do. A peer that
 /// answers is quicker, and so are several that wait as well.
 pub const LOST_TICKS: u64 = 1_200_000;
-/// Ticks for which it sleeps at once after the first turn that was lost: about a tenth of a second.
-const FIRST_TICKS: u64 = 240_000_000;
-/// How often that is doubled.
-const DOUBLED_MAX: u32 = 3;
+/// Ticks for which it sleeps at once after the first turn that was lost: about as long as that took,
+/// since somebody may have wanted the processor for once.
+const FIRST_TICKS: u64 = 12_000_000;
+/// How often that is doubled: to more than half a second.
+const DOUBLED_MAX: u32 = 7;
 
 /// Until when turns count as lost.
 static UNTIL: AtomicU64 = AtomicU64::new(0);
@@ -25,6 +26,34 @@ static LOST: AtomicU32 = AtomicU32::new(0);
 /// do, some are not: those that the peer gets.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 const KEPT_FOR_GOOD: u32 = 1000;
+
+/// How much it has paid of late to look for a moment before going to sleep although turns are lost:
+/// where the peer has a processor of its own, it answers sooner than somebody is woken.
+static PAID: AtomicU32 = AtomicU32::new(PAID_MAX);
+const PAID_MAX: u32 = 1 << 10;
+/// From where on it is worth it always; below that, only now and then, to see.
+const PAID_ENOUGH: u32 = PAID_MAX / 2;
+const NOW_AND_THEN: u32 = 16;
+/// How often it was not worth it since then.
+static NOT_LOOKED: AtomicU32 = AtomicU32::new(0);
+
+/// Whether to look for a moment before going to sleep. It is taken to pay until it is said that it
+/// [did not](look_did_not_pay).
+pub fn look_pays() -> bool {
+    let paid = PAID.load(Ordering::Relaxed);
+    let pays = paid >= PAID_ENOUGH
+        || NOT_LOOKED.fetch_add(1, Ordering::Relaxed).is_multiple_of(NOW_AND_THEN);
+    if pays {
+        PAID.store(paid + (PAID_MAX - paid) / 16, Ordering::Relaxed);
+    }
+    pays
+}
+
+/// Nothing has come in that moment.
+pub fn look_did_not_pay() {
+    let paid = PAID.load(Ordering::Relaxed);
+    PAID.store(paid - paid / 4, Ordering::Relaxed);
+}
 
 /// Whether a turn would be lost at that time, as far as is known.
 #[inline]
@@ -60,10 +89,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn looks_that_do_not_pay_become_rare_and_come_back_when_they_do() {
+        let looks_of = |pays: bool| {
+            (0..1600)
+                .filter(|_| {
+                    let looks = look_pays();
+                    if looks && !pays {
+                        look_did_not_pay();
+                    }
+                    looks
+                })
+                .count()
+        };
+        assert_eq!(looks_of(true), 1600);
+        assert!((100..130).contains(&looks_of(false)));
+        assert!(looks_of(true) > 1400);
+    }
+
+    #[test]
     fn whoever_loses_turns_tries_less_and_less_often() {
         let mut now = 1_000_000_000_000;
         assert!(!are_lost(now) && !came_back(now, LOST_TICKS));
-        let mut whiles = [0_u64; 6];
+        let mut whiles = [0_u64; 10];
         for place in &mut whiles {
             assert!(came_back(now, LOST_TICKS + 1));
             let begun = now;
@@ -72,7 +119,7 @@ mod tests {
             }
             *place = (now - begun) / FIRST_TICKS;
         }
-        assert_eq!(whiles, [1, 2, 4, 8, 8, 8]);
+        assert_eq!(whiles, [1, 2, 4, 8, 16, 32, 64, 128, 128, 128]);
         // Those that came back in time, and it begins anew.
         assert!((0..=KEPT_FOR_GOOD).all(|_| !came_back(now, 1)));
         assert!(came_back(now, u64::MAX) && !are_lost(now + FIRST_TICKS));
