@@ -110,8 +110,8 @@ mod tests {
         assert!(!is_there(nowhere.cast::<u64>(), 1));
         assert!(
             !is_there(core::ptr::null::<u8>(), 1)
-                && !is_there(8 as *const u64, 1)
-                && !is_there(usize::MAX as *const u8, 9)
+                && !is_there(core::ptr::without_provenance::<u64>(9), 1)
+                && !is_there(core::ptr::without_provenance::<u8>(usize::MAX), 9)
         );
         // The first of two pages can be read.
         // SAFETY: it was just mapped.
