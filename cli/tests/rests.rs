@@ -13,7 +13,7 @@ const JOIN: &str = "// SPDX-License-Identifier: Apache-2.0 OR MIT
 .element Join (packet a, packet b -> packet out) await all {
   .handler {
     packet p = read_input_port(a);
-    packet q = read_input_port(b);
+    packet _q = read_input_port(b);
     set_output_port(out, p);
   }
 }
@@ -30,7 +30,7 @@ const RING: &str = "// SPDX-License-Identifier: Apache-2.0 OR MIT
 .element Ask (packet in, packet back -> packet out) await all {
   .handler {
     packet p = read_input_port(in);
-    packet q = read_input_port(back);
+    packet _q = read_input_port(back);
     set_output_port(out, p);
   }
 }

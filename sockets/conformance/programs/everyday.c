@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What two ends do every day and the kernel has an answer to: many short parts, a thread that sleeps
-// while another one shuts the stream, a socket that is connected again, both halves shut in any
-// order, options by which the kernel does something with each message, and memory that is not there.
+// What two ends do every day and the kernel has an answer to: many short parts, a thread that
+// sleeps while another one shuts the stream, a socket that is connected again, both halves shut in
+// any order, options by which the kernel does something with each message, memory that is nowhere.
 
 #include "case.h"
 

@@ -463,8 +463,8 @@ impl Slot {
         self.peer_said() & flag::STOPS == 0
     }
 
-    /// Counts the doorbell that is about to ring. While it does, this side's stream cannot come back
-    /// into the kernel, so all that is there are doorbells.
+    /// Counts the doorbell that is about to ring. While it rings, this side's stream cannot come
+    /// back into the kernel, so all that is there are doorbells.
     pub fn counts_doorbell(&self) {
         self.shared_word(self.side, word::RANG).add(1 << 32);
     }

@@ -12,8 +12,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Ticks after which who has yielded has lost a turn: somebody else had enough to do. A peer that
 /// answers is quicker, and so are several that wait as well.
 pub const LOST_TICKS: u64 = 1_200_000;
-/// Ticks for which it sleeps at once after the first turn that was lost: about as long as that took,
-/// since somebody may have wanted the processor for once.
+/// Ticks for which it sleeps at once after the first turn that was lost: about as long as that
+/// took, since somebody may have wanted the processor for once.
 const FIRST_TICKS: u64 = 12_000_000;
 /// How often that is doubled: to more than half a second.
 const DOUBLED_MAX: u32 = 7;
