@@ -321,3 +321,31 @@ fn every_command_that_runs_or_compiles_takes_sizes_and_values() {
     let error = String::from_utf8(freeport("explain", &set).stderr).unwrap();
     assert!(error.contains("--map, --map-file and --set are for --trace"), "{error}");
 }
+
+/// What is behind the first 32,768 bytes of values and data is addressed by no offset of an
+/// instruction.
+const FAR: &str = "struct wide { __u8 bytes[70000]; };\n\
+    struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32);\n\
+    __type(value, struct wide); } values SEC(\".maps\");\n\
+    __u64 sums[10000];\n\
+    volatile const __u8 table[50000] = { [40000] = 7, [33000] = 9 };\n\
+    SEC(\"xdp\") int far(struct xdp_md *packet) { __u32 zero = 0;\n\
+    struct wide *wide = bpf_map_lookup_elem(&values, &zero);\n\
+    if (!wide || !packet) return XDP_ABORTED;\n\
+    wide->bytes[33001] += 3; wide->bytes[65536]++; wide->bytes[69999] += wide->bytes[33001];\n\
+    *(volatile __u64 *)&sums[9000] += table[40000];\n\
+    *(volatile __u64 *)&sums[5000] += table[33000];\n\
+    return sums[9000] % 7 || sums[5000] % 9 ? XDP_DROP : XDP_TX; }\n";
+
+#[test]
+fn what_is_behind_the_reach_of_an_offset_is_found_on_all_targets() {
+    let place = Place::with_text(FAR);
+    let trace = capture(&place);
+    for on in ["native", "vliw", "sim"] {
+        let both = format!("interpreter,{on}");
+        verdicts(&place, &trace, &both, &["--maps-every", "10"], "XDP_TX");
+    }
+    if !skipped() {
+        verdicts(&place, &trace, "both", &["--maps-every", "10"], "XDP_TX");
+    }
+}
