@@ -4,7 +4,9 @@
 pub mod connection;
 pub mod connections;
 pub mod extras;
+pub mod inside;
 pub mod keeping;
+pub mod lingering;
 pub mod opening;
 pub mod table;
 pub mod unix;

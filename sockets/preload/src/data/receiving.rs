@@ -46,7 +46,10 @@ impl Stream {
         flags: i32,
         kernel: impl Fn() -> isize,
     ) -> isize {
+        let _caller = self.enter(flags);
+        let kernel = || self.unless_closed(&kernel);
         for attempt in 0_u32.. {
+            let descriptor = self.open_as(descriptor);
             if let Some(received) = self.receive_anywhere(descriptor, parts, flags, &kernel) {
                 return received;
             }
@@ -155,6 +158,7 @@ impl Stream {
         let Some(wanted) = parts.bytes() else { return errno::fail(libc::EINVAL) };
         let mut received = before;
         loop {
+            let descriptor = self.open_as(descriptor);
             if self.shared.is(phase::RECEIVES)
                 && let Some(slot) = self.slot()
             {
@@ -281,6 +285,7 @@ impl Stream {
         let all = flags & libc::MSG_WAITALL != 0 && !peeks;
         let (mut received, mut wait) = (before, Wait::new());
         loop {
+            let descriptor = self.open_as(descriptor);
             // Before the look at the ring: what was written before the end is there.
             let has_end = self.has_read_end(slot);
             let attempt = if peeks {

@@ -122,8 +122,11 @@ impl Stream {
             self.bring_back(descriptor, Reason::Urgent);
         }
         self.go_on(descriptor);
+        let _caller = self.enter(flags);
+        let kernel = || self.unless_closed(&kernel);
         let (mut done, mut attempts, mut patience) = (0, 0, Patience(TOLD_TICKS));
         loop {
+            let descriptor = self.open_as(descriptor);
             attempts += 1;
             if attempts > ATTEMPTS && !self.blocks(flags) {
                 // The peer takes its time to bring the connection back.
@@ -268,6 +271,7 @@ impl Stream {
         let blocks = self.blocks(flags);
         let (mut sent, mut wait) = (before, Wait::new());
         loop {
+            let descriptor = self.open_as(descriptor);
             match self.attempt(descriptor, slot, parts, sent) {
                 Attempt::Left => {
                     self.has_left_rings(descriptor);

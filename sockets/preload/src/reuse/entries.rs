@@ -124,6 +124,11 @@ fn least() -> Option<i32> {
     i32::try_from(least).ok().filter(|least| *least as u64 >= SPARE)
 }
 
+/// Another descriptor of the same, the library's own by its number. `None`: there is none left.
+pub fn copy_of(descriptor: i32) -> Option<i32> {
+    raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least()?).ok()
+}
+
 /// Keeps the stream of a connection, if `is_still` so. False: there is no room.
 pub fn add(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() -> bool) -> bool {
     let Some(_held) = hold() else { return false };
@@ -138,8 +143,7 @@ pub fn add(stream: &Stream, descriptor: i32, what: For, is_still: impl Fn() -> b
     if !entry.keep_alive.note(descriptor) {
         return false;
     }
-    let own = least().map(|least| raw::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least));
-    let Some(Ok(own)) = own else { return false };
+    let Some(own) = copy_of(descriptor) else { return false };
     entry.descriptor.store(own, Ordering::Relaxed);
     entry.kept_for.store(what.number(), Ordering::Relaxed);
     entry.rests.store(false, Ordering::Relaxed);

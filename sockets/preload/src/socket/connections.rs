@@ -10,6 +10,7 @@ use crate::kernel::raw;
 use crate::process;
 use crate::process::lock::Lock;
 use crate::socket::connection::Connection;
+use crate::socket::inside::Inside;
 use crate::upgrade::ends::Ends;
 use crate::upgrade::kept::Kept;
 use crate::waiting::barrier::LightSince;
@@ -46,6 +47,8 @@ pub struct Local {
     /// In which place it is noted that a child is [expected](crate::handing::family), counted from
     /// 1; 0: none is.
     pub expected: AtomicU32,
+    /// Calls that wait on it while its descriptor is closed.
+    pub inside: Inside,
     /// A slot that this process was given for it and does not use.
     pub kept: Kept,
     /// Its place among the streams that are kept for other connections, counted from 1; 0: it has
@@ -129,6 +132,7 @@ pub fn add() -> Option<Stream> {
                     stream.local.ends.forget();
                     stream.local.copies.store(1, Ordering::Relaxed);
                     stream.local.expected.store(0, Ordering::Relaxed);
+                    stream.local.inside.forget();
                     stream.local.registrations.store(0, Ordering::Relaxed);
                     stream.local.light_since.iter().for_each(LightSince::forget);
                     stream.local.entry.store(0, Ordering::Relaxed);

@@ -124,6 +124,9 @@ pub fn note_same(old: i32, new: i32) {
 pub fn is_closing(descriptor: i32) {
     if table::get(descriptor).is_some() && !process::is_guest() {
         process::check();
+        if let Some(stream) = stream(descriptor) {
+            stream.goes_on_for_callers(descriptor);
+        }
         if let Some(what) = table::clear(descriptor) {
             forget(descriptor, what, true);
         }
@@ -190,6 +193,9 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
                 stream.drop_dead();
             }
             if stream.shared.references.load(Ordering::Acquire) == 1 {
+                if is_open {
+                    stream.lingers(descriptor);
+                }
                 if is_open && resting::keeps(&stream, descriptor) {
                     return;
                 }
@@ -349,6 +355,7 @@ pub fn note_in_child(parent: Option<Parent>) {
             slot.say_descriptor(descriptor);
         }
     });
+    each_stream(|_, stream| stream.has_no_callers());
 }
 
 /// Visits the streams that this process has, with each of their descriptors.

@@ -278,6 +278,7 @@ pub fn until(
     let _sleeper = Sleeper::new(stream);
     stream.announce_data_sleep(descriptor, slot).pass();
     let result = if is_there() { Ok(Woken::ToLook) } else { in_kernel(stream, descriptor) };
+    let descriptor = stream.open_as(descriptor);
     let result = match result {
         Ok(Woken::ByWhatStays) => beside_doorbell(stream, descriptor, slot, &is_there),
         other => other.map(|_| ()),
@@ -337,6 +338,7 @@ fn beside_doorbell(
     let (mut looks, mut waited) = (Looks::new(), 0);
     let is_over = || is_there() || stream.leaves_rings() || stream.has_read_end(slot);
     while !is_over() {
+        let descriptor = stream.open_as(descriptor);
         if looks.again() {
             continue;
         }
@@ -363,6 +365,7 @@ fn in_kernel(stream: &Stream, descriptor: i32) -> Result<Woken, i32> {
     let before = errno::get();
     let seen =
         next!(recv(descriptor: i32, at: *mut libc::c_void, count: usize, flags: i32) -> isize);
+    let descriptor = stream.open_as(descriptor);
     if seen >= 0 {
         let stays = !stream.has_looked(descriptor, Ok(seen as usize), Others::Beyond(1));
         // It may have rung for a set as well, which is not told any more.
@@ -393,7 +396,7 @@ fn is_open(stream: &Stream, descriptor: i32) -> bool {
 /// Sleeps for room, and looks now and then whether the stream was shut.
 fn in_turns(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
     loop {
-        match for_some_time(stream, descriptor, TURN_MILLISECONDS) {
+        match for_some_time(stream, stream.open_as(descriptor), TURN_MILLISECONDS) {
             _ if stream.is_writable(slot) || stream.leaves_rings() => return Ok(()),
             Err(libc::EAGAIN) => {}
             // `poll` ends with each signal, `send` with those whose handlers do not ask for more.
@@ -414,7 +417,7 @@ fn for_some_time(stream: &Stream, descriptor: i32, milliseconds: i32) -> Result<
     match ready {
         0 => Err(libc::EAGAIN),
         1.. => {
-            stream.look_at_underlay(descriptor, 1);
+            stream.look_at_underlay(stream.open_as(descriptor), 1);
             epoll::look_again(stream, libc::EPOLLIN | libc::EPOLLOUT);
             Ok(())
         }
