@@ -40,6 +40,7 @@ for_demo=(
 for_test=(
     "ethtool=ethtool"
     "iputils-ping=ping"
+    "liburing2=/usr/lib/*/liburing.so.2"
     "default-jdk-headless=javac"
     "golang-go=go"
     "systemd=systemd-analyze"

@@ -55,6 +55,10 @@ pub unsafe extern "C-unwind" fn syscall(
             confined::begins(kernel)
         }
         libc::SYS_io_uring_setup => uring::begins(kernel),
+        libc::SYS_io_uring_enter if second > 0 => {
+            uring::takes_sockets();
+            kernel()
+        }
         libc::SYS_setuid
         | libc::SYS_setreuid
         | libc::SYS_setresuid

@@ -1,26 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The functions of `liburing` that make rings: it does that by instructions of its own.
+//! The functions of `liburing` that make rings, and those that give the kernel what was asked for
+//! there: it does both by instructions of its own.
 
 use crate::kernel::next::Next;
 use crate::process::uring;
+use crate::process::uring::entries::{self, Asked};
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem;
 
 /// Calls the function behind ours, and gives what it gives, which is an error below zero.
-macro_rules! make {
-    ($name:literal($($argument:ident: $kind:ty),*)) => {{
-        static NEXT: Next = Next::new($name);
+macro_rules! call {
+    ($name:ident($($argument:ident: $kind:ty),*)) => {{
+        static NEXT: Next = Next::new(
+            // SAFETY: ends with zero, and has none before.
+            unsafe {
+                core::ffi::CStr::from_bytes_with_nul_unchecked(
+                    concat!(stringify!($name), "\0").as_bytes(),
+                )
+            },
+        );
         let found = NEXT.get();
         if found.is_null() {
             return -libc::ENOSYS;
         }
-        // SAFETY: the function of that name has this type, and the arguments are the program's.
-        let make = || unsafe {
-            let function: unsafe extern "C-unwind" fn($($kind),*) -> c_int = mem::transmute(found);
-            function($($argument),*) as isize
-        };
-        uring::begins(make) as c_int
+        // SAFETY: the function of that name has this type.
+        let function: unsafe extern "C-unwind" fn($($kind),*) -> c_int =
+            unsafe { mem::transmute(found) };
+        // SAFETY: the arguments are the program's.
+        unsafe { function($($argument),*) }
     }};
+}
+
+/// Makes a ring with these flags.
+fn make(flags: c_uint, make: impl FnOnce() -> c_int) -> c_int {
+    if entries::can_be_read(flags) { make() } else { uring::begins(|| make() as isize) as c_int }
+}
+
+/// Before the kernel gets what a ring was asked for.
+fn asks(ring: *mut c_void) {
+    // SAFETY: the program's ring, which it does not use in other threads meanwhile.
+    if !uring::is_used() && unsafe { entries::concern_us(ring.cast::<Asked>()) } {
+        uring::takes_sockets();
+    }
+}
+
+/// Defines a function that gives the kernel what was asked for.
+macro_rules! asking {
+    ($(#[$about:meta])* $name:ident($($argument:ident: $kind:ty),*)) => {
+        $(#[$about])*
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C-unwind" fn $name(
+            ring: *mut c_void
+            $(, $argument: $kind)*
+        ) -> c_int {
+            asks(ring);
+            call!($name(ring: *mut c_void $(, $argument: $kind)*))
+        }
+    };
+}
+
+asking!(
+    /// `io_uring_submit(3)`.
+    io_uring_submit()
+);
+asking!(
+    /// `io_uring_submit_and_wait(3)`.
+    io_uring_submit_and_wait(count: c_uint)
+);
+asking!(
+    /// `io_uring_submit_and_wait_timeout(3)`.
+    io_uring_submit_and_wait_timeout(
+        done: *mut c_void, count: c_uint, time: *mut c_void, mask: *mut c_void
+    )
+);
+asking!(
+    /// `io_uring_submit_and_wait_min_timeout(3)`.
+    io_uring_submit_and_wait_min_timeout(
+        done: *mut c_void, count: c_uint, time: *mut c_void, least: c_uint, mask: *mut c_void
+    )
+);
+asking!(
+    /// `io_uring_submit_and_wait_reg(3)`.
+    io_uring_submit_and_wait_reg(done: *mut c_void, count: c_uint, at: c_int)
+);
+asking!(
+    /// `io_uring_submit_and_get_events(3)`.
+    io_uring_submit_and_get_events()
+);
+asking!(
+    /// `io_uring_wait_cqes(3)`, which gives as well what was asked for, with older kernels.
+    io_uring_wait_cqes(done: *mut c_void, count: c_uint, time: *mut c_void, mask: *mut c_void)
+);
+asking!(
+    /// `io_uring_wait_cqes_min_timeout(3)`, likewise.
+    io_uring_wait_cqes_min_timeout(
+        done: *mut c_void, count: c_uint, time: *mut c_void, least: c_uint, mask: *mut c_void
+    )
+);
+asking!(
+    /// `io_uring_wait_cqe_timeout(3)`, likewise.
+    io_uring_wait_cqe_timeout(done: *mut c_void, time: *mut c_void)
+);
+
+/// `io_uring_enter(2)`: what it gives the kernel is in a ring that is not known here.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn io_uring_enter(
+    fd: c_uint,
+    count: c_uint,
+    least: c_uint,
+    flags: c_uint,
+    mask: *mut c_void,
+) -> c_int {
+    if count > 0 {
+        uring::takes_sockets();
+    }
+    call!(io_uring_enter(fd: c_uint, count: c_uint, least: c_uint, flags: c_uint,
+        mask: *mut c_void))
+}
+
+/// `io_uring_enter2(2)`, likewise.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn io_uring_enter2(
+    fd: c_uint,
+    count: c_uint,
+    least: c_uint,
+    flags: c_uint,
+    argument: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    if count > 0 {
+        uring::takes_sockets();
+    }
+    call!(io_uring_enter2(fd: c_uint, count: c_uint, least: c_uint, flags: c_uint,
+        argument: *mut c_void, bytes: usize))
+}
+
+/// The flags among the parameters of a ring (`struct io_uring_params`).
+///
+/// # Safety
+/// They are some, or null.
+unsafe fn flags_of(parameters: *const c_void) -> c_uint {
+    const FLAGS: usize = 2;
+    // SAFETY: the caller says so; the words before are there as well.
+    let at = parameters.cast::<c_uint>().wrapping_add(FLAGS);
+    // SAFETY: as above.
+    if parameters.is_null() { 0 } else { unsafe { at.read() } }
 }
 
 /// `io_uring_queue_init(3)`.
@@ -30,7 +154,7 @@ pub unsafe extern "C-unwind" fn io_uring_queue_init(
     ring: *mut c_void,
     flags: c_uint,
 ) -> c_int {
-    make!(c"io_uring_queue_init"(entries: c_uint, ring: *mut c_void, flags: c_uint))
+    make(flags, || call!(io_uring_queue_init(entries: c_uint, ring: *mut c_void, flags: c_uint)))
 }
 
 /// `io_uring_queue_init_params(3)`.
@@ -40,8 +164,12 @@ pub unsafe extern "C-unwind" fn io_uring_queue_init_params(
     ring: *mut c_void,
     parameters: *mut c_void,
 ) -> c_int {
-    make!(c"io_uring_queue_init_params"(entries: c_uint, ring: *mut c_void,
-        parameters: *mut c_void))
+    // SAFETY: the program's parameters, if there are any.
+    let flags = unsafe { flags_of(parameters) };
+    make(flags, || {
+        call!(io_uring_queue_init_params(entries: c_uint, ring: *mut c_void,
+            parameters: *mut c_void))
+    })
 }
 
 /// `io_uring_queue_init_mem(3)`.
@@ -53,8 +181,12 @@ pub unsafe extern "C-unwind" fn io_uring_queue_init_mem(
     memory: *mut c_void,
     bytes: usize,
 ) -> c_int {
-    make!(c"io_uring_queue_init_mem"(entries: c_uint, ring: *mut c_void, parameters: *mut c_void,
-        memory: *mut c_void, bytes: usize))
+    // SAFETY: as above.
+    let flags = unsafe { flags_of(parameters) };
+    make(flags, || {
+        call!(io_uring_queue_init_mem(entries: c_uint, ring: *mut c_void,
+            parameters: *mut c_void, memory: *mut c_void, bytes: usize))
+    })
 }
 
 /// `io_uring_queue_mmap(3)`, which programs call that have made the ring themselves.
@@ -64,11 +196,18 @@ pub unsafe extern "C-unwind" fn io_uring_queue_mmap(
     parameters: *mut c_void,
     ring: *mut c_void,
 ) -> c_int {
-    make!(c"io_uring_queue_mmap"(fd: c_int, parameters: *mut c_void, ring: *mut c_void))
+    uring::begins(|| {
+        let make =
+            || call!(io_uring_queue_mmap(fd: c_int, parameters: *mut c_void, ring: *mut c_void));
+        make() as isize
+    }) as c_int
 }
 
 /// `io_uring_setup(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn io_uring_setup(entries: c_uint, parameters: *mut c_void) -> c_int {
-    make!(c"io_uring_setup"(entries: c_uint, parameters: *mut c_void))
+    uring::begins(|| {
+        let make = || call!(io_uring_setup(entries: c_uint, parameters: *mut c_void));
+        make() as isize
+    }) as c_int
 }

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Processes that ask the kernel through rings of its own (`io_uring`): what is done there with a
-//! socket nobody sees, so all of theirs are in the kernel from the time when they make the first.
+//! socket nobody sees.
+//!
+//! A ring that `liburing` has made is used through its functions, which are seen: what it is asked
+//! for is looked at before the kernel is. Programs that ask for their files so are none of ours. As
+//! soon as anything is asked of a descriptor that is known here, or a ring is made or used by
+//! instructions of the program's own, all of its sockets are in the kernel for good.
+
+pub mod entries;
 
 use crate::socket::connection::phase;
 use crate::socket::opening;
@@ -8,7 +15,8 @@ use crate::upgrade::monitor;
 use core::sync::atomic::{AtomicBool, Ordering};
 use freeport_sockets_proto::Reason;
 
-/// Whether this process has made one, or the one that it was forked from.
+/// Whether this process may ask so for what is done with sockets, or the one that it was forked
+/// from.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
 /// Whether sockets stay in the kernel for that.
@@ -16,17 +24,27 @@ pub fn is_used() -> bool {
     IS_USED.load(Ordering::Relaxed)
 }
 
-/// Makes one by `make`, which gives what is below zero if there is none.
+/// Makes a ring by `make`, which gives what is below zero if there is none. What is asked for there
+/// will not be seen.
 #[cold]
 pub fn begins(make: impl FnOnce() -> isize) -> isize {
     let made = make();
-    if made >= 0 && !IS_USED.swap(true, Ordering::Relaxed) {
-        monitor::keep(0, Reason::IoUring);
-        opening::each_stream(|descriptor, stream| {
-            if stream.shared.phase() & (phase::LISTENS | phase::NEVER) == 0 {
-                stream.bring_back(descriptor, Reason::IoUring);
-            }
-        });
+    if made >= 0 {
+        takes_sockets();
     }
     made
+}
+
+/// From now on all sockets are in the kernel.
+#[cold]
+pub fn takes_sockets() {
+    if IS_USED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    monitor::keep(0, Reason::IoUring);
+    opening::each_stream(|descriptor, stream| {
+        if stream.shared.phase() & (phase::LISTENS | phase::NEVER) == 0 {
+            stream.bring_back(descriptor, Reason::IoUring);
+        }
+    });
 }
