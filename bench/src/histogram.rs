@@ -71,6 +71,13 @@ impl Histogram {
         self.len() == 0
     }
 
+    /// The mean of all times, in nanoseconds; not a number, if there are none.
+    pub fn mean(&self) -> f64 {
+        let counted = self.counts.iter().enumerate();
+        let sum: f64 = counted.map(|(bucket, count)| middle(bucket) * *count as f64).sum();
+        sum / self.len() as f64
+    }
+
     /// The time in nanoseconds that `part` (0 to 1) of them do not exceed; 0 if there are none.
     pub fn quantile(&self, part: f64) -> f64 {
         let rank = ((part * self.len() as f64).ceil() as u64).max(1);

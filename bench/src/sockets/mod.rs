@@ -8,6 +8,7 @@
 
 mod aims;
 mod applications;
+mod busy;
 mod carriers;
 mod cells;
 mod crowds;
@@ -29,6 +30,7 @@ use crate::metrics::{self, MetricResult};
 use crate::{Output, between, folder, report};
 use anyhow::{Context, Result};
 use applications::{Cell, Measuring};
+use busy::Busy;
 use carriers::Tcp;
 use deaths::Deaths;
 use launcher::Launcher;
@@ -80,6 +82,9 @@ pub struct Arguments {
     /// are idle
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
+    /// Busy loops beside which it is measured, for `busy`; may be repeated [default: 0, 2, 4 and 6]
+    #[arg(long = "load", value_name = "LOOPS", value_parser = clap::value_parser!(u16).range(0..=1_000))]
+    pub loads: Vec<u16>,
     /// What accelerates, if not the library: a command that starts the one behind it
     #[arg(long, value_name = "COMMAND")]
     pub with: Option<String>,
@@ -118,10 +123,12 @@ pub enum Case {
     Memcached,
     /// A transfer by iperf3
     Bulk,
+    /// Latency, throughput, redis, nginx, and nginx with php-fpm beside busy loops
+    Busy,
 }
 
 impl Case {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Latency,
         Self::Throughput,
         Self::Connect,
@@ -132,6 +139,7 @@ impl Case {
         Self::Nginx,
         Self::Memcached,
         Self::Bulk,
+        Self::Busy,
     ];
 
     /// What that is between two programs of the bench.
@@ -151,6 +159,7 @@ const ROUNDS: u32 = 5;
 const WINDOW_MS: u64 = 50;
 const QUICK_SIZES: [u32; 3] = [8, 64, 1 << 20];
 const QUICK_ROUNDS: u32 = 1;
+const QUICK_LOADS: [u16; 1] = [4];
 const QUICK_WINDOW_MS: u64 = 10;
 
 /// Everything that was measured.
@@ -161,6 +170,7 @@ struct Results {
     idle: Option<MetricResult>,
     crowds: Vec<MetricResult>,
     deaths: Vec<Deaths>,
+    busy: Vec<Busy>,
 }
 
 /// Measures; tells how far it is.
@@ -188,6 +198,7 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         idle: idle(arguments, &with, progress)?,
         crowds: crowds(arguments, &with, progress)?,
         deaths: deaths(arguments, &with, progress)?,
+        busy: busy(arguments, &with, progress, &mut failures)?,
     };
     if let Some(out) = &arguments.out {
         results.write(out, &machine)?;
@@ -326,12 +337,26 @@ fn deaths(
     deaths::measure(with.launcher, with.rounds, with.folder, progress)
 }
 
+fn busy(
+    arguments: &Arguments,
+    with: &Measuring<'_>,
+    progress: &mut dyn FnMut(&str),
+    failures: &mut Vec<String>,
+) -> Result<Vec<Busy>> {
+    if !chosen(&arguments.cases, &Case::ALL).contains(&Case::Busy) {
+        return Ok(vec![]);
+    }
+    let usual = if arguments.quick { &QUICK_LOADS[..] } else { &busy::LOADS };
+    busy::measure(chosen(&arguments.loads, usual), with, progress, failures)
+}
+
 impl Results {
     fn aims(&self) -> Vec<String> {
         let mut aims = aims::of_pairs(&self.pairs);
         aims.extend(self.idle.as_ref().and_then(aims::of_idle));
         aims.extend(crowds::aims(&self.crowds));
         aims.extend(deaths::aim(&self.deaths));
+        aims.extend(busy::aims(&self.busy));
         aims.extend(aims::of_applications(&self.applications));
         aims
     }
@@ -342,6 +367,9 @@ impl Results {
         tables.extend(self.crowds.iter().map(crowds::text));
         if !self.deaths.is_empty() {
             tables.push(deaths::text(&self.deaths));
+        }
+        if !self.busy.is_empty() {
+            tables.push(busy::text(&self.busy));
         }
         let (bytes, requests): (Vec<_>, Vec<_>) = self
             .applications
@@ -362,11 +390,13 @@ impl Results {
         let mut lines: Vec<report::Line> = self.pairs.iter().flat_map(PairResult::lines).collect();
         let applications = self.applications.iter().map(|(_, result)| result);
         let deaths = self.deaths.iter().map(|it| &it.result);
+        let busy = self.busy.iter().map(|it| &it.result);
         lines.extend(
             self.idle
                 .iter()
                 .chain(&self.crowds)
                 .chain(deaths)
+                .chain(busy)
                 .chain(applications)
                 .flat_map(MetricResult::lines),
         );
@@ -377,9 +407,10 @@ impl Results {
         folder::make(out)?;
         folder::save(out, "sockets.csv", results::csv(&self.pairs, machine))?;
         let deaths = self.deaths.iter().map(|it| &it.result);
+        let busy = self.busy.iter().map(|it| &it.result);
         let applications = self.applications.iter().map(|(_, result)| result);
         let applications: Vec<&MetricResult> =
-            applications.chain(&self.idle).chain(&self.crowds).chain(deaths).collect();
+            applications.chain(&self.idle).chain(&self.crowds).chain(deaths).chain(busy).collect();
         folder::save(out, "sockets-applications.csv", metrics::csv(&applications, machine))?;
         let has = |case| self.pairs.iter().any(|it| it.setting.case == case);
         if has(results::Case::Latency) {

@@ -107,6 +107,8 @@ reasons! {
     NoDescriptor = 35, "its process has no such descriptor";
     /// The descriptor is no socket.
     NotSocket = 36, "no socket";
+    /// It has an option by which the kernel does with its bytes what rings do not.
+    Option = 37, "it has an option that only the kernel can honour (pacing, filters, signatures)";
 }
 
 impl Reason {

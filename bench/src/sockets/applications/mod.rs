@@ -5,6 +5,7 @@
 mod bulk;
 mod memcached;
 mod nginx;
+mod php;
 mod redis;
 
 use super::launcher::{Launcher, Mode};
@@ -23,6 +24,8 @@ pub enum Application {
     RedisSet,
     RedisGet,
     Nginx,
+    /// nginx, and php-fpm behind it.
+    Php,
     Memcached,
     Bulk,
 }
@@ -104,6 +107,7 @@ impl Application {
             Self::RedisSet => "redis-set",
             Self::RedisGet => "redis-get",
             Self::Nginx => "nginx",
+            Self::Php => "nginx-php-fpm",
             Self::Memcached => "memcached",
             Self::Bulk => "bulk",
         }
@@ -113,7 +117,7 @@ impl Application {
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::RedisSet | Self::RedisGet => &redis::PROGRAMS,
-            Self::Nginx => &nginx::PROGRAMS,
+            Self::Nginx | Self::Php => &nginx::PROGRAMS,
             Self::Memcached => &memcached::PROGRAMS,
             Self::Bulk => &bulk::PROGRAMS,
         }
@@ -176,6 +180,10 @@ impl Cell {
             result.note = Some(format!("{program} is not installed"));
             return Ok(result);
         }
+        if self.application == Application::Php && php::program().is_none() {
+            result.note = Some("php-fpm is not installed".into());
+            return Ok(result);
+        }
         if !self.spread.is_possible(with.cores.len()) {
             result.note = Some("there is only one core".into());
             return Ok(result);
@@ -227,6 +235,8 @@ pub struct Service {
     pub mode: Mode,
     pub port: u16,
     program: Program,
+    /// What is behind it, if there is anything.
+    backend: Option<Program>,
     /// Requests a second in the last round.
     rate: f64,
 }
@@ -254,26 +264,40 @@ impl Service {
         std::fs::create_dir_all(&folder).context("a folder for a server")?;
         let site = Site { folder: &folder, port: free_port()? };
         let new = |program: &str| with.launcher.command(mode, program);
+        let [cores, _] = cell.spread.cores(with.cores);
+        let (mut backend, backend_port) = (None, free_port()?);
+        if cell.application == Application::Php {
+            let command = php::backend(new, &site, backend_port)?;
+            let log = folder.join("backend.log");
+            let mut program = Program::start("php-fpm", command, cores, &log)?;
+            until(BEGINNING, || Ok(does_answer(backend_port)), &mut program)?;
+            backend = Some(program);
+        }
         let command = match cell.application {
             Application::RedisSet | Application::RedisGet => redis::server(new, &site),
             Application::Nginx => nginx::server(new, &site, cell)?,
+            Application::Php => php::server(new, &site, cell, backend_port)?,
             Application::Memcached => memcached::server(new, &site, cell),
             Application::Bulk => bulk::server(new, &site),
         };
         let name = cell.application.programs()[0];
-        let [cores, _] = cell.spread.cores(with.cores);
         let mut program = Program::start(name, command, cores, &folder.join("server.log"))?;
         let port = site.port;
-        let answers = || Ok(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
-        until(BEGINNING, answers, &mut program).with_context(|| mode.name())?;
+        until(BEGINNING, || Ok(does_answer(port)), &mut program).with_context(|| mode.name())?;
         if cell.application == Application::Memcached {
             memcached::fill(port, cell)?;
         }
-        let mut service = Self { mode, port, program, rate: FIRST_RATE };
+        let mut service = Self { mode, port, program, backend, rate: FIRST_RATE };
         if matches!(cell.application, Application::RedisSet | Application::RedisGet) {
             service.rate = redis::first_rate(&service, cell, with)?;
         }
         Ok(service)
+    }
+
+    /// Processor time that all of it has had.
+    fn processor_time(&self) -> Duration {
+        let programs = [Some(&self.program), self.backend.as_ref()].into_iter().flatten();
+        programs.map(Program::processor_time).sum()
     }
 
     /// The error of who asked, or of the server if that has ended.
@@ -286,17 +310,18 @@ impl Service {
 
     /// One round; gives a figure for each metric.
     fn round(&mut self, cell: &Cell, with: &Measuring<'_>) -> Result<Round> {
-        let before = self.program.processor_time();
+        let before = self.processor_time();
         let figures = match cell.application {
             Application::RedisSet | Application::RedisGet => {
                 let requests = (self.rate * f64::from(with.seconds)) as u64;
                 redis::ask(self, cell, with, requests)?
             }
             Application::Nginx => nginx::ask(self, cell, with)?,
+            Application::Php => nginx::ask_for(php::PAGE, self, cell, with)?,
             Application::Memcached => memcached::ask(self, cell, with)?,
             Application::Bulk => bulk::send(self, cell, with)?,
         };
-        let server = self.program.processor_time().saturating_sub(before);
+        let server = self.processor_time().saturating_sub(before);
         ensure!(figures.amount > 0.0 && figures.seconds > 0.0, "nothing was answered");
         self.rate = figures.amount / figures.seconds;
         let unit = if cell.application == Application::Bulk { 1e9 } else { 1e6 };
@@ -334,6 +359,11 @@ impl Service {
         let ended = Program::start(name, command, cores, &output)?.finish(within)?;
         Ok((ended.output, ended.processor_time))
     }
+}
+
+/// Whether somebody listens at a port.
+fn does_answer(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 /// A port that nobody has, for now.

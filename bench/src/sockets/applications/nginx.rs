@@ -12,6 +12,19 @@ const PATH: &str = "value";
 
 /// A server of one file, as an ordinary process.
 pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>, cell: &Cell) -> Result<Command> {
+    let command = configured(new, site, cell, "", "")?;
+    std::fs::write(site.folder.join("site").join(PATH), vec![b'v'; cell.value_bytes])?;
+    Ok(command)
+}
+
+/// A server with these lines besides, outside of what it serves and inside.
+pub fn configured(
+    new: impl Fn(&str) -> Command,
+    site: &Site<'_>,
+    cell: &Cell,
+    outside: &str,
+    inside: &str,
+) -> Result<Command> {
     let folder = site.folder.display();
     // SAFETY: gives a number.
     let is_root = unsafe { libc::geteuid() } == 0;
@@ -22,16 +35,15 @@ pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>, cell: &Cell) -> Re
         .concat();
     let configuration = format!(
         "daemon off;\n{user}worker_processes {workers};\npid {folder}/nginx.pid;\n\
-         error_log stderr crit;\nevents {{ worker_connections 512; }}\nhttp {{\n{temporary}\
+         error_log stderr crit;\nevents {{ worker_connections 512; }}\nhttp {{\n{temporary}{outside}\
          \x20   access_log off;\n    sendfile on;\n    keepalive_requests 1000000000;\n\
-         \x20   server {{ listen 127.0.0.1:{port}; root {folder}/site; }}\n}}\n",
+         \x20   server {{ listen 127.0.0.1:{port}; root {folder}/site; {inside} }}\n}}\n",
         workers = cell.workers,
         port = site.port,
     );
     let file = site.folder.join("nginx.conf");
     std::fs::write(&file, configuration).context("nginx's configuration")?;
     std::fs::create_dir_all(site.folder.join("site"))?;
-    std::fs::write(site.folder.join("site").join(PATH), vec![b'v'; cell.value_bytes])?;
     let mut command = new(PROGRAMS[0]);
     command.args(["-e", "stderr", "-p"]).arg(site.folder).arg("-c").arg(file);
     Ok(command)
@@ -39,6 +51,16 @@ pub fn server(new: impl Fn(&str) -> Command, site: &Site<'_>, cell: &Cell) -> Re
 
 /// Asks for the file, as long as a round is.
 pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figures> {
+    ask_for(PATH, service, cell, with)
+}
+
+/// Asks for something else.
+pub fn ask_for(
+    path: &str,
+    service: &Service,
+    cell: &Cell,
+    with: &Measuring<'_>,
+) -> Result<Figures> {
     let arguments = [
         "-t1".to_owned(),
         format!("-c{}", cell.connections),
@@ -46,7 +68,7 @@ pub fn ask(service: &Service, cell: &Cell, with: &Measuring<'_>) -> Result<Figur
         "--latency".into(),
         // On a slow machine an answer may take longer than wrk usually waits.
         "--timeout=30s".into(),
-        format!("http://127.0.0.1:{}/{PATH}", service.port),
+        format!("http://127.0.0.1:{}/{path}", service.port),
     ];
     let (said, processor_time) = service.client(cell, with, PROGRAMS[1], &arguments)?;
     let [amount, seconds, p50_us, p99_us] = read(&said).with_context(|| format!("wrk: {said}"))?;

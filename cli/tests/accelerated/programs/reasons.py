@@ -249,6 +249,14 @@ def spliced():
     said(connection)
 
 
+def paced():
+    connection = tcp()
+    talk_past_kernel(connection)
+    so_max_pacing_rate = 47
+    connection.setsockopt(socket.SOL_SOCKET, so_max_pacing_rate, 1 << 30)
+    said(connection)
+
+
 def low_water():
     connection = tcp()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 2)

@@ -5,7 +5,7 @@ use super::Scene;
 use crate::harness::{Mode, Node};
 
 /// What the programs do, and what is told of them.
-const REASONS: [(&str, &str); 26] = [
+const REASONS: [(&str, &str); 27] = [
     ("young", "Young"),
     ("leaving", "Leaving"),
     ("urgent", "Urgent"),
@@ -24,6 +24,7 @@ const REASONS: [(&str, &str); 26] = [
     ("half shut", "HalfShut"),
     ("spliced", "Spliced"),
     ("low water", "LowWater"),
+    ("paced", "Option"),
     ("handed on", "HandedOn"),
     ("peer away", "PeerAway"),
     ("uncounted", "Uncounted"),

@@ -283,6 +283,7 @@ impl Stream {
         let blocks =
             flags & libc::MSG_DONTWAIT == 0 && !self.shared.nonblocking.load(Ordering::Relaxed);
         let all = flags & libc::MSG_WAITALL != 0 && !peeks;
+        let least = if all { wanted } else { self.least_bytes().min(wanted) };
         let (mut received, mut wait) = (before, Wait::new());
         loop {
             let descriptor = self.open_as(descriptor);
@@ -297,14 +298,15 @@ impl Stream {
                 Attempt::Received(count) if peeks => {
                     // Unix sockets show what is there.
                     let waits = flags & libc::MSG_WAITALL != 0 && !self.is_unix();
-                    if count == wanted || !waits || !blocks || has_end {
+                    let is_enough = count == wanted || !waits && count >= least;
+                    if is_enough || !blocks || has_end {
                         return Some(count.cast_signed());
                     }
                     return self.wait_for_more(descriptor, slot, count);
                 }
                 Attempt::Received(count) => {
                     received += count;
-                    if received == wanted || !all || !blocks {
+                    if received >= least || !blocks {
                         break;
                     }
                     wait = Wait::new();
@@ -349,7 +351,12 @@ impl Stream {
                 return Some(errno::fail(libc::EAGAIN));
             }
             if !wait.step(|| slot.shares_core()) {
-                match sleep::for_data(self, descriptor, slot) {
+                let is_there = || match received {
+                    0 => self.is_readable(slot),
+                    // Each byte counts that comes behind the first ones.
+                    _ => slot.next_header(self) != 0 || self.has_read_end(slot),
+                };
+                match sleep::until(self, descriptor, slot, is_there) {
                     // It may be another slot, or none, by now.
                     Ok(()) if received == 0 => return None,
                     Ok(()) => {}
@@ -359,6 +366,23 @@ impl Stream {
             }
         }
         Some(received as isize)
+    }
+
+    /// How many bytes have to come before who waits receives them (`SO_RCVLOWAT`).
+    fn least_bytes(&self) -> usize {
+        if !self.shared.is(phase::WAITS_FOR_MORE) {
+            return 1;
+        }
+        self.shared.low_water.load(Ordering::Relaxed) as usize
+    }
+
+    /// From now on so many have to come.
+    pub fn waits_for(&self, bytes: u32) {
+        self.shared.low_water.store(bytes, Ordering::Relaxed);
+        match bytes {
+            0 | 1 => self.shared.unmark(phase::WAITS_FOR_MORE),
+            _ => _ = self.shared.mark(phase::WAITS_FOR_MORE),
+        }
     }
 
     /// The bytes go nowhere, as with TCP in the kernel: those that are there, or with
@@ -486,7 +510,8 @@ impl Stream {
     pub fn receive_at_once(&self, descriptor: i32, into: &mut [u8], flags: i32) -> Option<isize> {
         let shared = self.shared;
         let is_plain = flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) == 0;
-        if shared.phase() & (phase::LOOKS | phase::STRAYS) != phase::LOOKS || !is_plain {
+        let wrong = phase::STRAYS | phase::WAITS_FOR_MORE;
+        if shared.phase() & (phase::LOOKS | wrong) != phase::LOOKS || !is_plain {
             return None;
         }
         let slot = self.slot().filter(|slot| slot.next_header(self) != 0)?;

@@ -255,7 +255,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
             if stream.shared.is(phase::ATTACHED) {
                 // The kernel would let doorbells lie below it.
                 let wanted = if wanted < 0 { i32::MAX } else { wanted.max(1) };
-                stream.shared.low_water.store(wanted.unsigned_abs(), Ordering::Relaxed);
+                stream.waits_for(wanted.unsigned_abs());
                 if stream.slot().is_some_and(|slot| stream.is_readable(&slot)) {
                     // As the kernel does, whether it was told of or not.
                     epoll::has_news(&stream, libc::EPOLLIN as u32);
@@ -280,6 +280,11 @@ pub unsafe extern "C-unwind" fn getsockopt(
     value: *mut c_void,
     length: *mut libc::socklen_t,
 ) -> c_int {
+    if extras::takes_bytes(level, name)
+        && let Some(stream) = stream(fd).filter(|stream| !stream.is_unix())
+    {
+        stream.bring_back(fd, Reason::Option);
+    }
     let result = next!(getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
         length: *mut libc::socklen_t) -> c_int);
     if let Some(stream) = stream(fd).filter(|_| result == 0)

@@ -65,6 +65,8 @@ pub mod phase {
     /// It was connected without the kernel, by a call that does not block: the application has to
     /// be told of that by another one.
     pub const CONNECTING: u32 = 1 << 25;
+    /// Who receives waits for several bytes: for `low_water`.
+    pub const WAITS_FOR_MORE: u32 = 1 << 28;
     /// Another process was given it, which the monitor knows.
     pub const PASSED: u32 = 1 << 14;
     /// What it is no more when it has come back.
@@ -81,7 +83,8 @@ pub mod phase {
         | OWES
         | HUNG_UP
         | KERNEL_RESET
-        | STRAYS;
+        | STRAYS
+        | WAITS_FOR_MORE;
     /// Both streams are in rings.
     pub const SWITCHED: u32 = SENDS | RECEIVES;
 }
@@ -278,6 +281,7 @@ impl Connection {
         self.backlog.forget();
         self.owes_doorbell.store(false, Ordering::Relaxed);
         self.low_water.store(0, Ordering::Relaxed);
+        self.unmark(phase::WAITS_FOR_MORE);
     }
 
     /// What it is, now.

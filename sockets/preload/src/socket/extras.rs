@@ -9,6 +9,11 @@ const SO_TIMESTAMP_NEW: i32 = 63;
 const SO_TIMESTAMPNS_NEW: i32 = 64;
 const SO_TIMESTAMPING_NEW: i32 = 65;
 const TCP_INQ: i32 = 36;
+const TCP_MD5SIG_EXT: i32 = 32;
+const TCP_ZEROCOPY_RECEIVE: i32 = 35;
+const TCP_TX_DELAY: i32 = 37;
+const TCP_AO_ADD_KEY: i32 = 38;
+const TCP_AO_REPAIR: i32 = 42;
 
 /// Why a TCP connection is the kernel's when that option is set; `None`: it need not be.
 pub fn of_tcp(level: i32, name: i32) -> Option<Reason> {
@@ -25,11 +30,30 @@ pub fn of_tcp(level: i32, name: i32) -> Option<Reason> {
             | SO_TIMESTAMPING_NEW,
         )
         | (libc::IPPROTO_TCP, TCP_INQ) => Some(Reason::Ancillary),
-        // What reads, changes or drops the bytes themselves.
-        (libc::SOL_SOCKET, libc::SO_PEEK_OFF | libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF)
-        | (libc::IPPROTO_TCP, libc::TCP_ULP | libc::TCP_REPAIR) => Some(Reason::PastLibrary),
+        // What changes, drops, signs or delays the bytes themselves, or reads them elsewhere.
+        (
+            libc::SOL_SOCKET,
+            libc::SO_PEEK_OFF
+            | libc::SO_ATTACH_FILTER
+            | libc::SO_ATTACH_BPF
+            | libc::SO_MAX_PACING_RATE,
+        )
+        | (
+            libc::IPPROTO_TCP,
+            libc::TCP_ULP
+            | libc::TCP_REPAIR
+            | libc::TCP_MD5SIG
+            | TCP_MD5SIG_EXT
+            | TCP_TX_DELAY
+            | TCP_AO_ADD_KEY..=TCP_AO_REPAIR,
+        ) => Some(Reason::Option),
         _ => None,
     }
+}
+
+/// Whether asking for an option takes bytes of a TCP connection.
+pub fn takes_bytes(level: i32, name: i32) -> bool {
+    (level, name) == (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE)
 }
 
 #[cfg(test)]
@@ -45,5 +69,7 @@ mod tests {
         // The same number, of another level.
         assert_eq!(of_tcp(libc::IPPROTO_IP, libc::SO_ZEROCOPY), None);
         assert_eq!(of_tcp(libc::SOL_SOCKET, libc::SO_ZEROCOPY), Some(Reason::Ancillary));
+        assert_eq!(of_tcp(libc::IPPROTO_TCP, TCP_AO_ADD_KEY + 1), Some(Reason::Option));
+        assert!(takes_bytes(libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE));
     }
 }

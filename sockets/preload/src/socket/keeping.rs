@@ -38,7 +38,8 @@ impl Stream {
     pub fn kept_for_options(&self) -> Option<Reason> {
         let number = self.shared.reason.load(Ordering::Relaxed);
         let reason = u16::try_from(number).ok().and_then(Reason::from_number);
-        reason.filter(|it| matches!(it, Reason::Ancillary | Reason::PastLibrary) && !self.is_unix())
+        let of_options = [Reason::Ancillary, Reason::Option, Reason::LowWater];
+        reason.filter(|it| of_options.contains(it) && !self.is_unix())
     }
 
     /// It may leave the kernel again.

@@ -255,19 +255,10 @@ impl Others {
     }
 }
 
-/// Sleeps until something has come.
-///
-/// # Errors
-/// What a sleeping `recv` ends with: `EINTR`, or `EAGAIN` when its time is over.
-#[cold]
-pub fn for_data(stream: &Stream, descriptor: i32, slot: &Slot) -> Result<(), i32> {
-    until(stream, descriptor, slot, || stream.is_readable(slot))
-}
-
 /// Sleeps until so much has come that this is true, or once for each time that something comes.
 ///
 /// # Errors
-/// As of [`for_data`].
+/// What a sleeping `recv` ends with: `EINTR`, or `EAGAIN` when its time is over.
 #[cold]
 pub fn until(
     stream: &Stream,

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! nginx in front of PHP (`php-fpm`), asked by wrk for a page that is made anew each time: three
+//! programs in a row, all accelerated or none.
+
+use super::nginx;
+use super::{Cell, Site};
+use anyhow::{Context, Result};
+use std::process::Command;
+
+/// The page.
+pub const PAGE: &str = "page.php";
+/// Processes that make it.
+const WORKERS: usize = 2;
+
+/// The program, which has its version in its name; `None`: it is not installed.
+pub fn program() -> Option<String> {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let of_folder = |folder: &str| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
+    };
+    let found = path.split(':').flat_map(of_folder).filter(|name| name.starts_with("php-fpm"));
+    found.max()
+}
+
+/// Those who make the page, at a port of their own.
+pub fn backend(new: impl Fn(&str) -> Command, site: &Site<'_>, port: u16) -> Result<Command> {
+    let folder = site.folder.join("site");
+    std::fs::create_dir_all(&folder)?;
+    let page = "<?php $sum = 0; for ($i = 0; $i < 100; $i++) $sum += $i; echo \"sum $sum\";";
+    std::fs::write(folder.join(PAGE), page)?;
+    let configuration = format!(
+        "[global]\nerror_log = /dev/stderr\ndaemonize = no\n[www]\nlisten = 127.0.0.1:{port}\n\
+         user = {user}\npm = static\npm.max_children = {WORKERS}\n",
+        user = user_name(),
+    );
+    let file = site.folder.join("php-fpm.conf");
+    std::fs::write(&file, configuration).context("php-fpm's configuration")?;
+    let mut command = new(&program().context("php-fpm is not installed")?);
+    command.args(["--nodaemonize", "--allow-to-run-as-root", "--fpm-config"]).arg(file).arg("-n");
+    Ok(command)
+}
+
+/// The server in front of them, which keeps its connections to them.
+pub fn server(
+    new: impl Fn(&str) -> Command,
+    site: &Site<'_>,
+    cell: &Cell,
+    backend: u16,
+) -> Result<Command> {
+    let page = site.folder.join("site").join(PAGE);
+    let outside =
+        format!("    upstream php {{ server 127.0.0.1:{backend}; keepalive {WORKERS}; }}\n");
+    let inside = format!(
+        "location /{PAGE} {{ fastcgi_pass php; fastcgi_keep_conn on; fastcgi_param \
+         SCRIPT_FILENAME {page}; fastcgi_param REQUEST_METHOD GET; }}",
+        page = page.display(),
+    );
+    nginx::configured(new, site, cell, &outside, &inside)
+}
+
+/// Of the bench's user.
+fn user_name() -> String {
+    // SAFETY: gives a number.
+    let own = unsafe { libc::geteuid() };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let is_own = |line: &&str| line.split(':').nth(2).and_then(|it| it.parse().ok()) == Some(own);
+    users.lines().find(is_own).and_then(|line| line.split(':').next()).unwrap_or("root").to_owned()
+}
