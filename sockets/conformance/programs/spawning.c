@@ -167,6 +167,45 @@ CASE(a_pipe_to_a_shell_that_writes_to_the_connection, WARM) {
     go_on_behind_heir(fd, side);
 }
 
+// Nobody else has it any more when the shell is done.
+CASE(again_behind_a_shell, WARM | TCP | V6) {
+    if (side == SERVER)
+        note_status("system", system("true"));
+    upgrade_again(fd, side);
+}
+
+CASE(again_behind_several_shells, WARM | TCP) {
+    for (int i = 0; i < 3; i++) {
+        if (side == SERVER) {
+            FILE *pipe = popen("true", "r");
+            require(pipe && pclose(pipe) == 0, "popen");
+            note_status("system", system("exit 2"));
+        }
+        upgrade_again(fd, side);
+        meet(side, i + 1);
+    }
+}
+
+// As long as somebody has it, it stays in the kernel, whoever has begun that.
+CASE(behind_a_shell_whose_child_goes_on, WARM | TCP) {
+    FILE *last = NULL;
+    if (side == SERVER) {
+        last = popen("cat > /dev/null", "w");
+        require(last != NULL, "popen");
+    }
+    for (int i = 0; i < 500; i++) {
+        if (side == SERVER)
+            require(send(fd, in, 10, 0) == 10 && recv(fd, in, 10, MSG_WAITALL) == 10, "ask");
+        else
+            require(recv(fd, in, 10, MSG_WAITALL) == 10 && send(fd, in, 10, 0) == 10, "answer");
+    }
+    if (side == SERVER) {
+        check_returned(fd);
+        TRY(pclose(last));
+    }
+    upgrade_again(fd, side);
+}
+
 CASE(tools_between_messages, WARM | RACE | MIXED) {
     for (int i = 0; i < 8; i++) {
         if (side == SERVER) {

@@ -11,6 +11,7 @@ pub mod family;
 pub mod file_actions;
 pub mod inherited;
 pub mod leaving;
+pub mod lent;
 
 use crate::kernel::raw;
 use crate::process;
@@ -93,9 +94,10 @@ pub fn comes_back(stream: &Stream, descriptor: i32) -> bool {
 pub fn is_inherited() {
     each_handed_on(|descriptor, stream| {
         others_accept(stream);
-        comes_back_for_good(stream, descriptor);
-        // One more, for good: nobody tells when that program is done with it.
-        stream.shared.references.fetch_add(1, Ordering::AcqRel);
+        if !comes_back(stream, descriptor) {
+            substitute::put(stream);
+        }
+        stream.is_lent();
     });
 }
 

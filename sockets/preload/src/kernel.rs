@@ -3,8 +3,10 @@
 //! stands before, and `errno`.
 
 pub mod errno;
+pub mod folder;
 pub mod identity;
 pub mod memory;
 pub mod next;
+pub mod processes;
 pub mod raw;
 pub mod signals;

@@ -12,7 +12,7 @@ pub mod lock;
 pub mod straying;
 pub mod uring;
 
-use crate::handing::{family, inherited, leaving};
+use crate::handing::{family, inherited, leaving, lent};
 use crate::kernel::{errno, next, raw};
 use crate::reuse;
 use crate::reuse::entries;
@@ -206,6 +206,7 @@ fn is_child(mark: *mut AtomicI32) {
         opening::has_strayed();
     }
     boards::forget_all();
+    lent::forget_beginning();
     let is_expected = EXPECTS.swap(0, Ordering::Relaxed) == errno::place();
     let parent = if is_expected && forks > 0 { family::parent() } else { None };
     monitor::leave_to_parent();

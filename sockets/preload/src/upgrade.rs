@@ -7,6 +7,7 @@ pub mod monitor;
 pub mod slabs;
 pub mod slot;
 
+use crate::handing::lent;
 use crate::kernel::raw;
 use crate::process;
 use crate::process::uring;
@@ -54,6 +55,10 @@ impl Stream {
         shared.claim_at.store(claim_behind(operations), Ordering::Relaxed);
         if !shared.is_alone() && !self.is_only_here() {
             self.drop_dead();
+        }
+        if !self.is_only_here() && shared.is(phase::LENT) {
+            self.takes_back(descriptor);
+            shared.claim_at.store(operations + lent::AGAIN, Ordering::Relaxed);
         }
         if !self.is_only_here() {
             keeping::tell(descriptor, Reason::Shared);

@@ -3,6 +3,7 @@
 //! nobody sees: what they inherit is in the kernel before they are made.
 
 use crate::handing::file_actions;
+use crate::handing::lent::Beginning;
 use crate::kernel::next::next;
 use crate::kernel::raw;
 use crate::socket::table::{self, What};
@@ -14,14 +15,16 @@ type Texts = *const *const c_char;
 
 /// Before a program is begun that has what is not closed by that, and besides what the actions
 /// give it.
-fn begins(actions: *const c_void) {
+fn begins(actions: *const c_void) -> Beginning {
     process::check();
+    let beginning = Beginning::new();
     handing::is_inherited();
     file_actions::each_copied(actions, |descriptor| {
         if matches!(table::get(descriptor), Some(What::Stream(_))) {
             handing::is_passed(descriptor);
         }
     });
+    beginning
 }
 
 /// What a program is begun with.
@@ -56,7 +59,7 @@ macro_rules! spawner {
             arguments: Texts,
             environment: Texts,
         ) -> c_int {
-            begins(actions);
+            let _beginning = begins(actions);
             let $program = Program { path, actions, attributes, arguments, environment };
             $run
         }
@@ -149,9 +152,7 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
 /// `system(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
-    if !command.is_null() {
-        begins(core::ptr::null());
-    }
+    let _beginning = (!command.is_null()).then(|| begins(core::ptr::null()));
     next!(system(command: *const c_char) -> c_int)
 }
 
@@ -161,6 +162,6 @@ pub unsafe extern "C-unwind" fn popen(
     command: *const c_char,
     mode: *const c_char,
 ) -> *mut libc::FILE {
-    begins(core::ptr::null());
+    let _beginning = begins(core::ptr::null());
     next!(popen(command: *const c_char, mode: *const c_char) -> *mut libc::FILE)
 }

@@ -143,19 +143,12 @@ pub fn close(descriptor: i32) -> Result {
     unsafe { checked_call(libc::SYS_close, [argument(descriptor), 0, 0, 0, 0, 0]) }
 }
 
-/// Opens a folder for reading.
-pub fn open_folder(path: &CStr) -> Result<i32> {
-    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+/// Opens a file for reading.
+pub fn open(path: &CStr) -> Result<i32> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
     let arguments = [argument(libc::AT_FDCWD), path.as_ptr() as usize, argument(flags), 0, 0, 0];
     // SAFETY: a path that lives as long as the call.
     unsafe { checked_call(libc::SYS_openat, arguments) }.map(|descriptor| descriptor as i32)
-}
-
-/// Reads entries of a folder, as `getdents64` gives them; gives how many bytes they are.
-pub fn entries(folder: i32, into: &mut [u8]) -> Result {
-    let (at, count) = (into.as_mut_ptr() as usize, into.len());
-    // SAFETY: room that lives as long as the call.
-    unsafe { checked_call(libc::SYS_getdents64, [argument(folder), at, count, 0, 0, 0]) }
 }
 
 /// Whether a descriptor is the same in two processes.

@@ -69,6 +69,8 @@ pub mod phase {
     pub const WAITS_FOR_MORE: u32 = 1 << 28;
     /// Another process was given it, which the monitor knows.
     pub const PASSED: u32 = 1 << 14;
+    /// Programs have inherited it that this process began; see [`lent`](crate::handing::lent).
+    pub const LENT: u32 = 1 << 29;
     /// What it is no more when it has come back.
     pub const OF_RINGS: u32 = CLAIMED
         | ATTACHED

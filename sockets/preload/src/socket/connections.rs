@@ -47,6 +47,8 @@ pub struct Local {
     /// In which place it is noted that a child is [expected](crate::handing::family), counted from
     /// 1; 0: none is.
     pub expected: AtomicU32,
+    /// When it was lent to programs that this process began, in hundredths of a second.
+    pub lent_at: AtomicU64,
     /// Calls that wait on it while its descriptor is closed.
     pub inside: Inside,
     /// A slot that this process was given for it and does not use.

@@ -189,6 +189,7 @@ fn forget(descriptor: i32, what: What, is_open: bool) {
         What::Stream(number) => {
             let Some(stream) = connections::get(number) else { return };
             stream.parts_from_stray();
+            stream.leaves_to_borrowers();
             if is_last_but_for_dead(&stream) {
                 stream.drop_dead();
             }
