@@ -50,7 +50,7 @@ impl Stream {
         let kernel = || self.unless_closed(&kernel);
         for attempt in 0_u32.. {
             let descriptor = self.open_as(descriptor);
-            if let Some(received) = self.receive_anywhere(descriptor, parts, flags, &kernel) {
+            if let Some(received) = self.receive_anywhere(descriptor, parts, flags, kernel) {
                 return received;
             }
             if attempt > ATTEMPTS && !self.blocks(flags) {

@@ -142,7 +142,7 @@ impl Stream {
                 && flags & libc::MSG_OOB == 0
                 && let Some(slot) = self.slot()
             {
-                match self.send_by_ring(descriptor, &slot, parts, flags, done, &kernel) {
+                match self.send_by_ring(descriptor, &slot, parts, flags, done, kernel) {
                     Sent::Result(result) => return result,
                     Sent::Left(sent) => done = sent,
                 }
@@ -157,7 +157,7 @@ impl Stream {
                     return done as isize;
                 }
             } else if let Some(result) =
-                self.send_by_kernel(descriptor, flags, parts.bytes(), &kernel)
+                self.send_by_kernel(descriptor, flags, parts.bytes(), kernel)
             {
                 return result;
             }

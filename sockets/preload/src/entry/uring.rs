@@ -23,8 +23,8 @@ macro_rules! call {
         if found.is_null() {
             return -libc::ENOSYS;
         }
-        // SAFETY: the function of that name has this type.
         let function: unsafe extern "C-unwind" fn($($kind),*) -> c_int =
+            // SAFETY: the function of that name has this type.
             unsafe { mem::transmute(found) };
         // SAFETY: the arguments are the program's.
         unsafe { function($($argument),*) }
