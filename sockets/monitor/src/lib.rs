@@ -12,8 +12,10 @@
 //! - [`Location`] is where it listens, and who may be the monitor there.
 //! - [`background`] lets one live on without whoever began it.
 //! - [`confinement`] takes from it what it does not need.
+//! - [`activity`] is what programs do past the kernel, as people watch it.
 //! - [`Control`] asks a running one what it knows; [`why`] looks further, from outside.
 
+pub mod activity;
 pub mod background;
 pub mod confinement;
 mod control;
