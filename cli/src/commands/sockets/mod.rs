@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport sockets`: what the monitor knows of connections.
 
+mod figures;
 mod list;
 mod policy;
 mod recall;
 mod stats;
+mod top;
 mod why;
 
 use clap::{Args, Subcommand};
@@ -12,8 +14,10 @@ use freeport_monitor::{Control, Location};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets why 4711:8\n  \
-                  freeport sockets policy deny user www-data with user root")]
+#[command(
+    after_help = "Example:\n  freeport sockets list\n  freeport sockets top\n  freeport sockets why 4711:8\n  \
+                  freeport sockets policy deny user www-data with user root"
+)]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -25,6 +29,8 @@ enum What {
     List(list::Arguments),
     /// What the monitor has counted
     Stats(stats::Arguments),
+    /// What programs do past the kernel, as it happens
+    Top(top::Arguments),
     /// Why a socket is accelerated, or is not
     Why(why::Arguments),
     /// Which connections may be accelerated
@@ -45,6 +51,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::List(arguments) => list::run(arguments, &control)?,
         What::Stats(arguments) => stats::run(arguments, &control)?,
+        What::Top(arguments) => top::run(arguments, &control)?,
         What::Why(arguments) => why::run(arguments, &control)?,
         What::Policy(arguments) => policy::run(arguments, &control)?,
         What::Recall(arguments) => recall::run(arguments, &control)?,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What happened between two snapshots: a second of each count, and an estimate of what that saved.
 
-use super::{Costs, Counts, End, Estimate, Family, InKernel, Program, Snapshot};
+use super::{Costs, Counts, End, Estimate, Family, InKernel, Snapshot};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -125,11 +125,21 @@ impl Activity {
             let rates = Rates::of(counts, end.family, seconds, costs);
             EndRates { end: end.clone(), rates }
         });
+        let earlier: HashMap<_, _> = before.programs.iter().map(|it| (it.pid, it.counts)).collect();
+        let has = [
+            how_often(after.ends.iter().map(|it| it.pid)),
+            how_often(after.in_kernel.iter().map(|it| it.pid)),
+        ];
         let programs = after.programs.iter().map(|program| {
-            let earlier = before.programs.iter().find(|it| it.pid == program.pid);
-            let earlier = earlier.map_or([Counts::default(); 2], |it| it.counts);
+            let earlier = earlier.get(&program.pid).copied().unwrap_or_default();
             let counts = [0, 1].map(|at| program.counts[at].since(&earlier[at]));
-            of_program(program, after, counts, seconds, costs)
+            let [accelerated, in_kernel] =
+                [0, 1].map(|at| has[at].get(&program.pid).copied().unwrap_or_default());
+            let [tcp, unix] = [(counts[0], Family::Tcp), (counts[1], Family::Unix)]
+                .map(|(counts, family)| Rates::of(counts, family, seconds, costs));
+            let command = program.command.clone();
+            let rates = tcp.plus(unix);
+            ProgramRates { pid: program.pid, command, accelerated, in_kernel, rates }
         });
         let programs = programs.filter(ProgramRates::is_told).collect();
         Self { seconds, programs, ends: ends.collect(), in_kernel: after.in_kernel.clone() }
@@ -204,27 +214,29 @@ impl Activity {
 }
 
 impl ProgramRates {
+    /// As an object of counts, not of rates: for [`Activity::until`].
+    pub fn totals_to_json(&self) -> Value {
+        let mut told = self.rates.counts.to_json();
+        told["pid"] = self.pid.into();
+        told["command"] = self.command.clone().into();
+        told["accelerated"] = self.accelerated.into();
+        told["in_kernel"] = self.in_kernel.into();
+        let rounded = |value: f64| (value * 1e6).round() / 1e6;
+        let estimate = self.rates.estimate;
+        told["estimated_saved_seconds"] = rounded(estimate.saved_seconds()).into();
+        told["estimated_gain"] = estimate.gain().map(rounded).into();
+        told
+    }
+
     fn is_told(&self) -> bool {
         self.accelerated + self.in_kernel > 0 || self.rates.counts != Counts::default()
     }
 }
 
-fn of_program(
-    program: &Program,
-    after: &Snapshot,
-    counts: [Counts; 2],
-    seconds: f64,
-    costs: &Costs,
-) -> ProgramRates {
-    let [tcp, unix] = [(counts[0], Family::Tcp), (counts[1], Family::Unix)]
-        .map(|(counts, family)| Rates::of(counts, family, seconds, costs));
-    ProgramRates {
-        pid: program.pid,
-        command: program.command.clone(),
-        accelerated: after.ends.iter().filter(|it| it.pid == program.pid).count(),
-        in_kernel: after.in_kernel.iter().filter(|it| it.pid == program.pid).count(),
-        rates: tcp.plus(unix),
-    }
+fn how_often(pids: impl Iterator<Item = i32>) -> HashMap<i32, usize> {
+    let mut times = HashMap::new();
+    pids.for_each(|pid| *times.entry(pid).or_default() += 1);
+    times
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::{Counts, Existence, Existing, Family};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 /// An end of a connection that is past the kernel.
@@ -92,7 +92,7 @@ impl Snapshot {
             }
         }
         in_kernel.extend(remembered(list, &in_kernel, &mut Existing::default()));
-        let programs = programs(list, &ends);
+        let programs = programs(list, &ends, &in_kernel);
         Self { at, ends, in_kernel, programs }
     }
 }
@@ -164,32 +164,33 @@ fn remembered(list: &Value, known: &[InKernel], existing: &mut Existing) -> Vec<
 }
 
 /// The programs, with what is and what was of each.
-fn programs(list: &Value, ends: &[End]) -> Vec<Program> {
+fn programs(list: &Value, ends: &[End], in_kernel: &[InKernel]) -> Vec<Program> {
     let member = |told: &Value| Program {
         pid: pid(told),
         command: text(told, "command"),
         counts: [Family::Tcp, Family::Unix]
             .map(|family| Counts::from_json(&told["ended"][family.name()])),
     };
-    let mut programs: Vec<Program> = vec![];
+    let mut programs: BTreeMap<i32, Program> = BTreeMap::new();
+    let nothing = |pid: i32, command: &str| {
+        let (command, counts) = (command.to_owned(), [Counts::default(); 2]);
+        Program { pid, command, counts }
+    };
     for program in array(&list["programs"]).map(member) {
-        match programs.iter_mut().find(|it| it.pid == program.pid) {
-            Some(same) => {
-                same.counts = [0, 1].map(|at| same.counts[at].plus(&program.counts[at]));
-            }
-            None => programs.push(program),
-        }
+        let same =
+            programs.entry(program.pid).or_insert_with(|| nothing(program.pid, &program.command));
+        same.counts = [0, 1].map(|at| same.counts[at].plus(&program.counts[at]));
+    }
+    let kernel = in_kernel.iter().map(|it| (it.pid, &it.command));
+    for (pid, command) in ends.iter().map(|it| (it.pid, &it.command)).chain(kernel) {
+        programs.entry(pid).or_insert_with(|| nothing(pid, command));
     }
     for end in ends {
-        let at = programs.iter().position(|it| it.pid == end.pid).unwrap_or_else(|| {
-            let counts = [Counts::default(); 2];
-            programs.push(Program { pid: end.pid, command: end.command.clone(), counts });
-            programs.len() - 1
-        });
-        let counts = &mut programs[at].counts[end.family as usize];
+        let Some(program) = programs.get_mut(&end.pid) else { continue };
+        let counts = &mut program.counts[end.family as usize];
         *counts = counts.plus(&end.counts);
     }
-    programs
+    programs.into_values().collect()
 }
 
 fn pid(end: &Value) -> i32 {
