@@ -31,6 +31,8 @@ pub const STAY: &str = r#"{"do":"stay"}"#;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same where a command waits that can do without.
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 /// Longest part of an answer.
 const PART_BYTES_MAX: usize = 64 << 10;
 
@@ -81,6 +83,24 @@ impl Control {
         self.ask(&json!({"do": "why", "pid": pid, "descriptor": number, "inode": inode}))
     }
 
+    /// Asks whether the rules let this user have accelerated connections at all. Does not wait for
+    /// long: there may be another monitor.
+    ///
+    /// # Errors
+    /// No monitor answers, it is of another release, or they do not.
+    pub fn may(&self) -> Result<(), Error> {
+        let answer = self.ask_within(&json!({"do": "may"}), SHORT_PATIENCE)?;
+        if answer["version"] != freeport_sockets_proto::VERSION {
+            return Err(Error::Answer);
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
     /// The rules, in their order.
     ///
     /// # Errors
@@ -126,11 +146,15 @@ impl Control {
     }
 
     fn ask(&self, question: &Value) -> Result<Value, Error> {
+        self.ask_within(question, PATIENCE)
+    }
+
+    fn ask_within(&self, question: &Value, patience: Duration) -> Result<Value, Error> {
         let connection = self.location.connect()?;
         let failed = |source| Error::System { what: "asking the monitor", source };
         socket::send(connection.as_fd(), question.to_string().as_bytes(), &[]).map_err(failed)?;
         let (mut answer, mut part) = (vec![], vec![0; PART_BYTES_MAX]);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience;
         // The kernel says so as well if the last part and the end come while it looks: it finds
         // nothing, and then the end. So who hears it first looks once more.
         let mut has_ended = false;
@@ -178,6 +202,7 @@ pub fn answer(monitor: &mut Monitor, question: &[u8], user: u32, now: Instant) -
         Some("list") => list(monitor, &sees_user, now),
         Some("stats") => stats(monitor, now),
         Some("why") => why(monitor, &question, &sees_user, now),
+        Some("may") => may(monitor, user),
         Some("rules") => rules(monitor),
         Some("stay") => json!({}),
         Some("put rule" | "remove rule" | "recall") if !is_trusted => {
@@ -415,6 +440,13 @@ fn why(
 
 fn in_kernel(reason: Reason) -> Value {
     json!({"state": "kernel", "reason": reason.name(), "text": reason.text()})
+}
+
+fn may(monitor: &mut Monitor, user: u32) -> Value {
+    match monitor.policy().may_have_any(user) {
+        true => json!({"version": freeport_sockets_proto::VERSION}),
+        false => error("the rules forbid all connections of this user"),
+    }
 }
 
 fn rules(monitor: &mut Monitor) -> Value {

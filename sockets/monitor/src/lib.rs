@@ -17,11 +17,13 @@
 
 pub mod activity;
 pub mod background;
+mod choice;
 pub mod confinement;
 mod control;
 mod disposal;
 mod end;
 mod error;
+pub mod executable;
 mod kept;
 mod ledger;
 mod location;
@@ -44,7 +46,7 @@ pub use error::Error;
 pub use location::{Location, Taken};
 pub use member::{Departure, MemberId, Outgoing};
 pub use monitor::{Limits, Monitor};
-pub use outside::why;
+pub use outside::{DESCRIPTORS_MIN, why};
 pub use policy::{Decision, Policy, Rule};
 pub use process::{Process, Since};
 pub use server::{Event, Options, Server};

@@ -107,6 +107,10 @@ reasons! {
     NoDescriptor = 35, "its process has no such descriptor";
     /// The descriptor is no socket.
     NotSocket = 36, "no socket";
+    /// The two ends are claimed with two monitors, each of which sees one.
+    PeerMonitor = 37, "the peer uses another monitor";
+    /// Its process has the library, but calls the kernel past the C library.
+    NoCalls = 38, "its process calls the kernel past the C library";
 }
 
 impl Reason {

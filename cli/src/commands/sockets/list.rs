@@ -125,7 +125,7 @@ fn print_counted(in_kernel: &[InKernel], list: &Value) {
     let gone = list["refused"].as_array().into_iter().flatten();
     let gone = gone.filter(|it| it["exists"] == false).count();
     if gone > 0 {
-        println!("{gone} refusals are of sockets that are gone; --all lists them");
+        println!("refused and gone: {gone}; --all lists them");
     }
 }
 

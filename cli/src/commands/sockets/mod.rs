@@ -44,7 +44,7 @@ enum What {
 /// # Errors
 /// None answers, or it refuses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let control = Control::at(Location::of_environment());
+    let control = Control::at(Location::of_programs());
     // Who reads only the first lines hangs up: that ends the command, and is no failure to tell.
     // SAFETY: numbers only.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
