@@ -71,7 +71,8 @@ fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) 
     );
     let variable = freeport_sockets_proto::MONITOR_VARIABLE;
     let begin_anew = |pid: i32, to: &Location| {
-        format!("{told}; begin process {pid} anew, with {variable}={}", shown(to))
+        let path = shown(to);
+        format!("{told}; begin process {pid} anew, with {variable}={path}, if its rules allow it")
     };
     // The host's is for all users; another one only for its own and root.
     match (one.owner(), other.owner()) {
