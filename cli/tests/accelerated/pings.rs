@@ -43,7 +43,7 @@ impl Pings {
     /// The same for a command of one's own.
     pub fn begin(&self, node: &Node, command: Command) -> (Program, String) {
         let mut client = node.start("pings client", command);
-        // Its status is looked at as well, which takes the program: so what it prints is read there.
+        // The program looks at its own status meanwhile, so what it prints is read from its file.
         let log = client.log().to_owned();
         let said = || descriptor(&std::fs::read_to_string(&log).unwrap_or_default());
         client.wait_until("it is connected", || said().is_some());

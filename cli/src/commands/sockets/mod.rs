@@ -14,10 +14,9 @@ use freeport_monitor::{Control, Location};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  freeport sockets list\n  freeport sockets top\n  freeport sockets why 4711:8\n  \
-                  freeport sockets policy deny user www-data with user root"
-)]
+#[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets top\n  \
+                  freeport sockets why 4711:8\n  \
+                  freeport sockets policy deny user www-data with user root")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """`serve PORT` answers each of its connections with what it gets; `ask PORT BYTES PAUSE` sends so
 much and waits for the answer, for ever, with a pause of so many seconds in between."""
+import contextlib
 import socket
 import sys
 import threading
@@ -8,8 +9,10 @@ import time
 
 
 def answer(connection):
-    while data := connection.recv(65536):
-        connection.sendall(data)
+    # A client that is killed may leave something unread.
+    with connection, contextlib.suppress(ConnectionError):
+        while data := connection.recv(65536):
+            connection.sendall(data)
 
 
 role, port = sys.argv[1], int(sys.argv[2])

@@ -131,8 +131,9 @@ fn an_ordinary_user_gets_the_monitor_of_the_machine_if_its_rules_allow_that() {
         ends /run/freeport/monitor.sock
         # Where another user listens in its place, nobody is shown to them.
         mkdir -p /run/freeport; chown 65533 /run/freeport
-        setpriv --reuid 65533 --regid 65533 --clear-groups env FREEPORT_MONITOR=/run/freeport/monitor.sock \\
-            $freeport node --background
+        export FREEPORT_MONITOR=/run/freeport/monitor.sock
+        setpriv --reuid 65533 --regid 65533 --clear-groups $freeport node --background
+        unset FREEPORT_MONITOR
         echo stranger: $(tells); ends own/freeport/monitor.sock; ends /run/freeport/monitor.sock";
     let Some(machine) = on_a_machine_of_its_own(&node, script) else { return };
     let printed = machine.finish();

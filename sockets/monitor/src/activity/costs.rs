@@ -40,8 +40,8 @@ pub struct Path {
     pub received_byte: f64,
 }
 
-/// Costs of a message in shared memory. 8 bytes take 30 to 115 ns for both sides, and 64 KiB at most
-/// 0.05 ns a byte for each: docs/results.md, one pair on two cores.
+/// Costs of a message in shared memory. 8 bytes take 30 to 115 ns for both sides, and 64 KiB at
+/// most 0.05 ns a byte for each: docs/results.md, one pair on two cores.
 const RING: Path = Path { send: 60.0, receive: 60.0, sent_byte: 0.05, received_byte: 0.05 };
 /// What is assumed of the kernel where it cannot be measured: less than the machines of
 /// docs/results.md take.

@@ -2,7 +2,8 @@
 //! What is wrong with the other end of a connection, as far as that can be seen.
 
 use super::program::{self, Preloaded};
-use super::{Asked, shown, table, unheard};
+use super::table::{self, Peer};
+use super::{Asked, shown, unheard};
 use crate::Location;
 use crate::control::Descriptor;
 use crate::private::user;
@@ -11,10 +12,17 @@ use freeport_sockets_proto::Reason;
 /// What is wrong with it: `PeerPlain`, `PeerElsewhere` or `PeerMonitor`, and in words.
 pub fn wrong(end: &Asked<'_>) -> Option<(Reason, String)> {
     let &Asked { control, pid, inode, .. } = end;
-    let Some(peer) = table::peer(pid, inode) else {
-        let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
-        let text = "the peer is on another machine, or in another namespace of the network";
-        return (!is_unix).then(|| (Reason::PeerElsewhere, text.to_owned()));
+    let peer = match table::peer(pid, inode) {
+        Peer::Socket(peer) => peer,
+        Peer::Nobodys => {
+            let text = "no process has the other end: it was not accepted yet, or is closed";
+            return Some((Reason::PeerPlain, text.to_owned()));
+        }
+        Peer::Unseen => {
+            let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
+            let text = "the peer is on another machine, or in another namespace of the network";
+            return (!is_unix).then(|| (Reason::PeerElsewhere, text.to_owned()));
+        }
     };
     let Some(owner) = program::owners(peer).first().copied() else { return hidden(end) };
     let plain =
@@ -45,9 +53,10 @@ fn hidden(end: &Asked<'_>) -> Option<(Reason, String)> {
     if user() == 0 {
         return None;
     }
-    let mut text = "the peer is another user's process, into which you may not look: ask as root, \
-                    or begin it with `freeport exec`"
-        .to_owned();
+    let mut text =
+        "the peer is a process into which you may not look, as one of another user: if it \
+                    was begun with `freeport exec`, root can be told more"
+            .to_owned();
     let asked = end.control.location();
     if !asked.is_of_host() && Location::of_host().connect().is_ok() {
         text += &format!(
