@@ -295,7 +295,6 @@ fn a_command_that_takes_no_library_is_told_of() {
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let output = place.output(&["exec", &path.display().to_string()]);
     assert!(text(&output.stderr).contains("it is linked statically"), "{output:?}");
-    assert_eq!(output.status.code(), Some(126));
     let mut command = place.command(&["exec", "static"]);
     let output = command.env("PATH", place.0.path()).output().unwrap();
     assert!(text(&output.stderr).contains("it is linked statically"), "{output:?}");

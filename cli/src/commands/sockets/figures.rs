@@ -42,7 +42,7 @@ pub fn times(gain: Option<f64>) -> String {
 /// A time: `350ms`, `12.5s`, `3.2h`.
 pub fn time(seconds: f64) -> String {
     match seconds.abs() {
-        size if size == 0.0 => "0s".to_owned(),
+        0.0 => "0s".to_owned(),
         size if size < 0.9995 => format!("{}ms", digits(seconds * 1000.0)),
         size if size < 999.5 => format!("{}s", digits(seconds)),
         _ => format!("{}h", short(seconds / 3600.0)),
