@@ -120,7 +120,9 @@ fn print_counted(in_kernel: &[InKernel], list: &Value) {
     }
     for ((pid, reason), (count, end)) in counted {
         let (command, text) = (printable(&end.command), printable(&end.text));
-        println!("kernel  {pid} {command}: {count} {}: {text}", printable(reason));
+        // For `why`, which may know more.
+        let one = end.descriptor.map_or_else(String::new, |it| format!(" ({pid}:{it})"));
+        println!("kernel  {pid} {command}: {count} {}: {text}{one}", printable(reason));
     }
     let gone = list["refused"].as_array().into_iter().flatten();
     let gone = gone.filter(|it| it["exists"] == false).count();
