@@ -37,7 +37,14 @@ impl Kind {
     /// It cannot be read, or is cut.
     pub fn of(path: &Path) -> io::Result<Self> {
         // Of a pipe in place of a program nobody waits for the other end.
-        let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        Self::read(File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
+    }
+
+    /// The same of a file that is open.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn read(mut file: impl Read + Seek) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         match file.read_exact(&mut header) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Self::Other),
@@ -50,7 +57,7 @@ impl Kind {
             return Ok(Self::Static);
         }
         // Names that cannot be read are none.
-        let is_go = has_section(&mut file, &header, GO).unwrap_or(false);
+        let is_go = has_section(file, &header, GO).unwrap_or(false);
         Ok(if is_go { Self::Go } else { Self::Dynamic })
     }
 
@@ -69,7 +76,7 @@ fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
     digits.fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-fn has_loader(file: &mut File, header: &[u8]) -> io::Result<bool> {
+fn has_loader(file: &mut (impl Read + Seek), header: &[u8]) -> io::Result<bool> {
     let (start, length, count) =
         (number(header, 32, 8), number(header, 54, 2), number(header, 56, 2));
     for part in 0..count.min(PARTS_MAX) {
@@ -83,7 +90,7 @@ fn has_loader(file: &mut File, header: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
-fn has_section(file: &mut File, header: &[u8], name: &[u8]) -> io::Result<bool> {
+fn has_section(mut file: impl Read + Seek, header: &[u8], name: &[u8]) -> io::Result<bool> {
     let (start, length, count) =
         (number(header, 40, 8), number(header, 58, 2), number(header, 60, 2));
     if length != SECTION_BYTES as u64 {

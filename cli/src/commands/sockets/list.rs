@@ -48,7 +48,10 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
         println!("{}", summary(program));
     }
     for connection in list["connections"].as_array().into_iter().flatten() {
-        println!("{}", shown(connection));
+        // What came back into the kernel is counted below.
+        if arguments.all || connection["reason"].is_null() {
+            println!("{}", shown(connection));
+        }
     }
     if activity.ends.is_empty() {
         println!("no connection is past the kernel");
