@@ -20,6 +20,7 @@ mod run;
 mod running;
 mod service;
 mod sockets;
+mod sockets_top;
 mod steered;
 mod steering;
 mod tutorial;

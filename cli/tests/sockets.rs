@@ -283,3 +283,21 @@ fn why_needs_no_monitor() {
     assert!(told["text"].as_str().unwrap().contains("it listens"), "{told}");
     assert!(!place.output(&["sockets", "why", "4711"]).status.success());
 }
+
+#[test]
+fn a_command_that_takes_no_library_is_told_of() {
+    let place = Place::new();
+    let path = place.0.path().join("static");
+    // The header of a program without a loader, and with nothing in it.
+    let mut header = vec![0; 64];
+    header[..5].copy_from_slice(b"\x7fELF\x02");
+    fs::write(&path, header).unwrap();
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = place.output(&["exec", &path.display().to_string()]);
+    assert!(text(&output.stderr).contains("it is linked statically"), "{output:?}");
+    let mut command = place.command(&["exec", "static"]);
+    let output = command.env("PATH", place.0.path()).output().unwrap();
+    assert!(text(&output.stderr).contains("it is linked statically"), "{output:?}");
+    let output = place.output(&["exec", "true"]);
+    assert!(!text(&output.stderr).contains("freeport exec"), "{output:?}");
+}

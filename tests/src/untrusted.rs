@@ -12,6 +12,7 @@ use freeport_fabric::shm::{self, Connection, Doorbell, socket};
 use freeport_ir::interp::Options as RunOptions;
 use freeport_ir::text::{parse, print};
 use freeport_ir::verify;
+use freeport_monitor::executable::Kind;
 use freeport_nic::call::Call;
 use freeport_nic::interpreter::InterpreterDevice;
 use freeport_nic::layout::{Layout, Member};
@@ -20,7 +21,7 @@ use freeport_nic::manager::Manager;
 use freeport_nic::port::{MAX_FRAME, PcapReceiver, Receive};
 use freeport_nic::server::Request;
 use std::cell::RefCell;
-use std::io::Write;
+use std::io::{Cursor, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 17] = [
+pub const READERS: [Reader; 18] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -61,6 +62,7 @@ pub const READERS: [Reader; 17] = [
     ("bpf_analysis", bpf_analysis),
     ("bpf_rows", bpf_rows),
     ("bpf_lift", bpf_lift),
+    ("executable", executable),
 ];
 
 /// A program that has what calls and initial values can name: numbers, structs, arrays, tables.
@@ -156,6 +158,12 @@ pub fn assembly(bytes: &[u8]) {
         Ok(slots) => assert_eq!(assemble(&disassemble(&slots)).as_deref(), Ok(&slots[..])),
         Err(error) => assert!(error.line <= text.lines().count()),
     }
+}
+
+/// What somebody wants to execute.
+pub fn executable(bytes: &[u8]) {
+    // What it is said to be is believed by nobody; that it cannot be read may be.
+    let _ = Kind::read(Cursor::new(bytes));
 }
 
 /// A capture file of either format.

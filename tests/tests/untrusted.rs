@@ -136,10 +136,22 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
                 BPF_PROGRAMS.iter().zip([[64, 3], [255, 3], [254, 0], [12, 1]].into_iter().cycle());
             programs.map(|(text, options)| [&options[..], &assembled(text)].concat()).collect()
         }
+        "executable" => vec![compiled("maps"), with_loader(compiled("maps"))],
         "object" => ["maps", "functions", "facts", "legacy"].map(compiled).into(),
         "assembly" => texts(ASSEMBLY),
         other => panic!("{other} has no samples"),
     }
+}
+
+/// An object as a program that names a loader.
+fn with_loader(mut object: Vec<u8>) -> Vec<u8> {
+    // One part, behind all that there is: its kind is the first word.
+    let place = object.len() as u64;
+    object[32..40].copy_from_slice(&place.to_le_bytes());
+    object[54..58].copy_from_slice(&[56, 0, 1, 0]);
+    object.extend(3_u32.to_le_bytes());
+    object.extend([0; 52]);
+    object
 }
 
 /// The slots of a program in text form.

@@ -4,19 +4,18 @@
 use crate::preload;
 use anyhow::{Context, bail};
 use clap::Args;
-use freeport_monitor::{Control, Error, Location};
+use freeport_monitor::executable::Kind;
+use freeport_monitor::{Control, DESCRIPTORS_MIN, Error, Location};
 use freeport_sockets_proto::MONITOR_VARIABLE;
-use std::ffi::{CString, OsString};
-use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs, io};
 
 /// How long a monitor that was begun for a command stays without members, in seconds.
 const IDLE_SECONDS: &str = "60";
-
-/// How many descriptors a program has to be allowed: the library's own one is behind those that
-/// programs expect to get.
-const DESCRIPTORS_MIN: u64 = 49;
 
 /// The status if this command itself fails, if the other cannot be executed, and if there is none
 /// of that name: the same as those of `env` and of shells.
@@ -59,8 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Comes back only with the reason why the command could not be executed.
 fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     let library = preload::library()?;
-    let location = Location::of_environment();
-    let begun = ensure_monitor(&location);
+    let (location, begun) = monitor();
     if let Err(error) = &begun {
         // A command is worth more than its speed. It is told of no monitor: who listens there may
         // be somebody to whom sockets should not be shown.
@@ -72,6 +70,12 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
              {DESCRIPTORS_MIN} (`ulimit -n`), its sockets stay in the kernel"
         );
     }
+    if let Some(why) =
+        found(&arguments.command[0]).and_then(|it| Kind::of(&it).ok()?.why_in_kernel())
+    {
+        let name = arguments.command[0].display();
+        eprintln!("freeport exec: {name}: {why}; its sockets stay in the kernel");
+    }
     // A shell may begin programs later. If that is refused, only then something is lost.
     let _ = begun.is_ok().then(|| Control::at(location.clone()).stay());
     let words = arguments.command.iter().map(|word| CString::new(word.clone().into_vec()));
@@ -81,9 +85,9 @@ fn begin(arguments: &Arguments) -> anyhow::Result<io::Error> {
     let (loader, value) = preload::loader_value(&library);
     if begun.is_ok() {
         // SAFETY: there is one thread, so nothing reads the environment meanwhile.
-        unsafe { std::env::set_var(loader, value) };
+        unsafe { env::set_var(loader, value) };
         // SAFETY: as above.
-        unsafe { std::env::set_var(MONITOR_VARIABLE, location.path()) };
+        unsafe { env::set_var(MONITOR_VARIABLE, location.path()) };
     }
     // The broken pipe is the only signal whose meaning Rust has changed.
     // SAFETY: no handler is installed.
@@ -101,6 +105,31 @@ fn descriptor_limit() -> Option<u64> {
     (result == 0).then_some(limit.rlim_cur)
 }
 
+/// The file that is executed for a command, as `execvp` looks for it.
+fn found(command: &OsStr) -> Option<PathBuf> {
+    if command.as_bytes().contains(&b'/') {
+        return Some(command.into());
+    }
+    let folders = env::var_os("PATH")?;
+    let paths = env::split_paths(&folders).map(|folder| folder.join(command));
+    paths.into_iter().find(|path| {
+        fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// The monitor of programs, which answers, or why it does not.
+fn monitor() -> (Location, anyhow::Result<()>) {
+    let location = Location::of_programs();
+    let begun = ensure_monitor(&location);
+    let own = Location::of_environment();
+    // The host's may just have ended, and only root can begin that one again.
+    if begun.is_err() && own != location {
+        let begun = ensure_monitor(&own);
+        return (own, begun);
+    }
+    (location, begun)
+}
+
 /// Sees to it that a monitor answers.
 fn ensure_monitor(location: &Location) -> anyhow::Result<()> {
     match location.connect() {
@@ -108,7 +137,7 @@ fn ensure_monitor(location: &Location) -> anyhow::Result<()> {
         Err(Error::NoMonitor { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(env::current_exe()?);
     command.args(["node", "--background", "--idle", IDLE_SECONDS]);
     command.env(MONITOR_VARIABLE, location.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let output = command.output().context("a monitor cannot be begun")?;

@@ -294,6 +294,11 @@ impl Program {
         i32::try_from(self.child.id()).expect("a process")
     }
 
+    /// Where what it prints is.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// What it has printed.
     pub fn printed(&self) -> String {
         let bytes = fs::read(&self.log).expect("its output can be read");

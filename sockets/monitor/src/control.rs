@@ -5,7 +5,9 @@
 //! complete when the monitor hangs up. Users see their own connections; root and the user of the
 //! monitor see all of them, and may change the rules.
 
+use crate::activity::Family;
 use crate::end::Place;
+use crate::kept;
 use crate::ledger::{EndNote, Refusal};
 use crate::member::Member;
 use crate::monitor::{Connection, Monitor};
@@ -29,6 +31,8 @@ pub const STAY: &str = r#"{"do":"stay"}"#;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same where a command waits that can do without.
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 /// Longest part of an answer.
 const PART_BYTES_MAX: usize = 64 << 10;
 
@@ -79,6 +83,24 @@ impl Control {
         self.ask(&json!({"do": "why", "pid": pid, "descriptor": number, "inode": inode}))
     }
 
+    /// Asks whether the rules let this user have accelerated connections at all. Does not wait for
+    /// long: there may be another monitor.
+    ///
+    /// # Errors
+    /// No monitor answers, it is of another release, or they do not.
+    pub fn may(&self) -> Result<(), Error> {
+        let answer = self.ask_within(&json!({"do": "may"}), SHORT_PATIENCE)?;
+        if answer["version"] != freeport_sockets_proto::VERSION {
+            return Err(Error::Answer);
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
     /// The rules, in their order.
     ///
     /// # Errors
@@ -124,11 +146,15 @@ impl Control {
     }
 
     fn ask(&self, question: &Value) -> Result<Value, Error> {
+        self.ask_within(question, PATIENCE)
+    }
+
+    fn ask_within(&self, question: &Value, patience: Duration) -> Result<Value, Error> {
         let connection = self.location.connect()?;
         let failed = |source| Error::System { what: "asking the monitor", source };
         socket::send(connection.as_fd(), question.to_string().as_bytes(), &[]).map_err(failed)?;
         let (mut answer, mut part) = (vec![], vec![0; PART_BYTES_MAX]);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience;
         // The kernel says so as well if the last part and the end come while it looks: it finds
         // nothing, and then the end. So who hears it first looks once more.
         let mut has_ended = false;
@@ -169,14 +195,14 @@ pub fn answer(monitor: &mut Monitor, question: &[u8], user: u32, now: Instant) -
     // SAFETY: the call takes nothing and cannot fail.
     let is_trusted = user == 0 || user == unsafe { libc::geteuid() };
     let sees_user = |of| is_trusted || of == user;
-    let sees = |end: &EndNote| sees_user(end.user);
     let Ok(question) = serde_json::from_slice::<Value>(question) else {
         return error("a question is an object of JSON").to_string();
     };
     let answer = match question["do"].as_str() {
-        Some("list") => list(monitor, &sees, now),
+        Some("list") => list(monitor, &sees_user, now),
         Some("stats") => stats(monitor, now),
         Some("why") => why(monitor, &question, &sees_user, now),
+        Some("may") => may(monitor, user),
         Some("rules") => rules(monitor),
         Some("stay") => json!({}),
         Some("put rule" | "remove rule" | "recall") if !is_trusted => {
@@ -194,7 +220,8 @@ fn error(what: &str) -> Value {
     json!({ "error": what })
 }
 
-fn list(monitor: &Monitor, sees: &dyn Fn(&EndNote) -> bool, now: Instant) -> Value {
+fn list(monitor: &Monitor, sees_user: &dyn Fn(u32) -> bool, now: Instant) -> Value {
+    let sees = |end: &EndNote| sees_user(end.user);
     let mut connections = vec![];
     for (number, slab) in &monitor.slabs {
         for (slot, connection) in slab.used() {
@@ -206,7 +233,37 @@ fn list(monitor: &Monitor, sees: &dyn Fn(&EndNote) -> bool, now: Instant) -> Val
     }
     let refused = monitor.ledger.refusals().rev().filter(|it| sees(&it.end));
     let refused: Vec<Value> = refused.map(|it| told_refusal(it, now)).collect();
-    json!({"connections": connections, "refused": refused})
+    let members = monitor.members.values().filter(|it| sees_user(it.process.user));
+    let kept: Vec<Value> = members.clone().flat_map(|it| told_kept(it, now)).collect();
+    let programs: Vec<Value> = members.map(told_program).collect();
+    json!({"connections": connections, "refused": refused, "kept": kept, "programs": programs})
+}
+
+/// What a member keeps in the kernel.
+fn told_kept(member: &Member, now: Instant) -> Vec<Value> {
+    let told = |socket: &kept::Socket| {
+        let mut told = told_process(member);
+        told["inode"] = socket.inode.into();
+        told["reason"] = socket.reason.name().into();
+        told["text"] = socket.reason.text().into();
+        told["seconds_ago"] = seconds(socket.at, now).into();
+        told
+    };
+    member.kept.all_sockets().map(told).collect()
+}
+
+/// A member, and what it has moved in connections that have ended.
+fn told_program(member: &Member) -> Value {
+    let mut told = told_process(member);
+    let families = [Family::Tcp, Family::Unix].into_iter().zip(&member.ended);
+    let ended = families.map(|(family, it)| (family.name().to_owned(), it.to_json()));
+    told["ended"] = ended.collect::<serde_json::Map<String, Value>>().into();
+    told
+}
+
+fn told_process(member: &Member) -> Value {
+    let process = &member.process;
+    json!({"pid": process.pid, "user": process.user, "command": process.command})
 }
 
 fn told_connection(
@@ -247,7 +304,15 @@ fn told_connection(
     let ends: Vec<Value> = ends.collect();
     let seconds = seconds(connection.since, now);
     let transport = if words.iter().any(Words::has_returned) { "kernel" } else { "shm" };
-    json!({"transport": transport, "slab": slab, "slot": slot, "seconds": seconds, "ends": ends})
+    let reason = why_in_kernel(&words).map(Reason::name);
+    json!({
+        "transport": transport,
+        "reason": reason,
+        "slab": slab,
+        "slot": slot,
+        "seconds": seconds,
+        "ends": ends,
+    })
 }
 
 fn told_end(end: &EndNote) -> Value {
@@ -258,6 +323,7 @@ fn told_end(end: &EndNote) -> Value {
         "command": end.command,
         "descriptor": end.descriptor,
         "inode": end.inode,
+        "family": end.local.as_ref().map(|it| it.family().name()),
         "local": address(&end.local),
         "remote": address(&end.remote),
     })
@@ -374,6 +440,13 @@ fn why(
 
 fn in_kernel(reason: Reason) -> Value {
     json!({"state": "kernel", "reason": reason.name(), "text": reason.text()})
+}
+
+fn may(monitor: &mut Monitor, user: u32) -> Value {
+    match monitor.policy().may_have_any(user) {
+        true => json!({"version": freeport_sockets_proto::VERSION}),
+        false => error("the rules forbid all connections of this user"),
+    }
 }
 
 fn rules(monitor: &mut Monitor) -> Value {

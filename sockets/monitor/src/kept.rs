@@ -12,7 +12,8 @@ const SOCKETS_MAX: usize = 512;
 /// A socket that stays in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Socket {
-    inode: u64,
+    /// Its inode.
+    pub inode: u64,
     /// Why.
     pub reason: Reason,
     /// When that was said.
@@ -47,6 +48,11 @@ impl Kept {
     /// What it has said of a socket.
     pub fn of(&self, inode: u64) -> Option<&Socket> {
         self.sockets.iter().find(|it| it.inode == inode)
+    }
+
+    /// What it has said of each, the oldest first.
+    pub fn all_sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.sockets.iter()
     }
 
     /// Why it keeps all that it has there.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the monitor remembers for people: how often something happened, and what was refused last.
 
+use crate::activity::Family;
 use crate::end::Place;
 use crate::member::Departure;
 use crate::slab::{Words, why_returned};
@@ -26,6 +27,13 @@ pub struct EndNote {
     pub cookie: u64,
     pub local: Option<Place>,
     pub remote: Option<Place>,
+}
+
+impl EndNote {
+    /// Which kind of socket it is; that of TCP where that was never looked at.
+    pub fn family(&self) -> Family {
+        self.local.as_ref().map_or(Family::Tcp, Place::family)
+    }
 }
 
 /// An end that stays in the kernel.

@@ -12,14 +12,18 @@
 //! - [`Location`] is where it listens, and who may be the monitor there.
 //! - [`background`] lets one live on without whoever began it.
 //! - [`confinement`] takes from it what it does not need.
+//! - [`activity`] is what programs do past the kernel, as people watch it.
 //! - [`Control`] asks a running one what it knows; [`why`] looks further, from outside.
 
+pub mod activity;
 pub mod background;
+mod choice;
 pub mod confinement;
 mod control;
 mod disposal;
 mod end;
 mod error;
+pub mod executable;
 mod kept;
 mod ledger;
 mod location;
@@ -42,7 +46,7 @@ pub use error::Error;
 pub use location::{Location, Taken};
 pub use member::{Departure, MemberId, Outgoing};
 pub use monitor::{Limits, Monitor};
-pub use outside::why;
+pub use outside::{DESCRIPTORS_MIN, why};
 pub use policy::{Decision, Policy, Rule};
 pub use process::{Process, Since};
 pub use server::{Event, Options, Server};

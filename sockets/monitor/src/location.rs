@@ -38,6 +38,9 @@ pub struct Taken {
 }
 
 impl Location {
+    /// The path of root's monitor.
+    pub(crate) const HOST: &str = "/run/freeport/monitor.sock";
+
     /// At that path, which is made one that begins at the root.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -45,11 +48,12 @@ impl Location {
     }
 
     /// `$FREEPORT_MONITOR`; else `/run/freeport/monitor.sock` for root, and for others
-    /// `$XDG_RUNTIME_DIR/freeport/monitor.sock`, else `/tmp/freeport-UID/monitor.sock`.
+    /// `$XDG_RUNTIME_DIR/freeport/monitor.sock`, else `/tmp/freeport-UID/monitor.sock`. A monitor
+    /// listens there; [`of_programs`](Self::of_programs) is the one that programs are told of.
     pub fn of_environment() -> Self {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let folder = || match user() {
-            0 => PathBuf::from("/run/freeport"),
+            0 => Self::of_host().path.parent().map(PathBuf::from).unwrap_or_default(),
             user => set("XDG_RUNTIME_DIR")
                 .map_or_else(|| format!("/tmp/freeport-{user}").into(), |it| it.join("freeport")),
         };
@@ -77,6 +81,12 @@ impl Location {
             return Err(Error::Stranger { path: path(), owner });
         }
         Ok(connection)
+    }
+
+    /// The user who listens there, whoever that is. `None`: nobody.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        let connection = socket::connect(&self.path).ok()?;
+        socket::peer(connection.as_fd()).ok().map(|peer| peer.user)
     }
 
     /// Becomes the monitor: takes the place, and listens. The folder is made, if there is none.
@@ -163,7 +173,7 @@ impl Location {
             return Err(Error::NotAlone { path: folder.to_owned(), owner, mode });
         }
         // Programs that give up being root still find the monitor there.
-        if is_root && owner == 0 && folder == Path::new("/run/freeport") {
+        if is_root && owner == 0 && self.is_of_host() {
             let reached = fs::Permissions::from_mode(mode | 0o011);
             fs::set_permissions(folder, reached).map_err(in_file(folder))?;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A member: a process that has claims and slots, and what is to be sent to it.
 
+use crate::activity::Counts;
 use crate::kept::Kept;
 use crate::process::Process;
 use freeport_sockets_proto::message::{Bytes, Reply};
@@ -60,6 +61,8 @@ pub struct Member {
     pub outbox: VecDeque<Outgoing>,
     /// What it keeps in the kernel.
     pub kept: Kept,
+    /// What it has counted in connections that have ended: TCP's, and those of Unix sockets.
+    pub ended: [Counts; 2],
     patience: f64,
     since: Instant,
 }
@@ -85,6 +88,7 @@ impl Member {
             slabs: BTreeSet::new(),
             outbox: VecDeque::new(),
             kept: Kept::default(),
+            ended: [Counts::default(); 2],
             patience: USELESS_AT_ONCE,
             since: now,
         }

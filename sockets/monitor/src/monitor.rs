@@ -10,6 +10,7 @@ mod recall;
 mod shares;
 
 use crate::Error;
+use crate::activity::Counts;
 use crate::control;
 use crate::disposal::Shown;
 use crate::end::{End, Examiner, Key};
@@ -18,6 +19,7 @@ use crate::member::{Departure, Greeting, Member, MemberId, Outgoing};
 use crate::policy::Policy;
 use crate::process::Process;
 use crate::slab::{Released, Slab, Words};
+use crate::sums;
 use freeport_sockets_proto::message::{CLAIM_MILLISECONDS, CLAIMS_MAX, Reply, Request};
 use freeport_sockets_proto::{Reason, VERSION};
 use passed::{Pass, Passed};
@@ -218,9 +220,9 @@ impl Monitor {
         for number in member.slabs {
             let Some(slab) = self.slabs.get_mut(&number) else { continue };
             let Some(side) = slab.side(id) else { continue };
-            let freed = slab.leave(side);
+            let (members, freed) = (slab.members(), slab.leave(side));
             for (connection, words) in freed {
-                self.free(&connection, words);
+                self.free(&connection, words, members);
             }
             self.drop_if_over(number);
         }
@@ -338,13 +340,13 @@ impl Monitor {
         slot: u32,
         now: Instant,
     ) -> Result<(), Departure> {
-        let released = self.slabs.get_mut(&number).map_or(Released::NotHeld, |slab| {
-            slab.side(id).map_or(Released::NotHeld, |side| slab.release(side, slot))
-        });
+        let Some(slab) = self.slabs.get_mut(&number) else { return self.bear(id, 1.0, now) };
+        let members = slab.members();
+        let released = slab.side(id).map_or(Released::NotHeld, |side| slab.release(side, slot));
         match released {
             Released::HalfHeld => {}
             Released::Free(connection, words) => {
-                self.free(&connection, words);
+                self.free(&connection, words, members);
                 self.drop_if_over(number);
             }
             // After the restart of a monitor that can be meant well.
@@ -373,9 +375,14 @@ impl Monitor {
     }
 
     /// Nobody has the slot of a connection any more.
-    fn free(&mut self, connection: &Connection, words: [Words; 2]) {
-        for end in &connection.ends {
+    fn free(&mut self, connection: &Connection, words: [Words; 2], members: [MemberId; 2]) {
+        let since = connection.since;
+        for (at, end) in connection.ends.iter().enumerate() {
             self.accelerated.remove(&end.inode);
+            let Some(member) = self.members.get_mut(&members[at]) else { continue };
+            let counts = Counts::of(&words[at], &words[1 - at]);
+            let of_family = &mut member.ended[end.family() as usize];
+            *of_family = of_family.plus(&sums::believed_counts(counts, since, self.last));
         }
         self.ledger.end(&connection.ends, words, connection.since, self.last);
     }

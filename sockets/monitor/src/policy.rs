@@ -131,6 +131,17 @@ impl Policy {
         }
     }
 
+    /// Whether some connection of a user's may be accelerated: false if a rule forbids all of them
+    /// before another one can allow one.
+    pub fn may_have_any(&self, user: u32) -> bool {
+        let decides = |rule: &&Rule| match rule.decision {
+            Decision::Allow => rule.concerns(user),
+            Decision::Deny => rule.has_all_of(user),
+        };
+        let decision = self.rules.iter().find(decides).map(|rule| rule.decision);
+        decision != Some(Decision::Deny)
+    }
+
     fn check_room(&self) -> Result<(), Error> {
         let what = format!("a monitor has at most {RULES_MAX} rules");
         if self.rules.len() < RULES_MAX { Ok(()) } else { Err(Error::Refused(what)) }
@@ -138,6 +149,21 @@ impl Policy {
 }
 
 impl Rule {
+    /// Whether it fits some connection that a user has an end of, whatever else it asks for.
+    fn concerns(&self, user: u32) -> bool {
+        let may_be = |end: &Vec<Condition>| {
+            end.iter().all(|it| !matches!(it, Condition::User(other) if *other != user))
+        };
+        self.ends.iter().any(may_be)
+    }
+
+    /// Whether it fits all connections that a user has an end of.
+    fn has_all_of(&self, user: u32) -> bool {
+        let [one, other] = &self.ends;
+        let is_user = |end: &[Condition]| end.iter().all(|it| *it == Condition::User(user));
+        (other.is_empty() && is_user(one)) || (one.is_empty() && is_user(other))
+    }
+
     fn fits(&self, [one, other]: [Party<'_>; 2]) -> bool {
         let fits = |one, other| {
             self.ends[0].iter().all(|it| it.holds(one, other))
@@ -337,6 +363,32 @@ mod tests {
         let there = policy.decide([client, server]);
         assert_eq!(there, policy.decide([server, client]), "either end may come first");
         there
+    }
+
+    #[test]
+    fn a_user_may_have_some_connections_unless_all_are_forbidden() {
+        let may = |text: &str| Policy::parse(text).unwrap().may_have_any(1000);
+        for text in [
+            "",
+            "deny other-user",
+            "deny port 22",
+            "deny user 33",
+            "deny user 1000 with user 33",
+            "allow user 1000\ndeny any",
+            "allow port 80\ndeny any",
+            "allow user 33 with user 1000\ndeny any",
+        ] {
+            assert!(may(text), "{text}");
+        }
+        for text in [
+            "deny any",
+            "deny user 1000",
+            "deny any with user 1000",
+            "deny any\nallow any",
+            "allow user 33 with user 34\ndeny any",
+        ] {
+            assert!(!may(text), "{text}");
+        }
     }
 
     #[test]

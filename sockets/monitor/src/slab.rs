@@ -229,15 +229,16 @@ impl<T> Slab<T> {
 
     /// What both sides say in a slot.
     pub fn words(&self, number: u32) -> [Words; 2] {
+        // With one call, since people may ask about many.
+        let mut bytes = [0; FROM_SIDE_TO_SIDE + COUNTS.end];
+        let begin = slab::state(Side::First);
+        // What cannot be read is told as zero: it is for people.
+        let _ = self.file.read_exact_at(&mut bytes, (page_of(number) + begin) as u64);
         [Side::First, Side::Second].map(|side| {
-            let mut bytes = [0; 8 * WORDS];
-            let at = page_of(number) + slab::state(side);
-            let (state, counts) = bytes.split_at_mut(STATE.end);
-            // What cannot be read is told as zero: it is for people.
-            let _ = self.file.read_exact_at(state, at as u64);
-            let _ = self.file.read_exact_at(counts, (at + COUNTS.start) as u64);
-            let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
-            Words(std::array::from_fn(word))
+            let own = &bytes[slab::state(side) - begin..];
+            let words = own[STATE].chunks_exact(8).chain(own[COUNTS].chunks_exact(8));
+            let mut words = words.map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
+            Words(std::array::from_fn(|_| words.next().unwrap_or_default()))
         })
     }
 

@@ -6,6 +6,7 @@
 //! processors can have done since the monitor began. What exceeds the first is left out, and
 //! counted.
 
+use crate::activity::Counts;
 use crate::slab::{Words, reused};
 use freeport_sockets_proto::slab::word;
 use std::time::{Duration, Instant};
@@ -78,6 +79,17 @@ impl Sums {
     }
 }
 
+/// What a side has counted in a connection, if it can have done that much; else nothing.
+pub fn believed_counts(counts: Counts, since: Instant, now: Instant) -> Counts {
+    let most = Bound::of(now.saturating_duration_since(since), 1);
+    let operations = [counts.sends, counts.receives, counts.sleeps]
+        .into_iter()
+        .chain([counts.doorbells, counts.peer_doorbells]);
+    let is_possible = operations.max() <= Some(most.sends)
+        && counts.sent_bytes.max(counts.received_bytes) <= most.bytes;
+    if is_possible { counts } else { Counts::default() }
+}
+
 /// How many connections were made over the stream of one besides the first, if that is possible.
 pub fn believed(reused: u64, since: Instant, now: Instant) -> u64 {
     let most = Bound::of(now.saturating_duration_since(since), 1).reused;
@@ -119,6 +131,20 @@ mod tests {
         let later = now + SECOND;
         sums.add(&[Words::default().with(word::SENT_BYTES, 7), Words::default()], now, later);
         assert_eq!(sums.bytes, Bound::of(SECOND, sums.processors).bytes + 7);
+    }
+
+    #[test]
+    fn counts_that_are_not_possible_are_none() {
+        let begun = Instant::now();
+        let honest = Counts { sends: 5, receives: 7, sent_bytes: 9, ..Counts::default() };
+        assert_eq!(believed_counts(honest, begun, begun + SECOND), honest);
+        for liar in [
+            Counts { sent_bytes: u64::MAX, ..honest },
+            Counts { received_bytes: u64::MAX, ..honest },
+            Counts { peer_doorbells: u64::MAX, ..honest },
+        ] {
+            assert_eq!(believed_counts(liar, begun, begun + SECOND), Counts::default());
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn what_is_not_claimed_is_young_or_shared_or_kept_by_the_library() {
     server.read_exact(&mut [0; 40_000]).unwrap();
     let (reason, text) = told();
     // Where processes may not look into each other, it is young as far as can be seen.
-    assert!(reason == "NoMonitor" || reason == "Young", "{reason}: {text}");
+    assert!(reason == "NoCalls" || reason == "Young", "{reason}: {text}");
     assert!(reason == "Young" || text.contains("has claimed nothing"), "{text}");
 
     // Once its process has said something to the monitor, it could say that as well.

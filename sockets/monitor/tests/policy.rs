@@ -329,13 +329,16 @@ fn why_knows_what_waits_and_what_a_member_keeps_of_its_own() {
     let running = Running::new(patient());
     let (one, ends) = (running.member(), connection("127.0.0.1:0"));
     let (control, pid) = (running.control(), std::process::id() as i32);
-    let told = |end: &TcpStream| why(&control, pid, end.as_raw_fd())["reason"].clone();
-    one.claim(1, ends.0.as_fd());
-    eventually("it waits", || told(&ends.0) == "Waiting");
     let of = |end: &TcpStream| {
         let file = std::fs::File::from(end.as_fd().try_clone_to_owned().unwrap());
         file.metadata().unwrap().ino()
     };
+    one.claim(1, ends.0.as_fd());
+    let claimed = freeport_monitor::Descriptor { pid, number: 3, inode: Some(of(&ends.0)) };
+    eventually("it waits", || control.why(claimed).unwrap()["reason"] == "Waiting");
+    // The peer, this process, will not claim its end: so who asks is told that.
+    let told = why(&control, pid, ends.0.as_raw_fd());
+    assert_eq!(told["reason"], "PeerPlain", "{told}");
     one.say(&Request::Keep { inode: of(&ends.1), reason: Reason::Urgent });
     // The member is a process of its own, which has it under a number that is of no interest.
     let of_process = |pid| {

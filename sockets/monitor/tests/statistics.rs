@@ -53,4 +53,13 @@ fn what_nobody_can_have_moved_is_not_added() {
     let ended = ended(&running);
     assert_eq!((&ended["bytes"], &ended["operations"]), (&2000.into(), &1000.into()), "{ended}");
     assert_eq!((&ended["reused"], &ended["left_out"]), (&1000.into(), &4.into()), "{ended}");
+    // Nor to those of the members.
+    let list = running.control().list().unwrap();
+    let programs = list["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 2, "{list}");
+    for program in programs {
+        let ended = &program["ended"]["tcp"];
+        assert_eq!((&ended["sent_bytes"], &ended["sends"]), (&1000.into(), &500.into()));
+        assert_eq!(program["ended"]["unix"]["sent_bytes"], 0);
+    }
 }

@@ -107,8 +107,12 @@ reasons! {
     NoDescriptor = 35, "its process has no such descriptor";
     /// The descriptor is no socket.
     NotSocket = 36, "no socket";
+    /// The two ends are claimed with two monitors, each of which sees one.
+    PeerMonitor = 37, "the peer uses another monitor";
+    /// Its process has the library, but calls the kernel past the C library.
+    NoCalls = 38, "its process calls the kernel past the C library";
     /// It has an option by which the kernel does with its bytes what rings do not.
-    Option = 37, "it has an option that only the kernel can honour (pacing, filters, signatures)";
+    Option = 39, "it has an option that only the kernel can honour (pacing, filters, signatures)";
 }
 
 impl Reason {

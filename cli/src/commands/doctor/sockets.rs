@@ -9,8 +9,9 @@ use freeport_monitor::{Control, Error, Location};
 /// Looks for the library, and asks the monitor.
 pub fn acceleration() -> Finding {
     let meaning = "unmodified programs past the kernel (`exec`, docs/sockets.md); without it they \
-                   run as always";
-    let location = Location::of_environment();
+                   run as always, and so do programs that are linked statically or call the \
+                   kernel themselves (Go)";
+    let location = Location::of_programs();
     let path = location.path().display().to_string();
     let (monitor, answers) = match Control::at(location).stats() {
         Ok(stats) => (format!("a monitor at {path} with {} members", stats["members"]), true),
@@ -45,7 +46,7 @@ pub fn monitor_rights() -> Finding {
             format!("one of root needs {}, lacked: {}", names.join(", "), lacks.join(", "))
         }
     };
-    let running = Control::at(Location::of_environment()).stats().ok();
+    let running = Control::at(Location::of_programs()).stats().ok();
     let pid = running.and_then(|stats| u32::try_from(stats["pid"].as_u64()?).ok());
     let kept = pid.and_then(|pid| Some((pid, Rights::of(pid)?)));
     let is_confined = kept.is_none_or(|(_, kept)| kept.is_confined());

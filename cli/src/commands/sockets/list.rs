@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport sockets list`: accelerated connections, and what was refused last.
+//! `freeport sockets list`: what each program gained, its connections past the kernel, and those in
+//! it with the reason.
 
+use super::figures::{short, time, times};
 use clap::Args;
+use freeport_monitor::activity::{
+    Activity, Costs, Counts, Existence, Existing, InKernel, Key, ProgramRates, Snapshot,
+};
 use freeport_monitor::{Control, printable};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets list --json")]
+#[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets list --all\n  \
+                  freeport sockets list --json\n\n\
+                  What is marked est. is estimated from what the programs count: see \
+                  docs/operating.md.")]
 pub struct Arguments {
+    /// Each connection in the kernel by itself, and refusals of sockets that are gone
+    #[arg(long)]
+    all: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -15,23 +28,121 @@ pub struct Arguments {
 
 /// Lists them.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
-    let list = control.list()?;
+    let mut list = control.list()?;
+    if let Some(connections) = list["connections"].as_array_mut() {
+        connections.sort_by_key(|it| std::cmp::Reverse(bytes(it)));
+    }
+    mark_existing(&mut list);
+    let snapshot = Snapshot::of(&list, Instant::now());
+    let costs = Costs::measured();
+    let mut activity = Activity::until(&snapshot, &costs);
+    activity.sort(Key::Bytes);
     if arguments.json {
+        let programs = activity.programs.iter().map(ProgramRates::totals_to_json);
+        list["programs"] = programs.collect();
+        list["costs"] = costs.to_json();
         println!("{list}");
         return Ok(());
     }
-    let members = |name: &str| list[name].as_array().cloned().unwrap_or_default();
-    let (connections, refused) = (members("connections"), members("refused"));
-    for connection in &connections {
-        println!("{}", shown(connection));
+    for program in &activity.programs {
+        println!("{}", summary(program));
     }
-    if connections.iter().all(|it| it["transport"] == "kernel") {
-        println!("no connection is accelerated");
+    for connection in list["connections"].as_array().into_iter().flatten() {
+        // What came back into the kernel is counted below.
+        if arguments.all || connection["reason"].is_null() {
+            println!("{}", shown(connection));
+        }
     }
-    for refusal in &refused {
-        println!("kernel  {}\n        {}", end(refusal), why(refusal, &word(&refusal["text"])));
+    if activity.ends.is_empty() {
+        println!("no connection is past the kernel");
+    }
+    match arguments.all {
+        true => each(&list),
+        false => print_counted(&activity.in_kernel, &list),
     }
     Ok(())
+}
+
+/// Bytes of both directions.
+fn bytes(connection: &Value) -> u64 {
+    let ends = connection["ends"].as_array().into_iter().flatten();
+    ends.fold(0, |sum, end| sum.saturating_add(end["sent_bytes"].as_u64().unwrap_or_default()))
+}
+
+/// Says of each socket that the monitor remembers whether it still exists; null: its process may
+/// not be looked at.
+fn mark_existing(list: &mut Value) {
+    let mut existing = Existing::default();
+    for name in ["refused", "kept"] {
+        for end in list[name].as_array_mut().into_iter().flatten() {
+            let pid = end["pid"].as_i64().and_then(|it| it.try_into().ok()).unwrap_or_default();
+            let found = existing.look(pid, end["inode"].as_u64().unwrap_or_default());
+            end["exists"] = match found {
+                Existence::Open(_) => json!(true),
+                Existence::Gone => json!(false),
+                Existence::Hidden => Value::Null,
+            };
+            if let Existence::Open(number) = found {
+                end["descriptor"] = number.into();
+            }
+        }
+    }
+}
+
+/// A program in a line.
+fn summary(program: &ProgramRates) -> String {
+    let Counts { sent_bytes, received_bytes, .. } = program.rates.counts;
+    let estimate = program.rates.estimate;
+    let mut text = format!(
+        "program {} {}: {} ends past the kernel, {} in it",
+        program.pid,
+        printable(&program.command),
+        program.accelerated,
+        program.in_kernel,
+    );
+    if program.rates.counts != Counts::default() {
+        text += &format!(
+            "; {}B out and {}B in past the kernel in {} messages; saved {} of processor time, \
+             {} (est.)",
+            short(sent_bytes as f64),
+            short(received_bytes as f64),
+            short(program.rates.counts.messages() as f64),
+            time(estimate.saved_seconds()),
+            times(estimate.gain()),
+        );
+    }
+    text
+}
+
+/// What is in the kernel, by program and reason, and how much of the monitor's memory is of what is
+/// gone.
+fn print_counted(in_kernel: &[InKernel], list: &Value) {
+    let mut counted: BTreeMap<(i32, &str), (usize, &InKernel)> = BTreeMap::new();
+    for end in in_kernel {
+        counted.entry((end.pid, &end.reason)).or_insert((0, end)).0 += 1;
+    }
+    for ((pid, reason), (count, end)) in counted {
+        let (command, text) = (printable(&end.command), printable(&end.text));
+        // For `why`, which may know more.
+        let one = end.descriptor.map_or_else(String::new, |it| format!(" ({pid}:{it})"));
+        println!("kernel  {pid} {command}: {count} {}: {text}{one}", printable(reason));
+    }
+    let gone = list["refused"].as_array().into_iter().flatten();
+    let gone = gone.filter(|it| it["exists"] == false).count();
+    if gone > 0 {
+        println!("refused and gone: {gone}; --all lists them");
+    }
+}
+
+/// All that the monitor remembers of what is in the kernel.
+fn each(list: &Value) {
+    for name in ["refused", "kept"] {
+        for told in list[name].as_array().into_iter().flatten() {
+            let gone = if told["exists"] == false { ", gone" } else { "" };
+            let text = why(told, &word(&told["text"]));
+            println!("kernel  {}{gone}\n        {}: {text}", end(told), word(&told["reason"]));
+        }
+    }
 }
 
 /// Why an end is in the kernel, and since when.
@@ -40,6 +151,8 @@ pub fn why(refusal: &Value, text: &str) -> String {
     match refusal["reason"].as_str() {
         // It was not refused: it was accelerated before.
         Some("HandedOn" | "Recalled") => format!("{text} ({ago} s ago)"),
+        // Its own library has said it.
+        _ if times.is_null() => format!("{text} ({ago} s ago)"),
         _ => format!("{text} (refused {times} times, {ago} s ago)"),
     }
 }
@@ -91,8 +204,12 @@ fn state(side: &Value) -> &'static str {
 /// An end by its process and its address.
 fn end(side: &Value) -> String {
     let (pid, descriptor) = (&side["pid"], &side["descriptor"]);
-    let (command, local) = (word(&side["command"]), word(&side["local"]));
-    format!("{pid}:{descriptor} {command} {local}")
+    let command = word(&side["command"]);
+    let descriptor = descriptor.as_i64().map_or_else(|| "?".to_owned(), |it| it.to_string());
+    match side["local"].as_str() {
+        Some(local) => format!("{pid}:{descriptor} {command} {}", printable(local)),
+        None => format!("{pid}:{descriptor} {command}"),
+    }
 }
 
 fn word(value: &Value) -> String {

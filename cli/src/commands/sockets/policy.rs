@@ -60,6 +60,9 @@ pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
         println!("{}", printable(rule));
     }
     println!("# All others may be accelerated.");
+    if matches!(arguments.what, What::Deny { .. }) {
+        println!("# What is accelerated already stays so until `freeport sockets recall`.");
+    }
     Ok(())
 }
 

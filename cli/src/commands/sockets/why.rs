@@ -5,6 +5,7 @@ use super::list;
 use anyhow::Context;
 use clap::Args;
 use freeport_monitor::{Control, printable};
+use freeport_sockets_proto::Reason;
 use serde_json::Value;
 
 #[derive(Args)]
@@ -17,6 +18,10 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// Reasons that are no answer to the question.
+const NOT_SEEN: [Reason; 4] =
+    [Reason::NoProcess, Reason::NoDescriptor, Reason::NotSocket, Reason::NotPermitted];
 
 /// Says why.
 pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
@@ -37,6 +42,24 @@ fn shown(told: &Value) -> String {
     match told["state"].as_str() {
         Some("accelerated") => list::shown(&told["connection"]),
         Some("refused") => format!("in the kernel: {}", list::why(&told["refusal"], text)),
+        // Of what is no socket, or cannot be seen, nobody knows where it is.
+        _ if NOT_SEEN.iter().any(|it| told["reason"] == it.name()) => text.to_owned(),
         _ => format!("in the kernel: {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_is_seen_is_in_the_kernel() {
+        let told = |reason: &str| shown(&json!({"state": "kernel", "reason": reason, "text": "x"}));
+        assert_eq!(told("Young"), "in the kernel: x");
+        assert_eq!((told("NoProcess"), told("NotPermitted")), ("x".to_owned(), "x".to_owned()));
+        let refusal = json!({"reason": "PeerPlain", "times": 3, "seconds_ago": 1.5});
+        let refused = json!({"state": "refused", "refusal": refusal, "text": "y"});
+        assert_eq!(shown(&refused), "in the kernel: y (refused 3 times, 1.5 s ago)");
     }
 }

@@ -74,6 +74,9 @@ fn programs_in_go_stay_in_the_kernel_and_it_is_said_why() {
         if is_static {
             let has_told = || is_said(&reasons(&node, server.pid()), "linked statically");
             clients.wait_until("it is told", has_told);
+        } else {
+            let has_told = || is_said(&reasons(&node, server.pid()), "NoCalls");
+            clients.wait_until("it is told", has_told);
         }
         fs::write(stop, "").expect("it can be written");
         clients.finish();

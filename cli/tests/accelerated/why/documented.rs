@@ -5,9 +5,10 @@ use freeport_sockets_proto::Reason;
 
 const MANUAL: &str = include_str!("../../../../docs/sockets.md");
 /// Where reasons are tested: here, and where they are decided.
-const TESTS: [&str; 5] = [
+const TESTS: [&str; 6] = [
     include_str!("bounds.rs"),
     include_str!("library.rs"),
+    include_str!("monitors.rs"),
     include_str!("outside.rs"),
     include_str!("../../../../sockets/monitor/tests/outside.rs"),
     include_str!("../../../../sockets/monitor/tests/policy.rs"),

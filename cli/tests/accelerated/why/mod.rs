@@ -5,6 +5,7 @@
 mod bounds;
 mod documented;
 mod library;
+mod monitors;
 mod outside;
 
 use crate::harness::{Mode, Node, Program, find_or_skip, wait_until};

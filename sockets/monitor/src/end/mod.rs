@@ -10,6 +10,7 @@ mod option;
 mod unix;
 
 use crate::Error;
+use crate::activity::Family;
 use crate::socket;
 use crate::text::Printable;
 use diagnosis::Diagnosis;
@@ -105,6 +106,16 @@ impl End {
     /// did not make it, as the kernel knows. Root is who listens for servers of any user.
     pub fn may_be_connected_to(&self, user: u32) -> bool {
         self.peer_user.is_none_or(|maker| maker == user || maker == 0)
+    }
+}
+
+impl Place {
+    /// The kind of socket that has such an address.
+    pub fn family(&self) -> Family {
+        match self {
+            Self::Internet(_) => Family::Tcp,
+            Self::Unix(_) => Family::Unix,
+        }
     }
 }
 

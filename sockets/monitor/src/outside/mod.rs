@@ -5,13 +5,15 @@
 //! It runs with the rights of who asks, so that it tells nobody what is not theirs to know.
 
 mod moved;
+mod peer;
 mod program;
 mod table;
 
 use crate::control::{Control, Descriptor};
 use crate::text::printable_bytes;
+use crate::{Location, executable};
 use freeport_sockets_proto::Reason;
-use program::Preloaded;
+pub use program::DESCRIPTORS_MIN;
 use serde_json::{Value, json};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -21,39 +23,65 @@ use table::{Found, Kind};
 /// Why a connection is not accelerated, or that it is: `state` is `accelerated`, `refused` or
 /// `kernel`. In the last two, `text` is the reason in words, and `reason`, or that of the
 /// `refusal`, the name of one of those of [`Reason`].
+///
+/// If its process was told of another monitor than the one of `control`, that one is asked, unless
+/// it is nobody's to be asked.
 pub fn why(control: &Control, pid: i32, number: i32) -> Value {
     let inode = match socket(pid, number) {
         Ok(inode) => inode,
         Err((reason, text)) => return kernel(reason, text),
     };
+    let theirs = program::monitor_of(pid);
+    let theirs = theirs.filter(|it| it != control.location() && it.connect().is_ok());
+    let theirs = theirs.map(Control::at);
+    let control = theirs.as_ref().unwrap_or(control);
+    let end = Asked { control, pid, number, inode };
     let known = control.why(Descriptor { pid, number, inode: Some(inode) });
     match known {
         Ok(mut known) if known["state"] == "accelerated" || known["state"] == "refused" => {
-            let is_peer = known["refusal"]["reason"] == "PeerPlain";
+            let peer = (known["refusal"]["reason"] == "PeerPlain").then(|| peer::wrong(&end));
             known["text"] = known["refusal"]["text"].clone();
-            if is_peer && let Some(text) = peer_plain(pid, inode) {
-                known["text"] = text.into();
+            match peer.flatten() {
+                Some((Reason::PeerPlain, text)) => known["text"] = text.into(),
+                Some((reason, text)) => return kernel(reason, text),
+                None => {}
             }
             known
         }
-        Ok(known) if known["state"] == "kernel" => known,
-        Ok(known) => {
-            let found = from_outside(pid, inode);
-            let is_open = found["reason"] == "Young" || found["reason"] == "PeerPlain";
-            match Reason::named(known["process"].as_str().unwrap_or_default()) {
-                Some(reason) if is_open => of(reason),
-                None if found["reason"] == "Young" => {
-                    let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
-                    let is_much = if is_unix { None } else { moved::is_much(pid, number) };
-                    unclaimed(pid, is_much, known["member"] == true)
-                }
-                _ => found,
-            }
+        // If the peer cannot claim its end, waiting for that is no answer.
+        Ok(known) if known["reason"] == "Waiting" => {
+            peer::wrong(&end).map_or(known, |(reason, text)| kernel(reason, text))
         }
-        Err(error) => match from_outside(pid, inode) {
+        Ok(known) if known["state"] == "kernel" => known,
+        Ok(known) => unknown(&end, &known),
+        Err(error) => match from_outside(&end) {
             found if found["reason"] == "Young" => kernel(Reason::NoMonitor, error.to_string()),
             found => found,
         },
+    }
+}
+
+/// A socket, and the monitor that may know of it.
+struct Asked<'a> {
+    control: &'a Control,
+    pid: i32,
+    number: i32,
+    inode: u64,
+}
+
+/// Why a socket is in the kernel of which the monitor has only this to say.
+fn unknown(end: &Asked<'_>, known: &Value) -> Value {
+    let found = from_outside(end);
+    let is_open = found["reason"] == "Young" || found["reason"] == "PeerPlain";
+    let is_member = known["member"] == true;
+    match Reason::named(known["process"].as_str().unwrap_or_default()) {
+        Some(reason) if is_open => of(reason),
+        None if found["reason"] == "Young" => {
+            let is_unix = table::by_inode(end.pid, end.inode).is_some_and(|it| it.is_unix);
+            let is_much = if is_unix { None } else { moved::is_much(end.pid, end.number) };
+            unclaimed(end, is_much, is_member)
+        }
+        _ => found,
     }
 }
 
@@ -82,7 +110,7 @@ fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
             })
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let text = format!("process {pid} is another user's: ask as that user, or as root");
+            let text = format!("process {pid} {}", program::why_hidden(pid));
             Err((Reason::NotPermitted, text))
         }
         Err(_) => Err((Reason::NoDescriptor, format!("process {pid} has no descriptor {number}"))),
@@ -90,8 +118,9 @@ fn socket(pid: i32, number: i32) -> Result<u64, (Reason, String)> {
 }
 
 /// Why a socket is in the kernel of which the monitor knows nothing.
-fn from_outside(pid: i32, inode: u64) -> Value {
-    let Some(Found { kind, is_unix, established, .. }) = table::by_inode(pid, inode) else {
+fn from_outside(end: &Asked<'_>) -> Value {
+    let &Asked { pid, inode, .. } = end;
+    let Some(Found { kind, established, .. }) = table::by_inode(pid, inode) else {
         return kernel(
             Reason::Family,
             "it is neither a TCP nor a UDP nor a Unix socket, or not connected and not bound, \
@@ -107,7 +136,7 @@ fn from_outside(pid: i32, inode: u64) -> Value {
         Kind::Stream => {}
     }
     if let Err(why) = program::preloaded(pid) {
-        return kernel(Reason::NotPreloaded, format!("process {pid} {}", why.text()));
+        return kernel(Reason::NotPreloaded, format!("process {pid} {}", why.text(pid)));
     }
     if program::has_uring(pid) {
         return of(Reason::IoUring);
@@ -118,14 +147,17 @@ fn from_outside(pid: i32, inode: u64) -> Value {
         let text = format!("several processes have it: {}", owners.join(", "));
         return kernel(Reason::Shared, text);
     }
-    if let Some(text) = peer_plain(pid, inode) {
-        let elsewhere = !is_unix && table::peer(pid, inode).is_none();
-        let reason = if elsewhere { Reason::PeerElsewhere } else { Reason::PeerPlain };
+    if let Some((reason, text)) = peer::wrong(end) {
         return kernel(reason, text);
     }
-    if let Some(other) = program::other_monitor(pid) {
-        let other = printable_bytes(other.as_os_str().as_bytes());
-        let text = format!("process {pid} uses the monitor at {other}");
+    let asked = end.control.location();
+    if let Some(other) = program::monitor_of(pid).filter(|it| it != asked) {
+        let text = format!(
+            "process {pid} uses the monitor at {}, which cannot be asked from here; that at {} \
+             knows nothing of it",
+            shown(&other),
+            shown(asked)
+        );
         return kernel(Reason::NoMonitor, text);
     }
     of(Reason::Young)
@@ -133,36 +165,60 @@ fn from_outside(pid: i32, inode: u64) -> Value {
 
 /// Why a process has not claimed a socket, if nothing is against it that can be seen. `is_much`:
 /// whether it has been used so much that it should have been; `None`: that cannot be told.
-fn unclaimed(pid: i32, is_much: Option<bool>, is_member: bool) -> Value {
+fn unclaimed(end: &Asked<'_>, is_much: Option<bool>, is_member: bool) -> Value {
+    let pid = end.pid;
+    if let Some((reason, text)) = unheard(end.control, pid).filter(|_| !is_member) {
+        return kernel(reason, format!("process {pid} {text}"));
+    }
     let few = "it has done fewer than 8 operations and moved less than 32 KiB";
     match (is_much, is_member) {
         (Some(false), _) | (None, true) => kernel(Reason::Young, few),
         (Some(true), true) => of(Reason::Untold),
         (None, false) => {
-            let text = format!("{few}, or its process cannot reach the monitor");
+            let text = format!("{few}, or its process calls the kernel past the C library");
             kernel(Reason::Young, text)
         }
         (Some(true), false) => {
-            let text = format!("process {pid} has claimed nothing: it cannot reach the monitor");
-            kernel(Reason::NoMonitor, text)
+            let text = format!(
+                "process {pid} has the library, and has claimed nothing: it calls the kernel past \
+                 the C library"
+            );
+            kernel(Reason::NoCalls, text)
         }
     }
 }
 
-/// What is wrong with the other end's process, if that can be seen.
-fn peer_plain(pid: i32, inode: u64) -> Option<String> {
-    let Some(peer) = table::peer(pid, inode) else {
-        let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
-        return (!is_unix).then(|| {
-            "the peer is on another machine, or in another namespace of the network".to_owned()
-        });
-    };
-    let owner = program::owners(peer).first().copied()?;
-    match program::preloaded(owner) {
-        Ok(Preloaded) if program::has_uring(owner) => {
-            Some(format!("the peer, process {owner}, uses io_uring"))
-        }
-        Ok(Preloaded) => None,
-        Err(why) => Some(format!("the peer, process {owner}, {}", why.text())),
+/// Why the monitor has never heard of a process that has the library, if that can be seen. Behind
+/// `process N`.
+fn unheard(control: &Control, pid: i32) -> Option<(Reason, String)> {
+    if program::kind_of(pid) == Some(executable::Kind::Go) {
+        let text = "is a program in Go, which calls the kernel past the C library";
+        return Some((Reason::NoCalls, text.to_owned()));
     }
+    let limit = program::descriptor_limit(pid).filter(|it| *it < DESCRIPTORS_MIN);
+    if let Some(limit) = limit {
+        let text = format!(
+            "may have {limit} descriptors; with fewer than {DESCRIPTORS_MIN} (`ulimit -n`) its \
+             sockets stay in the kernel"
+        );
+        return Some((Reason::Resources, text));
+    }
+    if program::is_confined(pid) {
+        return Some((Reason::Confined, "has given up system calls (seccomp)".to_owned()));
+    }
+    let owner = control.location().owner()?;
+    let own = program::user_of(pid)?;
+    (owner != 0 && owner != own).then(|| {
+        let text = format!(
+            "is user {own}'s, and its monitor, at {}, user {owner}'s: a program trusts one of its \
+             own user or of root only",
+            shown(control.location())
+        );
+        (Reason::NoMonitor, text)
+    })
+}
+
+/// Where a monitor is; paths are chosen by others.
+fn shown(location: &Location) -> String {
+    printable_bytes(location.path().as_os_str().as_bytes())
 }

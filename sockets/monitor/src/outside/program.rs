@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whether a process has the library, and why not.
 
-use crate::Location;
+use crate::private::user;
+use crate::{Location, executable};
 use freeport_sockets_proto::MONITOR_VARIABLE;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+
+/// How many descriptors a process has to be allowed: the library's own one is behind those that
+/// programs expect to get.
+pub const DESCRIPTORS_MIN: u64 = 49;
 
 /// What the library's file is called in `/proc/PID/maps`.
 const LIBRARY: &str = "libfreeport_preload";
@@ -18,23 +23,27 @@ pub struct Preloaded;
 /// Why a process does not have the library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Without {
-    Foreign,
+    /// It may not be looked into.
+    Hidden,
+    Monitor,
     Static,
     Privileged,
     Plain,
 }
 
 impl Without {
-    /// Behind `process N`.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Foreign => "is another user's: ask as that user, or as root",
+    /// Of a process, behind `process N`.
+    pub fn text(self, pid: i32) -> String {
+        let text = match self {
+            Self::Hidden => return why_hidden(pid),
+            Self::Monitor => "is a monitor of Freeport itself",
             Self::Static => "is not preloaded: it is linked statically, so it takes no library",
             Self::Privileged => {
                 "is not preloaded: it has more rights than who began it, so it takes no library"
             }
             Self::Plain => "is not preloaded: begin it with `freeport exec`",
-        }
+        };
+        text.to_owned()
     }
 }
 
@@ -44,18 +53,21 @@ pub fn preloaded(pid: i32) -> Result<Preloaded, Without> {
     match fs::read_to_string(file("maps")) {
         Ok(maps) if maps.contains(LIBRARY) => return Ok(Preloaded),
         Ok(_) => {}
-        Err(_) => return Err(Without::Foreign),
+        Err(_) => return Err(Without::Hidden),
     }
-    let executable = file("exe");
-    if is_static(&executable).unwrap_or(false) {
+    if is_monitor(pid) {
+        return Err(Without::Monitor);
+    }
+    if kind_of(pid) == Some(executable::Kind::Static) {
         return Err(Without::Static);
     }
-    let mode = fs::metadata(&executable).map_or(0, |it| it.permissions().mode());
+    let mode = fs::metadata(file("exe")).map_or(0, |it| it.permissions().mode());
     let is_privileged = mode & (libc::S_ISUID | libc::S_ISGID) != 0 || is_secure(pid);
     Err(if is_privileged { Without::Privileged } else { Without::Plain })
 }
 
-/// The processes that have a socket, as far as they may be looked at.
+/// The processes that have a socket, as far as they may be looked at; but monitors, which are only
+/// shown it.
 pub fn owners(inode: u64) -> Vec<i32> {
     let name = PathBuf::from(format!("socket:[{inode}]"));
     let folders = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
@@ -65,7 +77,7 @@ pub fn owners(inode: u64) -> Vec<i32> {
         let mut targets = descriptors.filter_map(|it| fs::read_link(it.ok()?.path()).ok());
         targets.any(|target| target == name)
     };
-    pids.filter(has_it).collect()
+    pids.filter(has_it).filter(|pid| !is_monitor(*pid)).collect()
 }
 
 /// Whether a process has rings of the kernel (`io_uring`).
@@ -75,42 +87,69 @@ pub fn has_uring(pid: i32) -> bool {
     targets.any(|target| target.as_os_str() == "anon_inode:[io_uring]")
 }
 
-/// The monitor that a process was told of, if it is not the one that is asked here.
-pub fn other_monitor(pid: i32) -> Option<PathBuf> {
+/// The monitor that a process was told of when it began. `None`: of none, or that cannot be seen.
+pub fn monitor_of(pid: i32) -> Option<Location> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
     let value = variables.find_map(|variable| {
         variable.strip_prefix(MONITOR_VARIABLE.as_bytes())?.strip_prefix(b"=")
-    })?;
-    let path = PathBuf::from(std::ffi::OsString::from_vec(value.to_vec()));
-    (path != Location::of_environment().path()).then_some(path)
+    });
+    let value = value.filter(|it| !it.is_empty())?;
+    Some(Location::at(PathBuf::from(OsString::from_vec(value.to_vec()))))
 }
 
-/// Whether an executable names no loader.
-fn is_static(executable: &PathBuf) -> io::Result<bool> {
-    const HEADER_BYTES: usize = 64;
-    const LOADER: u32 = 3;
-    let mut file = File::open(executable)?;
-    let mut header = [0; HEADER_BYTES];
-    file.read_exact(&mut header)?;
-    // Of 64 bits: where the headers of its parts are, how long each is, and how many.
-    let number = |at: usize, bytes: usize| {
-        let digits = header[at..at + bytes].iter().rev();
-        digits.fold(0_u64, |value, byte| value << 8 | u64::from(*byte))
-    };
-    if &header[..5] != b"\x7fELF\x02" {
-        return Ok(false);
-    }
-    let (start, length, count) = (number(32, 8), number(54, 2), number(56, 2));
-    for part in 0..count {
-        let mut kind = [0; 4];
-        file.seek(SeekFrom::Start(start.saturating_add(part * length)))?;
-        file.read_exact(&mut kind)?;
-        if u32::from_le_bytes(kind) == LOADER {
-            return Ok(false);
+/// Whether a process is a monitor, by its name and what it was begun with: one holds sockets for a
+/// moment that belong to others.
+pub fn is_monitor(pid: i32) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = words.split(|byte| *byte == 0);
+    let name = words.next().and_then(|it| it.rsplit(|byte| *byte == b'/').next());
+    name == Some(b"freeport") && words.next() == Some(b"node")
+}
+
+/// How many descriptors a process may have.
+pub fn descriptor_limit(pid: i32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether a process has given up system calls.
+pub fn is_confined(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
+    mode.is_some_and(|it| it.trim() != "0")
+}
+
+/// The effective user of a process.
+pub fn user_of(pid: i32) -> Option<u32> {
+    fs::metadata(format!("/proc/{pid}")).ok().map(|it| it.uid())
+}
+
+/// What the executable of a process is, if it may be read.
+pub fn kind_of(pid: i32) -> Option<executable::Kind> {
+    executable::Kind::of(&PathBuf::from(format!("/proc/{pid}/exe"))).ok()
+}
+
+/// Why a process may not be looked into, and who may. Behind `process N`.
+pub fn why_hidden(pid: i32) -> String {
+    // Processes that have changed their rights count as root's there, whoever they belong to.
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let owner = users.and_then(|it| it.split_whitespace().nth(1)?.parse::<u32>().ok());
+    match (user(), owner) {
+        (0, _) => "may not be looked into from here, not even by root: it is protected, or this \
+                   shell lacks the right to trace processes (CAP_SYS_PTRACE)"
+            .to_owned(),
+        (own, Some(owner)) if own != owner => {
+            format!("is another user's ({owner}): ask as that user, or as root")
+        }
+        _ => {
+            "lets only root look into it, since it has changed its rights or runs a file that may \
+              not be read: ask as root"
+                .to_owned()
         }
     }
-    Ok(true)
 }
 
 /// Whether the kernel told the loader that the process has rights which it was not begun with.
@@ -125,6 +164,7 @@ fn is_secure(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::os::fd::AsFd;
 
     #[test]
@@ -139,26 +179,18 @@ mod tests {
         drop((file, socket));
         assert!(!owners(inode).contains(&pid));
     }
-
     #[test]
-    fn an_executable_without_a_loader_is_static() {
-        let folder = tempfile::tempdir().unwrap();
-        let made = |kinds: &[u32]| {
-            let mut bytes = vec![0; 64];
-            bytes[..5].copy_from_slice(b"\x7fELF\x02");
-            (bytes[32], bytes[54], bytes[56]) = (64, 56, kinds.len() as u8);
-            for kind in kinds {
-                bytes.extend(kind.to_le_bytes());
-                bytes.extend([0; 52]);
-            }
-            let path = folder.path().join("it");
-            fs::write(&path, bytes).unwrap();
-            is_static(&path)
-        };
-        assert!(made(&[1, 2, 6]).unwrap());
-        assert!(!made(&[6, 3, 1]).unwrap());
-        fs::write(folder.path().join("it"), "#!/bin/sh").unwrap();
-        assert!(is_static(&folder.path().join("it")).is_err());
-        assert!(!is_static(&"/proc/self/exe".into()).unwrap());
+    fn what_the_kernel_says_of_a_process_is_read() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the place has room for the answer.
+        assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
+        assert_eq!(descriptor_limit(pid), Some(limit.rlim_cur));
+        assert_eq!((user_of(pid), user_of(i32::MAX)), (Some(user()), None));
+        assert_eq!(kind_of(pid), Some(executable::Kind::Dynamic));
+        assert!(!is_monitor(pid) && descriptor_limit(i32::MAX).is_none());
+        let told = why_hidden(i32::MAX);
+        // Root is never told to ask as root.
+        assert_eq!(told.contains("ask as root"), user() != 0, "{told}");
     }
 }

@@ -42,18 +42,32 @@ pub fn by_inode(pid: i32, inode: u64) -> Option<Found> {
     TABLES.into_iter().find_map(|name| find(pid, name, is_it))
 }
 
-/// The inode of the other end of a connection, if that is in the same namespace.
-pub fn peer(pid: i32, inode: u64) -> Option<u64> {
-    let one = by_inode(pid, inode)?;
+/// The other end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// The socket of that inode.
+    Socket(u64),
+    /// No process has it: it was not accepted yet, or is closed.
+    Nobodys,
+    /// It is in no table that is seen from here.
+    Unseen,
+}
+
+/// The other end of a connection, if that is in the same namespace.
+pub fn peer(pid: i32, inode: u64) -> Peer {
+    let Some(one) = by_inode(pid, inode) else { return Peer::Unseen };
     if one.is_unix {
         // The kernel tells only of those of who asks.
         let of = |who: &str| fs::metadata(format!("/proc/{who}/ns/net")).map(|it| it.ino()).ok();
-        return peer_of_unix(inode).filter(|_| of("self") == of(&pid.to_string()));
+        let found = peer_of_unix(inode).filter(|_| of("self") == of(&pid.to_string()));
+        return found.map_or(Peer::Unseen, Peer::Socket);
     }
     let is_peer = |found: &Found| found.local == one.remote && found.remote == one.local;
-    let found = ["tcp", "tcp6"].iter().find_map(|name| find(pid, name, is_peer))?;
-    // A socket without a process, which still says farewell, has none.
-    (found.inode != 0).then_some(found.inode)
+    match ["tcp", "tcp6"].iter().find_map(|name| find(pid, name, is_peer)) {
+        None => Peer::Unseen,
+        Some(Found { inode: 0, .. }) => Peer::Nobodys,
+        Some(found) => Peer::Socket(found.inode),
+    }
 }
 
 fn find(pid: i32, name: &str, is_it: impl Fn(&Found) -> bool) -> Option<Found> {
@@ -126,12 +140,14 @@ mod tests {
                 to.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
             }
             let client = TcpStream::connect(to).unwrap();
+            let own = i32::try_from(std::process::id()).unwrap();
+            assert_eq!(peer(own, seen(client.as_fd()).inode), Peer::Nobodys, "not accepted");
             let (server, _) = listener.accept().unwrap();
             let (here, there) = (seen(client.as_fd()), seen(server.as_fd()));
             assert_eq!((here.kind, here.established), (Kind::Stream, true));
             let pid = i32::try_from(std::process::id()).unwrap();
-            assert_eq!(peer(pid, here.inode), Some(there.inode), "{address}");
-            assert_eq!(peer(pid, there.inode), Some(here.inode), "{address}");
+            assert_eq!(peer(pid, here.inode), Peer::Socket(there.inode), "{address}");
+            assert_eq!(peer(pid, there.inode), Peer::Socket(here.inode), "{address}");
         }
         let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(seen(datagrams.as_fd()).kind, Kind::Datagram);
@@ -143,9 +159,9 @@ mod tests {
         let (here, there) = (seen(one.as_fd()), seen(other.as_fd()));
         assert_eq!((here.kind, here.is_unix, here.established), (Kind::Stream, true, true));
         let pid = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(peer(pid, here.inode), Some(there.inode));
+        assert_eq!(peer(pid, here.inode), Peer::Socket(there.inode));
         drop(other);
-        assert_eq!(peer(pid, here.inode), None);
+        assert_eq!(peer(pid, here.inode), Peer::Unseen);
         let (one, _other) = UnixDatagram::pair().unwrap();
         assert_eq!(seen(one.as_fd()).kind, Kind::Datagram);
     }

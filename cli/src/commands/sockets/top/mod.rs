@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport sockets top`: what programs do past the kernel, as it happens.
+
+mod screen;
+mod terminal;
+
+use clap::{Args, ValueEnum};
+use freeport_monitor::Control;
+use freeport_monitor::activity::{Activity, Costs, Key, Snapshot};
+use screen::View;
+use serde_json::Value;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use terminal::{Happened, Terminal};
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport sockets top\n  \
+                  freeport sockets top --once --sort saved\n  \
+                  freeport sockets top --json -n 10 -d 0.5 > activity.json\n\n\
+                  Keys: b bytes, m messages, d doorbells, s saved, c connections or only \
+                  programs, space at once, q end. What is marked est. is estimated from what the \
+                  programs count: see docs/operating.md.")]
+pub struct Arguments {
+    /// How long to wait between two looks
+    #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = delay)]
+    delay: Duration,
+    /// Show that many times, then end
+    #[arg(short = 'n', long, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+    /// Show once, after one delay
+    #[arg(long, conflicts_with = "iterations")]
+    once: bool,
+    /// What is shown first
+    #[arg(long, value_enum, default_value_t = Sort::Bytes)]
+    sort: Sort,
+    /// Show programs without their connections
+    #[arg(long)]
+    programs: bool,
+    /// Print one JSON object each time
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Sort {
+    Bytes,
+    Messages,
+    Doorbells,
+    Saved,
+}
+
+fn delay(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    let is_good = (0.05..=86_400.0).contains(&seconds);
+    is_good.then(|| Duration::from_secs_f64(seconds)).ok_or_else(|| "0.05 to 86400".to_owned())
+}
+
+/// Shows it until it is told to end, or as often as it was told.
+pub fn run(arguments: &Arguments, control: &Control) -> anyhow::Result<()> {
+    let costs = Costs::measured();
+    let mut before = look(control)?;
+    let terminal = if arguments.json { None } else { Terminal::take()? };
+    let mut shown = Shown {
+        view: arguments.view(),
+        activity: Activity::between(&before, &before, &costs),
+        terminal,
+    };
+    if shown.terminal.is_some() {
+        // Nothing has happened yet, but who is there can be seen.
+        shown.show()?;
+    }
+    let mut left = if arguments.once { Some(1) } else { arguments.iterations };
+    while left != Some(0) && shown.wait(arguments.delay)? {
+        left = left.map(|left| left - 1);
+        let now = look(control)?;
+        shown.activity = Activity::between(&before, &now, &costs);
+        match arguments.json {
+            true => println!("{}", shown.told(&costs)),
+            false => shown.show()?,
+        }
+        before = now;
+    }
+    Ok(())
+}
+
+fn look(control: &Control) -> anyhow::Result<Snapshot> {
+    let list = control.list()?;
+    Ok(Snapshot::of(&list, Instant::now()))
+}
+
+impl Arguments {
+    fn view(&self) -> View {
+        let key = match self.sort {
+            Sort::Bytes => Key::Bytes,
+            Sort::Messages => Key::Messages,
+            Sort::Doorbells => Key::Doorbells,
+            Sort::Saved => Key::Saved,
+        };
+        View { key, has_connections: !self.programs }
+    }
+}
+
+/// What is shown now, and where: `terminal` is none if nobody looks at one.
+struct Shown {
+    view: View,
+    activity: Activity,
+    terminal: Option<Terminal>,
+}
+
+impl Shown {
+    fn show(&mut self) -> anyhow::Result<()> {
+        self.activity.sort(self.view.key);
+        let (lines, heads) = screen::lines(&self.activity, self.view);
+        match &self.terminal {
+            Some(terminal) => terminal.show(&lines, heads)?,
+            None => println!("{}\n", lines.join("\n")),
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, costs: &Costs) -> Value {
+        self.activity.sort(self.view.key);
+        let mut told = self.activity.to_json();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        told["unix_seconds"] = now.as_secs_f64().into();
+        told["costs"] = costs.to_json();
+        told
+    }
+
+    /// Waits for so long, and does what keys say meanwhile. False: it is to end.
+    fn wait(&mut self, delay: Duration) -> anyhow::Result<bool> {
+        let until = Instant::now() + delay;
+        loop {
+            let Some(terminal) = &self.terminal else {
+                thread::sleep(delay);
+                return Ok(true);
+            };
+            match terminal.wait(until)? {
+                Happened::Nothing | Happened::Key(b' ') => return Ok(true),
+                Happened::Ends | Happened::Key(b'q' | b'Q') => return Ok(false),
+                Happened::Resized => self.show()?,
+                Happened::Key(key) => {
+                    self.view = self.view.after(key);
+                    self.show()?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an end of a connection has counted, and sums of that.
+
+use crate::slab::Words;
+use freeport_sockets_proto::slab::word;
+use serde_json::{Value, json};
+
+/// Counts of one end, or of several. Programs write them themselves.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// Operations that sent something.
+    pub sends: u64,
+    /// Operations that received something.
+    pub receives: u64,
+    /// Number of bytes sent.
+    pub sent_bytes: u64,
+    /// Number of bytes received.
+    pub received_bytes: u64,
+    /// Doorbells that it rang for the peer.
+    pub doorbells: u64,
+    /// Doorbells that the peer rang for it.
+    pub peer_doorbells: u64,
+    /// How often it went to sleep for data.
+    pub sleeps: u64,
+}
+
+impl Counts {
+    /// What one side of a slot says, and what the other one says of its doorbells.
+    pub(crate) fn of(own: &Words, peer: &Words) -> Self {
+        Self {
+            sends: own.sends(),
+            receives: own.at(word::RECEIVES),
+            sent_bytes: own.at(word::SENT_BYTES),
+            received_bytes: own.at(word::RECEIVED_BYTES),
+            doorbells: own.at(word::DOORBELLS),
+            peer_doorbells: peer.at(word::DOORBELLS),
+            sleeps: own.at(word::SLEEPS),
+        }
+    }
+
+    /// From an object with these names; what is missing there is 0.
+    pub(crate) fn from_json(told: &Value) -> Self {
+        let count = |name: &str| told[name].as_u64().unwrap_or_default();
+        Self {
+            sends: count("sends"),
+            receives: count("receives"),
+            sent_bytes: count("sent_bytes"),
+            received_bytes: count("received_bytes"),
+            doorbells: count("doorbells"),
+            peer_doorbells: count("peer_doorbells"),
+            sleeps: count("sleeps"),
+        }
+    }
+
+    /// As an object.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "sends": self.sends,
+            "receives": self.receives,
+            "sent_bytes": self.sent_bytes,
+            "received_bytes": self.received_bytes,
+            "doorbells": self.doorbells,
+            "peer_doorbells": self.peer_doorbells,
+            "sleeps": self.sleeps,
+        })
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// What was counted since then. A count that went back has no meaning, so it gives 0.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Bytes of both directions.
+    pub fn bytes(&self) -> u64 {
+        self.sent_bytes.saturating_add(self.received_bytes)
+    }
+
+    /// Operations of both directions.
+    pub fn messages(&self) -> u64 {
+        self.sends.saturating_add(self.receives)
+    }
+
+    /// Share of the operations that received something before which the end slept: 0 to 1. `None`
+    /// if there were none.
+    pub fn slept_share(&self) -> Option<f64> {
+        (self.receives > 0).then(|| (self.sleeps as f64 / self.receives as f64).min(1.0))
+    }
+
+    fn with(&self, other: &Self, both: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            sends: both(self.sends, other.sends),
+            receives: both(self.receives, other.receives),
+            sent_bytes: both(self.sent_bytes, other.sent_bytes),
+            received_bytes: both(self.received_bytes, other.received_bytes),
+            doorbells: both(self.doorbells, other.doorbells),
+            peer_doorbells: both(self.peer_doorbells, other.peer_doorbells),
+            sleeps: both(self.sleeps, other.sleeps),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_added_and_taken_apart_again() {
+        let one = Counts { sends: 3, receives: 4, sent_bytes: 30, sleeps: 1, ..Counts::default() };
+        let other = Counts { sends: 1, received_bytes: 7, doorbells: 2, ..Counts::default() };
+        let both = one.plus(&other);
+        assert_eq!((both.messages(), both.bytes()), (8, 37));
+        assert_eq!(both.since(&other), one);
+        assert_eq!(one.since(&both), Counts::default(), "nothing counts backwards");
+        assert_eq!(Counts::from_json(&both.to_json()), both);
+        assert_eq!((one.slept_share(), other.slept_share()), (Some(0.25), None));
+        let liar = Counts { sends: u64::MAX, receives: u64::MAX, sleeps: u64::MAX, ..one };
+        assert_eq!((liar.plus(&liar).sends, liar.messages()), (u64::MAX, u64::MAX));
+        assert_eq!(liar.slept_share(), Some(1.0));
+    }
+
+    #[test]
+    fn each_side_has_its_own_words_and_the_peers_doorbells() {
+        let own = Words::default()
+            .with(word::WRITING, 8)
+            .with(word::SENT_BYTES, 40)
+            .with(word::RECEIVES, 2)
+            .with(word::DOORBELLS, 1);
+        let peer = Words::default().with(word::DOORBELLS, 5).with(word::SENT_BYTES, 9);
+        let counts = Counts::of(&own, &peer);
+        let expected = Counts {
+            sends: 4,
+            receives: 2,
+            sent_bytes: 40,
+            doorbells: 1,
+            peer_doorbells: 5,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+    }
+}

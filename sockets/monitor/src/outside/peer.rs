@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is wrong with the other end of a connection, as far as that can be seen.
+
+use super::program::{self, Preloaded};
+use super::table::{self, Peer};
+use super::{Asked, shown, unheard};
+use crate::Location;
+use crate::control::Descriptor;
+use crate::private::user;
+use freeport_sockets_proto::Reason;
+
+/// What is wrong with it: `PeerPlain`, `PeerElsewhere` or `PeerMonitor`, and in words.
+pub fn wrong(end: &Asked<'_>) -> Option<(Reason, String)> {
+    let &Asked { control, pid, inode, .. } = end;
+    let peer = match table::peer(pid, inode) {
+        Peer::Socket(peer) => peer,
+        Peer::Nobodys => {
+            let text = "no process has the other end: it was not accepted yet, or is closed";
+            return Some((Reason::PeerPlain, text.to_owned()));
+        }
+        Peer::Unseen => {
+            let is_unix = table::by_inode(pid, inode).is_some_and(|it| it.is_unix);
+            let text = "the peer is on another machine, or in another namespace of the network";
+            return (!is_unix).then(|| (Reason::PeerElsewhere, text.to_owned()));
+        }
+    };
+    let Some(owner) = program::owners(peer).first().copied() else { return hidden(end) };
+    let plain =
+        |text: String| Some((Reason::PeerPlain, format!("the peer, process {owner}, {text}")));
+    match program::preloaded(owner) {
+        Err(why) => return plain(why.text(owner)),
+        Ok(Preloaded) if program::has_uring(owner) => return plain("uses io_uring".to_owned()),
+        Ok(Preloaded) => {}
+    }
+    if let (Some(one), Some(other)) = (program::monitor_of(pid), program::monitor_of(owner))
+        && one != other
+    {
+        return Some((Reason::PeerMonitor, two_monitors((pid, &one), (owner, &other))));
+    }
+    let descriptor = Descriptor { pid: owner, number: -1, inode: Some(peer) };
+    let known = control.why(descriptor).ok()?;
+    if known["state"] == "kernel" && known["reason"] != "Waiting" {
+        let text = known["text"].as_str().unwrap_or_default();
+        return plain(format!("keeps its end in the kernel: {text}"));
+    }
+    let unheard = unheard(control, owner).filter(|_| known["member"] == false);
+    unheard.and_then(|(_, text)| plain(text))
+}
+
+/// Nobody is seen to have the other end.
+fn hidden(end: &Asked<'_>) -> Option<(Reason, String)> {
+    // Root sees all; who has it is about to accept it, or has just ended.
+    if user() == 0 {
+        return None;
+    }
+    let mut text =
+        "the peer is a process into which you may not look, as one of another user: if it \
+                    was begun with `freeport exec`, root can be told more"
+            .to_owned();
+    let asked = end.control.location();
+    if !asked.is_of_host() && Location::of_host().connect().is_ok() {
+        text += &format!(
+            ". Your process uses the monitor at {}; if the peer uses the one of this machine, at \
+             {}, begin yours anew without {}",
+            shown(asked),
+            shown(&Location::of_host()),
+            freeport_sockets_proto::MONITOR_VARIABLE,
+        );
+    }
+    Some((Reason::PeerPlain, text))
+}
+
+/// Names both monitors, and what to do.
+fn two_monitors((pid, one): (i32, &Location), (owner, other): (i32, &Location)) -> String {
+    let told = format!(
+        "the ends have two monitors: process {pid} uses that at {}, and the peer, process {owner}, \
+         that at {}",
+        shown(one),
+        shown(other)
+    );
+    let variable = freeport_sockets_proto::MONITOR_VARIABLE;
+    let begin_anew = |pid: i32, to: &Location| {
+        let path = shown(to);
+        format!("{told}; begin process {pid} anew, with {variable}={path}, if its rules allow it")
+    };
+    // The host's is for all users; another one only for its own and root.
+    match (one.owner(), other.owner()) {
+        (_, Some(0)) => begin_anew(pid, other),
+        (Some(0), _) => begin_anew(owner, one),
+        (Some(here), Some(there)) if here == there => begin_anew(pid, other),
+        _ => format!(
+            "{told}; have root run one for all users (`freeport node`, or its unit for systemd), \
+             and begin both anew without {variable}"
+        ),
+    }
+}
