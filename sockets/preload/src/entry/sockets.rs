@@ -212,7 +212,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match stream(fd).and_then(|stream| opening::shutdown(&stream, fd, how)) {
-        Some(()) => 0,
+        Some(result) => result as c_int,
         None => next!(shutdown(fd: c_int, how: c_int) -> c_int),
     }
 }

@@ -2,7 +2,7 @@
 //! How sockets begin and end, as far as the library has to do with them.
 
 use crate::handing::family::Parent;
-use crate::kernel::memory;
+use crate::kernel::{errno, memory};
 use crate::kernel::raw;
 use crate::process::confined;
 use crate::reuse::{listener, resting};
@@ -363,7 +363,7 @@ pub fn each_stream(visit: impl Fn(i32, Stream)) {
 }
 
 /// `shutdown`. `None`: the kernel does it.
-pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
+pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
     stream.go_on(descriptor);
     let shared = stream.shared;
     if shared.is(phase::LISTENS) {
@@ -389,10 +389,16 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         }
         return None;
     }
-    if !(writes || reads) || shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
+    if !(writes || reads) {
         return None;
     }
-    if writes {
+    if stream.has_no_peer() {
+        return Some(errno::fail(libc::ENOTCONN));
+    }
+    if shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
+        return None;
+    }
+    if writes && !shared.is(phase::ENDED) {
         // The kernel's end would be the end of doorbells as well, so it comes when it is closed.
         shared.mark(phase::ENDED);
         slot.say(flag::ENDED);
@@ -418,7 +424,7 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         // With TCP, it is the peer's answer that wakes.
         epoll::has_news(stream, u32::MAX);
     }
-    Some(())
+    Some(0)
 }
 
 /// Who sleeps on the socket in this process has to know that it was shut.
