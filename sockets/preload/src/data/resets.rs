@@ -207,8 +207,11 @@ impl Stream {
     /// `None`: there is no other.
     pub fn error_besides(&self, given: i32) -> Option<i32> {
         let is_of_reset = matches!(given, libc::ECONNRESET | libc::EPIPE);
+        // What was sent to a peer that is gone has gone through the kernel, and so has the answer.
+        let is_answered =
+            self.shared.is(phase::PEER_GONE | phase::RESET_TOLD) && self.reset().is_none();
         match self.take_error() {
-            0 if is_of_reset && self.shared.is(phase::ATTACHED) => Some(0),
+            0 if is_of_reset && self.shared.is(phase::ATTACHED) && !is_answered => Some(0),
             0 => None,
             error => Some(error),
         }

@@ -94,9 +94,9 @@ pub unsafe extern "C-unwind" fn connect(
         next!(connect(fd: c_int, address: *const libc::sockaddr,
             length: libc::socklen_t) -> c_int)
     };
-    if opening::is_disconnected(fd, address, length) {
+    if let Some(before) = opening::is_disconnected(fd, address, length) {
         let result = kernel();
-        opening::is_anew(fd);
+        opening::is_anew(fd, &before);
         return result;
     }
     let Some(stream) = stream(fd).filter(|stream| reuse::is_on() && !stream.is_unix()) else {
