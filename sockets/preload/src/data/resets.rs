@@ -167,11 +167,21 @@ impl Stream {
         slot.filter(is_late).map(|slot| slot.say(flag::SENT_LATE)).is_some()
     }
 
+    /// Whether the kernel's error is the connection's: what was sent to a peer that is gone went
+    /// through the kernel, and so did the answer.
+    fn is_answered(&self) -> bool {
+        self.shared.is(phase::PEER_GONE | phase::RESET_TOLD) && self.reset().is_none()
+    }
+
     /// What sending gives after this side has shut its direction: an error of the connection
     /// first.
     #[cold]
     pub fn send_after_end(&self, flags: i32) -> isize {
-        let error = if self.is_unix() { 0 } else { self.take_error() };
+        let mut error = if self.is_unix() { 0 } else { self.take_error() };
+        if error == 0 && !self.is_unix() && self.is_answered() {
+            let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+            _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_ERROR, &mut error);
+        }
         if matches!(error, 0 | libc::EPIPE) { broken_pipe(flags) } else { errno::fail(error) }
     }
 
@@ -207,11 +217,8 @@ impl Stream {
     /// `None`: there is no other.
     pub fn error_besides(&self, given: i32) -> Option<i32> {
         let is_of_reset = matches!(given, libc::ECONNRESET | libc::EPIPE);
-        // What was sent to a peer that is gone has gone through the kernel, and so has the answer.
-        let is_answered =
-            self.shared.is(phase::PEER_GONE | phase::RESET_TOLD) && self.reset().is_none();
         match self.take_error() {
-            0 if is_of_reset && self.shared.is(phase::ATTACHED) && !is_answered => Some(0),
+            0 if is_of_reset && self.shared.is(phase::ATTACHED) && !self.is_answered() => Some(0),
             0 => None,
             error => Some(error),
         }
