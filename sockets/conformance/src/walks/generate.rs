@@ -6,13 +6,18 @@ use fastrand::Rng;
 
 /// The steps of all orders: what ends a direction or a connection, and bytes on their way.
 const ENDS: [&str; 6] = ["rd", "wr", "both", "close", "send=5", "recv=100"];
-/// Steps that random walks take, besides those with an amount.
-const OTHERS: [&str; 18] = [
+/// Steps that random walks take, besides those with an amount. `TCP_CORK` and Nagle's algorithm
+/// only make the kernel wait with what it sends: rings never wait, so they are not among them.
+const OTHERS: [&str; 15] = [
     "rd", "wr", "wr", "both", "close", "dup", "error", "error", "peer", "linger=1", "linger=0",
-    "cork=1", "cork=0", "nodelay=0", "nodelay=1", "nonblock=1", "watch=0", "unspec",
+    "cork=0", "nodelay=1", "nonblock=1", "watch=0",
 ];
+/// Those of walks at whose end a connection is taken apart (`connect` with `AF_UNSPEC`).
+const BEFORE_APART: [&str; 6] = ["rd", "wr", "error", "peer", "nonblock=1", "watch=0"];
 /// Amounts where something changes: headers, joined parts, the first areas of a ring.
 const AMOUNTS: [u32; 12] = [0, 1, 2, 7, 64, 65, 900, 1000, 4096, 4097, 12_000, 20_000];
+/// The largest amount over Unix sockets, where the kernel soon says that there is no room.
+const UNIX_MAX: u32 = 900;
 
 /// All orders of so many of the steps that end connections. Walks that are mirror images of others,
 /// and steps of an end that is closed, are left out.
@@ -42,16 +47,25 @@ fn longer(walk: &Walk) -> Vec<Walk> {
 pub fn random_walk(seed: u64) -> Walk {
     let mut rng = Rng::with_seed(seed);
     let kind = if rng.u32(..3) == 0 { "unix" } else { "tcp" };
-    let count = rng.usize(4..16);
-    let steps = (0..count).map(|_| {
-        let side = if rng.bool() { "A" } else { "B" };
-        format!("{side}.{}", random_step(&mut rng))
-    });
-    Walk { kind, steps: steps.collect() }
+    let is_taken_apart = kind == "tcp" && rng.u32(..8) == 0;
+    let others = if is_taken_apart { &BEFORE_APART[..] } else { &OTHERS };
+    let most = if kind == "unix" { UNIX_MAX } else { u32::MAX };
+    let mut steps = vec![];
+    for _ in 0..rng.usize(4..16) {
+        steps.push(format!("{}.{}", random_side(&mut rng), random_step(&mut rng, others, most)));
+    }
+    if is_taken_apart {
+        steps.push(format!("{}.unspec", random_side(&mut rng)));
+    }
+    Walk { kind, steps }
 }
 
-fn random_step(rng: &mut Rng) -> String {
-    let amount = AMOUNTS[rng.usize(..AMOUNTS.len())];
+fn random_side(rng: &mut Rng) -> char {
+    if rng.bool() { 'A' } else { 'B' }
+}
+
+fn random_step(rng: &mut Rng, others: &[&str], most: u32) -> String {
+    let amount = AMOUNTS[rng.usize(..AMOUNTS.len())].min(most);
     match rng.u32(..20) {
         0..=4 => format!("send={amount}"),
         5 => format!("write={amount}"),
@@ -60,7 +74,7 @@ fn random_step(rng: &mut Rng) -> String {
         12 => format!("peek={amount}"),
         13 => format!("all={amount}"),
         14 => format!("drop={amount}"),
-        _ => OTHERS[rng.usize(..OTHERS.len())].to_owned(),
+        _ => others[rng.usize(..others.len())].to_owned(),
     }
 }
 
