@@ -13,7 +13,7 @@ const OTHERS: [&str; 15] = [
     "cork=0", "nodelay=1", "nonblock=1", "watch=0",
 ];
 /// Those of walks at whose end a connection is taken apart (`connect` with `AF_UNSPEC`).
-const BEFORE_APART: [&str; 6] = ["rd", "wr", "error", "peer", "nonblock=1", "watch=0"];
+const BEFORE_APART: [&str; 6] = ["wr", "dup", "error", "peer", "nonblock=1", "watch=0"];
 /// Amounts where something changes: headers, joined parts, the first areas of a ring.
 const AMOUNTS: [u32; 12] = [0, 1, 2, 7, 64, 65, 900, 1000, 4096, 4097, 12_000, 20_000];
 /// The largest amount over Unix sockets, where the kernel soon says that there is no room.
@@ -53,6 +53,11 @@ pub fn random_walk(seed: u64) -> Walk {
     let mut steps = vec![];
     for _ in 0..rng.usize(4..16) {
         steps.push(format!("{}.{}", random_side(&mut rng), random_step(&mut rng, others, most)));
+    }
+    if kind == "tcp" && !is_taken_apart && rng.u32(..4) == 0 {
+        // Over Unix sockets the kernel tells of room whenever the peer reads.
+        let at = rng.usize(..steps.len());
+        steps.insert(at, format!("{}.watch=1", random_side(&mut rng)));
     }
     if is_taken_apart {
         steps.push(format!("{}.unspec", random_side(&mut rng)));

@@ -11,6 +11,7 @@ use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
+use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
@@ -149,6 +150,7 @@ impl Stream {
             if sent > 0 {
                 // That was the one time.
                 self.shared.mark(phase::RESET_TOLD);
+                epoll::has_news(self, u32::MAX);
             } else if resets && let Some(slot) = self.slot() {
                 slot.unsay(flag::SENT_LATE);
             }

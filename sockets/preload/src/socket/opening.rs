@@ -417,9 +417,12 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
         return None;
     }
     if stream.has_no_peer() {
+        // The kernel wakes whoever waits, nevertheless.
+        epoll::has_news(stream, u32::MAX);
         return Some(errno::fail(libc::ENOTCONN));
     }
     if shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
+        epoll::has_news(stream, u32::MAX);
         if writes {
             // Sending fails without asking the kernel, and the peer may live.
             shared.mark(phase::ENDED);
@@ -449,10 +452,7 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
         slot.say(flag::DEAF);
         raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
     }
-    if stream.is_unix() || writes {
-        // With TCP, it is the peer's answer that wakes.
-        epoll::has_news(stream, u32::MAX);
-    }
+    epoll::has_news(stream, u32::MAX);
     Some(0)
 }
 
