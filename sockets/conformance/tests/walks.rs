@@ -25,7 +25,7 @@ const SHOWN: usize = 10;
 
 #[test]
 fn all_orders_of_ends_are_the_same() {
-    let depth = usual_or_long(3, 4) as usize;
+    let depth = usual_or_long(4, 5) as usize;
     let mut walks = all_orders("tcp", depth);
     walks.extend(all_orders("unix", depth));
     compare(&walks);
@@ -33,7 +33,7 @@ fn all_orders_of_ends_are_the_same() {
 
 #[test]
 fn random_walks_are_the_same() {
-    let count = number("FREEPORT_WALKS").unwrap_or(usual_or_long(1500, 40_000));
+    let count = number("FREEPORT_WALKS").unwrap_or(usual_or_long(5000, 100_000));
     let first = seed();
     let walks: Vec<Walk> = (first..first + count).map(random_walk).collect();
     compare(&walks);

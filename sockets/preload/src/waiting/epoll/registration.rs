@@ -242,7 +242,8 @@ impl Registration {
         }
         // The peer may end after this side has shut its own reading, and reset after either.
         let has_peer_ended = || slot.peer_said() & (flag::ENDED | flag::CLOSED) != 0;
-        if self.is(state::END_SEEN) && !self.is(state::PEER_END_SEEN) && has_peer_ended() {
+        let seen = state::END_SEEN | state::PEER_END_SEEN | state::RESET_SEEN;
+        if self.state & seen == state::END_SEEN && has_peer_ended() {
             self.state |= state::PEER_END_SEEN;
             is_news = true;
         }
