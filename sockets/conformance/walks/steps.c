@@ -3,6 +3,8 @@
 #include "walk.h"
 
 #include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 
 enum { ROOM = 256 << 10, PARTS_MAX = 1024 };
 
@@ -55,6 +57,32 @@ static void do_recv(struct end *end, const struct step *step) { receive_by(end, 
 static void do_peek(struct end *end, const struct step *step) { receive_by(end, step, MSG_PEEK); }
 static void do_all(struct end *end, const struct step *step) { receive_by(end, step, MSG_WAITALL); }
 static void do_drop(struct end *end, const struct step *step) { receive_by(end, step, MSG_TRUNC); }
+
+// With room for ancillary data, of which there is none.
+static void do_recvmsg(struct end *end, const struct step *step) {
+    char control[100];
+    struct iovec parts[2] = {{room(), amount(step) / 2},
+                             {room() + amount(step) / 2, amount(step) - amount(step) / 2}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control,
+                             .msg_controllen = sizeof control};
+    long result = recvmsg(end->fd, &message, MSG_DONTWAIT);
+    trace_result(result);
+    if (result >= 0)
+        trace(" flags %#x control %zu %016llx", message.msg_flags, message.msg_controllen,
+              (unsigned long long)checksum(CHECKSUM_BEGIN, room(), result));
+}
+
+// From a file that has the bytes.
+static void do_sendfile(struct end *end, const struct step *step) {
+    int file = memfd_create("bytes", MFD_CLOEXEC), on = 1;
+    fill(room(), amount(step), end->seed++);
+    if (file < 0 || write(file, room(), amount(step)) < 0 || ioctl(end->fd, FIONBIO, &on) < 0)
+        trace("no file ");
+    off_t at = 0;
+    trace_result(sendfile(end->fd, file, &at, amount(step)));
+    trace(" to %ld", (long)at);
+    close(file);
+}
 
 static void shut(struct end *end, int how) { trace_result(shutdown(end->fd, how)); }
 
@@ -140,6 +168,19 @@ static void do_peer(struct end *end, const struct step *step) {
     trace_result(getpeername(end->fd, (struct sockaddr *)&address, &length));
 }
 
+// The state of TCP. Whether the peer's kernel has confirmed an end already depends on moments.
+static void do_info(struct end *end, const struct step *step) {
+    (void)step;
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    trace_result(getsockopt(end->fd, IPPROTO_TCP, TCP_INFO, &info, &length));
+    trace(" state %d", info.tcpi_state == TCP_FIN_WAIT1 ? TCP_FIN_WAIT2 : info.tcpi_state);
+}
+
+static void do_keepalive(struct end *end, const struct step *step) {
+    set(end, SOL_SOCKET, SO_KEEPALIVE, step->number);
+}
+
 // A set reports this end from now on.
 static void do_watch(struct end *end, const struct step *step) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI};
@@ -160,6 +201,8 @@ static const struct {
     {"close", do_close},     {"dup", do_dup},         {"linger", do_linger}, {"cork", do_cork},
     {"nodelay", do_nodelay}, {"rcvbuf", do_rcvbuf},   {"sndbuf", do_sndbuf}, {"error", do_error},
     {"unspec", do_unspec},   {"nonblock", do_nonblock}, {"peer", do_peer},   {"watch", do_watch},
+    {"recvmsg", do_recvmsg}, {"sendfile", do_sendfile}, {"info", do_info},
+    {"keepalive", do_keepalive},
 };
 
 void take_step(struct end *end, const struct step *step) {

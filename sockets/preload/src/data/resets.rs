@@ -171,7 +171,7 @@ impl Stream {
 
     /// Whether the kernel's error is the connection's: what was sent to a peer that is gone went
     /// through the kernel, and so did the answer.
-    fn is_answered(&self) -> bool {
+    pub fn is_answered(&self) -> bool {
         self.shared.is(phase::PEER_GONE | phase::RESET_TOLD) && self.reset().is_none()
     }
 

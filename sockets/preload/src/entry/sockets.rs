@@ -289,6 +289,11 @@ pub unsafe extern "C-unwind" fn getsockopt(
         let written = unsafe { *length as usize };
         // SAFETY: the kernel has written so many bytes there.
         let bytes = unsafe { slice::from_raw_parts_mut(value.cast::<u8>(), written) };
+        if (level, name) == (libc::IPPROTO_TCP, libc::TCP_INFO)
+            && let Some((place, state)) = bytes.first_mut().zip(stream.tcp_state())
+        {
+            *place = state;
+        }
         let known = match (level, name) {
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
                 Some(c_int::from(stream.shared.no_delay.load(Ordering::Relaxed)))
