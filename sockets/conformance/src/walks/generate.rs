@@ -8,12 +8,14 @@ use fastrand::Rng;
 const ENDS: [&str; 6] = ["rd", "wr", "both", "close", "send=5", "recv=100"];
 /// Steps that random walks take, besides those with an amount. `TCP_CORK` and Nagle's algorithm
 /// only make the kernel wait with what it sends: rings never wait, so they are not among them.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 17] = [
     "rd", "wr", "wr", "both", "close", "dup", "error", "error", "peer", "linger=1", "linger=0",
-    "cork=0", "nodelay=1", "nonblock=1", "watch=0",
+    "cork=0", "nodelay=1", "nonblock=1", "watch=0", "keepalive=1", "info",
 ];
 /// Those of walks at whose end a connection is taken apart (`connect` with `AF_UNSPEC`).
 const BEFORE_APART: [&str; 6] = ["wr", "dup", "error", "peer", "nonblock=1", "watch=0"];
+/// The most that goes through `sendfile`, which reports a peer that is gone between its pieces.
+const FILE_MAX: u32 = 12_000;
 /// Amounts where something changes: headers, joined parts, the first areas of a ring.
 const AMOUNTS: [u32; 12] = [0, 1, 2, 7, 64, 65, 900, 1000, 4096, 4097, 12_000, 20_000];
 /// The largest amount over Unix sockets, where the kernel soon says that there is no room.
@@ -79,6 +81,8 @@ fn random_step(rng: &mut Rng, others: &[&str], most: u32) -> String {
         12 => format!("peek={amount}"),
         13 => format!("all={amount}"),
         14 => format!("drop={amount}"),
+        15 if rng.bool() => format!("recvmsg={amount}"),
+        15 => format!("sendfile={}", amount.min(FILE_MAX)),
         _ => others[rng.usize(..others.len())].to_owned(),
     }
 }
