@@ -67,7 +67,8 @@ fn compare(walks: &[Walk]) {
     let folder = tempfile::tempdir().unwrap();
     let walker = walker(folder.path());
     let batches: Vec<&[Walk]> = walks.chunks(BATCH).collect();
-    let (next, upgraded, unsteady) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, upgraded, unsteady) =
+        (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let found = Mutex::new(vec![]);
     thread::scope(|scope| {
         for _ in 0..WORKERS {

@@ -9,8 +9,23 @@ const ENDS: [&str; 6] = ["rd", "wr", "both", "close", "send=5", "recv=100"];
 /// Steps that random walks take, besides those with an amount. `TCP_CORK` and Nagle's algorithm
 /// only make the kernel wait with what it sends: rings never wait, so they are not among them.
 const OTHERS: [&str; 17] = [
-    "rd", "wr", "wr", "both", "close", "dup", "error", "error", "peer", "linger=1", "linger=0",
-    "cork=0", "nodelay=1", "nonblock=1", "watch=0", "keepalive=1", "info",
+    "rd",
+    "wr",
+    "wr",
+    "both",
+    "close",
+    "dup",
+    "error",
+    "error",
+    "peer",
+    "linger=1",
+    "linger=0",
+    "cork=0",
+    "nodelay=1",
+    "nonblock=1",
+    "watch=0",
+    "keepalive=1",
+    "info",
 ];
 /// Those of walks at whose end a connection is taken apart (`connect` with `AF_UNSPEC`).
 const BEFORE_APART: [&str; 6] = ["wr", "dup", "error", "peer", "nonblock=1", "watch=0"];
