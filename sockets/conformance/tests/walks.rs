@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Walks of two ends in lockstep have the same traces with accelerated sockets as without: all
-//! orders of the calls that end a connection, random walks, and walks that differed once (`kept-walks.txt`).
+//! orders of the calls that end a connection, random walks, and walks that differed once
+//! (`kept-walks.txt`).
 //!
 //! `FREEPORT_SEED` is the first seed of random walks, `FREEPORT_WALKS` their number, and
 //! `FREEPORT_LONG` takes many more. `FREEPORT_WALK` is a walk to be run instead: both of its traces

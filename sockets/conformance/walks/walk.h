@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // A walk is a line of text: the kind of connection, and steps. Each step is one call at one end of
 // the connection, `A.send=5` or `B.wr`. The two ends are in two processes, which take the steps in
-// the order of the line. The trace has the result of each step, and the state of both ends after it:
-// what poll reports, and how many bytes can be read. No step blocks.
+// the order of the line. The trace has the result of each step, and the state of both ends after
+// it: what poll reports, and how many bytes can be read. No step blocks.
 //
 // Each connection is new, and is upgraded before the walk begins.
 #ifndef WALKS_WALK_H
