@@ -12,6 +12,7 @@ mod difference;
 mod programs;
 pub mod random;
 mod run;
+pub mod walks;
 
 pub use case::{Case, Over, Runs, flag};
 pub use coverage::{COLUMNS, How, Row, exported, rows};

@@ -9,4 +9,5 @@ pub mod receiving;
 pub mod resets;
 pub mod scratch;
 pub mod sending;
+mod states;
 pub mod underlay;

@@ -374,6 +374,9 @@ pub mod flag {
     pub const RESTS: u64 = 1 << 14;
     /// It had ended its stream before it reset the connection.
     pub const RESET_LATE: u64 = 1 << 16;
+    /// It has sent something after its peer had shut both directions of a TCP connection, which is
+    /// reset by that.
+    pub const SENT_LATE: u64 = 1 << 17;
     /// What only the monitor says.
     pub const OF_MONITOR: u64 = RECALLED | GONE;
 }

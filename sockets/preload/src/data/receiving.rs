@@ -365,6 +365,11 @@ impl Stream {
                 }
             }
         }
+        let falls_short = flags & libc::MSG_WAITALL != 0 && !peeks && received < wanted;
+        if falls_short && self.is_unix() && self.has_read_end(slot) && slot.next_header(self) == 0 {
+            // The kernel looks for more, and takes the error for that, which nobody gets.
+            self.take_error();
+        }
         Some(received as isize)
     }
 
@@ -400,13 +405,17 @@ impl Stream {
         let nowhere = scratch.bytes();
         let (at, room) = (nowhere.as_mut_ptr().cast(), nowhere.len());
         let peeks = flags & libc::MSG_PEEK != 0;
-        let waits = flags & libc::MSG_WAITALL != 0 && !peeks;
+        let waits_for_all = flags & libc::MSG_WAITALL != 0 && !peeks;
         let mut received = before;
         while received < wanted {
             let iov_len = (wanted - received).min(room);
             let part = libc::iovec { iov_base: at, iov_len };
-            let waits = if waits || received == 0 { 0 } else { libc::MSG_DONTWAIT };
+            let waits = if waits_for_all || received == 0 { 0 } else { libc::MSG_DONTWAIT };
             let flags = flags & !(libc::MSG_TRUNC | libc::MSG_WAITALL) | waits;
+            if received > 0 && !waits_for_all && slot.next_header(self) == 0 {
+                // An error of the connection is for the next call.
+                break;
+            }
             match self.receive_by_ring(descriptor, slot, Parts::one(&part), flags, 0) {
                 Some(more @ 1..) if !peeks => received += more.cast_unsigned(),
                 Some(more) if more.cast_unsigned() == room => {

@@ -11,6 +11,7 @@ use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::slot::Slot;
+use crate::waiting::epoll;
 use core::sync::atomic::Ordering;
 use freeport_sockets_proto::slab::flag;
 
@@ -21,7 +22,17 @@ impl Stream {
         let phase = self.shared.phase();
         let slot = self.slot().filter(|_| phase & phase::ATTACHED != 0)?;
         let said = slot.peer_said();
-        let is_dead = phase & (phase::KERNEL_END | phase::READ_SHUT) == phase::KERNEL_END;
+        if self.shared.said.load(Ordering::Relaxed) & flag::SENT_LATE != 0 {
+            // Whatever the peer does after it was sent to too late, the kernel has the error.
+            return None;
+        }
+        if said & flag::SENT_LATE != 0 {
+            return Some(libc::ECONNRESET);
+        }
+        // A peer that has shut both halves has ended its stream of the kernel, and lives.
+        let has_shut = !self.is_unix() && said & flag::DEAF != 0;
+        let end = if has_shut { phase::KERNEL_RESET } else { phase::KERNEL_END };
+        let is_dead = phase & (end | phase::READ_SHUT) == end;
         // What is said without closing holds once the process has ended.
         let has_left_unread = said & flag::RESET != 0
             || slot.unreceived_bytes() > 0
@@ -35,7 +46,12 @@ impl Stream {
         }
         let had_ended =
             said & flag::RESET_LATE != 0 || said & (flag::CLOSED | flag::ENDED) == flag::ENDED;
-        Some(if had_ended && !self.is_unix() { libc::EPIPE } else { libc::ECONNRESET })
+        match had_ended && !self.is_unix() {
+            // Both directions had ended before, so the connection was over.
+            true if phase & phase::ENDED != 0 => None,
+            true => Some(libc::EPIPE),
+            false => Some(libc::ECONNRESET),
+        }
     }
 
     /// Whether there is an error that the application has not had yet.
@@ -129,17 +145,53 @@ impl Stream {
     ) -> isize {
         self.ends_for_real();
         self.refusal(flags, bytes).unwrap_or_else(|| {
+            let resets = bytes != Some(0) && self.says_sent_late();
             let sent = kernel();
             if sent > 0 {
                 // That was the one time.
                 self.shared.mark(phase::RESET_TOLD);
+                epoll::has_news(self, u32::MAX);
+            } else if resets && let Some(slot) = self.slot() {
+                slot.unsay(flag::SENT_LATE);
             }
             sent
         })
     }
 
+    /// Says that this side sends to a peer that has shut both halves, if that is so: its kernel
+    /// answers with a reset, and is itself reset by that. Said before, since that wakes the peer.
+    fn says_sent_late(&self) -> bool {
+        let slot = self.slot().filter(|_| !self.is_unix() && self.shared.is(phase::ATTACHED));
+        let is_late = |slot: &Slot| {
+            slot.said() & flag::SENT_LATE == 0
+                && slot.peer_said() & (flag::DEAF | flag::CLOSED) == flag::DEAF
+        };
+        slot.filter(is_late).map(|slot| slot.say(flag::SENT_LATE)).is_some()
+    }
+
+    /// Whether the kernel's error is the connection's: what was sent to a peer that is gone went
+    /// through the kernel, and so did the answer.
+    pub fn is_answered(&self) -> bool {
+        self.shared.is(phase::PEER_GONE | phase::RESET_TOLD) && self.reset().is_none()
+    }
+
+    /// What sending gives after this side has shut its direction: an error of the connection
+    /// first.
+    #[cold]
+    pub fn send_after_end(&self, flags: i32) -> isize {
+        let mut error = if self.is_unix() { 0 } else { self.take_error() };
+        if error == 0 && !self.is_unix() && self.is_answered() {
+            let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+            _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_ERROR, &mut error);
+        }
+        if matches!(error, 0 | libc::EPIPE) { broken_pipe(flags) } else { errno::fail(error) }
+    }
+
     /// `None`: the kernel knows.
     fn refusal(&self, flags: i32, bytes: Option<usize>) -> Option<isize> {
+        if self.shared.is(phase::ENDED) {
+            return Some(self.send_after_end(flags));
+        }
         if self.is_unix() {
             return None;
         }
@@ -168,7 +220,7 @@ impl Stream {
     pub fn error_besides(&self, given: i32) -> Option<i32> {
         let is_of_reset = matches!(given, libc::ECONNRESET | libc::EPIPE);
         match self.take_error() {
-            0 if is_of_reset && self.shared.is(phase::ATTACHED) => Some(0),
+            0 if is_of_reset && self.shared.is(phase::ATTACHED) && !self.is_answered() => Some(0),
             0 => None,
             error => Some(error),
         }

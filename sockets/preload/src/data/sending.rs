@@ -260,9 +260,13 @@ impl Stream {
         kernel: impl Fn() -> isize,
     ) -> Sent {
         let fails = |error| Sent::Result(errno::fail(error));
-        if self.shared.is(phase::ENDED) || before == 0 && self.is_refused(slot) {
-            // Another thread may have shut it behind some that were sent.
-            return Sent::Result(if before > 0 { before as isize } else { broken_pipe(flags) });
+        if self.shared.is(phase::ENDED) {
+            // Another thread may have shut it after some were sent.
+            let sent = if before > 0 { before as isize } else { self.send_after_end(flags) };
+            return Sent::Result(sent);
+        }
+        if before == 0 && self.is_refused(slot) {
+            return Sent::Result(broken_pipe(flags));
         }
         let Some(wanted) = parts.bytes() else { return fails(libc::EINVAL) };
         if parts.has_null() {

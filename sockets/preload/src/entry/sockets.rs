@@ -94,9 +94,9 @@ pub unsafe extern "C-unwind" fn connect(
         next!(connect(fd: c_int, address: *const libc::sockaddr,
             length: libc::socklen_t) -> c_int)
     };
-    if opening::is_disconnected(fd, address, length) {
+    if let Some(before) = opening::is_disconnected(fd, address, length) {
         let result = kernel();
-        opening::is_anew(fd);
+        opening::is_anew(fd, &before);
         return result;
     }
     let Some(stream) = stream(fd).filter(|stream| reuse::is_on() && !stream.is_unix()) else {
@@ -212,7 +212,7 @@ fn note_of_accepted(listener: c_int) -> Option<fn(c_int, bool)> {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match stream(fd).and_then(|stream| opening::shutdown(&stream, fd, how)) {
-        Some(()) => 0,
+        Some(result) => result as c_int,
         None => next!(shutdown(fd: c_int, how: c_int) -> c_int),
     }
 }
@@ -294,6 +294,11 @@ pub unsafe extern "C-unwind" fn getsockopt(
         let written = unsafe { *length as usize };
         // SAFETY: the kernel has written so many bytes there.
         let bytes = unsafe { slice::from_raw_parts_mut(value.cast::<u8>(), written) };
+        if (level, name) == (libc::IPPROTO_TCP, libc::TCP_INFO)
+            && let Some((place, state)) = bytes.first_mut().zip(stream.tcp_state())
+        {
+            *place = state;
+        }
         let known = match (level, name) {
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
                 Some(c_int::from(stream.shared.no_delay.load(Ordering::Relaxed)))

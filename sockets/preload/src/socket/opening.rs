@@ -2,8 +2,8 @@
 //! How sockets begin and end, as far as the library has to do with them.
 
 use crate::handing::family::Parent;
-use crate::kernel::memory;
 use crate::kernel::raw;
+use crate::kernel::{errno, memory};
 use crate::process::confined;
 use crate::reuse::{listener, resting};
 use crate::socket::connection::phase;
@@ -133,6 +133,14 @@ pub fn is_closing(descriptor: i32) {
     }
 }
 
+/// What a socket was before its connection was taken apart.
+pub struct Before {
+    /// Sets had it.
+    is_in_sets: bool,
+    /// The connection was over, and the application had every error of it.
+    is_over: bool,
+}
+
 /// Whether a call of `connect` takes a TCP connection apart, which was brought to its end then: the
 /// peer gets a reset, and the socket is a new one.
 ///
@@ -141,32 +149,48 @@ pub fn is_disconnected(
     descriptor: i32,
     address: *const libc::sockaddr,
     length: libc::socklen_t,
-) -> bool {
-    let Some(stream) = stream(descriptor).filter(|stream| !stream.is_unix()) else { return false };
+) -> Option<Before> {
+    let stream = stream(descriptor).filter(|stream| !stream.is_unix())?;
     let is_named = length as usize >= size_of::<libc::sa_family_t>();
     if !is_named || !memory::is_there(address.cast::<u8>(), length as usize) {
-        return false;
+        return None;
     }
     // SAFETY: the application's address has so many bytes.
     let family = unsafe { address.cast::<libc::sa_family_t>().read_unaligned() };
     if i32::from(family) != libc::AF_UNSPEC {
-        return false;
+        return None;
     }
     if stream.shared.references.load(Ordering::Acquire) > 1 {
         stream.bring_back(descriptor, Reason::Shared);
-        return false;
+        return None;
     }
+    let before = Before {
+        is_in_sets: stream.local.registrations.load(Ordering::Relaxed) != 0,
+        is_over: stream.has_no_peer() && !stream.has_error(),
+    };
+    // The kernel reports the new socket in its sets, which the library does not know for it.
+    epoll::leaves_to_others(&stream);
     if let Some(slot) = stream.slot().filter(|_| stream.shared.is(phase::ATTACHED)) {
         stream.says_disconnected(&slot);
     }
-    true
+    Some(before)
 }
 
 /// A descriptor is that of a socket without a connection now.
-pub fn is_anew(descriptor: i32) {
+pub fn is_anew(descriptor: i32, before: &Before) {
     let nonblocking =
         stream(descriptor).is_some_and(|stream| stream.shared.nonblocking.load(Ordering::Relaxed));
     note(descriptor, nonblocking);
+    if before.is_over {
+        // The kernel still had its stream, for doorbells, and notes that it was reset.
+        let mut error = 0;
+        _ = raw::get_option(descriptor, libc::SOL_SOCKET, libc::SO_ERROR, &mut error);
+    }
+    if before.is_in_sets
+        && let Some(anew) = stream(descriptor)
+    {
+        anew.keep(Reason::ForeignSet);
+    }
 }
 
 /// Before all descriptors of a range are closed.
@@ -371,7 +395,7 @@ pub fn each_stream(visit: impl Fn(i32, Stream)) {
 }
 
 /// `shutdown`. `None`: the kernel does it.
-pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
+pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<isize> {
     stream.go_on(descriptor);
     let shared = stream.shared;
     if shared.is(phase::LISTENS) {
@@ -397,10 +421,24 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         }
         return None;
     }
-    if !(writes || reads) || shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
+    if !(writes || reads) {
         return None;
     }
-    if writes {
+    if stream.has_no_peer() {
+        // The kernel wakes whoever waits, nevertheless.
+        epoll::has_news(stream, u32::MAX);
+        return Some(errno::fail(libc::ENOTCONN));
+    }
+    if shared.phase() & (phase::PEER_GONE | phase::HUNG_UP) != 0 {
+        epoll::has_news(stream, u32::MAX);
+        if writes {
+            // Sending fails without asking the kernel, and the peer may live.
+            shared.mark(phase::ENDED);
+            slot.say(flag::ENDED);
+        }
+        return None;
+    }
+    if writes && !shared.is(phase::ENDED) {
         // The kernel's end would be the end of doorbells as well, so it comes when it is closed.
         shared.mark(phase::ENDED);
         slot.say(flag::ENDED);
@@ -422,11 +460,8 @@ pub fn shutdown(stream: &Stream, descriptor: i32, how: i32) -> Option<()> {
         slot.say(flag::DEAF);
         raw::shutdown(descriptor, libc::SHUT_RDWR as usize);
     }
-    if stream.is_unix() || writes {
-        // With TCP, it is the peer's answer that wakes.
-        epoll::has_news(stream, u32::MAX);
-    }
-    Some(())
+    epoll::has_news(stream, u32::MAX);
+    Some(0)
 }
 
 /// Who sleeps on the socket in this process has to know that it was shut.

@@ -14,6 +14,7 @@ mod control;
 mod foreign;
 mod listening;
 pub mod nested;
+mod numbers;
 mod one_shot;
 mod registration;
 mod retiring;

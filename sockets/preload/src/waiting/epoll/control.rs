@@ -2,6 +2,7 @@
 //! What is in a set: `epoll_ctl`, and what changes in sets when a socket leaves the kernel or is
 //! closed.
 
+use super::numbers::with_number;
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::{boards, listening, nested, one_shot};
@@ -200,7 +201,9 @@ fn wake_up(set_of: &Set, number: u32, known: &mut Registration, stream: &Stream)
 /// Has the kernel report a registration whose socket's streams are in rings, whatever there is.
 pub fn report_at_once(set_of: &Set, number: u32, known: &Registration) {
     let (epoll, event) = (set_of.descriptor(), at_once(number));
-    _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event);
+    with_number(known, || {
+        _ = raw::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, known.descriptor, event);
+    });
 }
 
 /// Has the kernel report of it what it usually does, and not more.
@@ -345,7 +348,7 @@ pub fn has_attached(stream: &Stream) {
 pub fn rearm(set_of: &Set, number: u32, known: &Registration) {
     if known.events & libc::EPOLLONESHOT as u32 != 0 {
         let event = libc::epoll_event { events: known.events, u64: token(number) };
-        _ = raw::epoll_ctl(set_of.descriptor(), libc::EPOLL_CTL_MOD, known.descriptor, event);
+        replace(set_of, known, event);
     }
 }
 
@@ -469,14 +472,16 @@ pub(super) fn replace(set_of: &Set, known: &Registration, event: libc::epoll_eve
         delete(set_of, known);
         operation = libc::EPOLL_CTL_ADD;
     }
-    raw::epoll_ctl(set_of.descriptor(), operation, known.descriptor, event).is_ok()
+    with_number(known, || {
+        raw::epoll_ctl(set_of.descriptor(), operation, known.descriptor, event).is_ok()
+    })
 }
 
 /// Deletes a registration in the kernel.
 pub(super) fn delete(set_of: &Set, known: &Registration) {
     let nothing = libc::epoll_event { events: 0, u64: 0 };
     let (epoll, operation) = (set_of.descriptor(), libc::EPOLL_CTL_DEL);
-    _ = raw::epoll_ctl(epoll, operation, known.descriptor, nothing);
+    with_number(known, || _ = raw::epoll_ctl(epoll, operation, known.descriptor, nothing));
 }
 
 /// A set is closed.

@@ -10,6 +10,7 @@ use crate::upgrade::slot::{In, Slot};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use freeport_ring::Seen;
+use freeport_sockets_proto::slab::flag;
 
 /// Registrations of a process.
 const COUNT: usize = 1 << 18;
@@ -41,6 +42,12 @@ pub mod state {
     pub const END_SEEN: u32 = 64;
     /// That of what this side sends has been, if it was there.
     pub const OWN_END_SEEN: u32 = 1024;
+    /// That the peer has ended its stream has been, besides the end by this side.
+    pub const PEER_END_SEEN: u32 = 8192;
+    /// The peer's reset has been.
+    pub const RESET_SEEN: u32 = 2048;
+    /// That the peer of a Unix socket reads nothing more has been.
+    pub const DEAF_SEEN: u32 = 4096;
 }
 
 /// One registration. All zero is a free place. Reached with the lock of its set held.
@@ -231,6 +238,21 @@ impl Registration {
         }
         if !self.is(state::END_SEEN) && stream.has_read_end(slot) {
             self.state |= state::END_SEEN;
+            is_news = true;
+        }
+        // The peer may end after this side has shut its own reading, and reset after either.
+        let has_peer_ended = || slot.peer_said() & (flag::ENDED | flag::CLOSED) != 0;
+        let seen = state::END_SEEN | state::PEER_END_SEEN | state::RESET_SEEN;
+        if self.state & seen == state::END_SEEN && has_peer_ended() {
+            self.state |= state::PEER_END_SEEN;
+            is_news = true;
+        }
+        if self.is(state::END_SEEN) && !self.is(state::RESET_SEEN) && stream.reset().is_some() {
+            self.state |= state::RESET_SEEN;
+            is_news = true;
+        }
+        if stream.is_unix() && !self.is(state::DEAF_SEEN) && stream.is_refused(slot) {
+            self.state |= state::DEAF_SEEN;
             is_news = true;
         }
         if !self.is(state::OWN_END_SEEN) && stream.shared.is(phase::ENDED) {

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Changing a registration whose descriptor was closed. The kernel keeps it for as long as another
+//! descriptor of the socket is open, but only takes the closed number to change it. So the socket
+//! gets that number again for the call, if nothing else has it.
+
+use super::registration::Registration;
+use crate::kernel::raw;
+use crate::socket::table;
+use core::sync::atomic::Ordering;
+
+/// Calls something while the socket of a registration has the number by which it was made. Does not
+/// call it if something else has that number.
+pub fn with_number<T: Default>(known: &Registration, act: impl FnOnce() -> T) -> T {
+    let at = known.descriptor;
+    let Some(stream) = known.stream().filter(|_| table::get(at).is_none()) else { return act() };
+    // The lowest free number from there on: never that of anything that is open.
+    let from = stream.local.descriptor.load(Ordering::Relaxed);
+    let Ok(given) = raw::fcntl(from, libc::F_DUPFD_CLOEXEC, at) else { return act() };
+    let result = if given == at { act() } else { T::default() };
+    _ = raw::close(given);
+    result
+}
