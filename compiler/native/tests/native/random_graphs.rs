@@ -100,7 +100,7 @@ fn replay_graph(seed: u64, cache: &Path) -> Found {
     let text = format!("{}{graph}", include_str!("programs/flits.ir"));
     let program = parse(&text).unwrap_or_else(|error| panic!("{error}\n{graph}"));
     // Half of them as if they were large.
-    let many_instances = if seed % 2 == 0 { 0 } else { Options::default().many_instances };
+    let many_instances = if seed.is_multiple_of(2) { 0 } else { Options::default().many_instances };
     let image = image(&program, &Options { many_instances, ..options(cache) });
     let mut found = Found::default();
     for _ in 0..4 {
