@@ -64,7 +64,8 @@ fn packet_rings(emitter: &Emitter<'_>) -> String {
          \x20   const struct channel *const channel = CHANNEL(*ring);\n\
          \x20   struct packet *const items = (struct packet *)((uint8_t *)graph + ring->items);\n\
          \x20   for (uint32_t at = 0; at < channel->fill; at++) {{\n\
-         \x20       packet_keep(graph->runtime, &items[(channel->head + at) & (ring->slots - 1)]);\n\
+         \x20       const uint64_t slot = (channel->head + at) & (ring->slots - 1);\n\
+         \x20       packet_keep(graph->runtime, &items[slot]);\n\
          \x20   }}\n}}\n\n"
     )
 }

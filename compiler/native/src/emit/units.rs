@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Units: the functions by which one instance is stepped, with all that is fused into it.
 //!
-//! A graph of few instances has a unit for each of them, in which the compiler knows every address.
-//! What the compiler needs for that grows with the instances, so from a number of instances on
-//! ([`Options::many_instances`](crate::Options::many_instances)), units that do the same share their
-//! functions. Whether they do is seen from their text: two units have one [`Shape`] if they differ
-//! only by the numbers of the instances, channels and endpoints they touch. The functions of a shape
-//! find those by a table of offsets in the graph, which each unit has.
+//! A graph of few instances has a unit for each of them, in which the compiler knows every
+//! address.
+//! The compiler's time for that grows with the instances. So from a number of instances on
+//! ([`Options::many_instances`](crate::Options::many_instances)) units that do the same share
+//! functions. The text of the units decides: two of them have one [`Shape`] if they differ only by
+//! the numbers of the instances, channels and endpoints they touch. The functions of a shape find
+//! those by a table of offsets in the graph, which each unit has.
 
 use super::body;
 use super::channels::{commit, commit_declaration, has_ring, ring, send, turn};

@@ -475,7 +475,8 @@ fn keep_packets(emitter: &Emitter<'_>) -> String {
     let mut text = String::new();
     let has_packets = |channel: &Channel| has_ring(channel) && is_packet(channel.item);
     if graph.channels.iter().any(has_packets) {
-        text += "    for (uint64_t at = 0; at < sizeof packet_rings / sizeof *packet_rings; at++) {\n\
+        text += "    const uint64_t count = sizeof packet_rings / sizeof *packet_rings;\n\
+                 \x20   for (uint64_t at = 0; at < count; at++) {\n\
                  \x20       keep_packets(graph, &channels[packet_rings[at]]);\n    }\n";
     }
     for (at, instance) in graph.instances.iter().enumerate() {

@@ -5,6 +5,7 @@ use super::super::run::json::figures_json;
 use super::super::run::report::figures;
 use super::{BEAT_BYTES, Estimate};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Counters of the card for verdicts.
@@ -42,6 +43,7 @@ impl Estimate<'_> {
     /// For scripts.
     pub fn as_json(&self) -> Value {
         let spent = self.counted.spent.iter().map(|(name, _, mean)| (*name, *mean));
+        let verdicts = self.counted.verdicts.iter().copied();
         let limit = if self.is_bound_by_bus() { "bus" } else { "processor" };
         json!({
             "kind": "simulated",
@@ -51,7 +53,7 @@ impl Estimate<'_> {
             "packets": self.packets,
             "refused": self.refused,
             "packets_by_core": self.counted.by_core,
-            "verdicts": self.counted.verdicts.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
+            "verdicts": verdicts.collect::<BTreeMap<_, _>>(),
             "cycles": figures_json(self.counted.cycles),
             "assumed_clock_mhz": self.clock_mhz,
             "mpps_at_clock": self.mpps(),
@@ -69,7 +71,7 @@ impl Estimate<'_> {
                 "packets_of_more_beats_than_p50_cycles": self.long_packets,
             },
             "limit": limit,
-            "spent_per_packet": spent.collect::<std::collections::BTreeMap<_, _>>(),
+            "spent_per_packet": spent.collect::<BTreeMap<_, _>>(),
             "rows": self.counted.rows,
             "rows_of_card": self.counted.card.rows,
             "map_bytes": self.counted.map_bytes,
