@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::types::item_storage;
 use super::worker::{ROUNDS, endpoint_type, step};
 use super::{Emitter, breakpoints};
-use freeport_ir::{ChannelId, InstanceId};
+use freeport_ir::{ChannelId, InstanceId, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What opens the functions of shapes.
@@ -73,10 +73,14 @@ fn gives_way(may_stop: bool) -> String {
     )
 }
 
-/// Units of which none shares its functions.
+/// Units of which none shares its functions, and the rings from which the worker itself takes what
+/// leaves the graph.
 fn alone(emitter: &Emitter<'_>, plan: &Plan, ids: &[InstanceId]) -> String {
-    let rings: BTreeSet<ChannelId> = ids.iter().flat_map(|id| rings(emitter, plan, *id)).collect();
-    let text = rings.into_iter().map(|id| ring(emitter, plan, id)).collect::<String>();
+    let channels = emitter.program.graph.channels.iter().enumerate();
+    let leave = channels.filter(|(_, it)| has_ring(it) && matches!(it.sink, Sink::Endpoint(_)));
+    let mut touched: BTreeSet<ChannelId> = leave.map(|(at, _)| ChannelId::new(at)).collect();
+    touched.extend(ids.iter().flat_map(|id| rings(emitter, plan, *id)));
+    let text = touched.into_iter().map(|id| ring(emitter, plan, id)).collect::<String>();
     text + &ids.iter().map(|id| functions(emitter, plan, *id)).collect::<String>()
 }
 

@@ -83,3 +83,36 @@ fn long_chains_agree_with_the_interpreter() {
         }
     }
 }
+
+/// The worker takes what is left in the last channels of shared functions out of them.
+#[test]
+fn chains_that_end_alike_agree_with_the_interpreter() {
+    let ways = 8;
+    let mut text = format!("{}\ngraph {{\n", include_str!("programs/flits.ir"));
+    let mut edges = String::new();
+    for at in 0..ways {
+        writeln!(text, "  endpoint in{at}: into flit\n  endpoint out{at}: out_of flit")
+            .expect("memory for the text");
+    }
+    for at in 0..ways {
+        writeln!(text, "  instance a{at}: MacSwap\n  instance b{at}: Count")
+            .expect("memory for the text");
+        writeln!(edges, "  in{at} -> a{at}.in\n  a{at}.out -> b{at}.in\n  b{at}.out -> out{at}")
+            .expect("memory for the text");
+    }
+    let text = format!("{text}{edges}}}\n");
+    let program = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
+    let image = image(&program, &Options { many_instances: 0, ..options(&cache) });
+    let mut random = fastrand::Rng::with_seed(5);
+    let packets = |at: usize| (0..20).map(|of| vec![at as u8; 1 + 7 * of]).collect();
+    let input = (0..2 * ways).map(|at| match at % 2 {
+        0 => Traffic { packets: packets(at), records: vec![] },
+        _ => Traffic::default(),
+    });
+    let mut driver = Driver::new(&image, input.collect());
+    assert_eq!(driver.run_in_pieces(&mut random, 20), RunStatus::Idle);
+    let (oracles, execution) = driver.graph.take_recording();
+    assert_eq!(driver.out, check(&program, oracles, &execution));
+    assert!(driver.out.iter().skip(1).step_by(2).all(|out| out.packets.len() == 20));
+}
