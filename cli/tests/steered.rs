@@ -161,6 +161,45 @@ fn many_calls_go_in_one_stream_and_each_wrong_one_is_told_with_its_line() {
 }
 
 #[test]
+fn calls_of_a_file_that_are_refused_are_told_and_the_others_carried_out() {
+    let folder = Folder::new();
+    let file = program(&folder, POLICE);
+    let running = folder.start("police", &[&[&file[..]][..], &TRAFFIC].concat());
+    let calls = folder.path().join("calls");
+    // Sixteen fit, and the seventeenth does not; then one goes, and there is room again.
+    let drops = (1..=17).map(|at| format!("police.drop({{length: {at}}})\n"));
+    let text = drops.collect::<String>()
+        + "police.limits.delete({length: 99})\npolice.drop(1, 2)\nnonsense\n\
+           police.limits.delete({length: 1})\npolice.drop({length: 18})\n";
+    std::fs::write(&calls, text).unwrap();
+    let path = calls.display().to_string();
+    let output = folder.freeport(&["call", "--file", &path, "--json", "--to", "police"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        report["results"],
+        json!([
+            {"method": "police.drop", "result": 1, "count": 17},
+            {"method": "police.limits.delete", "result": true, "count": 1},
+        ])
+    );
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    let failed = report["failed"].as_array().unwrap();
+    let lines: Vec<&Value> = failed.iter().map(|failed| &failed["line"]).collect();
+    assert_eq!(lines, [17, 18, 19, 20]);
+    assert_eq!(failed[0]["call"], "police.drop({length: 17})");
+    assert!(failed[0]["reason"].as_str().unwrap().starts_with("police.drop answers no"));
+    for failed in failed {
+        let line = format!("{path}:{}: {}\n", failed["line"], failed["reason"].as_str().unwrap());
+        assert!(failed["file"] == path.as_str() && complaint.contains(&line), "{complaint}");
+    }
+    assert!(complaint.contains(&format!("4 calls of {path} failed")), "{complaint}");
+    let entries = running.told(&["table", "entries", "police.limits"]);
+    assert_eq!(entries.lines().count(), 16);
+    assert!(entries.contains("\"length\":18}"), "{entries}");
+}
+
+#[test]
 fn an_instance_rests_at_its_breakpoint_until_it_is_told_to_go_on() {
     for machine in MACHINES {
         let folder = Folder::new();

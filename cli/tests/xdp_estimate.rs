@@ -238,6 +238,19 @@ fn a_schedule_that_does_not_fit_is_left_out() {
     let text = told(source, &sample(), &[]);
     let line = "\nthe schedule for the ways of these packets is left out: it does not fit: ";
     assert!(text.contains(line), "{text}");
+    let explain = |how: &str| {
+        let mut explain = Command::new(env!("CARGO_BIN_EXE_freeport"));
+        explain.args(["xdp", "explain", source, "--profile", how, "--trace"]).arg(sample());
+        let output = explain.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let explained: Value = serde_json::from_str(&explain("--json")).unwrap();
+    assert_eq!(explained["profile"], json!(false), "{explained}");
+    assert!(explained["profile_left_out"].as_str().unwrap().contains("it does not fit"));
+    let svg = folder.path().join("many.svg").display().to_string();
+    let text = explain(&format!("--svg={svg}"));
+    assert!(text.contains(line), "{text}");
     let mut run = Command::new(env!("CARGO_BIN_EXE_freeport"));
     run.args(["xdp", "run", source, "--on", "sim", "--profile", "--trace"]).arg(sample());
     let output = run.output().unwrap();

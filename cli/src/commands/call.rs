@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use freeport_clicknp::source::without_mark;
 use freeport_nic::server::{Client, ClientError};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,8 +18,6 @@ use std::process::ExitCode;
 /// Calls that are on their way at a time: so many that waiting costs little, so few that answers
 /// never fill the socket.
 const AT_A_TIME: usize = 256;
-/// Failed calls of a file that are told one by one.
-const MOST_TOLD: u64 = 10;
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  \
@@ -29,9 +28,13 @@ pub struct Arguments {
     /// What to call, with values as in the language; a struct is written as {member: value}
     #[arg(value_name = "INSTANCE.METHOD(VALUE,VALUE)")]
     calls: Vec<String>,
-    /// Calls from a file, one a line, or from standard input (-); `#` begins a comment
+    /// Calls from a file, one a line, or from standard input (-); `#` begins a comment. A call that
+    /// fails, or a method that answers no, is told with its line, and the others go on
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Report what the calls of a file gave, and which ones failed, as one JSON object
+    #[arg(long, requires = "file", conflicts_with_all = ["calls", "list"])]
+    json: bool,
     /// List what can be called
     #[arg(long)]
     list: bool,
@@ -57,7 +60,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         println!("{}", client.ask(&json!({"do": "call", "call": call}))?);
     }
     match &arguments.file {
-        Some(path) => call_all(&mut client, path),
+        Some(path) => call_all(&mut client, path, arguments.json),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -66,11 +69,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 #[derive(Default)]
 struct Outcome {
     /// By method and result.
-    counts: BTreeMap<(String, String), u64>,
-    failed: u64,
+    counts: BTreeMap<(String, String), (Value, u64)>,
+    failed: Vec<Failed>,
 }
 
-fn call_all(client: &mut Client, path: &Path) -> anyhow::Result<ExitCode> {
+/// A call that was not carried out, or did not do what it should.
+#[derive(Serialize)]
+struct Failed {
+    file: String,
+    line: usize,
+    call: String,
+    reason: String,
+}
+
+fn call_all(client: &mut Client, path: &Path, is_json: bool) -> anyhow::Result<ExitCode> {
     let lines: Box<dyn BufRead> = match path.to_str() {
         Some("-") => Box::new(stdin().lock()),
         _ => {
@@ -94,11 +106,9 @@ fn call_all(client: &mut Client, path: &Path) -> anyhow::Result<ExitCode> {
         }
     }
     outcome.take(client, path, &mut waiting)?;
-    for ((method, result), count) in &outcome.counts {
-        println!("{method}: {count} calls gave {result}");
-    }
-    if outcome.failed > 0 {
-        bail!("{} calls of {} failed", outcome.failed, path.display());
+    outcome.print(is_json);
+    if !outcome.failed.is_empty() {
+        bail!("{} calls of {} failed", outcome.failed.len(), path.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -111,26 +121,46 @@ impl Outcome {
         path: &Path,
         calls: &mut Vec<(usize, String)>,
     ) -> anyhow::Result<()> {
-        let requests = calls.iter().map(|(_, call)| json!({"do": "call", "call": call}));
+        let requests =
+            calls.iter().map(|(_, call)| json!({"do": "call", "call": call, "must_succeed": true}));
         let requests: String = requests.map(|request| format!("{request}\n")).collect();
         client.send(requests.as_bytes())?;
         for (line, call) in calls.drain(..) {
             match client.next_answer() {
-                Ok(result) => self.count(&call, &result),
+                Ok(result) => self.count(&call, result),
                 Err(ClientError::Refused(reason)) => {
-                    self.failed += 1;
-                    if self.failed <= MOST_TOLD {
-                        eprintln!("{}:{line}: {reason}", path.display());
-                    }
+                    eprintln!("{}:{line}: {reason}", path.display());
+                    let file = path.display().to_string();
+                    self.failed.push(Failed { file, line, call, reason });
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    let line = format!(
+                        "{}:{line}: whether it was carried out is not known",
+                        path.display()
+                    );
+                    return Err(anyhow::Error::from(error).context(line));
+                }
             }
         }
         Ok(())
     }
 
-    fn count(&mut self, call: &str, result: &Value) {
+    fn count(&mut self, call: &str, result: Value) {
         let method = call.split('(').next().unwrap_or_default().trim().to_owned();
-        *self.counts.entry((method, result.to_string())).or_default() += 1;
+        self.counts.entry((method, result.to_string())).or_insert((result, 0)).1 += 1;
+    }
+
+    fn print(&self, is_json: bool) {
+        if is_json {
+            let results = self.counts.iter().map(|((method, _), (result, count))| {
+                json!({"method": method, "result": result, "count": count})
+            });
+            let results: Vec<Value> = results.collect();
+            println!("{}", json!({"results": results, "failed": self.failed}));
+            return;
+        }
+        for ((method, result), (_, count)) in &self.counts {
+            println!("{method}: {count} calls gave {result}");
+        }
     }
 }

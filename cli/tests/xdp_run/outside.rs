@@ -214,8 +214,42 @@ fn constants_and_variables_are_set_before_loading() {
     }
     for (set, reason) in [
         ("wich=1", "variable `wich`: there is none; there are: "),
-        ("which=x", "variable `which`: `x` is no number"),
+        ("which=x", "variable `which`: `x` is not an unsigned number of 32 bits, 0 to 4294967295"),
         ("verdicts=1", "variable `verdicts`: it has 3 elements, and 1 are given"),
+    ] {
+        let error = place.complaint(&trace, &["--set", set]);
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+/// Constants of which members and elements matter.
+const PARTS: &str = "const volatile struct { struct { __u8 few : 3, more : 5; } bits;\n\
+    __u16 verdicts[2]; char name[8]; } config;\n\
+    SEC(\"xdp\") int chosen(struct xdp_md *packet) {\n\
+    if (!packet || config.name[0] != 'e' || config.name[3] != '0' || config.name[4])\n\
+    return XDP_DROP;\n\
+    return config.verdicts[1] + config.bits.more - config.bits.few; }\n";
+
+#[test]
+fn members_elements_and_texts_are_set_before_loading() {
+    let place = Place::with_text(PARTS);
+    let trace = capture(&place);
+    let kernel = if skipped() { None } else { Some("kernel") };
+    let set = ["config.bits.more=1", "config.verdicts[1]=2", "config.name=\"eth0\""];
+    let set: Vec<&str> = set.iter().flat_map(|set| ["--set", *set]).collect();
+    for on in OTHERS.into_iter().chain(kernel) {
+        verdicts(&place, &trace, on, &[], "XDP_DROP");
+        verdicts(&place, &trace, on, &set, "XDP_TX");
+    }
+    for (set, reason) in [
+        ("config=1", "variable `config`: it is a struct with the members bits, verdicts, name"),
+        ("config.bit=1", "variable `config.bit`: there is no member `bit`; there are: bits, "),
+        (
+            "config.bits.few=8",
+            "variable `config.bits.few`: 8 does not fit in an unsigned number of 3 bits, 0 to 7",
+        ),
+        ("config.verdicts[2]=1", "there is no element 2: they are 0 to 1"),
+        ("config.name=\"eternity\"", "a text of 8 bytes does not fit in 8 bytes with its final 0"),
     ] {
         let error = place.complaint(&trace, &["--set", set]);
         assert!(error.contains(reason), "{error}");

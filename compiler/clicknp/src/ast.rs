@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The syntax tree of a source file, as written: names are not resolved, nothing is typed.
 
+pub(crate) mod walk;
+
 use crate::source::Span;
 use num_bigint::BigUint;
 

@@ -23,7 +23,7 @@ mod refusal;
 mod typed_map;
 
 pub use error::{Error, Place};
-pub use layout::{Datum, Layout, Member};
+pub use layout::{Datum, Layout, Member, Part};
 pub use map::{MapDefinition, MapKind, SlotTarget};
 pub use refusal::{Unsupported, check};
 

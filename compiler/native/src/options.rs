@@ -21,6 +21,10 @@ pub struct Options {
     pub sanitize_addresses: bool,
     /// Whether large memory is asked for as soon as the item is known that decides about it.
     pub prefetch: bool,
+    /// Instances of a graph from which on those that do the same share their functions, and fewer
+    /// are fused into one: then the compiler's time grows with what differs, and items take a few
+    /// nanoseconds more for an instance.
+    pub many_instances: usize,
     /// What is large memory.
     pub large_memory: LargeMemory,
     /// Times that the loops of one firing, or of one call by the host, may go round before the
@@ -43,6 +47,7 @@ impl Default for Options {
             sanitize: false,
             sanitize_addresses: false,
             prefetch: true,
+            many_instances: 32,
             large_memory: LargeMemory::default(),
             turn_limit: TURN_LIMIT,
             passes: PassSet::for_cpu(),

@@ -160,14 +160,28 @@ impl<D: Device> Manager<D> {
         self.call_prepared(&prepared)
     }
 
-    /// Whether a method answers with yes or no, and that was no.
+    /// As [`call`](Self::call), for what has to be done: an answer of no is an error.
+    ///
+    /// # Errors
+    /// Those of `call`, and [`Refused`](ManagerError::Refused).
+    pub fn call_that_succeeds(&mut self, call: &Call) -> Result<Value, ManagerError> {
+        let result = self.call(call)?;
+        match self.is_refusal(&call.path, &result) {
+            true => Err(ManagerError::Refused { path: call.path.clone() }),
+            false => Ok(result),
+        }
+    }
+
+    /// Whether a method, or an update or deletion of a table, answers with yes or no, and that was
+    /// no.
     pub fn is_refusal(&self, path: &str, result: &Value) -> bool {
         let program = self.device().program();
         let Ok((id, method)) = self.split(path) else { return false };
         let methods = &program.element_of(id).methods;
-        let found = methods.iter().find(|it| it.name == method);
-        let is_bool = found
-            .is_some_and(|it| program.function(it.function).result.and_then(Type::bits) == Some(1));
+        let is_bool = match methods.iter().find(|it| it.name == method) {
+            Some(it) => program.function(it.function).result.and_then(Type::bits) == Some(1),
+            None => method.ends_with(".update") || method.ends_with(".delete"),
+        };
         is_bool && (result.as_u64() == Some(0) || result.as_bool() == Some(false))
     }
 

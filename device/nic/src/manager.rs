@@ -50,6 +50,15 @@ pub enum ManagerError {
         /// The method with its parameters.
         signature: String,
     },
+    /// A call that had to be done has answered no.
+    #[error(
+        "{path} answers no: there may be no room or no such entry, or a value is out of range; the \
+         element's page says when"
+    )]
+    Refused {
+        /// Instance and method.
+        path: String,
+    },
     /// Not the name of a variable.
     #[error("{0}: a variable is written instance.variable or instance.variable[index]")]
     Path(String),

@@ -14,7 +14,8 @@ pub struct MapSize {
     entries: u32,
 }
 
-/// Initial value of a variable, written `VARIABLE=VALUE`.
+/// Initial value of a variable, or of a member or an element of one, written `VARIABLE=VALUE`,
+/// `VARIABLE.member=VALUE` or `VARIABLE[2]=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variable {
     name: String,
@@ -110,6 +111,7 @@ impl MapSize {
 impl Variable {
     fn set(&self, object: &mut Object) -> Result<(), Error> {
         let refused = |reason| Error::Refused { what: format!("variable `{}`", self.name), reason };
+        let (variable, path) = self.parts();
         let mut names = vec![];
         let mut found = vec![];
         for (number, map) in object.maps.iter().enumerate() {
@@ -119,13 +121,13 @@ impl Variable {
             }
             for member in members {
                 names.push(member.name.as_str());
-                if member.name == self.name {
-                    found.push((number, member));
+                if member.name == variable {
+                    found.push((number, member.clone()));
                 }
             }
         }
         let (number, member) = match found.as_slice() {
-            [one] => *one,
+            [(number, member)] => (*number, member),
             [] if names.is_empty() => {
                 return Err(refused("the object has no variables with types (clang -g)".into()));
             }
@@ -136,20 +138,23 @@ impl Variable {
                 return Err(refused(reason));
             }
         };
-        let section = &object.maps[number].name;
-        let bytes = member.layout.encode(&self.value).map_err(|reason| match member.layout {
-            Layout::Struct { .. } | Layout::Opaque { .. } => {
+        let section = object.maps[number].name.clone();
+        let part = member.layout.part(path).map_err(refused)?;
+        let start = member.bit_offset as usize / 8;
+        let initial = object.maps[number].initial.as_mut();
+        let bytes = initial.and_then(|initial| initial.get_mut(start..)).unwrap_or_default();
+        part.write(bytes, &self.value).map_err(|reason| match part.layout {
+            Layout::Struct { .. } => refused(format!("{reason}: set one of them")),
+            Layout::Opaque { .. } => {
                 refused(format!("{reason}: set all of `{section}` with --map"))
             }
             _ => refused(reason),
-        })?;
-        let start = member.bit_offset as usize / 8;
-        let place = object.maps[number].initial.as_mut();
-        match place.and_then(|initial| initial.get_mut(start..start + bytes.len())) {
-            Some(place) => place.copy_from_slice(&bytes),
-            None => return Err(refused("it lies outside of its section".into())),
-        }
-        Ok(())
+        })
+    }
+
+    /// The variable, and what leads from it to the member or element.
+    fn parts(&self) -> (&str, &str) {
+        self.name.split_at(self.name.find(['.', '[']).unwrap_or(self.name.len()))
     }
 }
 
@@ -166,10 +171,14 @@ mod tests {
             field_bits: 0,
             layout,
         };
+        let rule = Layout::Struct {
+            bytes: 4,
+            members: vec![member("most", 0, integer(1)), member("other", 16, integer(2))],
+        };
         let members = vec![
             member("limit", 0, integer(4)),
             member("ports", 32, Layout::Array { element: Box::new(integer(2)), count: 2 }),
-            member("rule", 64, Layout::Struct { bytes: 4, members: vec![] }),
+            member("rule", 64, rule),
         ];
         let data = MapDefinition {
             name: ".rodata".into(),
@@ -188,11 +197,12 @@ mod tests {
     fn sizes_and_variables_are_set() {
         let mut object = object();
         let sizes = ["flows=16".parse().unwrap()];
-        let variables = ["limit=0x102", "ports=1,2"].map(|text| text.parse().unwrap());
+        let variables = ["limit=0x102", "ports=1,2", "ports[1]=7", "rule.most=3"]
+            .map(|text| text.parse().unwrap());
         let settings = vec!["flows key 0 value 1".parse().unwrap()];
         let left = prepare(&mut object, &sizes, &variables, settings.clone()).unwrap();
         assert_eq!((left, object.maps[1].max_entries), (settings, 16));
-        let expected = [2, 1, 0, 0, 1, 0, 2, 0, 9, 9, 9, 9];
+        let expected = [2, 1, 0, 0, 1, 0, 7, 0, 3, 9, 9, 9];
         assert_eq!(object.maps[0].initial.as_deref(), Some(&expected[..]));
         let all = ".rodata key 0 0 0 0 value 1 2 3 4 5 6 7 8 9 10 11 12".parse().unwrap();
         assert_eq!(prepare(&mut object, &[], &[], vec![all]).unwrap(), []);
@@ -204,9 +214,28 @@ mod tests {
     fn what_cannot_be_set_is_said() {
         for (text, reason) in [
             ("limits=1", "variable `limits`: there is none; there are: limit, ports, rule"),
-            ("limit=x", "variable `limit`: `x` is no number"),
+            (
+                "limit=x",
+                "variable `limit`: `x` is not an unsigned number of 32 bits, 0 to 4294967295",
+            ),
+            (
+                "limit.x=1",
+                "variable `limit.x`: there is no member `x`: it is an unsigned number of 32 bits",
+            ),
+            (
+                "rule.least=1",
+                "variable `rule.least`: there is no member `least`; there are: most, other",
+            ),
+            (
+                "rule.most=256",
+                "variable `rule.most`: 256 does not fit in an unsigned number of 8 bits, 0 to 255",
+            ),
+            ("ports[2]=1", "variable `ports[2]`: there is no element 2: they are 0 to 1"),
             ("ports=1", "variable `ports`: it has 2 elements, and 1 are given"),
-            ("rule=1", "variable `rule`: it is a struct: set all of `.rodata` with --map"),
+            (
+                "rule=1",
+                "variable `rule`: it is a struct with the members most, other: set one of them",
+            ),
         ] {
             let error = prepare(&mut object(), &[], &[text.parse().unwrap()], vec![]).unwrap_err();
             assert_eq!(error.to_string(), reason);

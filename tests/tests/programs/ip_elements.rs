@@ -4,6 +4,7 @@
 
 mod errors;
 mod frames;
+mod options;
 mod pings;
 mod rewriting;
 mod stack;

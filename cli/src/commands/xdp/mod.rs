@@ -7,6 +7,7 @@ mod explain;
 mod load;
 mod map;
 mod run;
+mod schedule;
 mod show;
 mod stats;
 mod subject;

@@ -66,7 +66,8 @@ pub struct Preparation {
     #[arg(long, value_name = "NAME=ENTRIES")]
     pub map_size: Vec<MapSize>,
     /// Give a variable of the program its first value before the object is loaded, a constant too:
-    /// a number, a name of its enum, or all elements of an array with commas; may be given several
+    /// a number, a name of its enum, all elements of an array with commas, or a text in quotes. The
+    /// variable may be a part of one, such as `config.max` or `limits[2]`; may be given several
     /// times
     #[arg(long, value_name = "VARIABLE=VALUE")]
     pub set: Vec<Variable>,

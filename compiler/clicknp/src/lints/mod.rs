@@ -10,7 +10,6 @@
 mod ports;
 mod statements;
 mod variables;
-mod walk;
 
 use crate::ast::{Block, ConfigStatement, Element, File, Section, TopItem};
 use crate::diagnostic::Diagnostic;

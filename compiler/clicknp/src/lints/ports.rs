@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Input ports that nothing reads, and those that a firing reads twice.
 
-use super::walk::{each_expression, each_statement, expressions_in};
+use crate::ast::walk::{each_expression, each_statement, expressions_in};
 use crate::ast::{Element, Expr, ExprKind};
 use crate::diagnostic::Diagnostic;
 use crate::source::SourceMap;

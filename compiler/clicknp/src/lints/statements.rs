@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Slips that C lets pass: `if (x = 3)`, and `x == 5;` alone.
 
-use super::walk::{each_expression, each_statement};
+use crate::ast::walk::{each_expression, each_statement};
 use crate::ast::{BinaryOperator, TypeKind};
 use crate::ast::{Block, Expr, ExprKind, LoopKind, Statement, StatementKind};
 use crate::diagnostic::Diagnostic;

@@ -4,7 +4,7 @@
 //! What is written through a pointer, to a member or to an element counts as a use, since it may be
 //! seen elsewhere.
 
-use super::walk::{
+use crate::ast::walk::{
     each_name, each_name_of_type, expressions_in, expressions_of_declaration, parts_of,
 };
 use crate::ast::{Block, Declaration, Expr, ExprKind, LoopKind, Name, Statement, StatementKind};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A look ahead over statements: which names they assign to, and which they use at all.
 
-use crate::ast::{Block, Declaration, Expr, ExprKind, LoopKind, Statement, StatementKind};
+use crate::ast::walk::{expressions_in, parts_of, statements_in};
+use crate::ast::{Block, Declaration, Expr, ExprKind, Statement, StatementKind, UnaryOperator};
 use std::collections::HashSet;
 
 /// Names of a piece of program.
@@ -57,41 +58,14 @@ pub fn root(target: &Expr) -> Option<&str> {
 
 impl Names {
     fn statement(&mut self, statement: &Statement) {
-        match &statement.kind {
-            StatementKind::Declare(declarations) => {
-                declarations.iter().for_each(|one| self.declaration(one));
-            }
-            StatementKind::Expr(expr) => self.expr(expr),
-            StatementKind::Block(block) | StatementKind::Async(block) => {
-                block.statements.iter().for_each(|inner| self.statement(inner));
-            }
-            StatementKind::If(cond, then, otherwise) => {
-                self.expr(cond);
-                self.statement(then);
-                otherwise.iter().for_each(|inner| self.statement(inner));
-            }
-            StatementKind::Loop(one) => {
-                if let LoopKind::For { init, step } = &one.kind {
-                    init.iter().for_each(|init| self.statement(init));
-                    step.iter().for_each(|step| self.expr(step));
-                }
-                one.cond.iter().for_each(|cond| self.expr(cond));
-                self.statement(&one.body);
-            }
-            StatementKind::Switch(value, arms) => {
-                self.expr(value);
-                arms.iter().flat_map(|arm| &arm.statements).for_each(|s| self.statement(s));
-            }
-            StatementKind::Return(value) => value.iter().for_each(|value| self.expr(value)),
-            StatementKind::Empty
-            | StatementKind::Break
-            | StatementKind::Continue
-            | StatementKind::Pragma(_) => {}
+        if let StatementKind::Declare(declarations) = &statement.kind {
+            declarations.iter().for_each(|one| self.declaration(one));
         }
+        expressions_in(statement).into_iter().for_each(|expr| self.expr(expr));
+        statements_in(statement).into_iter().for_each(|inner| self.statement(inner));
     }
 
     fn declaration(&mut self, declaration: &Declaration) {
-        declaration.init.iter().for_each(|init| self.expr(init));
         self.has_pointers |= declaration.ty.pointers > 0;
         // A pointer to something lets it be assigned to.
         if declaration.ty.pointers > 0
@@ -118,63 +92,24 @@ impl Names {
             ExprKind::Name(name, _) => {
                 self.used.insert(name.clone());
             }
-            ExprKind::Unary(op, of) => {
-                if *op == crate::ast::UnaryOperator::AddressOf {
-                    self.assign(of);
-                }
-                self.expr(of);
-            }
-            ExprKind::Cast(_, of) | ExprKind::Member { of, .. } => self.expr(of),
-            ExprKind::Binary(_, left, right) | ExprKind::Comma(left, right) => {
-                self.expr(left);
-                self.expr(right);
-            }
-            ExprKind::Assign(_, target, value) => {
+            ExprKind::Unary(UnaryOperator::AddressOf, of) => self.assign(of),
+            ExprKind::Assign(_, target, _) | ExprKind::Step { target, .. } => {
                 self.assign(target);
                 self.move_whole(target);
-                self.expr(target);
-                self.expr(value);
-            }
-            ExprKind::Step { target, .. } => {
-                self.assign(target);
-                self.move_whole(target);
-                self.expr(target);
-            }
-            ExprKind::Conditional(cond, yes, no) => {
-                [cond, yes, no].into_iter().for_each(|part| self.expr(part));
             }
             ExprKind::Call(name, _, args) => {
                 self.called.insert(name.text.clone());
-                for arg in args {
-                    if let Some(name) = root(arg) {
-                        self.passed.insert(name.to_string());
-                    }
-                    self.expr(arg);
-                }
-            }
-            ExprKind::MethodCall(of, _, args) => {
-                self.expr(of);
-                args.iter().for_each(|arg| self.expr(arg));
+                self.passed.extend(args.iter().filter_map(root).map(str::to_owned));
             }
             ExprKind::Index(of, at) => {
                 if let ExprKind::Name(index, _) = &at.kind {
                     self.indexed.push((of.as_ref().clone(), index.clone()));
                 }
-                self.expr(of);
-                self.expr(at);
             }
-            ExprKind::Slice(of, high, low) => {
-                [of, high, low].into_iter().for_each(|part| self.expr(part));
-            }
-            ExprKind::List(items) => items.iter().for_each(|(_, value)| self.expr(value)),
-            ExprKind::Number(..)
-            | ExprKind::Bool(_)
-            | ExprKind::Char(_)
-            | ExprKind::Text(_)
-            | ExprKind::Ipv4(_)
-            | ExprKind::Mac(_)
-            | ExprKind::SizeofType(_)
-            | ExprKind::SizeofExpr(_) => {}
+            // Nothing of it happens.
+            ExprKind::SizeofExpr(_) => return,
+            _ => {}
         }
+        parts_of(expr).into_iter().for_each(|part| self.expr(part));
     }
 }

@@ -4,9 +4,11 @@
 
 mod datum;
 mod encode;
+mod part;
 mod read;
 
 pub use datum::Datum;
+pub use part::Part;
 pub(super) use read::{of_type, of_variables};
 
 /// A type, with all that it is made of.

@@ -13,10 +13,10 @@ use super::{Emitter, breakpoints, comment, has_fixed_mask};
 use crate::transparency::Transparency;
 use freeport_ir::{ChannelId, EndpointId, InstanceId, Item, OnFull, Sink, Source};
 
-/// Functions for every root of host frames that is transparent, and for what is fused into it.
-pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
+/// Functions for a root of host frames that is transparent, and for what is fused into it.
+pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan, root: InstanceId) -> String {
     let mut text = String::new();
-    for id in plan.order.iter().rev().filter(|id| passes(emitter, plan, **id)) {
+    for id in plan.members(root).iter().rev().filter(|id| passes(emitter, plan, **id)) {
         for channel in &plan.outputs[id.index()] {
             text += &enter(emitter, plan, *channel);
         }

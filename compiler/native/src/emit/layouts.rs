@@ -3,11 +3,12 @@
 
 use super::Emitter;
 use super::channels::{has_ring, ring_slots};
+use super::packets::is_packet;
 use super::plan::Plan;
 use super::types::item_storage;
 use freeport_ir::{ChannelId, Direction, Item};
 
-/// The tables of layouts and the exported image.
+/// The tables of layouts.
 pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
     let mut text = String::from("static const struct instance_layout instances[] = {\n");
@@ -42,8 +43,37 @@ pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
         };
         text += &format!("    {{{counters}, {begun}}},\n");
     }
-    text += "    {0},\n};\n\n";
-    text + &format!(
+    text += "    {0},\n};\n\n\
+             #define CHANNEL(layout) ((struct channel *)((uint8_t *)graph + (layout).offset))\n\n";
+    text + &packet_rings(emitter)
+}
+
+/// The rings that packets wait in, by the numbers of their channels, and the function that takes
+/// what waits in one out of the host's frames.
+fn packet_rings(emitter: &Emitter<'_>) -> String {
+    let channels = emitter.program.graph.channels.iter().enumerate();
+    let rings = channels.filter(|(_, it)| has_ring(it) && is_packet(it.item));
+    let rings = rings.map(|(at, _)| format!("    {at},\n")).collect::<String>();
+    if rings.is_empty() {
+        return rings;
+    }
+    format!(
+        "static const uint32_t packet_rings[] = {{\n{rings}}};\n\n\
+         static void keep_packets(struct graph *const graph, \
+         const struct channel_layout *const ring) {{\n\
+         \x20   const struct channel *const channel = CHANNEL(*ring);\n\
+         \x20   struct packet *const items = (struct packet *)((uint8_t *)graph + ring->items);\n\
+         \x20   for (uint32_t at = 0; at < channel->fill; at++) {{\n\
+         \x20       const uint64_t slot = (channel->head + at) & (ring->slots - 1);\n\
+         \x20       packet_keep(graph->runtime, &items[slot]);\n\
+         \x20   }}\n}}\n\n"
+    )
+}
+
+/// The exported image.
+pub(super) fn image(emitter: &Emitter<'_>) -> String {
+    let graph = &emitter.program.graph;
+    format!(
         "__attribute__((visibility(\"default\"))) const struct image freeport_image = {{\n\
          \x20   ABI_VERSION, sizeof(struct graph), _Alignof(struct graph), {}, {}, {},\n\
          \x20   instances, channels, endpoints, start, run, call, act_on_table,\n}};\n",

@@ -5,7 +5,8 @@
 //! (`elements`) and its tables (`tables`), the functions of the program (`functions`, `values`,
 //! `effects`) and what they call of other instances (`methods`), the graph with its channels
 //! (`channels`) and what passes them at once (`body`), and the worker that fires the instances
-//! (`worker`), by a plan of what is fused (`plan`) and what is asked for ahead (`prefetch`).
+//! (`worker`) by functions of which alike ones are shared (`units`), by a plan of what is fused
+//! (`plan`) and what is asked for ahead (`prefetch`).
 
 mod body;
 mod breakpoints;
@@ -22,6 +23,7 @@ mod prefetch;
 mod standalone;
 mod tables;
 mod types;
+mod units;
 mod values;
 mod worker;
 
@@ -57,17 +59,17 @@ pub(crate) fn emit_program(
 ) -> Result<Emission, Error> {
     let mut manifest = Manifest::of(source, options.record);
     let mut emitter = Emitter::new(program, options);
+    emitter.has_choice = manifest.elements.iter().map(|element| element.has_choice).collect();
+    let passed = (0..program.elements.len()).map(|at| passed(&emitter, ElementId::new(at)));
+    emitter.passed = passed.collect();
     let plan = plan::Plan::of(&emitter, options)?;
     for (channel, at) in manifest.channels.iter_mut().zip(0..) {
         channel.is_fused = plan.is_fused[at];
         channel.room = plan.depths[at];
         channel.asked = plan.asked(program, ChannelId::new(at));
     }
-    emitter.has_choice = manifest.elements.iter().map(|element| element.has_choice).collect();
     let elements: BTreeSet<ElementId> =
         program.graph.instances.iter().map(|instance| instance.element).collect();
-    let passed = (0..program.elements.len()).map(|at| passed(&emitter, ElementId::new(at)));
-    emitter.passed = passed.collect();
     let mut roots = vec![];
     for id in &elements {
         let element = program.element(*id);

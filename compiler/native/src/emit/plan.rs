@@ -11,8 +11,8 @@
 //! the memory is asked for when the item enters the ring, and the reader fires once there are many.
 //! For that, all rings around it hold [`AHEAD`] items, whatever less was declared.
 
-use super::Emitter;
 use super::prefetch::Slices;
+use super::{Emitter, units};
 use crate::transparency::{Transparency, transparency};
 use crate::{Error, Options};
 use freeport_ir::{
@@ -23,6 +23,14 @@ use std::collections::BTreeSet;
 
 /// Most instances that one root's function takes in; what comes after is a root again.
 const MAX_FUSED: usize = 64;
+
+/// The same in a graph of many instances: the compiler's time for such a function grows faster than
+/// what it takes in, and the rings between them cost little beside eight firings.
+const MAX_FUSED_OF_MANY: usize = 8;
+
+/// Most instances that the functions of such a graph's roots take in, those counted once that are
+/// shared. Where roots differ more than that, nothing is fused: then only elements differ.
+const MAX_FUSED_IN_ALL: usize = 32;
 
 /// Items that a ring holds, one staged included, where memory is asked for ahead of the firing.
 pub(super) const AHEAD: u32 = 64;
@@ -62,6 +70,8 @@ pub(super) struct Plan {
     pub is_root: Vec<bool>,
     /// By instance: the root whose function it is part of.
     pub root: Vec<InstanceId>,
+    /// Whether instances that do the same share the functions by which they are stepped.
+    pub shares: bool,
     /// By channel: the items it holds before its writer is held, or drops.
     pub depths: Vec<u32>,
     /// What items tell of the memory that their readers touch.
@@ -73,7 +83,24 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// `emitter` knows what passes and what is recorded.
     pub fn of(emitter: &Emitter<'_>, options: &Options) -> Result<Self, Error> {
+        if emitter.program.graph.instances.len() < options.many_instances {
+            return Self::with(emitter, options, MAX_FUSED, false);
+        }
+        let plan = Self::with(emitter, options, MAX_FUSED_OF_MANY, true)?;
+        match units::fused_in_all(emitter, &plan) > MAX_FUSED_IN_ALL {
+            true => Self::with(emitter, options, 1, true),
+            false => Ok(plan),
+        }
+    }
+
+    fn with(
+        emitter: &Emitter<'_>,
+        options: &Options,
+        max_fused: usize,
+        shares: bool,
+    ) -> Result<Self, Error> {
         let program = emitter.program;
         let graph = &program.graph;
         check(program)?;
@@ -89,12 +116,23 @@ impl Plan {
             true => Slices::of(emitter, options.large_memory),
             false => Slices::default(),
         };
-        let (is_fused, root) = fuse(program, &slices, &inputs, &order);
+        let (is_fused, root) = fuse(program, &slices, &inputs, &order, max_fused);
         let is_root = (root.iter().enumerate()).map(|(at, root)| root.index() == at).collect();
         let depths = depths(program, &slices);
         let elements = (0..program.elements.len()).map(ElementId::new);
         let transparency = elements.map(|id| transparency(program, id)).collect();
-        Ok(Self { inputs, outputs, is_fused, is_root, root, depths, slices, order, transparency })
+        Ok(Self {
+            inputs,
+            outputs,
+            is_fused,
+            is_root,
+            root,
+            shares,
+            depths,
+            slices,
+            order,
+            transparency,
+        })
     }
 
     /// What an instance does with the bodies of packets.
@@ -233,12 +271,13 @@ fn ports(program: &Program, id: InstanceId) -> Result<(Vec<Input>, Vec<ChannelId
     Ok((inputs, outputs))
 }
 
-/// Which channels are fused, and the root of each instance. A root takes in at most [`MAX_FUSED`].
+/// Which channels are fused, and the root of each instance. A root takes in at most `max_fused`.
 fn fuse(
     program: &Program,
     slices: &Slices,
     inputs: &[Vec<Input>],
     order: &[InstanceId],
+    max_fused: usize,
 ) -> (Vec<bool>, Vec<InstanceId>) {
     let channels = &program.graph.channels;
     let mut is_fused = vec![false; channels.len()];
@@ -257,7 +296,7 @@ fn fuse(
         if is_deep && tells(program, slices, found) {
             continue;
         }
-        if !closes_cycle && taken_in[root_of_writer] < MAX_FUSED {
+        if !closes_cycle && taken_in[root_of_writer] < max_fused {
             is_fused[channel.index()] = true;
             root[reader] = root_of_writer;
             taken_in[root_of_writer] += 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The graph and its worker: one step function for each instance, which fires it as long as it can,
-//! and a loop over all of them until nothing moves.
+//! The graph and its worker: a step for each instance, which fires it as long as it can, and a loop
+//! over all of them until nothing moves.
 
 use super::channels::{
-    admits, commit, commit_declaration, entered, fields, fired, frame_argument, front, has_ring,
-    has_room, is_full, nth, ring, rings_ahead, room, send, turn, write_item,
+    admits, entered, fields, fired, frame_argument, front, has_ring, has_room, is_full,
+    rings_ahead, room, write_item,
 };
 use super::elements::{has_initial, may_do_nothing, may_take_long, may_wait_for_time};
 use super::functions::suspends;
@@ -13,7 +13,7 @@ use super::packets::{is_packet, keep_suspended};
 use super::plan::{Input, Plan};
 use super::prefetch;
 use super::types::{bytes_of, is_wide, item_storage, ones};
-use super::{Emitter, all_ports, body, breakpoints, comment, has_fixed_mask, item_width};
+use super::{Emitter, all_ports, body, breakpoints, comment, has_fixed_mask, item_width, units};
 use freeport_ir::{
     Channel, ChannelId, Direction, Element, EndpointId, InstanceId, Item, OnFull, Sink, Source,
 };
@@ -25,46 +25,22 @@ const BATCH: u32 = 1024;
 const LOOKS_AT_CLOCK: u32 = 16;
 
 /// Turns of all instances in one run.
-const ROUNDS: u32 = 1024;
+pub(super) const ROUNDS: u32 = 1024;
 
 /// Everything from the graph's structure to the exported image.
 pub(super) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
-    let instances = || (0..graph.instances.len()).map(InstanceId::new);
     let channels = || (0..graph.channels.len()).map(ChannelId::new);
     let mut text = structure(emitter, plan);
-    for id in channels().filter(|id| has_ring(&graph.channels[id.index()])) {
-        text += &ring(emitter, plan, id);
-    }
-    for id in instances() {
-        text += &turn(plan, id);
-    }
-    // What a root stages goes on into its members; a member that is stepped itself fills rings.
-    let ways =
-        |id: InstanceId| [true].into_iter().chain((!plan.is_root[id.index()]).then_some(false));
-    for (id, is_direct) in instances().flat_map(|id| ways(id).map(move |way| (id, way))) {
-        text += &format!("{};\n", commit_declaration(emitter, plan, id, is_direct));
-    }
-    text.push('\n');
-    for id in channels() {
-        let Source::Port(writer, _) = graph.channels[id.index()].source else { continue };
-        text += &ways(writer).map(|way| send(emitter, plan, id, way)).collect::<String>();
-    }
-    for id in instances() {
-        text += &ways(id).map(|way| commit(emitter, plan, id, way)).collect::<String>();
-    }
-    text += &body::emit(emitter, plan);
+    text += &units::emit(emitter, plan);
     let through = channels().filter(|id| is_through(&graph.channels[id.index()]));
     text += &through.map(|id| step_through(emitter, id)).collect::<String>();
-    for id in &plan.order {
-        text += &step(emitter, plan, *id);
-    }
+    text += &layouts::emit(emitter, plan);
     text += &run(emitter, plan);
-    text += &start(emitter);
+    text += &start(emitter, plan);
     text += &dispatch(emitter);
     text += &super::tables::dispatch(emitter);
-    text += &layouts::emit(emitter, plan);
-    text
+    text + &layouts::image(emitter)
 }
 
 /// Whether a channel joins two endpoints.
@@ -72,7 +48,7 @@ fn is_through(channel: &Channel) -> bool {
     matches!((channel.source, channel.sink), (Source::Endpoint(_), Sink::Endpoint(_)))
 }
 
-fn endpoint_type(item: Item, direction: Direction) -> &'static str {
+pub(super) fn endpoint_type(item: Item, direction: Direction) -> &'static str {
     match (item, direction) {
         (Item::Flit, Direction::Into) => "flit_input",
         (Item::Flit, Direction::OutOf) => "flit_output",
@@ -213,7 +189,7 @@ const RECORD_IS_FULL: &str =
 
 /// Fires an instance as long as it can, and as long as that is no use to put off; whether it moved
 /// anything.
-fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
+pub(super) fn step(emitter: &Emitter<'_>, plan: &Plan, id: InstanceId) -> String {
     let program = emitter.program;
     let element = program.element_of(id);
     let (at, element_at) = (id.0, program.instance(id).element.0);
@@ -455,17 +431,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
     for (at, _) in graph.channels.iter().enumerate().filter(|(_, it)| is_through(it)) {
         text += &format!("        has_moved |= step_through_{at}(graph);\n");
     }
-    for id in &plan.order {
-        text += &format!("        has_moved |= step_{}(graph);\n", id.0);
-        // In the first round everybody has a turn, however often the host wants to act.
-        text += &format!(
-            "        if (left != {ROUNDS} && gives_way(graph->runtime)) \
-             {{ has_moved = true; break; }}\n"
-        );
-        if plan.members(*id).iter().any(|id| breakpoints::may_be_held(emitter, *id)) {
-            text += "        if (UNLIKELY(graph->runtime->has_stopped)) break;\n";
-        }
-    }
+    text += &units::step_all(emitter, plan);
     text += "    }\n    bool has_input = false;\n";
     for (at, endpoint) in graph.endpoints.iter().enumerate() {
         if endpoint.direction == Direction::Into {
@@ -476,7 +442,7 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         }
         text += &format!("    io[{at}].done = graph->endpoint_{at}.at;\n");
     }
-    text += &keep_packets(emitter, plan);
+    text += &keep_packets(emitter);
     if emitter.records {
         text += &format!("    if ({RECORD_IS_FULL}) return STATUS_RECORD_FULL;\n");
     }
@@ -492,25 +458,26 @@ fn run(emitter: &Emitter<'_>, plan: &Plan) -> String {
         text += &format!("    if ({ready} && !({room})) return STATUS_OUTPUT_FULL;\n");
     }
     text += "    if (graph->waits_for_time) return STATUS_WAITING;\n";
-    for (at, channel) in graph.channels.iter().enumerate() {
-        if has_ring(channel) && matches!(channel.sink, Sink::Port(..)) {
-            text += &format!("    if (graph->channel_{at}.fill != 0) return STATUS_STALLED;\n");
-        }
-    }
+    // What waits now waits for an instance.
+    text += &format!(
+        "    for (uint64_t at = 0; at < {}; at++) {{\n\
+         \x20       const struct channel *const channel = CHANNEL(channels[at]);\n\
+         \x20       if (channels[at].slots != 0 && channel->fill != 0) return STATUS_STALLED;\n\
+         \x20   }}\n",
+        graph.channels.len()
+    );
     text + "    return has_input ? STATUS_STALLED : STATUS_IDLE;\n}\n\n"
 }
 
 /// Takes what is inside out of the host's frames, which end with the run.
-fn keep_packets(emitter: &Emitter<'_>, plan: &Plan) -> String {
+fn keep_packets(emitter: &Emitter<'_>) -> String {
     let graph = &emitter.program.graph;
     let mut text = String::new();
-    let rings = graph.channels.iter().enumerate();
-    for (at, _) in rings.filter(|(_, it)| has_ring(it) && is_packet(it.item)) {
-        let next = nth(plan, ChannelId::new(at), "graph->", "at");
-        text += &format!(
-            "    for (uint32_t at = 0; at < graph->channel_{at}.fill; at++) {{\n\
-             \x20       packet_keep(graph->runtime, {next});\n    }}\n"
-        );
+    let has_packets = |channel: &Channel| has_ring(channel) && is_packet(channel.item);
+    if graph.channels.iter().any(has_packets) {
+        text += "    const uint64_t count = sizeof packet_rings / sizeof *packet_rings;\n\
+                 \x20   for (uint64_t at = 0; at < count; at++) {\n\
+                 \x20       keep_packets(graph, &channels[packet_rings[at]]);\n    }\n";
     }
     for (at, instance) in graph.instances.iter().enumerate() {
         let handler = emitter.function(emitter.program.element(instance.element).handler);
@@ -521,13 +488,13 @@ fn keep_packets(emitter: &Emitter<'_>, plan: &Plan) -> String {
     text
 }
 
-fn start(emitter: &Emitter<'_>) -> String {
+fn start(emitter: &Emitter<'_>, plan: &Plan) -> String {
     let graph = &emitter.program.graph;
-    let mut text = String::from(
-        "static void start(void *const memory, struct runtime *const runtime, \
-         const uint64_t seed) {\n\
-         \x20   struct graph *const graph = memory;\n    graph->runtime = runtime;\n",
-    );
+    // It runs once, and is as long as the graph is large.
+    let mut text = if plan.shares { "__attribute__((optnone, noinline)) " } else { "" }.to_owned();
+    text += "static void start(void *const memory, struct runtime *const runtime, \
+             const uint64_t seed) {\n\
+             \x20   struct graph *const graph = memory;\n    graph->runtime = runtime;\n";
     for (at, instance) in graph.instances.iter().enumerate() {
         let element = emitter.program.element(instance.element);
         let mask = all_ports(element.inputs.len());

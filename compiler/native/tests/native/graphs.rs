@@ -8,6 +8,7 @@ use freeport_ir::oracle::Occupancy;
 use freeport_ir::text::parse;
 use freeport_ir::{Bits, EndpointId, Program, SIGNAL_BITS};
 use freeport_native::{Image, Options, RunStatus};
+use std::path::{Path, PathBuf};
 
 const ROUNDS: u64 = 12;
 
@@ -17,8 +18,16 @@ fn flits(graph: &str) -> Program {
 }
 
 fn built(program: &Program) -> Image {
-    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
-    image(program, &options(&cache))
+    image(program, &options(&cache()))
+}
+
+/// As a large graph is built.
+fn built_as_large(program: &Program) -> Image {
+    image(program, &Options { many_instances: 0, ..options(&cache()) })
+}
+
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("native")
 }
 
 /// Random runs of a program, each replayed; gives how often what came out was all of it.
@@ -26,11 +35,12 @@ fn replay_rounds(
     program: &Program,
     input: impl Fn(&mut fastrand::Rng) -> Vec<Traffic>,
 ) -> Vec<(Driver, RunStatus)> {
-    let image = built(program);
+    let images = [built(program), built_as_large(program)];
     (0..ROUNDS)
         .map(|seed| {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut driver = Driver::new(&image, input(&mut random));
+            let image = &images[seed as usize % images.len()];
+            let mut driver = Driver::new(image, input(&mut random));
             let status = driver.run_in_pieces(&mut random, 20);
             let (oracles, execution) = driver.graph.take_recording();
             driver.check_entered(program, &execution);
@@ -121,8 +131,10 @@ fn a_firing_that_waits_for_room_is_one_stall_however_often_it_is_tried() {
 fn breakpoints_hold_roots_and_what_is_fused_into_them() {
     let chain = include_str!("programs/chain.ir");
     // At the first flit of a packet in a root, and at every flit in the middle of a chain.
-    for (place, holder) in
-        [("    swap:\n", 0), ("  handler {\n    entry:\n      %flit = take in\n      put", 1)]
+    let places =
+        [("    swap:\n", 0), ("  handler {\n    entry:\n      %flit = take in\n      put", 1)];
+    for ((place, holder), build) in
+        places.into_iter().flat_map(|it| [(it, built as fn(&_) -> _), (it, built_as_large)])
     {
         let elements = include_str!("programs/flits.ir");
         assert!(elements.contains(place));
@@ -133,7 +145,7 @@ fn breakpoints_hold_roots_and_what_is_fused_into_them() {
         let program = parse(&format!("{with_breakpoint}{chain}")).expect("a program");
         let packets = vec![vec![7; 100], vec![8; 200]];
         let input = vec![Traffic { packets, records: vec![] }, Traffic::default()];
-        let mut driver = Driver::new(&built(&program), input);
+        let mut driver = Driver::new(&build(&program), input);
         driver.graph.set_breakpoints_enabled(true);
         let mut stops = [0; 3];
         while let RunStatus::Breakpoint(instance) = driver.run(&[9, 0], &[0, 9]) {
@@ -274,11 +286,12 @@ fn a_frame_longer_than_its_buffer_is_dropped_and_counted() {
 #[test]
 fn the_build_for_speed_gives_what_the_interpreter_gives() {
     let program = flits(include_str!("programs/chain.ir"));
-    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("native");
-    let options = Options { cache: Some(cache), ..Options::default() };
+    let options = Options { cache: Some(cache()), ..Options::default() };
     assert!(!options.record && !options.sanitize && options.optimization == 3);
-    let image = image(&program, &options);
+    let as_large = Options { many_instances: 0, ..options.clone() };
+    let images = [image(&program, &options), image(&program, &as_large)];
     for seed in 0..ROUNDS {
+        let image = &images[seed as usize % images.len()];
         let mut random = fastrand::Rng::with_seed(seed);
         let input = packets(&mut random, 40);
         let mut run = Interpreter::new(&program, &Default::default()).expect("a sound program");
@@ -286,7 +299,7 @@ fn the_build_for_speed_gives_what_the_interpreter_gives() {
             run.feed_packet(EndpointId(0), packet).expect("an endpoint of flits");
         }
         run.run(u64::MAX).expect("a run to the end");
-        let mut driver = Driver::new(&image, vec![input, Traffic::default()]);
+        let mut driver = Driver::new(image, vec![input, Traffic::default()]);
         assert_eq!(driver.run_in_pieces(&mut random, 20), RunStatus::Idle);
         let want = run.take_packets(EndpointId(1)).expect("an endpoint of flits");
         assert_eq!(driver.out[1].packets, want);

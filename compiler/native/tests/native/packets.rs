@@ -41,11 +41,13 @@ fn replay_rounds(
     suspended: u64,
     input: impl Fn(&mut fastrand::Rng) -> Vec<Traffic>,
 ) -> Vec<(Driver, RunStatus)> {
-    let image = image(program, &options(&cache()));
+    let as_large = Options { many_instances: 0, ..options(&cache()) };
+    let images = [image(program, &options(&cache())), image(program, &as_large)];
     (0..ROUNDS)
         .map(|seed| {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut driver = Driver::new(&image, input(&mut random));
+            let image = &images[seed as usize % images.len()];
+            let mut driver = Driver::new(image, input(&mut random));
             driver.suspended = suspended;
             let status = driver.run_in_pieces(&mut random, 20);
             if status == RunStatus::Idle {

@@ -4,7 +4,7 @@
 
 use crate::replay::{Driver, Traffic, check, image, options};
 use freeport_ir::text::parse;
-use freeport_native::RunStatus;
+use freeport_native::{Options, RunStatus};
 use freeport_testbed::cache::Cache;
 use std::fmt::Write;
 use std::path::Path;
@@ -99,7 +99,9 @@ fn replay_graph(seed: u64, cache: &Path) -> Found {
     let (graph, endpoints) = random_graph(&mut random);
     let text = format!("{}{graph}", include_str!("programs/flits.ir"));
     let program = parse(&text).unwrap_or_else(|error| panic!("{error}\n{graph}"));
-    let image = image(&program, &options(cache));
+    // Half of them as if they were large.
+    let many_instances = if seed.is_multiple_of(2) { 0 } else { Options::default().many_instances };
+    let image = image(&program, &Options { many_instances, ..options(cache) });
     let mut found = Found::default();
     for _ in 0..4 {
         let mut input = vec![Traffic::default(); endpoints];

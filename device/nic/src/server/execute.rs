@@ -80,6 +80,7 @@ impl Control {
         let failed = |error: crate::manager::ManagerError| error.to_string();
         match request {
             Request::Call(call) => manager.call(&call).map_err(failed),
+            Request::CallThatSucceeds(call) => manager.call_that_succeeds(&call).map_err(failed),
             Request::Signal { instance, command, words } => {
                 let answer = manager.signal(&instance, command, &words).map_err(failed)?;
                 Ok(json!(answer.params))

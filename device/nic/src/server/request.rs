@@ -17,6 +17,8 @@ pub const MOST_REQUEST_BYTES: usize = 4 << 20;
 pub enum Request {
     /// `call`: calls a method, also of a table; gives its result.
     Call(Call),
+    /// The same, and an answer of no is an error.
+    CallThatSucceeds(Call),
     /// `signal`: sends a signal; gives the words of its answer.
     Signal {
         /// To whom.
@@ -126,7 +128,13 @@ impl Request {
 impl Members {
     fn request(&mut self) -> Result<Request, RequestError> {
         Ok(match self.what() {
-            "call" => Request::Call(self.call()?),
+            "call" => {
+                let call = self.call()?;
+                match self.is_set("must_succeed")? {
+                    true => Request::CallThatSucceeds(call),
+                    false => Request::Call(call),
+                }
+            }
             "signal" => Request::Signal {
                 instance: self.text("instance", "the name of an instance")?,
                 command: self.number("command")?.unwrap_or(0),
@@ -192,7 +200,12 @@ mod tests {
     #[test]
     fn requests_are_objects_with_what_to_do() {
         let call = Call { path: "fw.insert".into(), arguments: vec![json!("1"), json!(["2"])] };
-        assert_eq!(parse(r#"{"do":"call","call":"fw.insert(1, [2])"}"#), Ok(Request::Call(call)));
+        assert_eq!(
+            parse(r#"{"do":"call","call":"fw.insert(1, [2])"}"#),
+            Ok(Request::Call(call.clone()))
+        );
+        let text = r#"{"do":"call","call":"fw.insert(1, [2])","must_succeed":true}"#;
+        assert_eq!(parse(text), Ok(Request::CallThatSucceeds(call)));
         let call = Call { path: "fw.insert".into(), arguments: vec![json!(1), json!({"a": 2})] };
         let text = r#"{"do":"call","path":"fw.insert","arguments":[1,{"a":2}]}"#;
         assert_eq!(parse(text), Ok(Request::Call(call)));

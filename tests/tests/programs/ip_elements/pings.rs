@@ -2,6 +2,7 @@
 //! What answers pings: to a whole stack that sends them, and to requests that are not quite right.
 
 use super::frames::{be16, carried, fill_checksum, fill_header_checksum, frames, ipv4, ipv6};
+use super::options;
 use super::stack::Host;
 use fastrand::Rng;
 use freeport_tests::both::{Both, Counts, argument};
@@ -82,16 +83,16 @@ fn a_stack_that_pings_gets_its_answers() {
     ping(&mut host, &Both::new(&text("IcmpResponder6")), six, &payloads());
 }
 
-/// The reply to a request to `own`, or the counter that says why there is none.
+/// The reply to a request to `own`, or the counter that says why there is none; "timed" if it has a
+/// time stamp of its own.
 fn reply(frame: &[u8], own: &[u8]) -> Result<Vec<u8>, &'static str> {
     let it = carried(frame).ok_or("passed")?;
     let is_ipv4 = matches!(it.source, IpAddress::Ipv4(_));
     let (protocol, kind, at, bytes) = if is_ipv4 { (1, 8, 12, 4) } else { (58, 128, 8, 16) };
     let places = [it.ip + at, it.ip + at + bytes].map(|at| at..at + bytes);
     let [source, target] = places.clone().map(|place| &frame[place]);
-    let header = if is_ipv4 { 20 } else { 40 };
     let is_request = it.protocol == protocol
-        && it.at == it.ip + header
+        && (is_ipv4 || it.at == it.ip + 40)
         && !it.is_fragment
         && it.end - it.at >= 8
         && frame[it.at..it.at + 2] == [kind, 0];
@@ -105,6 +106,8 @@ fn reply(frame: &[u8], own: &[u8]) -> Result<Vec<u8>, &'static str> {
     if !is_request || target != own || source == own || !is_host || is_group {
         return Err("passed");
     }
+    let options = if is_ipv4 { &frame[it.ip + 20..it.at] } else { &[] };
+    let echoed = options::echoed(options, own, source).ok_or("passed")?;
     let mut right = frame.to_vec();
     fill_checksum(&mut right);
     fill_header_checksum(&mut right);
@@ -112,10 +115,14 @@ fn reply(frame: &[u8], own: &[u8]) -> Result<Vec<u8>, &'static str> {
     if right != frame {
         return Err("bad_checksums");
     }
+    if echoed.is_timed {
+        return Err("timed");
+    }
     let mut reply = [&frame[6..12], &frame[..6], &frame[12..]].concat();
     let (source, target) = (source.to_vec(), target.to_vec());
     reply[places[0].clone()].copy_from_slice(&target);
-    reply[places[1].clone()].copy_from_slice(&source);
+    reply[places[1].clone()].copy_from_slice(&echoed.target.unwrap_or(source));
+    reply[it.at - options.len()..it.at].copy_from_slice(&echoed.options);
     reply[it.ip + if is_ipv4 { 8 } else { 7 }] = 64;
     reply[it.at] = if is_ipv4 { 0 } else { 129 };
     fill_checksum(&mut reply);
@@ -140,6 +147,9 @@ fn only_good_requests_are_answered() {
             let place = if protocol == 1 { it.ip + 16 } else { it.ip + 24 };
             frame[place..place + own.len()].copy_from_slice(&own);
             frame[it.at] = if protocol == 1 { 8 } else { 128 };
+            if protocol == 1 && random.u8(..4) > 0 {
+                options::fill(&mut random, &mut frame[it.ip + 20..it.at]);
+            }
             fill_checksum(&mut frame);
             fill_header_checksum(&mut frame);
             if random.u8(..4) == 0 {
@@ -148,6 +158,7 @@ fn only_good_requests_are_answered() {
             }
             all.push(frame);
         }
+        all.retain(|frame| reply(frame, &own) != Err("timed"));
         let (mut replies, mut passed, mut counts) = (vec![], vec![], Counts::default());
         counts.0.extend([("per_second".into(), 0), ("spent".into(), 0)]);
         for frame in &all {
@@ -173,5 +184,55 @@ fn only_good_requests_are_answered() {
         assert_eq!(found.out["to_tor"], replies, "{element}");
         assert_eq!(found.out["to_nic"], passed, "{element}");
         counts.check(&found.counters);
+    }
+}
+
+/// The value of a time stamp is not known, but for the bit that says that it is not of midnight.
+#[test]
+fn time_stamps_are_added() {
+    let own = [10, 0, 0, 2];
+    let other = [192, 0, 2, 1];
+    let four = [&own[..], &[0; 4]].concat();
+    let (empty, asked) = ([0; 8], [&other, &[0; 4], four.as_slice()].concat());
+    // Options, where the stamp comes, and where an address does before it.
+    let cases = [
+        ([&[68, 8, 5, 0][..], &empty[..4]].concat(), 4, None),
+        ([&[68, 12, 9, 0x40][..], &[1, 2, 3, 4], &empty[..4]].concat(), 8, None),
+        ([&[68, 12, 5, 1][..], &empty].concat(), 8, Some(4)),
+        ([&[68, 20, 13, 3][..], &asked].concat(), 16, Some(12)),
+    ];
+    let mut requests = vec![];
+    for (options, ..) in &cases {
+        let length = (20 + options.len() + 8) as u8;
+        let words = 0x45 + (options.len() / 4) as u8;
+        let link = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+        let header = [words, 0, 0, length, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let mut frame = [&link, &header[..], options, &[8, 0, 0, 0, 0, 7, 0, 3]].concat();
+        fill_checksum(&mut frame);
+        fill_header_checksum(&mut frame);
+        requests.push(frame);
+    }
+    let text = "IcmpResponder :: dut\nfrom_tor -> dut\ndut [reply] -> to_tor\ndut [out] -> to_nic";
+    let program = Both::new(text);
+    for mut machine in program.machines() {
+        machine.call("add", &[argument("10.0.0.2")]).expect("a method");
+        requests.iter().for_each(|it| machine.feed("from_tor", it).expect("an end"));
+        machine.settle().expect("it comes to rest");
+        let replies = machine.take("to_tor").expect("an end");
+        assert_eq!(replies.len(), cases.len());
+        for (reply, (options, stamp_at, address_at)) in replies.iter().zip(&cases) {
+            let mut right = reply.clone();
+            fill_header_checksum(&mut right);
+            assert_eq!(*reply, right, "its checksum");
+            let found = &reply[34..34 + options.len()];
+            let mut expected = options.clone();
+            expected[2] += if address_at.is_some() { 8 } else { 4 };
+            if let Some(at) = *address_at {
+                expected[at..at + 4].copy_from_slice(&own);
+            }
+            assert!(found[*stamp_at] >= 0x80, "{found:02x?}");
+            expected[*stamp_at..stamp_at + 4].copy_from_slice(&found[*stamp_at..stamp_at + 4]);
+            assert_eq!(found, expected);
+        }
     }
 }

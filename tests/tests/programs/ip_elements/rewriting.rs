@@ -106,6 +106,11 @@ fn marked_packets_differ_in_their_class_alone() {
     counts.check(&found.counters);
 }
 
+const TRANSLATE: &str = "Translate :: dut
+    from_nic -> [inside] dut\nfrom_tor -> [outside] dut
+    dut [to_outside] -> to_tor\ndut [to_inside] -> to_nic
+    dut [rest_inside] -> to_host\ndut [rest_outside] -> to_memory";
+
 /// An entry: protocol, address and port inside, and outside.
 type Entry = (u8, [u8; 4], u16, [u8; 4], u16);
 
@@ -133,7 +138,10 @@ fn entries(random: &mut Rng) -> Vec<Entry> {
 fn translated(frame: &[u8], is_outside: bool, entries: &[Entry]) -> Option<Vec<u8>> {
     let it = carried(frame).filter(|it| matches!(it.source, IpAddress::Ipv4(_)))?;
     let length = it.end - it.at;
-    if it.protocol == 1 && length > 0 && [3, 4, 5, 11, 12].contains(&frame[it.at]) {
+    let is_first = u16::from_be_bytes([frame[it.ip + 6], frame[it.ip + 7]]) & 0x1fff == 0;
+    // It would go by what it quotes, which is nothing here.
+    let is_error = is_first && length > 0 && [3, 4, 5, 11, 12].contains(&frame[it.at]);
+    if it.protocol == 1 && is_error {
         return None;
     }
     let address_at = it.ip + if is_outside { 16 } else { 12 };
@@ -163,12 +171,10 @@ fn translated(frame: &[u8], is_outside: bool, entries: &[Entry]) -> Option<Vec<u
     Some(after)
 }
 
-#[test]
-fn translated_packets_have_right_checksums() {
-    let mut random = Rng::with_seed(seed(63));
-    let entries = entries(&mut random);
+/// The calls that add the entries.
+fn calls(entries: &[Entry]) -> Vec<Call<'static>> {
     let octets = |address: &[u8; 4]| u32::from_be_bytes(*address).to_le_bytes().to_vec();
-    let calls: Vec<Call<'_>> = entries
+    entries
         .iter()
         .map(|(protocol, inside, in_port, outside, out_port)| {
             let ports = [in_port, out_port].map(|port| port.to_le_bytes().to_vec());
@@ -176,7 +182,14 @@ fn translated_packets_have_right_checksums() {
             let sides = [octets(inside), inside_port, octets(outside), outside_port];
             ("add", [&[vec![*protocol]][..], &sides].concat())
         })
-        .collect();
+        .collect()
+}
+
+#[test]
+fn translated_packets_have_right_checksums() {
+    let mut random = Rng::with_seed(seed(63));
+    let entries = entries(&mut random);
+    let calls = calls(&entries);
     let mut both_ways = [vec![], vec![]];
     let (mut after, mut rest) = ([vec![], vec![]], [vec![], vec![]]);
     let mut counts = Counts::default();
@@ -228,11 +241,8 @@ fn translated_packets_have_right_checksums() {
         both_ways[side].push(frame);
     }
     assert_eq!(counts.0.len(), 4);
-    let text = "Translate :: dut\nfrom_nic -> [inside] dut\nfrom_tor -> [outside] dut
-        dut [to_outside] -> to_tor\ndut [to_inside] -> to_nic
-        dut [rest_inside] -> to_host\ndut [rest_outside] -> to_memory";
     let input = [("from_nic", &both_ways[0][..]), ("from_tor", &both_ways[1][..])];
-    let found = Both::new(text).run(&calls, &input);
+    let found = Both::new(TRANSLATE).run(&calls, &input);
     let ends = ["to_tor", "to_nic", "to_host", "to_memory"];
     for (end, expected) in ends.iter().zip(after.iter().chain(&rest)) {
         for (found, expected) in found.out[*end].iter().zip(expected) {
@@ -241,6 +251,79 @@ fn translated_packets_have_right_checksums() {
         assert_eq!(found.out[*end].len(), expected.len(), "at {end}");
     }
     counts.check(&found.counters);
+}
+
+/// A frame with the ICMP error about the first `length` bytes of a packet.
+fn error(source: &[u8], target: &[u8], quoted: &[u8], length: usize) -> Vec<u8> {
+    let quoted = &quoted[..length.min(quoted.len())];
+    let total = (28 + quoted.len() as u16).to_be_bytes();
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
+    frame.extend([&total[..], &[0, 0, 0, 0, 64, 1, 0, 0], source, target].concat());
+    frame.extend([&[11, 0, 0, 0, 0, 0, 0, 0][..], quoted].concat());
+    fill_checksum(&mut frame);
+    fill_header_checksum(&mut frame);
+    frame
+}
+
+/// What an error quotes is the packet as its sender knows it, however little is quoted.
+#[test]
+fn errors_quote_what_their_receiver_has_sent() {
+    let mut random = Rng::with_seed(seed(64));
+    let entries: Vec<Entry> = (1..5)
+        .flat_map(|host| {
+            [
+                (0, [10, 0, 0, host], 0, [192, 0, 2, host], 0),
+                (TCP, [10, 0, 1, host], 80, [198, 51, 100, host], 8_080),
+                (UDP, [10, 0, 2, host], 80, [203, 0, 113, host], 9),
+            ]
+        })
+        .collect();
+    let router = [100, 64, 0, 1];
+    let (mut both_ways, mut after) = ([vec![], vec![]], [vec![], vec![]]);
+    for at in 0..4_000 {
+        let is_outside = at % 2 == 1;
+        let mut frame = ipv4(&mut random);
+        let entry = entries[random.usize(..entries.len())];
+        let Some(it) = carried(&frame).filter(|it| !it.is_fragment) else { continue };
+        let (address, port) = if is_outside { (entry.3, entry.4) } else { (entry.1, entry.2) };
+        let [address_at, port_at] = if is_outside { [16, 2] } else { [12, 0] };
+        frame[it.ip + address_at..it.ip + address_at + 4].copy_from_slice(&address);
+        if [TCP, UDP].contains(&it.protocol) {
+            frame[it.at + port_at..it.at + port_at + 2].copy_from_slice(&port.to_be_bytes());
+        }
+        fill_checksum(&mut frame);
+        fill_header_checksum(&mut frame);
+        let Some(mut new) = translated(&frame, is_outside, &entries) else { continue };
+        fill_checksum(&mut new);
+        fill_header_checksum(&mut new);
+        let [sent, arrived] = [&frame, &new].map(|frame| &frame[it.ip..it.end]);
+        // Half a checksum cannot be translated.
+        let length = it.at - it.ip + 2 * random.usize(4..40);
+        let [source, target] = [12..16, 16..20];
+        // To what has sent it, by who has seen it on the other side.
+        let (before, back) = match is_outside {
+            true => (
+                error(&arrived[target.clone()], &arrived[source.clone()], arrived, length),
+                error(&sent[target], &sent[source], sent, length),
+            ),
+            false => (
+                error(&router, &arrived[source.clone()], arrived, length),
+                error(&router, &sent[source], sent, length),
+            ),
+        };
+        // The error goes the other way than the packet.
+        both_ways[usize::from(!is_outside)].push(before);
+        after[usize::from(!is_outside)].push(back);
+    }
+    assert!(after.iter().all(|it| it.len() > 500), "{} and {}", after[0].len(), after[1].len());
+    let input = [("from_nic", &both_ways[0][..]), ("from_tor", &both_ways[1][..])];
+    let found = Both::new(TRANSLATE).run(&calls(&entries), &input);
+    for (end, expected) in ["to_tor", "to_nic"].iter().zip(&after) {
+        for (found, expected) in found.out[*end].iter().zip(expected) {
+            assert_eq!(found, expected, "at {end}");
+        }
+        assert_eq!(found.out[*end].len(), expected.len(), "at {end}");
+    }
 }
 
 /// The checksum of TCP or UDP in a first fragment, by the difference of the addresses.

@@ -3,7 +3,7 @@
 
 use super::super::run::distribution::{Distribution, PerPacket};
 use super::report::VERDICTS;
-use super::{Arguments, BEAT_BYTES, Estimate, Packets, Schedule};
+use super::{Arguments, Packets};
 use anyhow::Context;
 use freeport_ebpf::object::Program;
 use freeport_sim::{Cycles, Identity, RowCycles, SPENT, SPENT_ON, Sim, Stamp};
@@ -23,13 +23,18 @@ const OF_ROWS: [(&str, &str); SPENT_ON.len()] = [
 pub struct Counted {
     /// Cycles from one verdict to the next.
     pub cycles: PerPacket,
-    latency: PerPacket,
-    spent: Vec<(&'static str, &'static str, f64)>,
-    by_core: Vec<u64>,
-    verdicts: Vec<(&'static str, u64)>,
-    rows: usize,
-    map_bytes: u64,
-    card: Identity,
+    /// Cycles from the first beat of a packet to its verdict, behind the others.
+    pub latency: PerPacket,
+    /// Where the cycles of all cores in use went, by what it is called for scripts and for people:
+    /// the mean of a packet. Together they are the mean of `cycles`, times the cores.
+    pub spent: Vec<(&'static str, &'static str, f64)>,
+    /// How many packets each of the cores in use had.
+    pub by_core: Vec<u64>,
+    /// What became of packets: counters of the card, by their names, that are not 0.
+    pub verdicts: Vec<(&'static str, u64)>,
+    pub rows: usize,
+    pub map_bytes: u64,
+    pub card: Identity,
 }
 
 /// Lets all packets come.
@@ -113,35 +118,4 @@ fn distributions(stamps: &[Stamp]) -> Option<(PerPacket, PerPacket)> {
     done.windows(2).for_each(|pair| cycles.count(pair[1] - pair[0]));
     stamps.iter().for_each(|stamp| latency.count(stamp.done - stamp.arrived));
     Some((cycles.per_packet()?, latency.per_packet()?))
-}
-
-impl Counted {
-    /// With what is known of the packets.
-    pub fn estimate<'a>(
-        self,
-        program: &'a Program,
-        schedule: &'a Schedule,
-        packets: &Packets,
-        arguments: &Arguments,
-    ) -> Estimate<'a> {
-        let beats = packets.taken.iter().map(|bytes| bytes.len().div_ceil(BEAT_BYTES) as u64);
-        let count = packets.taken.len();
-        Estimate {
-            program: &program.name,
-            schedule,
-            clock_mhz: arguments.clock_mhz,
-            packets: count,
-            refused: packets.refused,
-            cycles: self.cycles,
-            latency: self.latency,
-            beats: beats.clone().sum::<u64>() as f64 / count as f64,
-            long_packets: beats.filter(|beats| *beats > self.cycles.median).count(),
-            spent: self.spent,
-            by_core: self.by_core,
-            verdicts: self.verdicts,
-            rows: self.rows,
-            map_bytes: self.map_bytes,
-            card: self.card,
-        }
-    }
 }

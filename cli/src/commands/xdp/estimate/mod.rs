@@ -5,16 +5,16 @@
 mod count;
 mod report;
 
-use super::run::distribution::PerPacket;
 use super::run::feed::Feed;
 use super::run::profile;
+use super::schedule::Schedule;
 use super::subject::Subject;
 use anyhow::{Context, bail};
 use clap::Args;
 use count::Counted;
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::{Object, Program};
-use freeport_sim::{Identity, Nic, Sim};
+use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{Profiles, Setting};
 use std::path::Path;
@@ -50,16 +50,6 @@ pub struct Arguments {
     json: bool,
 }
 
-/// For what the program is scheduled.
-pub(super) enum Schedule {
-    /// The ways that the packets take.
-    Profiled,
-    /// None, as was asked for.
-    Plain,
-    /// None, since the other schedule does not fit the card, or is slower: the reason.
-    Rather(String),
-}
-
 /// What was counted.
 struct Estimate<'a> {
     program: &'a str,
@@ -68,24 +58,35 @@ struct Estimate<'a> {
     packets: usize,
     /// Packets of lengths that the card does not take.
     refused: u64,
-    /// Cycles from one verdict to the next.
-    cycles: PerPacket,
-    /// Cycles from the first beat of a packet to its verdict, behind the others.
-    latency: PerPacket,
+    counted: Counted,
     /// Beats in which packets come, the mean: fewer cycles are not possible.
     beats: f64,
     /// Packets with more beats than the cycles that half of all packets do with.
     long_packets: usize,
-    /// Where the cycles of all cores in use went, by what it is called for scripts and for people:
-    /// the mean of a packet. Together they are the mean of `cycles`, times the cores.
-    spent: Vec<(&'static str, &'static str, f64)>,
-    /// How many packets each of the cores in use had.
-    by_core: Vec<u64>,
-    /// What became of packets: counters of the card, by their names, that are not 0.
-    verdicts: Vec<(&'static str, u64)>,
-    rows: usize,
-    map_bytes: u64,
-    card: Identity,
+}
+
+impl<'a> Estimate<'a> {
+    /// With what is known of the packets.
+    fn of(
+        counted: Counted,
+        program: &'a Program,
+        schedule: &'a Schedule,
+        packets: &Packets,
+        arguments: &Arguments,
+    ) -> Self {
+        let beats = packets.taken.iter().map(|bytes| bytes.len().div_ceil(BEAT_BYTES) as u64);
+        let count = packets.taken.len();
+        Self {
+            program: &program.name,
+            schedule,
+            clock_mhz: arguments.clock_mhz,
+            packets: count,
+            refused: packets.refused,
+            beats: beats.clone().sum::<u64>() as f64 / count as f64,
+            long_packets: beats.filter(|beats| *beats > counted.cycles.median).count(),
+            counted,
+        }
+    }
 }
 
 /// Packets that the card takes, and how many it does not.
@@ -105,7 +106,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let program = subject.choose(&object)?;
     let packets = Packets::read(&subject.trace, 2)?;
     let (schedule, counted) = best(&object, program, &settings, &packets, arguments)?;
-    let estimate = counted.estimate(program, &schedule, &packets, arguments);
+    let estimate = Estimate::of(counted, program, &schedule, &packets, arguments);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&estimate.as_json()).context("as JSON")?);
     } else {
@@ -157,18 +158,10 @@ fn best(
     let profiles = profile::take(object, program, settings, source)?;
     let plain = count(plain?)?;
     let profiled = match load(Some(&profiles)) {
-        Ok(sim) => count(sim)?,
-        Err(error) => {
-            let reason = format!("it does not fit: {error:#}");
-            return Ok((Schedule::Rather(reason), plain));
-        }
+        Ok(sim) => Ok(count(sim)?),
+        Err(error) => Err(error),
     };
-    if profiled.cycles.mean <= plain.cycles.mean {
-        return Ok((Schedule::Profiled, profiled));
-    }
-    let mean = profiled.cycles.mean;
-    let reason = format!("it takes {mean:.1} cycles");
-    Ok((Schedule::Rather(reason), plain))
+    Ok(Schedule::best(plain, profiled, |counted| counted.cycles.mean))
 }
 
 impl Packets {

@@ -3,8 +3,9 @@
 
 use super::super::run::json::figures_json;
 use super::super::run::report::figures;
-use super::{BEAT_BYTES, Estimate, Schedule};
+use super::{BEAT_BYTES, Estimate};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Counters of the card for verdicts.
@@ -16,7 +17,7 @@ const BUSY_PERCENT: f64 = 95.0;
 impl Estimate<'_> {
     /// Million packets in a second at the assumed clock.
     fn mpps(&self) -> f64 {
-        self.clock_mhz / self.cycles.mean
+        self.clock_mhz / self.counted.cycles.mean
     }
 
     fn ns(&self, cycles: u64) -> f64 {
@@ -25,7 +26,7 @@ impl Estimate<'_> {
 
     /// Of a hundred cycles, how many have a beat of an arriving packet.
     fn busy_percent(&self) -> f64 {
-        100.0 * self.beats / self.cycles.mean
+        100.0 * self.beats / self.counted.cycles.mean
     }
 
     /// The bus by which packets come, or else the processor.
@@ -35,36 +36,32 @@ impl Estimate<'_> {
 
     /// Of a hundred packets, how many the core has that has most.
     fn busiest_percent(&self) -> f64 {
-        let most = self.by_core.iter().copied().max().unwrap_or(0);
+        let most = self.counted.by_core.iter().copied().max().unwrap_or(0);
         100.0 * most as f64 / self.packets as f64
     }
 
     /// For scripts.
     pub fn as_json(&self) -> Value {
-        let spent = self.spent.iter().map(|(name, _, mean)| (*name, *mean));
-        let (has_profile, left_out) = match self.schedule {
-            Schedule::Profiled => (true, None),
-            Schedule::Plain => (false, None),
-            Schedule::Rather(reason) => (false, Some(reason)),
-        };
+        let spent = self.counted.spent.iter().map(|(name, _, mean)| (*name, *mean));
+        let verdicts = self.counted.verdicts.iter().copied();
         let limit = if self.is_bound_by_bus() { "bus" } else { "processor" };
         json!({
             "kind": "simulated",
             "program": self.program,
-            "profile": has_profile,
-            "profile_left_out": left_out,
+            "profile": self.schedule.is_profiled(),
+            "profile_left_out": self.schedule.left_out(),
             "packets": self.packets,
             "refused": self.refused,
-            "packets_by_core": self.by_core,
-            "verdicts": self.verdicts.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
-            "cycles": figures_json(self.cycles),
+            "packets_by_core": self.counted.by_core,
+            "verdicts": verdicts.collect::<BTreeMap<_, _>>(),
+            "cycles": figures_json(self.counted.cycles),
             "assumed_clock_mhz": self.clock_mhz,
             "mpps_at_clock": self.mpps(),
             "latency": {
-                "p50_cycles": self.latency.median,
-                "p99_cycles": self.latency.percentile_99,
-                "p50_ns": self.ns(self.latency.median),
-                "p99_ns": self.ns(self.latency.percentile_99),
+                "p50_cycles": self.counted.latency.median,
+                "p99_cycles": self.counted.latency.percentile_99,
+                "p50_ns": self.ns(self.counted.latency.median),
+                "p99_ns": self.ns(self.counted.latency.percentile_99),
             },
             "bus": {
                 "beat_bytes": BEAT_BYTES,
@@ -74,11 +71,11 @@ impl Estimate<'_> {
                 "packets_of_more_beats_than_p50_cycles": self.long_packets,
             },
             "limit": limit,
-            "spent_per_packet": spent.collect::<std::collections::BTreeMap<_, _>>(),
-            "rows": self.rows,
-            "rows_of_card": self.card.rows,
-            "map_bytes": self.map_bytes,
-            "map_bytes_of_card": self.card.map_bytes,
+            "spent_per_packet": spent.collect::<BTreeMap<_, _>>(),
+            "rows": self.counted.rows,
+            "rows_of_card": self.counted.card.rows,
+            "map_bytes": self.counted.map_bytes,
+            "map_bytes_of_card": self.counted.card.map_bytes,
         })
     }
 }
@@ -86,13 +83,14 @@ impl Estimate<'_> {
 /// For people.
 impl fmt::Display for Estimate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { program, packets, clock_mhz, card, .. } = self;
-        let profile = match self.schedule {
-            Schedule::Profiled => "scheduled for the ways of these packets",
-            Schedule::Plain | Schedule::Rather(_) => "without a profile",
+        let Self { program, packets, clock_mhz, .. } = self;
+        let card = &self.counted.card;
+        let profile = match self.schedule.is_profiled() {
+            true => "scheduled for the ways of these packets",
+            false => "without a profile",
         };
         writeln!(f, "program `{program}` on the simulated card, {profile}: {packets} packets")?;
-        if let Schedule::Rather(reason) = self.schedule {
+        if let Some(reason) = self.schedule.left_out() {
             writeln!(f, "the schedule for the ways of these packets is left out: {reason}")?;
         }
         if self.refused > 0 {
@@ -105,17 +103,17 @@ impl fmt::Display for Estimate<'_> {
             )?;
         }
         let named = |(name, packets): &(&str, u64)| format!("{} {packets}", name.replace('_', " "));
-        let verdicts: Vec<String> = self.verdicts.iter().map(named).collect();
+        let verdicts: Vec<String> = self.counted.verdicts.iter().map(named).collect();
         writeln!(f, "verdicts: {}", verdicts.join(", "))?;
         writeln!(f, "\ncycles from one verdict to the next, packets without a gap:")?;
-        writeln!(f, "  {}", figures(&self.cycles))?;
+        writeln!(f, "  {}", figures(&self.counted.cycles))?;
         writeln!(f, "  {:.2} Mpps: cycles at an assumed clock of {clock_mhz} MHz", self.mpps())?;
         writeln!(f, "latency under that load, from a packet's first beat to its verdict:")?;
-        let (median, most) = (self.latency.median, self.latency.percentile_99);
+        let (median, most) = (self.counted.latency.median, self.counted.latency.percentile_99);
         let (median_ns, most_ns) = (self.ns(median), self.ns(most));
         writeln!(f, "  p50 {median} cycles ({median_ns:.0} ns), p99 {most} ({most_ns:.0} ns)")?;
-        if self.by_core.len() > 1 {
-            let (cores, most) = (self.by_core.len(), self.busiest_percent());
+        if self.counted.by_core.len() > 1 {
+            let (cores, most) = (self.counted.by_core.len(), self.busiest_percent());
             writeln!(f, "{cores} cores, of which one has {most:.0} % of the packets")?;
         }
         writeln!(
@@ -123,7 +121,7 @@ impl fmt::Display for Estimate<'_> {
             "what limits it: {}",
             match self.is_bound_by_bus() {
                 true => "the bus",
-                false if self.by_core.len() > 1 => "the processors",
+                false if self.counted.by_core.len() > 1 => "the processors",
                 false => "the processor",
             }
         )?;
@@ -135,22 +133,22 @@ impl fmt::Display for Estimate<'_> {
         )?;
         writeln!(f, "  the bus has a beat in {busy:.0} % of the cycles")?;
         if self.long_packets > 0 && !self.is_bound_by_bus() {
-            let (long, median) = (self.long_packets, self.cycles.median);
+            let (long, median) = (self.long_packets, self.counted.cycles.median);
             writeln!(
                 f,
                 "  {long} packets have more than {median} beats: those may wait for the bus"
             )?;
         }
-        let whose = match self.by_core.len() {
+        let whose = match self.counted.by_core.len() {
             0 | 1 => "the processor's cycles go, per packet".to_owned(),
             cores => format!("the cycles of {cores} processors go, per packet"),
         };
         writeln!(f, "where {whose}:")?;
         let of = |(_, name, mean): &(_, &str, f64)| format!("{name} {mean:.1}");
-        let spent: Vec<String> = self.spent.iter().map(of).collect();
+        let spent: Vec<String> = self.counted.spent.iter().map(of).collect();
         spent.chunks(4).try_for_each(|line| writeln!(f, "  {}", line.join(", ")))?;
         writeln!(f, "the object takes:")?;
-        writeln!(f, "  {} of {} rows of instruction memory", self.rows, card.rows)?;
-        writeln!(f, "  {} of {} bytes of map memory", self.map_bytes, card.map_bytes)
+        writeln!(f, "  {} of {} rows of instruction memory", self.counted.rows, card.rows)?;
+        writeln!(f, "  {} of {} bytes of map memory", self.counted.map_bytes, card.map_bytes)
     }
 }

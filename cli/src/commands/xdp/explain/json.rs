@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 impl Explained<'_> {
     /// All of it. Cycles are of all packets together.
     pub(super) fn as_json(&self) -> Value {
-        let Self { program, has_profile, image, fates, counted } = self;
+        let Self { program, schedule, image, fates, counted } = self;
         json!({
             "program": program.name,
             "lanes": image.machine.lanes,
-            "profile": has_profile,
+            "profile": schedule.is_profiled(),
+            "profile_left_out": schedule.left_out(),
             "instructions": fates.iter().map(|fate| self.instruction(fate)).collect::<Vec<_>>(),
             "rows": (0..image.rows.len()).map(|row| self.row(row)).collect::<Vec<_>>(),
             "card": counted.as_ref().map(card),

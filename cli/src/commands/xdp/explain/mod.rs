@@ -6,7 +6,9 @@ mod json;
 mod table;
 pub(super) mod text;
 
+use super::estimate::Packets;
 use super::run::profile;
+use super::schedule::Schedule;
 use super::subject::{Preparation, choose, open};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -44,7 +46,8 @@ pub struct Arguments {
     /// The device by which packets come
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     ifindex: u32,
-    /// Run the packets once in the interpreter first, and schedule for the ways that they take
+    /// Run the packets once in the interpreter first, and schedule for the ways that they take, if
+    /// that fits the card and is no slower
     #[arg(long, requires = "trace")]
     profile: bool,
     /// Draw the rows by lane, the hotter the darker
@@ -58,7 +61,7 @@ pub struct Arguments {
 /// A program, its schedule, and what became of it.
 struct Explained<'o> {
     program: &'o Program,
-    has_profile: bool,
+    schedule: Schedule,
     image: Image,
     /// Of each instruction.
     fates: Vec<Fate>,
@@ -103,30 +106,36 @@ fn explain<'o>(
     let options = Options::default();
     let number = object.programs.iter().position(|it| it.name == program.name);
     let number = number.context("the program is not of this object")?;
-    let profiles = profiles(object, program, settings, arguments)?;
     let analysis = Analysis::of(program, &object.maps).map_err(|malformed| Unsupported {
         program: program.name.clone(),
         slot: malformed.slot,
         reason: malformed.reason,
     })?;
-    let profile = profiles.as_ref().and_then(|profiles| profiles.of(number));
-    let (image, fates) = fates(program, &analysis, profile, &options)?;
-    let counted = match &arguments.trace {
-        None => None,
-        Some(trace) => {
-            let others = object.programs.iter().enumerate().map(|(at, other)| match &profiles {
+    let packets = arguments.trace.as_ref().map(|trace| Packets::read(trace, 1)).transpose()?;
+    let scheduled = |profiles: Option<&Profiles>| {
+        let profile = profiles.and_then(|profiles| profiles.of(number));
+        let (image, fates) = fates(program, &analysis, profile, &options)?;
+        let counted = packets.as_ref().map(|packets| {
+            let others = object.programs.iter().enumerate().map(|(at, other)| match profiles {
                 _ if at == number => Ok(image.clone()),
                 Some(profiles) => profiles.compile(at, other, &object.maps, &options),
                 None => compile(other, &object.maps, &options),
             });
             let images = others.map(|image| image.map_err(|refusal| refusal.to_string()));
             let images = images.collect();
-            let packets = super::estimate::Packets::read(trace, 1)?;
-            Some(count::count(object, number, images, settings, &packets, arguments.ifindex)?)
-        }
+            count::count(object, number, images, settings, packets, arguments.ifindex)
+        });
+        anyhow::Ok((image, fates, counted.transpose()?))
     };
-    let has_profile = profiles.is_some();
-    Ok(Explained { program, has_profile, image, fates, counted })
+    let plain = scheduled(None)?;
+    let (schedule, (image, fates, counted)) = match profiles(object, program, settings, arguments)?
+    {
+        None => (Schedule::Plain, plain),
+        Some(profiles) => Schedule::best(plain, scheduled(Some(&profiles)), |(.., counted)| {
+            counted.as_ref().map_or(0.0, |counted| counted.per_packet(counted.total))
+        }),
+    };
+    Ok(Explained { program, schedule, image, fates, counted })
 }
 
 /// Which ways packets take, if that is asked for.

@@ -21,14 +21,21 @@ const PERCENT_PER_MARK: f64 = 5.0;
 
 /// All of it.
 pub(super) fn of(explained: &Explained<'_>) -> String {
-    let Explained { program, has_profile, image, fates, counted } = explained;
+    let Explained { program, schedule, image, fates, counted } = explained;
     let (name, instructions) = (&program.name, fates.len());
     let (operations, rows, lanes) = (image.operations(), image.rows.len(), image.machine.lanes);
-    let profile = if *has_profile { ", scheduled for the ways of these packets" } else { "" };
+    let profile = match schedule.is_profiled() {
+        true => ", scheduled for the ways of these packets",
+        false => "",
+    };
     let mut out = format!(
         "program `{name}`: {instructions} instructions, {operations} operations in {rows} rows of \
-         {lanes} lanes{profile}\n\n"
+         {lanes} lanes{profile}\n"
     );
+    if let Some(reason) = schedule.left_out() {
+        let _ = writeln!(out, "the schedule for the ways of these packets is left out: {reason}");
+    }
+    out += "\n";
     out += &instructions_table(explained);
     if let Some(counted) = counted {
         out += &rows_table(explained, counted);

@@ -5,21 +5,23 @@ use super::Layout;
 
 impl Layout {
     /// The bytes of a value. It is a number (hexadecimal with a leading `0x`, octal with a leading
-    /// `0`), the name of an enum's value, `true` or `false`, or all elements of an array, separated
-    /// by commas.
+    /// `0`), the name of an enum's value, `true` or `false`, all elements of an array, separated by
+    /// commas, or a text in quotes for an array of bytes, which zeros follow.
     ///
     /// # Errors
     /// A value that the type cannot hold.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, String> {
         match self {
-            Self::Integer { bytes, is_signed } => number(text, *bytes, *is_signed),
-            Self::Enum { bytes, is_signed, names } => {
-                match names.iter().find(|(name, _)| name == text) {
-                    Some((_, value)) => Ok(value.to_le_bytes()[..*bytes as usize].to_vec()),
-                    None => number(text, *bytes, *is_signed),
-                }
+            Self::Integer { bytes, .. } | Self::Enum { bytes, .. } => {
+                let mut encoded = self.encode_bits(text, bytes * 8)?;
+                encoded.truncate(*bytes as usize);
+                Ok(encoded)
             }
             Self::Array { element, count } => {
+                let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                if let Some(quoted) = quoted.filter(|_| element.bytes() == 1) {
+                    return characters(quoted, *count);
+                }
                 let given: Vec<&str> = text.split(',').map(str::trim).collect();
                 if given.len() != *count as usize {
                     return Err(format!("it has {count} elements, and {} are given", given.len()));
@@ -27,14 +29,65 @@ impl Layout {
                 let bytes = given.into_iter().map(|text| element.encode(text));
                 Ok(bytes.collect::<Result<Vec<_>, _>>()?.concat())
             }
-            Self::Struct { .. } => Err("it is a struct".into()),
-            Self::Opaque { .. } => Err("it is no number".into()),
+            Self::Struct { .. } | Self::Opaque { .. } => Err(format!("it is {}", self.kind())),
+        }
+    }
+
+    /// A number, or the name of an enum's value, of so many bits, at most 128.
+    pub(super) fn encode_bits(&self, text: &str, bits: u32) -> Result<Vec<u8>, String> {
+        let is_signed = match self {
+            Self::Integer { is_signed, .. } | Self::Enum { is_signed, .. } => *is_signed,
+            _ => return Err(format!("it is {}", self.kind())),
+        };
+        if bits > 128 {
+            return Err(format!("it is {}", number_kind(bits, is_signed)));
+        }
+        if let Self::Enum { names, .. } = self {
+            if let Some((_, value)) = names.iter().find(|(name, _)| name == text) {
+                return Ok(u128::from(*value).to_le_bytes().to_vec());
+            }
+            return number(text, bits, is_signed).map_err(|reason| {
+                let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+                format!("{reason}, or one of {}", names.join(", "))
+            });
+        }
+        number(text, bits, is_signed)
+    }
+
+    /// What it is, in words.
+    pub(super) fn kind(&self) -> String {
+        match self {
+            Self::Integer { bytes, is_signed } => number_kind(bytes * 8, *is_signed),
+            Self::Enum { .. } => "an enum".into(),
+            Self::Struct { .. } => {
+                format!("a struct with the members {}", self.members().join(", "))
+            }
+            Self::Array { count, .. } => format!("an array of {count} elements"),
+            Self::Opaque { bytes } => format!("{bytes} bytes without a type"),
         }
     }
 }
 
-/// A number of that many bytes.
-fn number(text: &str, bytes: u32, is_signed: bool) -> Result<Vec<u8>, String> {
+fn number_kind(bits: u32, is_signed: bool) -> String {
+    let kind = if is_signed { "a signed" } else { "an unsigned" };
+    format!("{kind} number of {bits} bits")
+}
+
+/// A text with the zeros that fill its array, one at least.
+fn characters(text: &str, count: u32) -> Result<Vec<u8>, String> {
+    let mut bytes = text.as_bytes().to_vec();
+    if bytes.len() >= count as usize {
+        return Err(format!(
+            "a text of {} bytes does not fit in {count} bytes with its final 0",
+            bytes.len()
+        ));
+    }
+    bytes.resize(count as usize, 0);
+    Ok(bytes)
+}
+
+/// A number of that many bits, as 128.
+fn number(text: &str, bits: u32, is_signed: bool) -> Result<Vec<u8>, String> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
@@ -51,10 +104,16 @@ fn number(text: &str, bytes: u32, is_signed: bool) -> Result<Vec<u8>, String> {
         _ if !digits.starts_with(|first: char| first.is_ascii_hexdigit()) => None,
         _ => u128::from_str_radix(digits, radix).ok(),
     };
-    let magnitude = magnitude.ok_or_else(|| format!("`{text}` is no number"))?;
-    let bits = bytes * 8;
-    let most = u128::MAX >> (128 - bits);
+    let most = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
     let half = most >> 1;
+    let kind = || {
+        let kind = number_kind(bits, is_signed);
+        match is_signed {
+            true => format!("{kind}, -{} to {half}", half + 1),
+            false => format!("{kind}, 0 to {most}"),
+        }
+    };
+    let magnitude = magnitude.ok_or_else(|| format!("`{text}` is not {}", kind()))?;
     let fits = match (is_signed, is_negative) {
         // A signed variable may be written as the bits that it has.
         (_, false) => magnitude <= most,
@@ -62,11 +121,10 @@ fn number(text: &str, bytes: u32, is_signed: bool) -> Result<Vec<u8>, String> {
         (false, true) => magnitude == 0,
     };
     if !fits {
-        let sign = if is_signed { "signed" } else { "unsigned" };
-        return Err(format!("{text} does not fit in {bits} bits, {sign}"));
+        return Err(format!("{text} does not fit in {}", kind()));
     }
     let value = if is_negative { magnitude.wrapping_neg() } else { magnitude };
-    Ok(value.to_le_bytes()[..bytes as usize].to_vec())
+    Ok(value.to_le_bytes().to_vec())
 }
 
 #[cfg(test)]
@@ -89,14 +147,32 @@ mod tests {
         let pair = Layout::Array { element: Box::new(integer(2, false)), count: 2 };
         assert_eq!(pair.encode("1, 2"), Ok(vec![1, 0, 2, 0]));
         for (layout, text, reason) in [
-            (integer(1, false), "256", "256 does not fit in 8 bits, unsigned"),
-            (integer(1, true), "-129", "-129 does not fit in 8 bits, signed"),
-            (integer(1, false), "-1", "-1 does not fit in 8 bits, unsigned"),
-            (integer(4, false), "three", "`three` is no number"),
-            (integer(4, false), "+3", "`+3` is no number"),
-            (integer(4, false), "", "`` is no number"),
+            (
+                integer(1, false),
+                "256",
+                "256 does not fit in an unsigned number of 8 bits, 0 to 255",
+            ),
+            (
+                integer(1, true),
+                "-129",
+                "-129 does not fit in a signed number of 8 bits, -128 to 127",
+            ),
+            (integer(1, false), "-1", "-1 does not fit in an unsigned number of 8 bits, 0 to 255"),
+            (
+                integer(4, false),
+                "three",
+                "`three` is not an unsigned number of 32 bits, 0 to 4294967295",
+            ),
+            (integer(4, false), "+3", "`+3` is not an unsigned number of 32 bits, 0 to 4294967295"),
+            (integer(4, false), "", "`` is not an unsigned number of 32 bits, 0 to 4294967295"),
             (pair, "1", "it has 2 elements, and 1 are given"),
-            (Layout::Struct { bytes: 0, members: vec![] }, "1", "it is a struct"),
+            (
+                verdict,
+                "DENY",
+                "`DENY` is not an unsigned number of 32 bits, 0 to 4294967295, or \
+                one of DROP, PASS",
+            ),
+            (Layout::Opaque { bytes: 8 }, "1", "it is 8 bytes without a type"),
         ] {
             assert_eq!(layout.encode(text), Err(reason.to_owned()), "{text}");
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What statements, expressions and types are made of, one level at a time.
 
-use crate::ast::{
+use super::{
     Declaration, Expr, ExprKind, LoopKind, PragmaKind, Statement, StatementKind, TemplateArg,
     TypeExpr, TypeKind,
 };
 
 /// The statements right inside of one.
-pub(super) fn statements_in(statement: &Statement) -> Vec<&Statement> {
+pub(crate) fn statements_in(statement: &Statement) -> Vec<&Statement> {
     match &statement.kind {
         StatementKind::Block(block) | StatementKind::Async(block) => {
             block.statements.iter().collect()
@@ -28,13 +28,13 @@ pub(super) fn statements_in(statement: &Statement) -> Vec<&Statement> {
 }
 
 /// The statement and all inside of it.
-pub(super) fn each_statement<'a>(statement: &'a Statement, visit: &mut dyn FnMut(&'a Statement)) {
+pub(crate) fn each_statement<'a>(statement: &'a Statement, visit: &mut dyn FnMut(&'a Statement)) {
     visit(statement);
     statements_in(statement).into_iter().for_each(|inner| each_statement(inner, visit));
 }
 
 /// The expressions of a statement itself, without those of statements inside of it.
-pub(super) fn expressions_in(statement: &Statement) -> Vec<&Expr> {
+pub(crate) fn expressions_in(statement: &Statement) -> Vec<&Expr> {
     match &statement.kind {
         StatementKind::Expr(expr) => vec![expr],
         StatementKind::Declare(all) => all.iter().flat_map(expressions_of_declaration).collect(),
@@ -66,13 +66,13 @@ pub(super) fn expressions_in(statement: &Statement) -> Vec<&Expr> {
 }
 
 /// The expressions of a declaration: sizes and its value. Those of its type are left out.
-pub(super) fn expressions_of_declaration(one: &Declaration) -> Vec<&Expr> {
+pub(crate) fn expressions_of_declaration(one: &Declaration) -> Vec<&Expr> {
     let sizes = one.dimensions.iter().flatten();
     sizes.chain(&one.bit_width).chain(&one.init).collect()
 }
 
 /// The expressions right inside of one.
-pub(super) fn parts_of(expr: &Expr) -> Vec<&Expr> {
+pub(crate) fn parts_of(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Unary(_, of)
         | ExprKind::Cast(_, of)
@@ -101,7 +101,7 @@ pub(super) fn parts_of(expr: &Expr) -> Vec<&Expr> {
 }
 
 /// The types that an expression writes, and the template arguments.
-pub(super) fn types_in(expr: &Expr) -> (Option<&TypeExpr>, &[TemplateArg]) {
+pub(crate) fn types_in(expr: &Expr) -> (Option<&TypeExpr>, &[TemplateArg]) {
     match &expr.kind {
         ExprKind::Cast(ty, _) | ExprKind::SizeofType(ty) => (Some(ty), &[]),
         ExprKind::Name(_, args) | ExprKind::Call(_, args, _) => (None, args),
@@ -110,7 +110,7 @@ pub(super) fn types_in(expr: &Expr) -> (Option<&TypeExpr>, &[TemplateArg]) {
 }
 
 /// Every name that a type mentions: a lone name may be a type or a number.
-pub(super) fn each_name_of_type<'a>(ty: &'a TypeExpr, visit: &mut dyn FnMut(&'a str)) {
+pub(crate) fn each_name_of_type<'a>(ty: &'a TypeExpr, visit: &mut dyn FnMut(&'a str)) {
     match &ty.kind {
         TypeKind::Named(name, args) => {
             visit(name);
@@ -128,7 +128,7 @@ pub(super) fn each_name_of_type<'a>(ty: &'a TypeExpr, visit: &mut dyn FnMut(&'a 
 }
 
 /// Every name that a template argument mentions.
-pub(super) fn each_name_of_arg<'a>(arg: &'a TemplateArg, visit: &mut dyn FnMut(&'a str)) {
+pub(crate) fn each_name_of_arg<'a>(arg: &'a TemplateArg, visit: &mut dyn FnMut(&'a str)) {
     match arg {
         TemplateArg::Type(ty) => each_name_of_type(ty, visit),
         TemplateArg::Value(value) => each_name(value, visit),
@@ -136,7 +136,7 @@ pub(super) fn each_name_of_arg<'a>(arg: &'a TemplateArg, visit: &mut dyn FnMut(&
 }
 
 /// Every name that an expression mentions.
-pub(super) fn each_name<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str)) {
+pub(crate) fn each_name<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str)) {
     if let ExprKind::Name(name, _) = &expr.kind {
         visit(name);
     }
@@ -147,7 +147,7 @@ pub(super) fn each_name<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a str)) {
 }
 
 /// The expression and all inside of it.
-pub(super) fn each_expression<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
+pub(crate) fn each_expression<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
     visit(expr);
     parts_of(expr).into_iter().for_each(|part| each_expression(part, visit));
 }
