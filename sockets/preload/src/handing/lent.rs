@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Programs that are just being begun, and have not inherited yet what they will.
 static BEGINNING: AtomicU32 = AtomicU32::new(0);
-/// When it may be looked next, in [ticks](raw::ticks): looking takes a hundredth of the time at most.
+/// When it may be looked next, in [ticks](raw::ticks): that takes a hundredth of the time at most.
 static LOOKS_AT: AtomicU64 = AtomicU64::new(0);
 const PART: u64 = 100;
 

@@ -15,6 +15,11 @@ pub fn with_number<T: Default>(known: &Registration, act: impl FnOnce() -> T) ->
     let Some(stream) = known.stream().filter(|_| table::get(at).is_none()) else { return act() };
     // The lowest free number from there on: never that of anything that is open.
     let from = stream.local.descriptor.load(Ordering::Relaxed);
+    // It is just being closed, perhaps, and its stream is kept for another connection.
+    let own = raw::inode(from);
+    if own.is_ok() && raw::inode(at) == own {
+        return act();
+    }
     let Ok(given) = raw::fcntl(from, libc::F_DUPFD_CLOEXEC, at) else { return act() };
     let result = if given == at { act() } else { T::default() };
     _ = raw::close(given);
