@@ -83,7 +83,11 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
     /// Busy loops beside which it is measured, for `busy`; may be repeated [default: 0, 2, 4 and 6]
-    #[arg(long = "load", value_name = "LOOPS", value_parser = clap::value_parser!(u16).range(0..=1_000))]
+    #[arg(
+        long = "load",
+        value_name = "LOOPS",
+        value_parser = clap::value_parser!(u16).range(0..=1_000)
+    )]
     pub loads: Vec<u16>,
     /// What accelerates, if not the library: a command that starts the one behind it
     #[arg(long, value_name = "COMMAND")]

@@ -41,7 +41,8 @@ static void begin(struct waiter *waiter, void *(*does)(void *waiter)) {
 
 static void end(struct waiter *waiter, const char *what) {
     require(pthread_join(waiter->thread, NULL) == 0, "join");
-    note("%s: %ld %s", what, waiter->result, waiter->result < 0 ? strerrorname_np(waiter->error) : "");
+    const char *error = waiter->result < 0 ? strerrorname_np(waiter->error) : "";
+    note("%s: %ld %s", what, waiter->result, error);
     if (waiter->result > 0 && waiter->result <= (long)sizeof waiter->got)
         note_bytes(what, waiter->got, waiter->result);
 }

@@ -35,7 +35,8 @@ pub fn configured(
         .concat();
     let configuration = format!(
         "daemon off;\n{user}worker_processes {workers};\npid {folder}/nginx.pid;\n\
-         error_log stderr crit;\nevents {{ worker_connections 512; }}\nhttp {{\n{temporary}{outside}\
+         error_log stderr crit;\nevents {{ worker_connections 512; }}\n\
+         http {{\n{temporary}{outside}\
          \x20   access_log off;\n    sendfile on;\n    keepalive_requests 1000000000;\n\
          \x20   server {{ listen 127.0.0.1:{port}; root {folder}/site; {inside} }}\n}}\n",
         workers = cell.workers,
