@@ -171,12 +171,12 @@ pub fn text(all: &[Busy]) -> String {
     let pair = format!("{:>12}{:>12}{:>8}", "plain", "freeport", "ratio");
     let mut text = format!(
         "beside programs that want the processors, measured, ratio: times as good as plain\n\
-         {:<38}{:>6}{:>32}{:>32}\n{:44}{pair}{pair}\n",
+         {:<54}{:>6}{:>32}{:>32}\n{:60}{pair}{pair}\n",
         "", "loops", "median of rounds", "worst round", "",
     );
     for Busy { load, title, result } in all {
         let unit = result.metrics[0].unit;
-        text += &format!("  {:<36}{load:>6}", format!("{title}, {unit}"));
+        text += &format!("  {:<52}{load:>6}", format!("{title}, {unit}"));
         let both = [Mode::Plain, Mode::Accelerated].map(|mode| worst_and_median(result, mode));
         for at in [1, 0] {
             for figures in &both {

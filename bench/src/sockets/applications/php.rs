@@ -9,8 +9,11 @@ use std::process::Command;
 
 /// The page.
 pub const PAGE: &str = "page.php";
-/// Processes that make it.
-const WORKERS: usize = 2;
+/// Connections that each process of nginx keeps.
+const KEPT: usize = 2;
+/// Processes that make the page. Each serves one connection until that is closed, so there are more
+/// than are kept.
+const MAKERS: usize = 8;
 
 /// The program, which has its version in its name; `None`: it is not installed.
 pub fn program() -> Option<String> {
@@ -31,7 +34,7 @@ pub fn backend(new: impl Fn(&str) -> Command, site: &Site<'_>, port: u16) -> Res
     std::fs::write(folder.join(PAGE), page)?;
     let configuration = format!(
         "[global]\nerror_log = /dev/stderr\ndaemonize = no\n[www]\nlisten = 127.0.0.1:{port}\n\
-         user = {user}\npm = static\npm.max_children = {WORKERS}\n",
+         user = {user}\npm = static\npm.max_children = {MAKERS}\n",
         user = user_name(),
     );
     let file = site.folder.join("php-fpm.conf");
@@ -49,8 +52,7 @@ pub fn server(
     backend: u16,
 ) -> Result<Command> {
     let page = site.folder.join("site").join(PAGE);
-    let outside =
-        format!("    upstream php {{ server 127.0.0.1:{backend}; keepalive {WORKERS}; }}\n");
+    let outside = format!("    upstream php {{ server 127.0.0.1:{backend}; keepalive {KEPT}; }}\n");
     let inside = format!(
         "location /{PAGE} {{ fastcgi_pass php; fastcgi_keep_conn on; fastcgi_param \
          SCRIPT_FILENAME {page}; fastcgi_param REQUEST_METHOD GET; }}",
