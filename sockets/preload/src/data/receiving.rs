@@ -354,7 +354,7 @@ impl Stream {
                 let is_there = || match received {
                     0 => self.is_readable(slot),
                     // Each byte counts that comes behind the first ones.
-                    _ => slot.next_header(self) != 0 || self.has_read_end(slot),
+                    _ => self.has_data(slot) || self.has_read_end(slot),
                 };
                 match sleep::until(self, descriptor, slot, is_there) {
                     // It may be another slot, or none, by now.

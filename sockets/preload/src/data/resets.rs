@@ -282,7 +282,7 @@ impl Stream {
     /// Whether closing leaves something that was not read: it is lost.
     fn leaves_unread(&self, slot: &Slot, descriptor: i32) -> bool {
         self.switch_receiving();
-        slot.next_header(self) != 0
+        self.has_data(slot)
             || !self.shared.is(phase::RECEIVES)
                 && raw::ioctl_number(descriptor, libc::FIONREAD as libc::c_ulong)
                     .is_ok_and(|bytes| bytes > 0)

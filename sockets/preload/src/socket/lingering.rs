@@ -37,7 +37,7 @@ impl Stream {
             && slot.peer_said() & (flag::CLOSED | flag::DEAF) == 0
             && !self.is_peer_gone(descriptor, slot)
             && !self.is_returning(self.shared.phase())
-            && slot.next_header(self) == 0
+            && !self.has_data(slot)
     }
 }
 

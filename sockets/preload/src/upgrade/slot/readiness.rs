@@ -21,17 +21,21 @@ impl Stream {
     /// Whether there is something to receive, or will be no more.
     #[inline]
     pub fn is_readable(&self, slot: &Slot) -> bool {
-        let header = slot.next_header(self);
-        if header != 0 {
-            let low_water = self.shared.low_water.load(Ordering::Relaxed);
-            if low_water > 1 {
-                let descriptor = self.local.descriptor.load(Ordering::Relaxed);
-                let bytes = self.readable_bytes(descriptor).unwrap_or(i32::MAX);
-                return bytes.unsigned_abs() >= low_water || self.has_read_end(slot);
-            }
-            return Slot::is_data(header) || self.follow(slot);
+        let low_water = self.shared.low_water.load(Ordering::Relaxed);
+        if low_water > 1 && slot.next_header(self) != 0 {
+            let descriptor = self.local.descriptor.load(Ordering::Relaxed);
+            let bytes = self.readable_bytes(descriptor).unwrap_or(i32::MAX);
+            return bytes.unsigned_abs() >= low_water || self.has_read_end(slot);
         }
-        self.has_read_end(slot)
+        self.has_data(slot) || self.has_read_end(slot)
+    }
+
+    /// Whether there is something in the ring besides entries that only say that it goes on
+    /// elsewhere.
+    #[inline]
+    pub fn has_data(&self, slot: &Slot) -> bool {
+        let header = slot.next_header(self);
+        header != 0 && (Slot::is_data(header) || self.follow(slot))
     }
 
     /// Whether nothing more will come but what is in the ring.
@@ -43,26 +47,33 @@ impl Stream {
     }
 
     /// Takes entries that only say that the ring goes on elsewhere; gives whether something is
-    /// behind them.
+    /// behind them. Only a look at the entry there tells that: the sender may just have moved once
+    /// more.
     #[cold]
     fn follow(&self, slot: &Slot) -> bool {
         let Some(mut half) = self.shared.receive.take(self.shared.is_alone()) else { return true };
         let mut wake = false;
         let followed = self.with_receiver(slot, &mut half, |receiver| {
             let mut nothing = [0_u8; 1];
-            while let Ok(Read::Moved { name, entry }) = receiver.peek(&mut nothing) {
-                match slot.follow(self, receiver, name, &entry) {
-                    Some(also) => wake |= also,
-                    None => return false,
+            loop {
+                match receiver.peek(&mut nothing) {
+                    Ok(Read::Moved { name, entry }) => {
+                        match slot.follow(self, receiver, name, &entry) {
+                            Some(also) => wake |= also,
+                            None => break true,
+                        }
+                    }
+                    Ok(Read::Nothing) => break false,
+                    // Whoever receives is told of what is wrong.
+                    Ok(Read::Bytes(_) | Read::End) | Err(_) => break true,
                 }
             }
-            true
         });
         drop(half);
         if wake {
             self.wake_peer(self.local.descriptor.load(Ordering::Relaxed), slot);
         }
-        followed != Some(true) || slot.next_header(self) != 0 || self.has_read_end(slot)
+        followed != Some(false)
     }
 
     /// Whether something can be sent, or an error be had for it.
