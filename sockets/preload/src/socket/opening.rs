@@ -339,6 +339,7 @@ pub fn ends_claimed(stream: &Stream, descriptor: i32) {
 /// Before a fork: the child will have what this process has. `expects`: it will be told which one
 /// it is.
 pub fn share_all(expects: bool) {
+    epoll::sharing::begins();
     each_stream(|_, stream| {
         stream.share_ends();
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
@@ -365,6 +366,7 @@ pub fn has_no_child() {
 /// sockets, which the parent takes for its own alone.
 #[cold]
 pub fn has_strayed() {
+    epoll::sharing::begins();
     each_stream(|_, stream| {
         stream.shared.references.fetch_add(1, Ordering::AcqRel);
         stream.strays();

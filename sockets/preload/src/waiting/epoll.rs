@@ -19,6 +19,7 @@ mod one_shot;
 mod registration;
 mod retiring;
 mod set;
+pub mod sharing;
 mod tour;
 mod wait;
 

@@ -4,7 +4,7 @@
 use super::registration::{self, Registration, state};
 use super::set::{self, Set};
 use super::tour::Tour;
-use super::{boards, control, listening, nested, retiring};
+use super::{boards, control, listening, nested, retiring, sharing};
 use crate::kernel::{errno, memory, raw};
 use crate::process;
 use crate::socket::connection::phase;
@@ -305,10 +305,13 @@ fn sleep(
         }
     }
     let before = errno::get();
-    let count = kernel(room.as_mut_ptr(), room.len() as i32, deadline.left());
+    let count = kernel(room.as_mut_ptr(), room.len() as i32, sharing::turn(deadline.left()));
     drop(waiter);
     let Ok(count) = usize::try_from(count) else { return Slept::Failed };
     errno::set(before);
+    if count == 0 {
+        sharing::look();
+    }
     set.asked.store(raw::ticks(), Ordering::Relaxed);
     match translate(set, number, room, count) {
         0 => Slept::Nothing,
