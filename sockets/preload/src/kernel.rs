@@ -10,3 +10,4 @@ pub mod next;
 pub mod processes;
 pub mod raw;
 pub mod signals;
+pub mod switches;

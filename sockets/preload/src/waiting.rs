@@ -5,17 +5,23 @@
 //! Where the peer waited on the same core, it lets go of it at once: who looks without that keeps
 //! the peer from doing what is waited for. Where others have enough to do for the processors, it
 //! sleeps at once: see [`turns`].
+//!
+//! Letting others have the processor is no gift: two switches cost as much as a part of a doorbell.
+//! One of them that ends with what was waited for is cheaper than to sleep, several that end with
+//! nothing are dearer. So it is [counted](habit) how often each has paid.
 
 pub mod barrier;
 pub mod epoll;
+mod habit;
 pub mod patience;
 pub mod polling;
 pub mod select;
 pub mod sleep;
 mod turns;
 
-use crate::kernel::raw;
+use crate::kernel::{raw, switches};
 use core::hint;
+use habit::Habit;
 
 /// [Ticks](raw::ticks) of looking without letting go of the processor: a few microseconds.
 const SPIN_TICKS: u64 = 12_000;
@@ -26,6 +32,19 @@ const AWAKE_TICKS: u64 = 300_000;
 /// microseconds.
 pub const ASK_TICKS: u64 = 120_000;
 
+/// Ticks of a yield in which somebody else may have had the processor: about a microsecond.
+const SWITCH_TICKS: u64 = 2_500;
+/// After the first yield that was in vain, so many are tried once that pays.
+const MORE_YIELDS: u32 = 3;
+
+/// To look for a moment before going to sleep although turns are lost: where the peer has a
+/// processor of its own, it answers sooner than somebody is woken.
+static LOOKING: Habit = Habit::new(4);
+/// To give the processor to others once.
+static YIELDING: Habit = Habit::new(8);
+/// To do so again when that was in vain.
+static YIELDING_AGAIN: Habit = Habit::new(8);
+
 /// One time of waiting.
 #[derive(Debug)]
 pub struct Wait {
@@ -33,6 +52,10 @@ pub struct Wait {
     /// When it was looked last.
     last: u64,
     manner: Manner,
+    /// Whether others had the processor in the last yield, by the time that it took.
+    may_have_switched: bool,
+    /// How often they had it, and nothing was there after that.
+    in_vain: u32,
 }
 
 /// How it is waited.
@@ -49,7 +72,7 @@ enum Manner {
 impl Wait {
     /// Begins to wait, at the first [`step`](Self::step).
     pub fn new() -> Self {
-        Self { since: 0, last: 0, manner: Manner::Yields }
+        Self { since: 0, last: 0, manner: Manner::Yields, may_have_switched: false, in_vain: 0 }
     }
 
     /// Waits a little. False: it is time to sleep. `shares_core` says whether the peer waited on
@@ -60,11 +83,7 @@ impl Wait {
         if self.since == 0 {
             let is_shared = shares_core();
             self.since = if is_shared { now.wrapping_sub(SPIN_TICKS) } else { now };
-            self.manner = match turns::are_lost(now) {
-                false => Manner::Yields,
-                true if !is_shared && turns::look_pays() => Manner::Looks,
-                true => Manner::Sleeps,
-            };
+            self.manner = Self::manner(now, is_shared);
             self.last = now;
         }
         let waited = now.wrapping_sub(self.since);
@@ -75,18 +94,64 @@ impl Wait {
             }
             hint::spin_loop();
             self.last = now;
-        } else if waited < AWAKE_TICKS && self.manner == Manner::Yields {
-            raw::yield_now();
-            let after = raw::ticks();
-            if turns::came_back(after, after.wrapping_sub(now)) {
-                self.manner = Manner::Sleeps;
-            }
+        } else if waited < AWAKE_TICKS && self.manner == Manner::Yields && self.goes_on() {
+            self.yields(now);
         } else {
-            if self.manner == Manner::Looks {
-                turns::look_did_not_pay();
+            match self.manner {
+                Manner::Looks => LOOKING.did_not_pay(),
+                Manner::Yields if self.in_vain > 0 => YIELDING_AGAIN.did_not_pay(),
+                _ => {}
             }
             return false;
         }
         true
+    }
+
+    /// How to wait from now on.
+    fn manner(now: u64, is_shared: bool) -> Manner {
+        if !turns::are_lost(now) && YIELDING.is_worth_it() {
+            Manner::Yields
+        } else if !is_shared && LOOKING.is_worth_it() {
+            LOOKING.is_tried();
+            Manner::Looks
+        } else {
+            Manner::Sleeps
+        }
+    }
+
+    /// Lets others have the processor.
+    fn yields(&mut self, now: u64) {
+        raw::yield_now();
+        let after = raw::ticks();
+        let ticks = after.wrapping_sub(now);
+        self.may_have_switched = ticks > SWITCH_TICKS;
+        if self.may_have_switched && self.in_vain == 0 {
+            YIELDING.is_tried();
+        }
+        if turns::came_back(after, ticks) {
+            self.manner = Manner::Sleeps;
+        }
+    }
+
+    /// Whether to yield once more, when nothing has come after the last time.
+    fn goes_on(&mut self) -> bool {
+        // The kernel is asked only where nothing was there: that costs a part of a switch.
+        if !self.may_have_switched || !switches::have_been() {
+            return true;
+        }
+        self.in_vain += 1;
+        match self.in_vain {
+            1 => {
+                YIELDING.did_not_pay();
+                let goes_on = YIELDING_AGAIN.is_worth_it();
+                if goes_on {
+                    YIELDING_AGAIN.is_tried();
+                } else {
+                    self.manner = Manner::Sleeps;
+                }
+                goes_on
+            }
+            count => count <= MORE_YIELDS,
+        }
     }
 }

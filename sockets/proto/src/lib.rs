@@ -33,7 +33,7 @@ pub mod slab;
 pub use reason::Reason;
 
 /// The version of all that is in this crate: only equals talk to each other.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The variable of the environment that says where the monitor listens.
 pub const MONITOR_VARIABLE: &str = "FREEPORT_MONITOR";

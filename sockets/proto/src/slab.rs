@@ -195,7 +195,7 @@ pub mod board {
     /// All of them, with their names.
     pub const ALL: [(&str, usize, Writer); 4] = [
         ("MARKS", MARKS, Writer::Both),
-        ("IS_READ", IS_READ, Writer::Its),
+        ("READER", READER, Writer::Both),
         ("IS_ENOUGH", IS_ENOUGH, Writer::Its),
         ("CORE", CORE, Writer::Its),
     ];
@@ -203,10 +203,15 @@ pub mod board {
     /// A bit for each slot: something happened there for which the side is to be woken. The peer
     /// sets bits, and the side takes them.
     pub const MARKS: usize = 0;
-    /// Whether the side looks at the marks before it sleeps: 1, and 0 if not. Only it writes this
-    /// and what is behind it.
-    pub const IS_READ: usize = 128;
-    /// A bit for each slot: nobody but who reads the marks is to be woken.
+    /// What who reads the marks does: [`NOBODY`], [`AWAKE`], or a number for each time that it
+    /// sleeps, which is even. Who has rung then adds one to that.
+    pub const READER: usize = 128;
+    /// In [`READER`]: nobody looks at the marks.
+    pub const NOBODY: u64 = 0;
+    /// In [`READER`]: the side looks at the marks before it sleeps.
+    pub const AWAKE: u64 = 1;
+    /// A bit for each slot: nobody but who reads the marks is to be woken. Only the side writes
+    /// this and what is behind it.
     pub const IS_ENOUGH: usize = 136;
     /// On which core the side waited last that reads it, counted from 1.
     pub const CORE: usize = 144;

@@ -5,7 +5,7 @@
 use crate::kernel::raw;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
-use crate::upgrade::slot::Slot;
+use crate::upgrade::slot::{Slot, Told};
 use core::sync::atomic::{Ordering, fence};
 use freeport_sockets_proto::slab::{flag, word};
 
@@ -13,44 +13,54 @@ impl Stream {
     /// Wakes the peer, if it sleeps, and sees to it that it looks at this connection.
     #[cold]
     pub fn wake_peer(&self, descriptor: i32, slot: &Slot) {
-        if !slot.marks_for_peer() {
-            self.ring_doorbell(descriptor, slot);
+        match slot.marks_for_peer() {
+            Told::ByMark => {}
+            Told::NotAtAll => _ = self.ring_doorbell(descriptor, slot),
+            Told::ToRing(sleep) => {
+                if self.ring_doorbell(descriptor, slot) {
+                    slot.has_rung_for_board(sleep);
+                }
+            }
         }
     }
 
-    /// Wakes the peer, wherever it sleeps on this connection.
+    /// Wakes the peer, wherever it sleeps on this connection. True: there is a doorbell now.
     #[cold]
-    pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) {
+    pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) -> bool {
         if slot.said() & flag::SWITCHED == 0 {
             // It would be taken for a byte of the stream: it rings when that has left the kernel.
             self.shared.owes_doorbell.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             if slot.said() & flag::SWITCHED == 0 {
-                return;
+                return false;
             }
         }
         self.shared.owes_doorbell.store(false, Ordering::SeqCst);
         if !self.is_unix() && slot.peer_said() & flag::DEAF != 0 {
             // It sleeps no more, and its kernel would answer with a reset.
-            return;
+            return false;
         }
         slot.count(word::DOORBELLS, 1);
         // Who comes back into the kernel waits until those are out who count themselves before.
         self.shared.kernel_sends.fetch_add(1, Ordering::SeqCst);
-        if self.shared.phase() & (phase::ATTACHED | phase::LEAVES) == phase::ATTACHED {
-            self.ring_once(descriptor, slot);
-        }
+        let can_ring = self.shared.phase() & (phase::ATTACHED | phase::LEAVES) == phase::ATTACHED;
+        let has_rung = can_ring && self.ring_once(descriptor, slot);
         self.shared.kernel_sends.fetch_sub(1, Ordering::SeqCst);
+        has_rung
     }
 
-    /// Rings, unless the peer would take it for a byte of the stream.
-    pub fn ring_once(&self, descriptor: i32, slot: &Slot) {
+    /// Rings, unless the peer would take it for a byte of the stream. True: it has rung.
+    pub fn ring_once(&self, descriptor: i32, slot: &Slot) -> bool {
+        let mut has_rung = false;
         if slot.begin_ringing() {
             // Counted before: whoever is woken may have the processor before this one goes on, and
             // takes what is counted only.
             slot.counts_doorbell();
             match raw::send(descriptor, &[0], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) {
-                Ok(_) => _ = self.shared.rang.fetch_add(1, Ordering::Relaxed),
+                Ok(_) => {
+                    self.shared.rang.fetch_add(1, Ordering::Relaxed);
+                    has_rung = true;
+                }
                 Err(error) => {
                     slot.has_not_rung();
                     // Where there is no room for another one, there are many that wake it.
@@ -61,6 +71,7 @@ impl Stream {
             }
         }
         slot.end_ringing();
+        has_rung
     }
 
     /// Drops the doorbells that came before the place where the peer's stream is the kernel's.

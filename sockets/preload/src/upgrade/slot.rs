@@ -11,7 +11,7 @@ use crate::process;
 use crate::socket::connection::{Connection, HeldHalf};
 use crate::socket::connections::Stream;
 use crate::socket::unix;
-pub use board::Board;
+pub use board::{Board, Sleep, Told};
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::{ByteReceiver, ByteSender, Read};
 use freeport_ring::{

@@ -27,34 +27,6 @@ static LOST: AtomicU32 = AtomicU32::new(0);
 static KEPT: AtomicU32 = AtomicU32::new(0);
 const KEPT_FOR_GOOD: u32 = 1000;
 
-/// How much it has paid of late to look for a moment before going to sleep although turns are lost:
-/// where the peer has a processor of its own, it answers sooner than somebody is woken.
-static PAID: AtomicU32 = AtomicU32::new(PAID_MAX);
-const PAID_MAX: u32 = 1 << 10;
-/// From where on it is worth it always; below that, only now and then, to see.
-const PAID_ENOUGH: u32 = PAID_MAX / 2;
-const NOW_AND_THEN: u32 = 16;
-/// How often it was not worth it since then.
-static NOT_LOOKED: AtomicU32 = AtomicU32::new(0);
-
-/// Whether to look for a moment before going to sleep. It is taken to pay until it is said that it
-/// [did not](look_did_not_pay).
-pub fn look_pays() -> bool {
-    let paid = PAID.load(Ordering::Relaxed);
-    let pays = paid >= PAID_ENOUGH
-        || NOT_LOOKED.fetch_add(1, Ordering::Relaxed).is_multiple_of(NOW_AND_THEN);
-    if pays {
-        PAID.store(paid + (PAID_MAX - paid) / 16, Ordering::Relaxed);
-    }
-    pays
-}
-
-/// Nothing has come in that moment.
-pub fn look_did_not_pay() {
-    let paid = PAID.load(Ordering::Relaxed);
-    PAID.store(paid - paid / 4, Ordering::Relaxed);
-}
-
 /// Whether a turn would be lost at that time, as far as is known.
 #[inline]
 pub fn are_lost(now: u64) -> bool {
@@ -87,24 +59,6 @@ pub fn is_lost(now: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn looks_that_do_not_pay_become_rare_and_come_back_when_they_do() {
-        let looks_of = |pays: bool| {
-            (0..1600)
-                .filter(|_| {
-                    let looks = look_pays();
-                    if looks && !pays {
-                        look_did_not_pay();
-                    }
-                    looks
-                })
-                .count()
-        };
-        assert_eq!(looks_of(true), 1600);
-        assert!((100..130).contains(&looks_of(false)));
-        assert!(looks_of(true) > 1400);
-    }
 
     #[test]
     fn whoever_loses_turns_tries_less_and_less_often() {

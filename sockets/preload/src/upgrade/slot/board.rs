@@ -7,9 +7,15 @@
 //! that is so still; the side says that it reads no more, and then takes the bits. Both are
 //! exchanges of words, so one of both sees what the other has done: either the bit is found, or a
 //! doorbell rings.
+//!
+//! A side that sleeps may go on reading its board: whoever marks first rings, and says so behind
+//! that; the others only mark, since it is about to wake. So many connections on which something
+//! comes at once take one doorbell of the kernel's. Each sleep has a number of its own: who is late
+//! to say that he has rung says it of a sleep that is over, which nobody believes.
 
 use super::Slot;
 use super::shared::SharedWord;
+use core::sync::atomic::{AtomicU64, Ordering};
 use freeport_ring::{Claimed, Mapped};
 use freeport_sockets_proto::slab::{self, Side, board};
 
@@ -40,14 +46,20 @@ impl Board {
         unsafe { SharedWord::at(place) }
     }
 
-    /// Says that it is read from now on.
+    /// Says that it is read from now on, before who reads it sleeps.
     pub fn is_read(&self) {
-        self.word(board::IS_READ).store(1);
+        self.word(board::READER).store(board::AWAKE);
+    }
+
+    /// Says that who reads it sleeps, for the time of that number; what is marked until then has to
+    /// be taken behind that.
+    pub fn sleeps(&self, sleep: Sleep) {
+        self.word(board::READER).store(sleep.0);
     }
 
     /// Says that it is read no more; what is marked until then has to be taken behind that.
     pub fn is_left(&self) {
-        self.word(board::IS_READ).clear(u64::MAX);
+        self.word(board::READER).store(board::NOBODY);
     }
 
     /// Takes the marks: a bit for each slot.
@@ -83,8 +95,20 @@ impl Board {
 
     /// Whether it is read, and a mark is enough for all of `bits`.
     fn is_enough(&self, bits: u64) -> bool {
-        !self.word(board::IS_READ).load().is(0)
+        !self.word(board::READER).load().is(board::NOBODY)
             && self.word(board::IS_ENOUGH).load().bits(bits) == bits
+    }
+
+    /// The sleep of who reads it, if nobody has rung in that.
+    fn sleep(&self) -> Option<Sleep> {
+        // CLAIM: who says that it sleeps is rung for, as if it read no board.
+        let reader = self.word(board::READER).load().raw();
+        Some(Sleep(reader)).filter(|sleep| sleep.0 != board::NOBODY && sleep.0 % 2 == 0)
+    }
+
+    /// Somebody has rung in that sleep.
+    fn has_rung_in(&self, sleep: Sleep) {
+        self.word(board::READER).exchange(sleep.0, sleep.0 + 1);
     }
 
     /// How many slots a mark is enough for.
@@ -92,6 +116,29 @@ impl Board {
         // CLAIM: how often a board is looked at follows from it, within bounds.
         self.word(board::IS_ENOUGH).glance().raw().count_ones()
     }
+}
+
+/// The number of a time for which a set sleeps: even, and never zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sleep(u64);
+
+impl Sleep {
+    /// Another one than all of this process before.
+    pub fn next() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(2, Ordering::Relaxed) + 2)
+    }
+}
+
+/// What has to be done behind a mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// Nothing: the peer looks.
+    ByMark,
+    /// A doorbell has to ring, and [that it did](Slot::has_rung_for_board) be said: the peer sleeps.
+    ToRing(Sleep),
+    /// A doorbell has to ring: the peer reads no board for this connection.
+    NotAtAll,
 }
 
 impl Slot {
@@ -109,14 +156,23 @@ impl Slot {
         1 << (self.number() & 63)
     }
 
-    /// Tells the peer by a mark that it has to look at this connection. False: it has to be woken.
-    pub fn marks_for_peer(&self) -> bool {
+    /// Tells the peer by a mark that it has to look at this connection.
+    pub fn marks_for_peer(&self) -> Told {
         let (board, bit) = (self.board_of(self.side.other()), self.bit());
         if !board.is_enough(bit) {
-            return false;
+            return Told::NotAtAll;
         }
         board.mark(bit);
-        board.is_enough(bit)
+        match board.sleep() {
+            _ if !board.is_enough(bit) => Told::NotAtAll,
+            Some(sleep) => Told::ToRing(sleep),
+            None => Told::ByMark,
+        }
+    }
+
+    /// A doorbell has rung for the peer's board, in that sleep: others need not.
+    pub fn has_rung_for_board(&self, sleep: Sleep) {
+        self.board_of(self.side.other()).has_rung_in(sleep);
     }
 
     /// On which core the peer waited last, if it waits for this connection by its board.

@@ -3,8 +3,11 @@
 //!
 //! Most sockets of a set with thousands are silent for long, and so are parked. If each needed a
 //! doorbell of the kernel's, many connections would cost more than a few. So a set reads the boards
-//! of the slabs in which several of its sockets are parked, for as long as it is awake. A board
-//! belongs to one set; sockets of others in the same slab have doorbells.
+//! of the slabs in which several of its sockets are parked. A board belongs to one set; sockets of
+//! others in the same slab have doorbells.
+//!
+//! While it sleeps, the first mark on each board comes with a doorbell. That is so if it is one
+//! thread alone that waits for the set: who is woken by it is the one who looks at the board.
 //!
 //! A mark is enough for a socket only if nobody else sleeps on it, no other process has it, and a
 //! doorbell has rung for its registration before: who waited for it in the kernel before it left
@@ -16,14 +19,16 @@ use super::set::{self, Set};
 use crate::process;
 use crate::socket::connections::Stream;
 use crate::upgrade::slabs::{self, SLABS};
-use crate::upgrade::slot::{Board, Slot};
+use crate::upgrade::slot::{Board, Sleep, Slot};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use freeport_sockets_proto::slab::SLOTS;
 
 /// A board is read for the sake of so many sockets at least.
-const FEW: u32 = 8;
+const FEW: u32 = 2;
 /// Looks at a board without any mark before it is left, until a doorbell rings there again.
 const SILENT_ROUNDS: u32 = 4096;
+/// The same of sleeps behind each other.
+const SILENT_SLEEPS: u32 = 64;
 
 /// Who reads the board of a slab.
 struct Reader {
@@ -34,6 +39,8 @@ struct Reader {
     next: AtomicU32,
     /// The round of the set in which there was a mark last.
     round: AtomicU32,
+    /// How often the set has slept since then.
+    sleeps: AtomicU32,
     board: AtomicPtr<u8>,
     /// The registrations of the slots for which a mark was enough last, counted from 1.
     registrations: [AtomicU32; SLOTS as usize],
@@ -46,6 +53,7 @@ static READERS: [Reader; SLABS] = [const {
         reads: AtomicBool::new(false),
         next: AtomicU32::new(0),
         round: AtomicU32::new(0),
+        sleeps: AtomicU32::new(0),
         board: AtomicPtr::new(core::ptr::null_mut()),
         registrations: [const { AtomicU32::new(0) }; SLOTS as usize],
     }
@@ -89,11 +97,24 @@ pub fn has_rung(set: &Set, number: u32, stream: &Stream) {
     }
     let Some(board) = reader.board() else { return };
     if board.enough() >= FEW {
-        reader.reads.store(true, Ordering::Relaxed);
-        reader.next.store(set.boards.swap(place + 1, Ordering::Relaxed), Ordering::Relaxed);
-        reader.round.store(set.round.load(Ordering::Relaxed), Ordering::Relaxed);
+        reader.begins(place, set);
         board.say_core(process::core());
         board.is_read();
+    }
+}
+
+/// A registration was parked by a set that sleeps then, and may [go on reading](sleep) boards. Its
+/// lock is held.
+pub fn sleeps_with(set: &Set, known: &Registration, stream: &Stream, sleep: Sleep) {
+    let Some((place, reader)) = reader_of(stream) else { return };
+    let is_own = reader.set.load(Ordering::Acquire) == known.set + 1;
+    if !is_own || reader.reads.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(board) = reader.board() else { return };
+    if board.enough() >= FEW {
+        reader.begins(place, set);
+        board.sleeps(sleep);
     }
 }
 
@@ -112,7 +133,7 @@ fn look_at_all(set: &Set) {
         let Some(board) = reader.board() else { return };
         let marks = board.take_marks();
         if marks != 0 {
-            reader.round.store(round, Ordering::Relaxed);
+            reader.was_marked(round);
             reader.activate(set, marks);
         }
         let silence = round.wrapping_sub(reader.round.load(Ordering::Relaxed));
@@ -141,6 +162,45 @@ fn behind(link: &AtomicU32) -> Option<(u32, &'static Reader)> {
     Some((place, READERS.get(place as usize)?))
 }
 
+/// A set is about to sleep on which nobody else waits: of the boards that are worth it only the
+/// first mark comes with a doorbell from now on. What was marked until then is active. Its lock is
+/// held.
+pub fn sleep(set: &Set, sleep: Sleep) {
+    let round = set.round.load(Ordering::Relaxed);
+    let mut link = &set.boards;
+    while let Some((place, reader)) = behind(link) {
+        let Some(board) = reader.board() else { return };
+        let sleeps = reader.sleeps.fetch_add(1, Ordering::Relaxed);
+        if sleeps > SILENT_SLEEPS || board.enough() < FEW || !slabs::is_in_use(place) {
+            link.store(reader.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            reader.leave(set);
+            continue;
+        }
+        board.sleeps(sleep);
+        let marks = board.take_marks();
+        if marks != 0 {
+            reader.was_marked(round);
+            reader.activate(set, marks);
+        }
+        link = &reader.next;
+    }
+}
+
+/// A set has slept, and looks at its boards before it does so again.
+pub fn wake(set: &Set) {
+    if !set.reads_boards() {
+        return;
+    }
+    let Some(_held) = set.lock.take(true) else { return };
+    let mut link = &set.boards;
+    while let Some((_, reader)) = behind(link) {
+        if let Some(board) = reader.board() {
+            board.is_read();
+        }
+        link = &reader.next;
+    }
+}
+
 /// A set is about to sleep: its sockets have doorbells from now on, and what was marked until then
 /// is active. Its lock is held.
 pub fn leave_all(set: &Set) {
@@ -156,6 +216,18 @@ impl Reader {
         // SAFETY: that of a slab, which stays mapped while its board is read, and while a socket is
         // there.
         (!start.is_null()).then(|| unsafe { Board::at(start) })
+    }
+
+    /// The set begins to read the board. What it says there comes behind that.
+    fn begins(&self, place: u32, set: &Set) {
+        self.reads.store(true, Ordering::Relaxed);
+        self.next.store(set.boards.swap(place + 1, Ordering::Relaxed), Ordering::Relaxed);
+        self.was_marked(set.round.load(Ordering::Relaxed));
+    }
+
+    fn was_marked(&self, round: u32) {
+        self.round.store(round, Ordering::Relaxed);
+        self.sleeps.store(0, Ordering::Relaxed);
     }
 
     fn leave(&self, set: &Set) {

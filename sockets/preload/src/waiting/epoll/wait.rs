@@ -10,6 +10,7 @@ use crate::process;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::upgrade::monitor;
+use crate::upgrade::slot::Sleep;
 use crate::waiting::barrier::Owed;
 use crate::waiting::{ASK_TICKS, Wait};
 use core::slice;
@@ -141,7 +142,7 @@ pub fn wait(
             let rest = room.get_mut(found..).unwrap_or_default();
             return (found + ask_at_times(set, number, rest)) as i32;
         }
-        let has_active = set.active_count() > 0 || set.reads_boards() || listening::are_busy(set);
+        let has_active = set.active_count() > 0 || listening::are_busy(set);
         if has_active || deadline.is_over() {
             let found = if has_active && !expects_doorbells(set) {
                 ask_at_times(set, number, room)
@@ -273,9 +274,17 @@ fn sleep(
     if found > 0 {
         return Slept::Found(found);
     }
+    // Who is alone is woken by the first of those who mark, and looks at what the others have.
+    let is_alone = process::has_one_thread()
+        && set.waiters.load(Ordering::SeqCst) == 1
+        && set.nested.load(Ordering::Relaxed) == 0;
+    let boards_sleep = is_alone.then(Sleep::next);
     // With the lock: who makes one active has either seen the waiter, or has done so.
     let has_active = set.lock.take(true).is_some_and(|_held| {
-        boards::leave_all(set);
+        match boards_sleep {
+            Some(number) => boards::sleep(set, number),
+            None => boards::leave_all(set),
+        }
         set.active_count() > 0
     });
     if has_active || set.nested.load(Ordering::Relaxed) != 0 {
@@ -283,13 +292,19 @@ fn sleep(
         // What sets in it have announced is not known here.
         let mut owed = Owed(set.nested.load(Ordering::Relaxed) != 0);
         if let Some(_held) = set.lock.take(true) {
-            set.each_active(|known, stream, slot| owed = owed | set::park(known, stream, slot));
+            set.each_active(|known, stream, slot| {
+                owed = owed | set::park(known, stream, slot);
+                if let Some(number) = boards_sleep {
+                    boards::sleeps_with(set, known, stream, number);
+                }
+            });
             activations = set.activations.load(Ordering::Relaxed);
         }
         owed.pass();
         let found = look(set, number, room);
         if found > 0 {
             drop(waiter);
+            boards::wake(set);
             unpark_active(set);
             return Slept::Found(found);
         }
@@ -307,6 +322,7 @@ fn sleep(
     let before = errno::get();
     let count = kernel(room.as_mut_ptr(), room.len() as i32, sharing::turn(deadline.left()));
     drop(waiter);
+    boards::wake(set);
     let Ok(count) = usize::try_from(count) else { return Slept::Failed };
     errno::set(before);
     if count == 0 {
