@@ -315,6 +315,65 @@ CASE(threads_that_share_a_set, BARE | V6 | RACE) {
     note("all was answered");
 }
 
+// Many connections of one server that sleeps for them in one set, as long as it takes. Something
+// comes on some of them at once, while it sleeps, wakes or looks.
+enum { MANY = 24, BURSTS = 1500 };
+
+static void ask_in_bursts(const int *ends) {
+    uint64_t random = seeded(CLIENT, 0);
+    for (int i = 0; i < BURSTS; i++) {
+        uint64_t asked = next(&random) & next(&random) & ((1 << MANY) - 1);
+        unsigned char question = letter(i), answer;
+        for (int at = 0; at < MANY; at++) {
+            if (asked >> at & 1) {
+                require(send(ends[at], &question, 1, 0) == 1, "a question");
+                dawdle(&random);
+            }
+        }
+        for (int at = 0; at < MANY; at++) {
+            if (asked >> at & 1) {
+                require(recv(ends[at], &answer, 1, 0) == 1, "an answer");
+                require(answer == question, "the answer is the question");
+            }
+        }
+        dawdle(&random);
+    }
+}
+
+static void answer_bursts(int set) {
+    uint64_t random = seeded(SERVER, 0);
+    for (int open = MANY; open > 0;) {
+        struct epoll_event events[MANY];
+        int count = epoll_wait(set, events, 1 + next(&random) % MANY, -1);
+        require(count > 0, "epoll_wait");
+        for (int i = 0; i < count; i++) {
+            if (!answer_all(events[i].data.fd, &random)) {
+                require(close(events[i].data.fd) == 0, "close");
+                open--;
+            }
+        }
+        dawdle(&random);
+    }
+}
+
+CASE(bursts_on_many_of_a_set, BARE | V6 | RACE) {
+    int ends[MANY], set = epoll_create1(EPOLL_CLOEXEC);
+    for (int i = 0; i < MANY; i++) {
+        int end = ends[i] = side == SERVER ? accept(fd, NULL, NULL) : connect_there();
+        warm_up(end, side);
+        struct epoll_event event = {EPOLLIN | (i % 2 ? (unsigned)EPOLLET : 0), {.fd = end}};
+        require(side == CLIENT || epoll_ctl(set, EPOLL_CTL_ADD, end, &event) == 0, "add");
+    }
+    if (side == SERVER) {
+        answer_bursts(set);
+    } else {
+        ask_in_bursts(ends);
+        for (int i = 0; i < MANY; i++)
+            require(close(ends[i]) == 0, "close");
+    }
+    note("all was answered");
+}
+
 // Two processes that have a connection in turn, and say where its stream is. Both see its end.
 static void read_in_turn(int fd, int own, int begins, uint64_t *random,
                          void (*hand)(int over, int fd), int (*get)(int over, int fd)) {

@@ -40,10 +40,10 @@ const MORE_YIELDS: u32 = 3;
 /// To look for a moment before going to sleep although turns are lost: where the peer has a
 /// processor of its own, it answers sooner than somebody is woken.
 static LOOKING: Habit = Habit::new(4);
-/// To give the processor to others once.
-static YIELDING: Habit = Habit::new(8);
-/// To do so again when that was in vain.
-static YIELDING_AGAIN: Habit = Habit::new(8);
+/// To give the processor to others once. It pays from two times in five on.
+static YIELDING: Habit = Habit::new(10);
+/// To do so again when that was in vain. It pays from a third of the times on.
+static YIELDING_AGAIN: Habit = Habit::new(11);
 
 /// One time of waiting.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Wait {
     manner: Manner,
     /// Whether others had the processor in the last yield, by the time that it took.
     may_have_switched: bool,
-    /// How often they had it, and nothing was there after that.
+    /// How often they had it and nothing was there after that.
     in_vain: u32,
 }
 

@@ -23,7 +23,8 @@ pub struct Habit {
 }
 
 impl Habit {
-    /// One that is taken to pay until it did not. The more it costs in vain, the less is `loss`.
+    /// One that is taken to pay until it did not. The more it costs in vain, the less is `loss`: it
+    /// is worth it always from a share of `1 - loss / 16` of the times on.
     pub const fn new(loss: u32) -> Self {
         Self { paid: AtomicU32::new(MAX), passed_over: AtomicU32::new(0), loss }
     }
