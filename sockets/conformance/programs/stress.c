@@ -315,8 +315,8 @@ CASE(threads_that_share_a_set, BARE | V6 | RACE) {
     note("all was answered");
 }
 
-// Many connections of one server that sleeps for them in one set, as long as it takes. Something
-// comes on some of them at once, while it sleeps, wakes or looks.
+// A server waits for many connections in one set, without a time-out. Data arrives on several of
+// them at once, while the server sleeps, wakes up or looks.
 enum { MANY = 24, BURSTS = 1500 };
 
 static void ask_in_bursts(const int *ends) {

@@ -6,9 +6,9 @@
 //! the peer from doing what is waited for. Where others have enough to do for the processors, it
 //! sleeps at once: see [`turns`].
 //!
-//! Letting others have the processor is no gift: two switches cost as much as a part of a doorbell.
-//! One of them that ends with what was waited for is cheaper than to sleep, several that end with
-//! nothing are dearer. So it is [counted](habit) how often each has paid.
+//! A yield that switches to another thread costs two context switches, a fraction of a doorbell. One
+//! such yield followed by data is cheaper than sleeping; several without data cost more. So the
+//! library [counts](habit) how often each of them paid, and sleeps where they did not.
 
 pub mod barrier;
 pub mod epoll;
@@ -32,17 +32,17 @@ const AWAKE_TICKS: u64 = 300_000;
 /// microseconds.
 pub const ASK_TICKS: u64 = 120_000;
 
-/// Ticks of a yield in which somebody else may have had the processor: about a microsecond.
+/// Ticks of a yield that may have switched to another thread: about a microsecond.
 const SWITCH_TICKS: u64 = 2_500;
-/// After the first yield that was in vain, so many are tried once that pays.
+/// Yields tried after the first one without data, if that pays.
 const MORE_YIELDS: u32 = 3;
 
-/// To look for a moment before going to sleep although turns are lost: where the peer has a
-/// processor of its own, it answers sooner than somebody is woken.
+/// Spinning for a moment before sleeping, although turns are lost: a peer with a processor of its
+/// own answers sooner than a wake-up takes.
 static LOOKING: Habit = Habit::new(4);
-/// To give the processor to others once. It pays from two times in five on.
+/// Yielding once. It pays if data follows at least two times in five.
 static YIELDING: Habit = Habit::new(10);
-/// To do so again when that was in vain. It pays from a third of the times on.
+/// Yielding again after a yield without data. It pays if data follows one time in three.
 static YIELDING_AGAIN: Habit = Habit::new(11);
 
 /// One time of waiting.
@@ -52,9 +52,9 @@ pub struct Wait {
     /// When it was looked last.
     last: u64,
     manner: Manner,
-    /// Whether others had the processor in the last yield, by the time that it took.
+    /// Whether the last yield took long enough for a switch to another thread.
     may_have_switched: bool,
-    /// How often they had it and nothing was there after that.
+    /// Number of yields that switched to another thread and were not followed by data.
     in_vain: u32,
 }
 
@@ -107,7 +107,7 @@ impl Wait {
         true
     }
 
-    /// How to wait from now on.
+    /// The manner of a wait that starts at `now`.
     fn manner(now: u64, is_shared: bool) -> Manner {
         if !turns::are_lost(now) && YIELDING.is_worth_it() {
             Manner::Yields
@@ -119,7 +119,7 @@ impl Wait {
         }
     }
 
-    /// Lets others have the processor.
+    /// Yields the processor, and records whether the turn was lost.
     fn yields(&mut self, now: u64) {
         raw::yield_now();
         let after = raw::ticks();
@@ -133,9 +133,9 @@ impl Wait {
         }
     }
 
-    /// Whether to yield once more, when nothing has come after the last time.
+    /// Whether to yield once more. Called when the last yield was not followed by data.
     fn goes_on(&mut self) -> bool {
-        // The kernel is asked only where nothing was there: that costs a part of a switch.
+        // Only yields without data pay for the system call that confirms the switch.
         if !self.may_have_switched || !switches::have_been() {
             return true;
         }

@@ -203,15 +203,15 @@ pub mod board {
     /// A bit for each slot: something happened there for which the side is to be woken. The peer
     /// sets bits, and the side takes them.
     pub const MARKS: usize = 0;
-    /// What who reads the marks does: [`NOBODY`], [`AWAKE`], or a number for each time that it
-    /// sleeps, which is even. Who has rung then adds one to that.
+    /// State of the reader of the marks: [`NOBODY`], [`AWAKE`], or the even number of its current
+    /// sleep. The peer that rings during a sleep adds one to its number.
     pub const READER: usize = 128;
-    /// In [`READER`]: nobody looks at the marks.
+    /// [`READER`]: there is no reader.
     pub const NOBODY: u64 = 0;
-    /// In [`READER`]: the side looks at the marks before it sleeps.
+    /// [`READER`]: the side reads the marks before it sleeps.
     pub const AWAKE: u64 = 1;
-    /// A bit for each slot: nobody but who reads the marks is to be woken. Only the side writes
-    /// this and what is behind it.
+    /// A bit for each slot: the reader of the marks is the only one to wake. Only the side writes
+    /// this word and the next.
     pub const IS_ENOUGH: usize = 136;
     /// On which core the side waited last that reads it, counted from 1.
     pub const CORE: usize = 144;

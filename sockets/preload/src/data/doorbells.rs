@@ -24,7 +24,7 @@ impl Stream {
         }
     }
 
-    /// Wakes the peer, wherever it sleeps on this connection. True: there is a doorbell now.
+    /// Wakes the peer, wherever it sleeps on this connection. Returns whether a doorbell was sent.
     #[cold]
     pub fn ring_doorbell(&self, descriptor: i32, slot: &Slot) -> bool {
         if slot.said() & flag::SWITCHED == 0 {
@@ -49,7 +49,7 @@ impl Stream {
         has_rung
     }
 
-    /// Rings, unless the peer would take it for a byte of the stream. True: it has rung.
+    /// Rings, unless the peer would take it for a byte of the stream. Returns whether it has rung.
     pub fn ring_once(&self, descriptor: i32, slot: &Slot) -> bool {
         let mut has_rung = false;
         if slot.begin_ringing() {

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A way of waiting that is tried as long as it pays: how often it has done so of late decides.
+//! A way of waiting that is tried as long as it pays, decided by a moving average of its success.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// What has always paid.
+/// Average of a way that always paid.
 const MAX: u32 = 1 << 10;
-/// From where on it is worth it always; below that, only now and then, to see.
+/// Average above which the way is always tried. Below it, one time of [`NOW_AND_THEN`] tries it.
 const ENOUGH: u32 = MAX / 2;
 const NOW_AND_THEN: u32 = 16;
-/// How much of what is missing to [`MAX`] each time adds that has paid.
+/// Each success adds this fraction of the distance to [`MAX`].
 const GAIN: u32 = 16;
 
-/// One such way.
+/// One such way of waiting.
 #[derive(Debug)]
 pub struct Habit {
-    /// How much it has paid of late.
+    /// Moving average of its success, up to [`MAX`].
     paid: AtomicU32,
-    /// How often it was not worth it since then.
+    /// Number of times it was not tried since the average fell below [`ENOUGH`].
     passed_over: AtomicU32,
-    /// What part of it is lost each time that it did not pay.
+    /// Each failure subtracts this fraction of the average.
     loss: u32,
 }
 
 impl Habit {
-    /// One that is taken to pay until it did not. The more it costs in vain, the less is `loss`: it
-    /// is worth it always from a share of `1 - loss / 16` of the times on.
+    /// Starts with the highest average. The way is always tried while it pays in a share of at least
+    /// `1 - loss / 16` of the tries, so an expensive way has a small `loss`.
     pub const fn new(loss: u32) -> Self {
         Self { paid: AtomicU32::new(MAX), passed_over: AtomicU32::new(0), loss }
     }
 
-    /// Whether to try it.
+    /// Whether to try it now.
     #[inline]
     pub fn is_worth_it(&self) -> bool {
         self.paid.load(Ordering::Relaxed) >= ENOUGH
             || self.passed_over.fetch_add(1, Ordering::Relaxed).is_multiple_of(NOW_AND_THEN)
     }
 
-    /// It is tried. It is taken to have paid until it is said that it [did not](Self::did_not_pay).
+    /// Counts a try as a success. [`did_not_pay`](Self::did_not_pay) corrects that.
     #[inline]
     pub fn is_tried(&self) {
         let paid = self.paid.load(Ordering::Relaxed);
         self.paid.store(paid + (MAX - paid) / GAIN, Ordering::Relaxed);
     }
 
-    /// It was tried, and did not pay.
+    /// The last try failed.
     pub fn did_not_pay(&self) {
         let paid = self.paid.load(Ordering::Relaxed);
         self.paid.store(paid - paid / self.loss, Ordering::Relaxed);
@@ -54,13 +54,13 @@ impl Habit {
 mod tests {
     use super::*;
 
-    /// How often of so many times it is tried, if it pays in each of `share` times, in 16.
+    /// Number of tries in `times` waits, if `share` of 16 tries pay.
     fn tries_of(habit: &Habit, times: u32, share: u32) -> u32 {
         let mut tries = 0;
         for _ in 0..times {
             if habit.is_worth_it() {
                 habit.is_tried();
-                // A step that has no divisor in common with 16: the times are spread.
+                // 7 and 16 have no common divisor, which spreads the successes.
                 if (tries * 7) % 16 >= share {
                     habit.did_not_pay();
                 }

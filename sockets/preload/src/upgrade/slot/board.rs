@@ -8,10 +8,10 @@
 //! exchanges of words, so one of both sees what the other has done: either the bit is found, or a
 //! doorbell rings.
 //!
-//! A side that sleeps may go on reading its board: whoever marks first rings, and says so behind
-//! that; the others only mark, since it is about to wake. So many connections on which something
-//! comes at once take one doorbell of the kernel's. Each sleep has a number of its own: who is late
-//! to say that he has rung says it of a sleep that is over, which nobody believes.
+//! A side may remain the reader of its board while it sleeps. Then the first peer that marks also
+//! rings a doorbell, and records that in the board after the doorbell; later peers only mark, since
+//! the reader is about to wake. So data on many connections costs one doorbell. Each sleep has its own
+//! number, so a late record refers to a past sleep and has no effect.
 
 use super::Slot;
 use super::shared::SharedWord;
@@ -46,13 +46,12 @@ impl Board {
         unsafe { SharedWord::at(place) }
     }
 
-    /// Says that it is read from now on, before who reads it sleeps.
+    /// The reader is awake from now on, and reads the marks before it sleeps.
     pub fn is_read(&self) {
         self.word(board::READER).store(board::AWAKE);
     }
 
-    /// Says that who reads it sleeps, for the time of that number; what is marked until then has to
-    /// be taken behind that.
+    /// The reader starts that sleep. It takes the marks set before once more after this call.
     pub fn sleeps(&self, sleep: Sleep) {
         self.word(board::READER).store(sleep.0);
     }
@@ -99,14 +98,14 @@ impl Board {
             && self.word(board::IS_ENOUGH).load().bits(bits) == bits
     }
 
-    /// The sleep of who reads it, if nobody has rung in that.
+    /// The current sleep of the reader, unless a doorbell has rung during it.
     fn sleep(&self) -> Option<Sleep> {
-        // CLAIM: who says that it sleeps is rung for, as if it read no board.
+        // CLAIM: a reader that claims to sleep gets a doorbell, as a socket without a board does.
         let reader = self.word(board::READER).load().raw();
         Some(Sleep(reader)).filter(|sleep| sleep.0 != board::NOBODY && sleep.0 % 2 == 0)
     }
 
-    /// Somebody has rung in that sleep.
+    /// Records that a doorbell has rung during that sleep.
     fn has_rung_in(&self, sleep: Sleep) {
         self.word(board::READER).exchange(sleep.0, sleep.0 + 1);
     }
@@ -118,26 +117,26 @@ impl Board {
     }
 }
 
-/// The number of a time for which a set sleeps: even, and never zero.
+/// The number of a sleep of a set: even, and never zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sleep(u64);
 
 impl Sleep {
-    /// Another one than all of this process before.
+    /// The next number; no earlier sleep of this process has it.
     pub fn next() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(2, Ordering::Relaxed) + 2)
     }
 }
 
-/// What has to be done behind a mark.
+/// What a sender does after it has tried to mark the peer's board.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// Nothing: the peer looks.
+    /// Nothing: the peer reads the mark.
     ByMark,
-    /// A doorbell has to ring, and [that it did](Slot::has_rung_for_board) be said: the peer sleeps.
+    /// Ring a doorbell, since the peer sleeps, and [record it](Slot::has_rung_for_board).
     ToRing(Sleep),
-    /// A doorbell has to ring: the peer reads no board for this connection.
+    /// Ring a doorbell: the peer reads no board for this connection.
     NotAtAll,
 }
 
@@ -156,7 +155,7 @@ impl Slot {
         1 << (self.number() & 63)
     }
 
-    /// Tells the peer by a mark that it has to look at this connection.
+    /// Marks this connection on the peer's board, if the peer reads it.
     pub fn marks_for_peer(&self) -> Told {
         let (board, bit) = (self.board_of(self.side.other()), self.bit());
         if !board.is_enough(bit) {
@@ -170,7 +169,7 @@ impl Slot {
         }
     }
 
-    /// A doorbell has rung for the peer's board, in that sleep: others need not.
+    /// Records on the peer's board that a doorbell has rung during that sleep.
     pub fn has_rung_for_board(&self, sleep: Sleep) {
         self.board_of(self.side.other()).has_rung_in(sleep);
     }

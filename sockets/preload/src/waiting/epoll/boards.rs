@@ -6,8 +6,8 @@
 //! of the slabs in which several of its sockets are parked. A board belongs to one set; sockets of
 //! others in the same slab have doorbells.
 //!
-//! While it sleeps, the first mark on each board comes with a doorbell. That is so if it is one
-//! thread alone that waits for the set: who is woken by it is the one who looks at the board.
+//! While the set sleeps, the first mark on each board comes with a doorbell. This needs a process
+//! with one thread: the thread that the doorbell wakes has to be the one that reads the board.
 //!
 //! A mark is enough for a socket only if nobody else sleeps on it, no other process has it, and a
 //! doorbell has rung for its registration before: who waited for it in the kernel before it left
@@ -27,7 +27,7 @@ use freeport_sockets_proto::slab::SLOTS;
 const FEW: u32 = 2;
 /// Looks at a board without any mark before it is left, until a doorbell rings there again.
 const SILENT_ROUNDS: u32 = 4096;
-/// The same of sleeps behind each other.
+/// Consecutive sleeps without any mark before a board is left.
 const SILENT_SLEEPS: u32 = 64;
 
 /// Who reads the board of a slab.
@@ -39,7 +39,7 @@ struct Reader {
     next: AtomicU32,
     /// The round of the set in which there was a mark last.
     round: AtomicU32,
-    /// How often the set has slept since then.
+    /// Number of sleeps since then.
     sleeps: AtomicU32,
     board: AtomicPtr<u8>,
     /// The registrations of the slots for which a mark was enough last, counted from 1.
@@ -103,8 +103,8 @@ pub fn has_rung(set: &Set, number: u32, stream: &Stream) {
     }
 }
 
-/// A registration was parked by a set that sleeps then, and may [go on reading](sleep) boards. Its
-/// lock is held.
+/// A set that starts a sleep has parked a registration: the set becomes the reader of its board, if
+/// that is worth it. The set's lock is held.
 pub fn sleeps_with(set: &Set, known: &Registration, stream: &Stream, sleep: Sleep) {
     let Some((place, reader)) = reader_of(stream) else { return };
     let is_own = reader.set.load(Ordering::Acquire) == known.set + 1;
@@ -162,9 +162,8 @@ fn behind(link: &AtomicU32) -> Option<(u32, &'static Reader)> {
     Some((place, READERS.get(place as usize)?))
 }
 
-/// A set is about to sleep on which nobody else waits: of the boards that are worth it only the
-/// first mark comes with a doorbell from now on. What was marked until then is active. Its lock is
-/// held.
+/// The only waiter of a set starts a sleep. On each board that is worth it, only the first mark comes
+/// with a doorbell from now on; registrations marked before become active. The set's lock is held.
 pub fn sleep(set: &Set, sleep: Sleep) {
     let round = set.round.load(Ordering::Relaxed);
     let mut link = &set.boards;
@@ -186,7 +185,7 @@ pub fn sleep(set: &Set, sleep: Sleep) {
     }
 }
 
-/// A set has slept, and looks at its boards before it does so again.
+/// A sleep of a set has ended.
 pub fn wake(set: &Set) {
     if !set.reads_boards() {
         return;
@@ -218,7 +217,7 @@ impl Reader {
         (!start.is_null()).then(|| unsafe { Board::at(start) })
     }
 
-    /// The set begins to read the board. What it says there comes behind that.
+    /// The set becomes the reader. The caller writes the board's state afterwards.
     fn begins(&self, place: u32, set: &Set) {
         self.reads.store(true, Ordering::Relaxed);
         self.next.store(set.boards.swap(place + 1, Ordering::Relaxed), Ordering::Relaxed);

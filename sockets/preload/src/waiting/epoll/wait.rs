@@ -274,7 +274,7 @@ fn sleep(
     if found > 0 {
         return Slept::Found(found);
     }
-    // Who is alone is woken by the first of those who mark, and looks at what the others have.
+    // With one waiter in a process of one thread, a doorbell wakes the reader of the boards.
     let is_alone = process::has_one_thread()
         && set.waiters.load(Ordering::SeqCst) == 1
         && set.nested.load(Ordering::Relaxed) == 0;
