@@ -3,11 +3,9 @@
 
 pub mod doorbells;
 pub mod files;
-pub mod parts;
 pub mod peeking;
 pub mod receiving;
 pub mod resets;
-pub mod scratch;
 pub mod sending;
 mod states;
 pub mod underlay;

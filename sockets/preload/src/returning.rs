@@ -23,8 +23,8 @@ pub mod resending;
 pub mod standing_in;
 pub mod substitute;
 
-use crate::data::scratch::Scratch;
 use crate::kernel::raw;
+use crate::kernel::scratch::Scratch;
 use crate::returning::looks::{LOOKS, Looks, YIELDS, are_out};
 use crate::returning::resending::Resent;
 use crate::socket::connection::{HeldHalf, phase};

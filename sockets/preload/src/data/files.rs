@@ -2,7 +2,7 @@
 //! What the kernel moves between descriptors without the application's memory, through ours where a
 //! stream is in a ring.
 
-use crate::data::parts::Parts;
+use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;

@@ -2,8 +2,8 @@
 //! Receiving that takes nothing out of the ring: what comes is only looked at, in one piece for
 //! several parts, or there is no room for any of it.
 
-use crate::data::parts::Parts;
 use crate::data::receiving::Attempt;
+use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;

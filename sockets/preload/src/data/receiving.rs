@@ -2,10 +2,10 @@
 //! Receiving: through the kernel as long as there is something of the stream, then through the
 //! ring.
 
-use crate::data::parts::Parts;
 use crate::data::peeking::in_one_piece;
-use crate::data::scratch::Scratch;
 use crate::kernel::next::next;
+use crate::kernel::parts::Parts;
+use crate::kernel::scratch::Scratch;
 use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending: through the kernel as long as the stream is there, then through the ring.
 
-use crate::data::parts::Parts;
 use crate::data::receiving::ATTEMPTS;
 use crate::data::resets::broken_pipe;
 use crate::kernel::next::next;
+use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;

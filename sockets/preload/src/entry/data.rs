@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sending and receiving.
 
-use crate::data::parts::Parts;
 use crate::handing::control;
 use crate::kernel::next::next;
+use crate::kernel::parts::Parts;
 use crate::kernel::{errno, memory};
 use crate::socket::connections::Stream;
 use crate::socket::opening::stream;

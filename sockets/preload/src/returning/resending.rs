@@ -2,8 +2,8 @@
 //! Sending through the kernel what the peer has not read from a ring, when a connection comes back.
 
 use super::backlog::Backlog;
-use crate::data::scratch::Scratch;
 use crate::kernel::raw;
+use crate::kernel::scratch::Scratch;
 use crate::socket::unix::LargeBuffer;
 use crate::upgrade::slot::{Reader, Slot};
 use crate::waiting::patience::Patience;

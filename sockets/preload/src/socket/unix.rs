@@ -5,7 +5,7 @@
 //! What else can go along with bytes, descriptors and who has sent them, is the kernel's: a socket
 //! on which that is asked for comes back there, and stays.
 
-use crate::data::parts::Parts;
+use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;

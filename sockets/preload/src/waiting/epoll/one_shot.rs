@@ -4,8 +4,8 @@
 //! Who handles a connection is often a thread of several, and counts on it that no other is told of
 //! the same one meanwhile.
 
-use crate::data::scratch::Scratch;
 use crate::kernel::raw;
+use crate::kernel::scratch::Scratch;
 
 /// Bytes of a line of which something is read: `tfd: %8d events: %8x`, and what is behind that.
 const LINE: usize = 48;
