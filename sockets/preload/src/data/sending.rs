@@ -8,7 +8,7 @@ use crate::kernel::parts::Parts;
 use crate::kernel::{errno, raw};
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
-use crate::upgrade::slot::{Out, Slot};
+use crate::upgrade::slot::{Out, Slot, room_to_report};
 use crate::waiting::patience::{Patience, TOLD_TICKS};
 use crate::waiting::{ASK_TICKS, Wait};
 use crate::waiting::{epoll, sleep};
@@ -48,13 +48,6 @@ const KEPT_OF_PARTS: usize = KEPT + libc::UIO_MAXIOV as usize / 2 + WHOLE / 64;
 const LONG_PART: usize = 2048;
 /// The longest message that is sent as a whole or not at all.
 pub const WHOLE: usize = 4096;
-
-/// How much room there has to be in a ring of that capacity before it is told of. The kernel tells
-/// of it when about a third is free: programs rely on it that a few kilobytes go in then, in a call
-/// that would wait for more.
-pub const fn room_to_tell_of(capacity: usize) -> usize {
-    capacity / 3
-}
 
 /// What headers of so many bytes in these parts take at the most, and what is kept free behind
 /// them. Each [`JOINED_MAX`] short parts have one, and so has each long one.
@@ -102,7 +95,7 @@ fn put_some(sender: &mut Out, parts: Parts<'_>, skipped: usize, room: usize) -> 
 /// Writes all of the bytes, if there is enough room. `None`: there is not, and nothing is written.
 #[inline(never)]
 fn write_with_room(sender: &mut Out, bytes: &[u8]) -> Option<bool> {
-    let wanted = bytes.len() + KEPT + room_to_tell_of(sender.ring().capacity());
+    let wanted = bytes.len() + KEPT + room_to_report(sender.ring().capacity());
     sender.ring().free(wanted).ok().filter(|free| *free >= wanted)?;
     sender.write(bytes).ok().map(|done| done.wake)
 }
@@ -426,7 +419,7 @@ impl Stream {
         let mut has_less = |room| !slot.has_room(self, sender, room);
         // Who is told that there is room has to have it for what is not cut.
         is_full |= has_less(WHOLE + KEPT_OF_PARTS);
-        if is_full || has_less(room_to_tell_of(capacity)) {
+        if is_full || has_less(room_to_report(capacity)) {
             send.was_full.store(true, Ordering::Relaxed);
         }
         if is_full {
@@ -486,7 +479,7 @@ impl Stream {
         let slot = self.slot()?;
         let sender = self.local.ends.sender(&mut half)?;
         let wake = slot.write(flag::CLOSED | flag::DEAF | flag::GONE | flag::RECALLED, || {
-            let left = room_to_tell_of(sender.ring().capacity());
+            let left = room_to_report(sender.ring().capacity());
             sender.write_short(bytes, left).or_else(|| write_with_room(sender, bytes))
         })?;
         slot.count(word::SENT_BYTES, bytes.len() as u64);

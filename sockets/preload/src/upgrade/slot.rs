@@ -20,6 +20,7 @@ use freeport_ring::{
 };
 use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, Ring, Side, flag, word};
+pub use readiness::room_to_report;
 use shared::SharedWord;
 
 /// The sending end of a socket's ring.

@@ -2,12 +2,18 @@
 //! Whether there is something to receive in a slot, or room to send.
 
 use super::Slot;
-use crate::data::sending;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use core::sync::atomic::Ordering;
 use freeport_ring::bytes::Read;
 use freeport_sockets_proto::slab::flag;
+
+/// Free bytes from which a ring of that capacity counts as writable: a third, as in the kernel.
+/// Programs
+/// rely on it that a few kilobytes fit then, in a call that would block for more.
+pub const fn room_to_report(capacity: usize) -> usize {
+    capacity / 3
+}
 
 impl Stream {
     /// Whether it is that still, and in that slot: with the lock of a direction held, so that it
@@ -88,7 +94,7 @@ impl Stream {
         }
         let Some(mut half) = self.shared.send.take(self.shared.is_alone()) else { return false };
         let has_room = self.with_sender(slot, &mut half, |sender| {
-            let wanted = sending::room_to_tell_of(sender.ring().capacity());
+            let wanted = room_to_report(sender.ring().capacity());
             slot.has_room(self, sender, wanted)
         });
         if has_room == Some(true) {
