@@ -20,5 +20,3 @@ pub mod spawning;
 pub mod streams;
 pub mod uring;
 mod variadic;
-
-pub use events::{as_time, until};

@@ -11,6 +11,7 @@
 //! library [counts](habit) how often each of them paid, and sleeps where they did not.
 
 pub mod barrier;
+pub mod deadline;
 pub mod epoll;
 mod habit;
 pub mod patience;

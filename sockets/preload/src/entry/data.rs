@@ -8,6 +8,7 @@ use crate::kernel::{errno, memory};
 use crate::socket::connections::Stream;
 use crate::socket::opening::stream;
 use crate::socket::unix;
+use crate::waiting::deadline::{Deadline, Until};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -466,8 +467,8 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         return kernel();
     }
     // SAFETY: as of the function that this stands for.
-    let deadline = match unsafe { crate::entry::until(timeout) } {
-        Some(until) => crate::waiting::epoll::Deadline::new(until),
+    let deadline = match unsafe { Until::time(timeout) } {
+        Some(until) => Deadline::new(until),
         None => return kernel(),
     };
     let mut each = flags & !libc::MSG_WAITFORONE;

@@ -1,43 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for several descriptors.
 
-use crate::kernel::memory;
 use crate::kernel::next::next;
 use crate::socket::table::{self, What};
-use crate::waiting::epoll::{self, Until};
+use crate::waiting::deadline::Until;
+use crate::waiting::epoll;
 use crate::waiting::polling;
 use crate::waiting::select;
 use core::ffi::{c_int, c_void};
-
-/// How long a time that may be null is; `None`: there is no such time, and the kernel says why.
-///
-/// # Safety
-/// If it is not null, it can be read.
-pub unsafe fn until(time: *const libc::timespec) -> Option<Until> {
-    if time.is_null() {
-        return Some(Until::Ready);
-    }
-    if !memory::is_there(time, 1) {
-        return None;
-    }
-    // SAFETY: as the caller says.
-    let time = unsafe { time.read() };
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    let rest = u64::try_from(time.tv_nsec).ok().filter(|rest| *rest < 1_000_000_000)?;
-    Some(Until::Nanoseconds(seconds.saturating_mul(1_000_000_000).saturating_add(rest)))
-}
-
-/// As a time that may be null.
-pub fn as_time(until: Until, place: &mut libc::timespec) -> *mut libc::timespec {
-    match until {
-        Until::Ready => core::ptr::null_mut(),
-        Until::Nanoseconds(time) => {
-            place.tv_sec = (time / 1_000_000_000).cast_signed();
-            place.tv_nsec = (time % 1_000_000_000).cast_signed();
-            place
-        }
-    }
-}
 
 const NO_TIME: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -144,12 +114,12 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
     };
     let kernel = |events: *mut libc::epoll_event, count: c_int, until: Until| {
         let mut place = NO_TIME;
-        let timeout = as_time(until, &mut place).cast_const();
+        let timeout = until.as_time(&mut place).cast_const();
         next!(epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, count: c_int,
             timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int)
     };
     // SAFETY: as of the function that this stands for.
-    match set(epoll).zip(unsafe { until(timeout) }) {
+    match set(epoll).zip(unsafe { Until::time(timeout) }) {
         Some((number, until)) => epoll::wait(number, events, count, until, kernel),
         None => direct(events, timeout),
     }
@@ -195,12 +165,12 @@ pub unsafe extern "C-unwind" fn ppoll(
 ) -> c_int {
     let kernel = |fds: *mut libc::pollfd, count: libc::nfds_t, until: Until| {
         let mut place = NO_TIME;
-        let timeout = as_time(until, &mut place).cast_const();
+        let timeout = until.as_time(&mut place).cast_const();
         next!(ppoll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: *const libc::timespec,
             mask: *const libc::sigset_t) -> c_int)
     };
     // SAFETY: as of the function that this stands for.
-    match unsafe { until(timeout) } {
+    match unsafe { Until::time(timeout) } {
         Some(until) => polling::poll(fds, count, until, kernel),
         None => crate::kernel::errno::fail(libc::EINVAL) as c_int,
     }

@@ -30,4 +30,4 @@ pub use control::{
 };
 pub use foreign::{has_come, has_foreign, is_passed, is_registered_elsewhere};
 pub use registration::{ends_of_rings, events_of};
-pub use wait::{Deadline, Until, wait};
+pub use wait::wait;

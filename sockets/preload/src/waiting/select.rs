@@ -2,14 +2,14 @@
 //! `select`, where one of the sockets has its streams in rings: as a `poll` of the same
 //! descriptors.
 
-use crate::entry::{as_time, until};
 use crate::kernel::errno;
 use crate::kernel::memory;
 use crate::kernel::next::next;
 use crate::reuse::listener;
 use crate::socket::connection::phase;
 use crate::socket::opening::stream;
-use crate::waiting::epoll::{Deadline, Until, nested};
+use crate::waiting::deadline::{Deadline, Until};
+use crate::waiting::epoll::nested;
 use crate::waiting::polling;
 use core::ffi::c_void;
 use core::ptr;
@@ -66,7 +66,7 @@ pub fn pselect(
     kernel: impl Fn() -> i32,
 ) -> i32 {
     // SAFETY: the application's time.
-    match wanted(count, sets).zip(unsafe { until(timeout) }) {
+    match wanted(count, sets).zip(unsafe { Until::time(timeout) }) {
         Some((wanted, until)) => wait(count, sets, &wanted, until, mask),
         None => kernel(),
     }
@@ -132,7 +132,7 @@ fn wait(
     }
     let kernel = |fds: *mut libc::pollfd, count: libc::nfds_t, until: Until| {
         let mut place = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let timeout = as_time(until, &mut place).cast_const();
+        let timeout = until.as_time(&mut place).cast_const();
         next!(ppoll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: *const libc::timespec,
             mask: *const libc::sigset_t) -> i32)
     };

@@ -4,9 +4,9 @@
 //! then. Sets of one process are made to look; those of another one look by themselves, in turns.
 
 use super::control;
-use super::wait::Until;
 use crate::socket::connection::phase;
 use crate::socket::opening;
+use crate::waiting::deadline::Until;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -12,6 +12,7 @@ use crate::socket::connections::Stream;
 use crate::upgrade::monitor;
 use crate::upgrade::slot::Sleep;
 use crate::waiting::barrier::Owed;
+use crate::waiting::deadline::{Deadline, Until};
 use crate::waiting::{ASK_TICKS, Wait};
 use core::slice;
 use core::sync::atomic::Ordering;
@@ -26,79 +27,6 @@ const SHARING: usize = 16;
 
 /// Ticks for which doorbells are expected after one: about a millisecond.
 const ANSWERED_TICKS: u64 = 2_400_000;
-
-/// How long to wait.
-#[derive(Clone, Copy, Debug)]
-pub enum Until {
-    /// Until something is ready.
-    Ready,
-    /// Not longer than so many nanoseconds.
-    Nanoseconds(u64),
-}
-
-impl Until {
-    /// From milliseconds, as most calls have them: below zero is for ever.
-    pub fn milliseconds(milliseconds: i32) -> Self {
-        match u64::try_from(milliseconds) {
-            Ok(milliseconds) => Self::Nanoseconds(milliseconds * 1_000_000),
-            Err(_) => Self::Ready,
-        }
-    }
-
-    /// The same, and not longer than so many nanoseconds.
-    pub fn at_most(self, nanoseconds: u64) -> Self {
-        match self {
-            Self::Ready => Self::Nanoseconds(nanoseconds),
-            Self::Nanoseconds(time) => Self::Nanoseconds(time.min(nanoseconds)),
-        }
-    }
-
-    /// In milliseconds, not less than it is.
-    pub fn as_milliseconds(self) -> i32 {
-        match self {
-            Self::Ready => -1,
-            Self::Nanoseconds(time) => i32::try_from(time.div_ceil(1_000_000)).unwrap_or(i32::MAX),
-        }
-    }
-}
-
-/// When waiting has to end.
-pub struct Deadline {
-    until: Until,
-    /// The clock when waiting began, if that is of interest.
-    began: u64,
-}
-
-impl Deadline {
-    /// From now on.
-    pub fn new(until: Until) -> Self {
-        let began = if matches!(until, Until::Nanoseconds(1..)) { nanoseconds() } else { 0 };
-        Self { until, began }
-    }
-
-    /// What is left.
-    pub fn left(&self) -> Until {
-        match self.until {
-            Until::Ready => Until::Ready,
-            Until::Nanoseconds(0) => Until::Nanoseconds(0),
-            Until::Nanoseconds(time) => {
-                Until::Nanoseconds(time.saturating_sub(nanoseconds().saturating_sub(self.began)))
-            }
-        }
-    }
-
-    /// Whether it is over.
-    pub fn is_over(&self) -> bool {
-        matches!(self.left(), Until::Nanoseconds(0))
-    }
-}
-
-fn nanoseconds() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for the time.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000) + time.tv_nsec.cast_unsigned()
-}
 
 /// That a thread is about to sleep on a set, until this is dropped.
 struct Waiter<'a>(&'a Set);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How long a call waits: as the application gives it, as the library counts it, and as the kernel
+//! gets it.
+
+use crate::kernel::memory;
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// Until something is ready.
+    Ready,
+    /// Not longer than so many nanoseconds.
+    Nanoseconds(u64),
+}
+
+impl Until {
+    /// From a time that may be null, which means for ever. `None`: the time is not valid or cannot
+    /// be read, and the kernel reports why.
+    ///
+    /// # Safety
+    /// If it is not null, the application allows reading it.
+    pub unsafe fn time(time: *const libc::timespec) -> Option<Self> {
+        if time.is_null() {
+            return Some(Self::Ready);
+        }
+        if !memory::is_there(time, 1) {
+            return None;
+        }
+        // SAFETY: the caller upholds it.
+        let time = unsafe { time.read() };
+        let seconds = u64::try_from(time.tv_sec).ok()?;
+        let rest = u64::try_from(time.tv_nsec).ok().filter(|rest| *rest < 1_000_000_000)?;
+        Some(Self::Nanoseconds(seconds.saturating_mul(1_000_000_000).saturating_add(rest)))
+    }
+
+    /// As a time that may be null, stored at `place`.
+    pub fn as_time(self, place: &mut libc::timespec) -> *mut libc::timespec {
+        match self {
+            Self::Ready => core::ptr::null_mut(),
+            Self::Nanoseconds(time) => {
+                place.tv_sec = (time / 1_000_000_000).cast_signed();
+                place.tv_nsec = (time % 1_000_000_000).cast_signed();
+                place
+            }
+        }
+    }
+
+    /// From milliseconds, as most calls have them: below zero is for ever.
+    pub fn milliseconds(milliseconds: i32) -> Self {
+        match u64::try_from(milliseconds) {
+            Ok(milliseconds) => Self::Nanoseconds(milliseconds * 1_000_000),
+            Err(_) => Self::Ready,
+        }
+    }
+
+    /// The same, and not longer than so many nanoseconds.
+    pub fn at_most(self, nanoseconds: u64) -> Self {
+        match self {
+            Self::Ready => Self::Nanoseconds(nanoseconds),
+            Self::Nanoseconds(time) => Self::Nanoseconds(time.min(nanoseconds)),
+        }
+    }
+
+    /// In milliseconds, not less than it is.
+    pub fn as_milliseconds(self) -> i32 {
+        match self {
+            Self::Ready => -1,
+            Self::Nanoseconds(time) => i32::try_from(time.div_ceil(1_000_000)).unwrap_or(i32::MAX),
+        }
+    }
+}
+
+/// When waiting has to end.
+pub struct Deadline {
+    until: Until,
+    /// The clock when waiting began, if that is of interest.
+    began: u64,
+}
+
+impl Deadline {
+    /// From now on.
+    pub fn new(until: Until) -> Self {
+        let began = if matches!(until, Until::Nanoseconds(1..)) { nanoseconds() } else { 0 };
+        Self { until, began }
+    }
+
+    /// What is left.
+    pub fn left(&self) -> Until {
+        match self.until {
+            Until::Ready => Until::Ready,
+            Until::Nanoseconds(0) => Until::Nanoseconds(0),
+            Until::Nanoseconds(time) => {
+                Until::Nanoseconds(time.saturating_sub(nanoseconds().saturating_sub(self.began)))
+            }
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        matches!(self.left(), Until::Nanoseconds(0))
+    }
+}
+
+fn nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000) + time.tv_nsec.cast_unsigned()
+}
