@@ -13,9 +13,9 @@ pub mod inherited;
 pub mod leaving;
 pub mod lent;
 
+use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::process;
-use crate::process::confined;
 use crate::returning::substitute;
 use crate::reuse::entries;
 use crate::socket::connection::phase;

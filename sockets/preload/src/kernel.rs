@@ -2,6 +2,7 @@
 //! The ground of the library: system calls, the C library functions that it interposes, `errno`, and
 //! memory of the application and of the library.
 
+pub mod confined;
 pub mod errno;
 pub mod folder;
 pub mod identity;

@@ -16,7 +16,8 @@
 //! | `data` | what goes through a connection, and its end |
 //! | `waiting` | for one connection, or for several: `poll`, `select`, `epoll` |
 //! | `handing` | going to other programs and processes, coming from them, leaving them |
-//! | `process` | threads, forks, and what a process does that bears on all of its connections |
+//! | `life` | start, end and forks of a process, and what it does that bears on all of its connections |
+//! | `process` | what is known of the process and its threads |
 //! | `kernel` | the kernel, and the C library |
 //!
 //! The library is a guest: it allocates nothing, calls the kernel itself, has no thread, keeps
@@ -27,6 +28,7 @@ mod data;
 pub mod entry;
 mod handing;
 mod kernel;
+mod life;
 mod process;
 mod returning;
 mod reuse;

@@ -5,73 +5,55 @@
 //! A word in memory that the child of a fork finds zero tells parent from child, however the child
 //! was made. The child of a `vfork` runs in its parent's memory: see [`guests`].
 
-pub mod confined;
 pub mod guests;
-pub mod identity;
 pub mod lock;
-pub mod straying;
 pub mod uring;
 
-use crate::handing::{family, inherited, leaving, lent};
-use crate::kernel::{errno, next, raw};
-use crate::reuse;
-use crate::reuse::entries;
-use crate::socket::opening;
-use crate::upgrade::monitor;
-use crate::waiting::epoll::boards;
+use crate::kernel::{confined, next, raw};
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 pub use guests::{has, is_guest};
+use std::sync::OnceLock;
 
 /// A page that is zero after a fork; its first word is the number of the process.
 static MARK: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
 static NUMBER: AtomicI32 = AtomicI32::new(0);
 /// How many forks lie between this process and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Forks that are under way and share what they have to.
-static PREPARED: AtomicU32 = AtomicU32::new(0);
-/// The thread whose child is expected, from before its fork until it is known here, as its
-/// [place](errno::place): one at a time, so that parent and child mean the same fork. 0: none.
-static EXPECTS: AtomicUsize = AtomicUsize::new(0);
 /// Tells the namespace of process numbers from others; 0: not looked at.
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
 /// The C library's own word for having one thread; null if it has none.
 static ONE_THREAD: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
+/// What the room that leads a process through its life does, which lies above this one.
+pub struct Hooks {
+    /// The library begins to know something of the process.
+    pub process_is_tracked: fn(),
+    /// This is the child of a fork. It ends with [`settle_child`] when what the library knows from
+    /// the parent is put right.
+    pub is_child: fn(),
+}
+
+/// The hooks, from when the library is loaded.
+static HOOKS: OnceLock<Hooks> = OnceLock::new();
+
+/// Sets the hooks, once.
+pub fn set_hooks(hooks: Hooks) {
+    _ = HOOKS.set(hooks);
+}
+
 const PAGE_BYTES: usize = 4096;
 
 /// Who may have fewer bytes of addresses has no room for a slab, and needs the rest for himself.
 const LEAST_ADDRESSES: u64 = 2 * freeport_sockets_proto::slab::SLAB_BYTES as u64;
-
-/// When the library is loaded.
-extern "C" fn constructor() {
-    look_up();
-    if monitor::begin() {
-        reuse::begin();
-        inherited::adopt_all();
-    }
-}
-
-#[used]
-#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
-static CONSTRUCTOR: extern "C" fn() = constructor;
-
-/// When the program has come to its end.
-extern "C" fn destructor() {
-    leaving::is_over();
-}
-
-#[used]
-#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
-static DESTRUCTOR: extern "C" fn() = destructor;
 
 /// Looks up what is the C library's, while there is nobody who could be waited for: that takes a
 /// lock of the loader. Whoever loads a library has it until that has begun, which may be until
 /// another thread has done something. And a child of `vfork` that has it when its parent is killed
 /// never gives it back: the kernel takes the parent's number out of the memory of both, by which
 /// the owner of a lock is known, since somebody may wait for that thread's end.
-fn look_up() {
+pub fn look_up() {
     next::find_all();
     // SAFETY: names that end with zero.
     let word = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
@@ -92,12 +74,14 @@ pub fn begin() -> bool {
     _ = unsafe { raw::wipe_on_fork(page, PAGE_BYTES) };
     let mark: *mut AtomicI32 = page.cast();
     settle(mark);
-    // SAFETY: functions that stay, as the library does.
-    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.process_is_tracked)();
+    }
     MARK.store(mark, Ordering::Release);
     true
 }
 
+/// Records that the process is the one that runs now.
 fn settle(mark: *mut AtomicI32) {
     let number = raw::process();
     NUMBER.store(number, Ordering::Relaxed);
@@ -115,105 +99,32 @@ pub fn check() {
     let mark = MARK.load(Ordering::Relaxed);
     // SAFETY: the page of `begin`, which stays.
     if !mark.is_null() && unsafe { &*mark }.load(Ordering::Relaxed) == 0 {
-        is_child(mark);
+        is_child();
     }
-}
-
-/// Before all forks that the C library makes.
-extern "C" fn before_fork() {
-    prepare_fork();
-}
-
-/// Behind those, in parent and child.
-extern "C" fn after_fork() {
-    has_forked();
-}
-
-/// Before a fork: what counts descriptors counts one more for each.
-pub fn prepare_fork() {
-    check();
-    entries::let_go();
-    boards::give_up(None);
-    opening::share_all(expects());
-    monitor::forks();
-    PREPARED.fetch_add(1, Ordering::SeqCst);
-}
-
-/// Whether the child of this thread is the one that is expected.
-fn expects() -> bool {
-    EXPECTS.load(Ordering::Relaxed) == errno::place()
-}
-
-/// A fork that is about to be made by the C library.
-pub struct Fork {
-    is_expected: bool,
-}
-
-impl Fork {
-    /// Before anything is prepared. Where there is no socket yet, nobody prepares anything, and the
-    /// child would not take back that it is expected.
-    pub fn new() -> Self {
-        let (order, own) = (Ordering::SeqCst, errno::place());
-        let is_prepared = !MARK.load(Ordering::Acquire).is_null();
-        let claim = || EXPECTS.compare_exchange(0, own, order, order).is_ok();
-        Self { is_expected: is_prepared && claim() }
-    }
-
-    /// In the parent, with what the C library gave: which child this process has, so that the
-    /// others can see when it is dead, whatever it has come to until then.
-    pub fn has_made(self, result: libc::pid_t) {
-        if result < 0 {
-            opening::has_no_child();
-        }
-        if self.is_expected {
-            let is_near = || namespace() == namespace_at(c"/proc/self/ns/pid_for_children");
-            opening::knows_child(|| (result > 0 && is_near()).then_some(result));
-            EXPECTS.store(0, Ordering::SeqCst);
-        }
-    }
-}
-
-/// Behind a fork, in parent and child.
-pub fn has_forked() {
-    check();
-    let less = |forks: u32| forks.checked_sub(1);
-    _ = PREPARED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-}
-
-/// Makes a child with memory of its own by `make`, which gives what the kernel does: below zero, it
-/// was not made.
-pub fn fork_by(make: impl FnOnce() -> isize) -> isize {
-    if MARK.load(Ordering::Acquire).is_null() {
-        return make();
-    }
-    // Nobody is expected: it may be in another namespace, where it has another number.
-    prepare_fork();
-    let result = make();
-    if result < 0 {
-        opening::has_no_child();
-    }
-    has_forked();
-    result
 }
 
 /// In the child of a fork, before it does anything else.
 #[cold]
-fn is_child(mark: *mut AtomicI32) {
+fn is_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    let forks = PREPARED.swap(0, Ordering::SeqCst);
-    if forks == 0 {
-        // Made by an instruction of its own.
-        opening::has_strayed();
+    match HOOKS.get() {
+        Some(hooks) => (hooks.is_child)(),
+        None => settle_child(),
     }
-    boards::forget_all();
-    lent::forget_beginning();
-    let is_expected = EXPECTS.swap(0, Ordering::Relaxed) == errno::place();
-    let parent = if is_expected && forks > 0 { family::parent() } else { None };
-    monitor::leave_to_parent();
-    entries::leave_to_parent();
+}
+
+/// In the child of a fork, when all that the library knows from its parent is put right.
+pub fn settle_child() {
     NAMESPACE.store(0, Ordering::Relaxed);
-    settle(mark);
-    opening::note_in_child(parent);
+    let mark = MARK.load(Ordering::Relaxed);
+    if !mark.is_null() {
+        settle(mark);
+    }
+}
+
+/// Whether the library has anything to know of the process yet.
+pub fn is_tracked() -> bool {
+    !MARK.load(Ordering::Acquire).is_null()
 }
 
 /// The core on which this runs, counted from 1; 0: that is not known.
@@ -239,7 +150,8 @@ pub fn namespace() -> u32 {
     found
 }
 
-fn namespace_at(path: &CStr) -> u32 {
+/// The namespace that a link in `/proc` names; 0: unknown.
+pub fn namespace_at(path: &CStr) -> u32 {
     raw::inode_at(path).ok().and_then(|it| u32::try_from(it).ok()).unwrap_or(0)
 }
 

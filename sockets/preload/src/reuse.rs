@@ -31,9 +31,10 @@ pub mod listener;
 pub mod recruiting;
 pub mod resting;
 
+use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::process;
-use crate::process::{confined, uring};
+use crate::process::uring;
 use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use core::ffi::CStr;

@@ -6,6 +6,7 @@ pub mod kept;
 pub mod monitor;
 pub mod slabs;
 pub mod slot;
+pub mod straying;
 
 use crate::handing::lent;
 use crate::kernel::raw;

@@ -9,7 +9,8 @@ use super::{data, descriptors, programs, sockets};
 use crate::handing::leaving;
 use crate::kernel::next::next;
 use crate::kernel::{errno, raw};
-use crate::process::{confined, guests, identity, uring};
+use crate::life::{confined, forking, identity, uring};
+use crate::process::guests;
 use crate::reuse;
 use crate::socket::opening::stream;
 use crate::socket::table;
@@ -70,7 +71,7 @@ pub unsafe extern "C-unwind" fn syscall(
             kernel()
         }
         _ => match flags_of_child(number, arguments) {
-            Some(flags) => guests::child_by(flags, kernel),
+            Some(flags) => forking::child_by(flags, kernel),
             None => kernel(),
         },
     };

@@ -4,7 +4,8 @@
 
 use crate::kernel::errno;
 use crate::kernel::next::{Next, next};
-use crate::process::{self, Fork, guests};
+use crate::life::forking::{self, Fork};
+use crate::process::guests;
 use crate::reuse;
 use core::ffi::{c_int, c_void};
 
@@ -85,7 +86,7 @@ pub unsafe extern "C-unwind" fn setns(fd: c_int, kind: c_int) -> c_int {
 #[cfg_attr(test, expect(non_snake_case, reason = "it is called so"))]
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn _Fork() -> libc::pid_t {
-    process::fork_by(|| next!(_Fork() -> libc::pid_t) as isize) as libc::pid_t
+    forking::fork_by(|| next!(_Fork() -> libc::pid_t) as isize) as libc::pid_t
 }
 
 /// `clone(2)`. Behind the fourth, there are arguments only if flags ask for them; what stands there
@@ -105,7 +106,7 @@ pub unsafe extern "C-unwind" fn clone(
             argument: *mut c_void, number_here: *mut libc::pid_t, thread: *mut c_void,
             number_there: *mut libc::pid_t) -> c_int)
     };
-    guests::child_by(u64::from(flags.cast_unsigned()), || make() as isize) as c_int
+    forking::child_by(u64::from(flags.cast_unsigned()), || make() as isize) as c_int
 }
 
 /// The other name of [`clone`].

@@ -2,7 +2,7 @@
 //! Changing who a process is: its user and its group.
 
 use crate::kernel::next::next;
-use crate::process::identity;
+use crate::life::identity;
 use core::ffi::c_int;
 
 /// Stands for a function that changes one or more of the process's numbers.

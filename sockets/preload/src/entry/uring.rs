@@ -2,11 +2,14 @@
 //! The functions of `liburing` that make rings, and those that give the kernel what was asked for
 //! there: it does both by instructions of its own.
 
+mod entries;
+
 use crate::kernel::next::Next;
-use crate::process::uring;
-use crate::process::uring::entries::{self, Asked};
+use crate::life::uring;
+use crate::process;
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem;
+use entries::Asked;
 
 /// Calls the function behind ours, and gives what it gives, which is an error below zero.
 macro_rules! call {
@@ -39,7 +42,7 @@ fn make(flags: c_uint, make: impl FnOnce() -> c_int) -> c_int {
 /// Before the kernel gets what a ring was asked for.
 fn asks(ring: *mut c_void) {
     // SAFETY: the program's ring, which it does not use in other threads meanwhile.
-    if !uring::is_used() && unsafe { entries::concern_us(ring.cast::<Asked>()) } {
+    if !process::uring::is_used() && unsafe { entries::concern_us(ring.cast::<Asked>()) } {
         uring::takes_sockets();
     }
 }

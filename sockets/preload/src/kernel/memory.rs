@@ -3,7 +3,7 @@
 //! an application says.
 
 use super::raw::{self, Result, argument, checked_call, unmap};
-use crate::process::confined;
+use crate::kernel::confined;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is to be mapped, shared.

@@ -17,23 +17,11 @@ static MAY_BE: AtomicBool = AtomicBool::new(!cfg!(target_arch = "x86_64"));
 
 /// Flags of a child that has its parent's memory, and of one that is a thread of the same process.
 pub const WITH_MEMORY: u64 = libc::CLONE_VM as u64;
-const AS_THREAD: u64 = libc::CLONE_THREAD as u64;
+pub const AS_THREAD: u64 = libc::CLONE_THREAD as u64;
 
 /// Before one may be made.
 pub fn may_come() {
     MAY_BE.store(true, Ordering::SeqCst);
-}
-
-/// Makes a child by `make`, of whichever sort it is with these flags of `clone`. `make` gives what
-/// the kernel does.
-pub fn child_by(flags: u64, make: impl FnOnce() -> isize) -> isize {
-    if flags & WITH_MEMORY == 0 {
-        return process::fork_by(make);
-    }
-    if flags & AS_THREAD == 0 {
-        may_come();
-    }
-    make()
 }
 
 /// Whether this is one.

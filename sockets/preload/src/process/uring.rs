@@ -1,50 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that ask the kernel through rings of its own (`io_uring`): what is done there with a
-//! socket nobody sees.
-//!
-//! A ring that `liburing` has made is used through its functions, which are seen: what it is asked
-//! for is looked at before the kernel is. Programs that ask for their files so are none of ours. As
-//! soon as anything is asked of a descriptor that is known here, or a ring is made or used by
-//! instructions of the program's own, all of its sockets are in the kernel for good.
+//! Whether the program uses sockets through rings of the kernel (`io_uring`).
 
-pub mod entries;
-
-use crate::socket::connection::phase;
-use crate::socket::opening;
-use crate::upgrade::monitor;
 use core::sync::atomic::{AtomicBool, Ordering};
-use freeport_sockets_proto::Reason;
 
-/// Whether this process may ask so for what is done with sockets, or the one that it was forked
-/// from.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// Whether sockets stay in the kernel for that.
+/// Whether it does.
+#[inline]
 pub fn is_used() -> bool {
     IS_USED.load(Ordering::Relaxed)
 }
 
-/// Makes a ring by `make`, which gives what is below zero if there is none. What is asked for there
-/// will not be seen.
-#[cold]
-pub fn begins(make: impl FnOnce() -> isize) -> isize {
-    let made = make();
-    if made >= 0 {
-        takes_sockets();
-    }
-    made
-}
-
-/// From now on all sockets are in the kernel.
-#[cold]
-pub fn takes_sockets() {
-    if IS_USED.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    monitor::keep(0, Reason::IoUring);
-    opening::each_stream(|descriptor, stream| {
-        if stream.shared.phase() & (phase::LISTENS | phase::NEVER) == 0 {
-            stream.bring_back(descriptor, Reason::IoUring);
-        }
-    });
+/// It does from now on. Returns whether it did before.
+pub fn begins() -> bool {
+    IS_USED.swap(true, Ordering::Relaxed)
 }

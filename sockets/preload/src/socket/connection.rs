@@ -55,7 +55,7 @@ pub mod phase {
     /// It has come back, and still has the slot: threads may be about to look there.
     pub const HOLDS_SLOT: u32 = 8192;
     /// A fork that nobody was told of has it as well, and the process that was forked has the ends
-    /// of its rings still to itself; see [`straying`](crate::process::straying).
+    /// of its rings still to itself; see [`straying`](crate::upgrade::straying).
     pub const STRAYS: u32 = 1 << 22;
     /// It has options that are not those of a new socket.
     pub const TUNED: u32 = 1 << 24;

@@ -2,9 +2,9 @@
 //! How sockets begin and end, as far as the library has to do with them.
 
 use crate::handing::family::Parent;
+use crate::kernel::confined;
 use crate::kernel::raw;
 use crate::kernel::{errno, memory};
-use crate::process::confined;
 use crate::reuse::{listener, resting};
 use crate::socket::connection::phase;
 use crate::socket::connections::{self, Stream};

@@ -19,7 +19,7 @@ use freeport_sockets_proto::slab::flag;
 pub struct Ends {
     are_here: AtomicBool,
     /// They are a copy of those that another process may use; see
-    /// [`straying`](crate::process::straying).
+    /// [`straying`](crate::upgrade::straying).
     are_copies: AtomicBool,
     sender: UnsafeCell<MaybeUninit<Out>>,
     receiver: UnsafeCell<MaybeUninit<In>>,

@@ -4,6 +4,7 @@
 //! the kernel before that, and the library has no more to do with any descriptor.
 
 use crate::handing::leaving;
+use crate::kernel::confined::set_confined;
 use crate::process;
 use crate::returning::substitute;
 use crate::reuse;
@@ -11,16 +12,7 @@ use crate::socket::connection::phase;
 use crate::socket::connections::Stream;
 use crate::socket::{opening, table};
 use crate::upgrade::monitor;
-use core::sync::atomic::{AtomicBool, Ordering};
 use freeport_sockets_proto::Reason;
-
-static IS_CONFINED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the process has given up system calls.
-#[inline]
-pub fn is_confined() -> bool {
-    IS_CONFINED.load(Ordering::Relaxed)
-}
 
 /// Gives up system calls by `give_up`, which gives what is below zero if that cannot be. The guest
 /// of its parent does so for the program that it becomes.
@@ -30,7 +22,7 @@ pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
         return give_up();
     }
     process::check();
-    let was_confined = IS_CONFINED.swap(true, Ordering::Relaxed);
+    let was_confined = set_confined(true);
     reuse::stops();
     opening::each_stream(|descriptor, stream| leave_to_kernel(&stream, descriptor));
     // Whatever it opens from now on.
@@ -40,7 +32,7 @@ pub fn begins(give_up: impl FnOnce() -> isize) -> isize {
     let result = give_up();
     if result < 0 {
         // What is opened from now on may leave the kernel, as before.
-        IS_CONFINED.store(was_confined, Ordering::Relaxed);
+        set_confined(was_confined);
     }
     result
 }

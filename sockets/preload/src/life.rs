@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The life of a process with the library: its start and end, its forks, and what it does that bears
+//! on all of its connections.
+
+pub mod confined;
+pub mod forking;
+pub mod identity;
+pub mod uring;
+
+use crate::handing::{inherited, leaving};
+use crate::process;
+use crate::reuse;
+use crate::upgrade::monitor;
+
+/// When the library is loaded.
+extern "C" fn constructor() {
+    process::set_hooks(process::Hooks {
+        process_is_tracked: forking::watch,
+        is_child: forking::is_child,
+    });
+    process::look_up();
+    if monitor::begin() {
+        reuse::begin();
+        inherited::adopt_all();
+    }
+}
+
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+/// When the program has come to its end.
+extern "C" fn destructor() {
+    leaving::is_over();
+}
+
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
+static DESTRUCTOR: extern "C" fn() = destructor;
