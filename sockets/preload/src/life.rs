@@ -12,12 +12,17 @@ use crate::process;
 use crate::reuse;
 use crate::upgrade::monitor;
 
-/// When the library is loaded.
-extern "C" fn constructor() {
+/// Connects what notices forks with what has to be done then.
+pub fn set_hooks() {
     process::set_hooks(process::Hooks {
         process_is_tracked: forking::watch,
         is_child: forking::is_child,
     });
+}
+
+/// When the library is loaded.
+extern "C" fn constructor() {
+    set_hooks();
     process::look_up();
     if monitor::begin() {
         reuse::begin();

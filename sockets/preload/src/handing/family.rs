@@ -205,6 +205,7 @@ mod tests {
     #[test]
     fn only_descriptors_of_the_dead_are_taken_out() {
         let holders = Holders([const { AtomicU64::new(0) }; PROCESSES]);
+        crate::life::set_hooks();
         assert!(process::begin());
         assert!(holders.set(2));
         // SAFETY: the child ends at once.
@@ -233,6 +234,7 @@ mod tests {
     #[test]
     fn a_child_that_was_expected_is_noted_once_whoever_does_it() {
         let holders = Holders([const { AtomicU64::new(0) }; PROCESSES]);
+        crate::life::set_hooks();
         assert!(process::begin());
         let own = note(0).unwrap();
         assert!(holders.set(2));
@@ -269,6 +271,7 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many_and_no_more() {
         let holders = Holders([const { AtomicU64::new(0) }; PROCESSES]);
+        crate::life::set_hooks();
         assert!(process::begin());
         holders.0.iter().for_each(|place| place.store(1 | 1 << NAMESPACE_SHIFT, Ordering::Relaxed));
         assert!(!holders.set(1));

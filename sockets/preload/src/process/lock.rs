@@ -123,6 +123,7 @@ mod tests {
 
     #[test]
     fn who_takes_a_lock_from_the_dead_knows_it() {
+        crate::life::set_hooks();
         assert!(process::begin());
         let memory = raw::map(4096, true, None).unwrap();
         // SAFETY: zero, shared, and mapped until the end.
