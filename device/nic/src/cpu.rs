@@ -20,7 +20,7 @@ use crate::device::{
     Transfer, port_error,
 };
 use crate::port::{BATCH, Batch, Frame, FrameQueue, HEADROOM, MAX_FRAME, Sent, Transmit};
-use crate::workers::ring::FrameReader;
+use crate::ring::FrameReader;
 use freeport_ir::interp::Report;
 use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};

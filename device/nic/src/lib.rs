@@ -19,6 +19,7 @@ pub mod port;
 #[cfg(test)]
 mod programs;
 pub mod replace;
+mod ring;
 pub mod server;
 pub mod signal;
 pub mod stats;

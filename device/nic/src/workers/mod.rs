@@ -8,7 +8,6 @@ mod device;
 mod partition;
 mod placement;
 mod replicas;
-pub(crate) mod ring;
 mod run;
 mod steer;
 #[cfg(test)]
