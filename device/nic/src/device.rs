@@ -16,6 +16,7 @@ pub use counters::{DeviceCounters, EndpointCounters};
 pub(crate) use transfer::MOST_DRAIN_RUNS;
 pub use transfer::{Transfer, WaitingFrames, WaitingItems};
 
+use crate::placement::PlacementError;
 use crate::port::{PortError, Receive, Transmit};
 use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
@@ -313,7 +314,7 @@ pub enum DeviceError {
     },
     /// Instances that cannot be on the workers they were placed on.
     #[error(transparent)]
-    Placement(#[from] crate::workers::PlacementError),
+    Placement(#[from] PlacementError),
     /// Something that all copies of an instance should have alike.
     #[error("{instance} has another {what} in each copy: ask for one, {instance}@0, {instance}@1")]
     CopiesDiffer {

@@ -15,6 +15,7 @@ pub mod layouts;
 pub mod manager;
 pub mod namespace;
 pub mod packet;
+pub mod placement;
 pub mod port;
 #[cfg(test)]
 mod programs;

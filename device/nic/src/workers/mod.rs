@@ -6,7 +6,6 @@ mod cores;
 mod crew;
 mod device;
 mod partition;
-mod placement;
 mod replicas;
 mod run;
 mod steer;
@@ -15,5 +14,4 @@ mod tests;
 
 pub use device::WorkersDevice;
 pub use partition::{Link, Part, Partition};
-pub use placement::{MAX_WORKERS, Placement, PlacementError};
 pub use replicas::Replicas;
