@@ -3,11 +3,11 @@
 //! `exact.flows.lookup(...)`, `exact.flows.delete(...)` and `exact.flows.entries()`. The calls of a
 //! longest-prefix table have the prefix length after the key.
 
-use crate::call::{Call, Prepared};
+use super::call::{Call, Prepared};
+use super::manager::{Manager, ManagerError};
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::layouts::TableLayout;
-use crate::manager::{Manager, ManagerError};
 use freeport_ir::{Bits, InstanceId, Table, TableKind, UnaryOp};
 use serde_json::{Value, json};
 

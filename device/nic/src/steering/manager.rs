@@ -14,10 +14,6 @@ use crate::stats::Statistics;
 use freeport_ir::{Bits, InstanceId, Object, Program};
 use serde_json::{Map, Value};
 
-mod initial;
-
-pub use initial::Initial;
-
 /// A device with names.
 pub struct Manager<D> {
     device: D,
@@ -86,10 +82,10 @@ pub enum ManagerError {
 }
 
 /// A variable, or a part of one.
-struct Place {
+pub(super) struct Place {
     path: String,
-    instance: InstanceId,
-    variable: String,
+    pub instance: InstanceId,
+    pub variable: String,
     /// Layout of an element of the variable.
     whole: Layout,
     depth: u64,
@@ -265,7 +261,7 @@ impl<D: Device> Manager<D> {
         })
     }
 
-    fn place(&self, path: &str) -> Result<Place, ManagerError> {
+    pub(super) fn place(&self, path: &str) -> Result<Place, ManagerError> {
         let program = self.device.program();
         let (instance, rest) = self.split(path)?;
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
@@ -353,7 +349,7 @@ impl Place {
     }
 
     /// The bits that a value gives to each element it is for.
-    fn values(&self, value: &Value) -> Result<Vec<(u64, Bits)>, ManagerError> {
+    pub fn values(&self, value: &Value) -> Result<Vec<(u64, Bits)>, ManagerError> {
         let failed = |source| ManagerError::Value { path: self.path.clone(), source };
         let parse = |value| self.layout.parse(value).map_err(failed);
         if let Some(index) = self.index {
@@ -396,6 +392,7 @@ fn index_in(text: &str) -> Option<(u64, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Initial;
     use super::*;
     use crate::interpreter::InterpreterDevice;
     use crate::layout::Member;

@@ -5,11 +5,11 @@
 //! An argument is a number in any form that [`Layout`] knows, an object `{member: value, ...}`, or
 //! a list `[value, ...]`. Names and numbers need no quotes.
 
+use super::manager::{Manager, ManagerError};
+use super::tables::TableCall;
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::layouts::MethodLayout;
-use crate::manager::{Manager, ManagerError};
-use crate::tables::TableCall;
 use freeport_ir::{Bits, InstanceId, Program, Type};
 use serde_json::{Map, Value};
 use std::str::FromStr;
