@@ -6,8 +6,9 @@
 //! 2. Variables are written.
 //! 3. Methods are called, in order.
 
-use super::call::{Call, Prepared};
+use super::call::Call;
 use super::manager::{Manager, ManagerError};
+use super::methods::Prepared;
 use crate::device::Device;
 use crate::layout::parse_json;
 use freeport_ir::{Bits, InstanceId};

@@ -112,7 +112,7 @@ impl<D: Device> Manager<D> {
         &mut self.device
     }
 
-    pub(crate) fn layouts(&self) -> &Layouts {
+    pub(super) fn layouts(&self) -> &Layouts {
         &self.layouts
     }
 
@@ -299,7 +299,7 @@ impl<D: Device> Manager<D> {
     }
 
     /// The instance that a path begins with, and what follows its dot. The longest name counts.
-    pub(crate) fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
+    pub(super) fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
         let instances = self.device.program().graph.instances.iter().enumerate();
         let follows = |name: &str| path.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
         let matches =

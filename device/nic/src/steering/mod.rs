@@ -9,6 +9,7 @@
 mod call;
 mod initial;
 mod manager;
+mod methods;
 mod tables;
 
 pub use call::{Call, CallError};
