@@ -7,7 +7,8 @@
 //! 3. Methods are called, in order.
 
 use super::call::Call;
-use super::manager::{Manager, ManagerError};
+use super::error::ManagerError;
+use super::manager::Manager;
 use super::methods::Prepared;
 use crate::device::Device;
 use crate::layout::parse_json;

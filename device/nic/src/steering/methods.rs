@@ -3,7 +3,8 @@
 //! can be carried out later.
 
 use super::call::Call;
-use super::manager::{Manager, ManagerError};
+use super::error::ManagerError;
+use super::manager::Manager;
 use super::tables::TableCall;
 use crate::device::Device;
 use crate::layout::Layout;

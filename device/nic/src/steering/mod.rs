@@ -7,11 +7,14 @@
 //! - [`Initial`] is a file of initial values and calls, done in pieces while packets flow.
 
 mod call;
+mod error;
 mod initial;
 mod manager;
 mod methods;
+mod place;
 mod tables;
 
 pub use call::{Call, CallError};
+pub use error::ManagerError;
 pub use initial::Initial;
-pub use manager::{Manager, ManagerError};
+pub use manager::Manager;

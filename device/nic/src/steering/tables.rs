@@ -4,7 +4,8 @@
 //! longest-prefix table have the prefix length after the key.
 
 use super::call::Call;
-use super::manager::{Manager, ManagerError};
+use super::error::ManagerError;
+use super::manager::Manager;
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::layouts::TableLayout;
