@@ -10,7 +10,6 @@ mod recall;
 mod shares;
 
 use crate::Error;
-use crate::activity::Counts;
 use crate::control;
 use crate::disposal::Shown;
 use crate::end::{End, Examiner, Key};
@@ -380,7 +379,7 @@ impl Monitor {
         for (at, end) in connection.ends.iter().enumerate() {
             self.accelerated.remove(&end.inode);
             let Some(member) = self.members.get_mut(&members[at]) else { continue };
-            let counts = Counts::of(&words[at], &words[1 - at]);
+            let counts = words[at].counts(&words[1 - at]);
             let of_family = &mut member.ended[end.family() as usize];
             *of_family = of_family.plus(&sums::believed_counts(counts, since, self.last));
         }
