@@ -17,11 +17,10 @@ pub(crate) use links::LinkEnd;
 
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
-    port_error,
+    Transfer, port_error,
 };
 use crate::port::{BATCH, Batch, Frame, FrameQueue, HEADROOM, MAX_FRAME, Sent, Transmit};
-use crate::replace::Transfer;
-use crate::workers::ring::FrameReader;
+use crate::ring::FrameReader;
 use freeport_ir::interp::Report;
 use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};

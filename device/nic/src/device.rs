@@ -9,9 +9,16 @@
 //! it stopped; frames that a full output port has no room for stay in the device, and the next run
 //! goes on with them. So nothing is lost, and a caller is never stuck in a run.
 
+mod counters;
+mod transfer;
+
+pub use counters::{DeviceCounters, EndpointCounters};
+pub(crate) use transfer::MOST_DRAIN_RUNS;
+pub use transfer::{Transfer, WaitingFrames, WaitingItems};
+
+use crate::placement::PlacementError;
 use crate::port::{PortError, Receive, Transmit};
-use crate::replace::Transfer;
-use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
+use freeport_ir::oracle::TableEntries;
 use freeport_ir::{Bits, Direction, EndpointId, InstanceId, Item, Program};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -127,8 +134,8 @@ pub trait Device {
     /// if an input may bring what they wait for.
     fn waits(&self) -> Option<String>;
 
-    /// The inner side, by which [`replace`](crate::replace::replace) takes state and packets over;
-    /// none of a device that cannot be replaced.
+    /// The inner side, from which a replacement takes state and packets; none if the device cannot
+    /// be replaced.
     fn transfer(&mut self) -> Option<&mut dyn Transfer>;
 }
 
@@ -278,30 +285,6 @@ pub enum RunEnd {
     Stalled(String),
 }
 
-/// Everything a device counts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct DeviceCounters {
-    /// By instance.
-    pub instances: Vec<InstanceCounters>,
-    /// By channel.
-    pub channels: Vec<ChannelCounters>,
-    /// By channel.
-    pub fills: Vec<Occupancy>,
-    /// By endpoint.
-    pub endpoints: Vec<EndpointCounters>,
-}
-
-/// What passed an outer end of the graph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct EndpointCounters {
-    /// Frames that came in from the port, or that the port accepted.
-    pub frames: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Frames that no port carries: none is bound, or the frame is empty or too long.
-    pub dropped: u64,
-}
-
 /// What can go wrong with a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
@@ -331,7 +314,7 @@ pub enum DeviceError {
     },
     /// Instances that cannot be on the workers they were placed on.
     #[error(transparent)]
-    Placement(#[from] crate::workers::PlacementError),
+    Placement(#[from] PlacementError),
     /// Something that all copies of an instance should have alike.
     #[error("{instance} has another {what} in each copy: ask for one, {instance}@0, {instance}@1")]
     CopiesDiffer {

@@ -7,10 +7,9 @@ mod transfer;
 
 use crate::device::{
     Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, RunEnd, Told,
-    port_error,
+    Transfer, port_error,
 };
 use crate::port::{FrameQueue, MAX_FRAME};
-use crate::replace::Transfer;
 use freeport_ir::interp::{Interpreter, Options, Outcome, ProbeEvent, Report};
 use freeport_ir::oracle::{Execution, Oracles, TableEntries};
 use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};

@@ -3,7 +3,6 @@
 //! program, and the manager that steers them.
 
 pub mod bpf;
-pub mod call;
 pub mod clock;
 pub mod cpu;
 pub mod device;
@@ -12,16 +11,17 @@ mod device_conformance;
 pub mod interpreter;
 pub mod layout;
 pub mod layouts;
-pub mod manager;
 pub mod namespace;
 pub mod packet;
+pub mod placement;
 pub mod port;
 #[cfg(test)]
 mod programs;
 pub mod replace;
+mod ring;
 pub mod server;
 pub mod signal;
 pub mod stats;
-mod tables;
+pub mod steering;
 pub mod trace;
 pub mod workers;

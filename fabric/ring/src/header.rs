@@ -11,36 +11,10 @@
 //! The widths are ours: SocksDirect 6.4.2 has one 8-byte header with a valid bit and leaves the
 //! rest open.
 
-use crate::{Claimed, Fault};
+use crate::{Claimed, Fault, Kind};
 
 /// The flags of every header there is.
 const VALID: u8 = 1;
-
-/// What an entry is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Kind {
-    /// Bytes of the application.
-    Data = 1,
-    /// The ring goes on at its start.
-    Wrap = 3,
-    /// The sender will send nothing more.
-    Shutdown = 5,
-    /// The ring goes on in other memory, which the payload, one word, names.
-    Move = 11,
-}
-
-impl Kind {
-    fn parse(kind: u8) -> Result<Self, Fault> {
-        Ok(match kind {
-            1 => Self::Data,
-            3 => Self::Wrap,
-            5 => Self::Shutdown,
-            11 => Self::Move,
-            other => return Err(Fault::UnknownKind(other)),
-        })
-    }
-}
 
 /// A header as plain values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +49,8 @@ impl Header {
         if flags != VALID {
             return Err(Fault::Flags(flags));
         }
-        let kind = Kind::parse((word >> 32) as u8)?;
+        let number = (word >> 32) as u8;
+        let kind = Kind::from_number(number).ok_or(Fault::UnknownKind(number))?;
         let length = word as u32;
         let fits = match kind {
             Kind::Data => true,

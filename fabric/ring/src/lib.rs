@@ -37,6 +37,7 @@ pub mod bytes;
 mod claimed;
 mod fault;
 mod header;
+mod kind;
 pub mod layout;
 mod memory;
 pub mod messages;
@@ -50,7 +51,8 @@ mod stores;
 
 pub use claimed::Claimed;
 pub use fault::Fault;
-pub use header::{Header, Kind};
+pub use header::Header;
+pub use kind::Kind;
 pub use memory::{Local, Mapped, Remote};
 pub use news::Seen;
 pub use receiver::{Entry, Receiver, ReceiverCursor, Stopped};

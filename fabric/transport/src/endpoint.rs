@@ -33,6 +33,7 @@
 //!   and with any [`WRITE_ORDER`](Endpoint::WRITE_ORDER) but `Nothing` all writes before it.
 //! - What is posted is done, or an error; it is not lost.
 
+use crate::bounds::within;
 use crate::error::Error;
 use crate::key::Key;
 use freeport_ring::{Local, Remote};
@@ -100,29 +101,6 @@ impl<E: Endpoint> Transfer<'_, E> {
         within("memory of this side", self.here_at, self.bytes, self.here.bytes())?;
         within("memory of the peer", self.there_at, self.bytes, self.there.bytes())?;
         within("one operation", 0, self.bytes, E::WRITE_BYTES_MAX)
-    }
-}
-
-/// Refuses what is not inside.
-///
-/// # Errors
-/// It says where it would be, and what there is.
-pub fn within(what: &'static str, at: usize, bytes: usize, size: usize) -> Result<(), Error> {
-    match at.checked_add(bytes) {
-        Some(end) if end <= size => Ok(()),
-        _ => Err(Error::OutOfRange { what, at, bytes, size }),
-    }
-}
-
-/// Refuses what is no word inside.
-///
-/// # Errors
-/// It says where it would be, and what there is.
-pub fn word_within(what: &'static str, at: usize, size: usize) -> Result<(), Error> {
-    if at.is_multiple_of(8) {
-        within(what, at, 8, size)
-    } else {
-        Err(Error::OutOfRange { what, at, bytes: 8, size })
     }
 }
 

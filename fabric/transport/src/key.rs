@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one side tells the other so that it can reach a region: a few bytes, and for shared memory
-//! a descriptor.
+//! What one side tells the other so that it can reach a region: a few bytes, and a descriptor if
+//! the transport needs one.
 
+use crate::bounds::within;
 use crate::error::{Error, HelloError};
-use crate::shm::socket;
+use crate::socket;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -24,7 +25,7 @@ impl Key {
     /// # Errors
     /// They are more than [`KEY_BYTES_MAX`].
     pub fn new(bytes: &[u8], descriptor: Option<OwnedFd>) -> Result<Self, Error> {
-        crate::endpoint::within("a key", 0, bytes.len(), KEY_BYTES_MAX)?;
+        within("a key", 0, bytes.len(), KEY_BYTES_MAX)?;
         Ok(Self { bytes: bytes.to_vec(), descriptor })
     }
 

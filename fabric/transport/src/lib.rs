@@ -9,12 +9,14 @@
 //! - [`shm`] is the transport between two processes of one machine, with streams and messages that
 //!   need nothing else.
 
+pub mod bounds;
 pub mod channel;
 pub mod endpoint;
 pub mod error;
 pub mod key;
 pub mod mirror;
 pub mod shm;
+pub mod socket;
 pub mod wait;
 
 pub use channel::Channel;

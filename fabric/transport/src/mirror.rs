@@ -16,7 +16,8 @@
 //! not arrive in the wrong order. Over a transport that keeps writes in order this needs nothing;
 //! over one that does not, each write waits until the one before is done.
 
-use crate::endpoint::{Completion, Endpoint, Path, Region, Target, Transfer, WriteOrder, within};
+use crate::bounds::within;
+use crate::endpoint::{Completion, Endpoint, Path, Region, Target, Transfer, WriteOrder};
 use crate::error::Error;
 use freeport_ring::{Claimed, Local, Remote};
 use std::cell::{Cell, RefCell};

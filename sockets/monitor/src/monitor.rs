@@ -4,14 +4,13 @@
 //! It is told what came and what time it is, and puts what it says into the members' outboxes. So
 //! it can be tested without a server, and without waiting.
 
+mod answers;
 mod claims;
 mod passed;
 mod recall;
 mod shares;
 
 use crate::Error;
-use crate::activity::Counts;
-use crate::control;
 use crate::disposal::Shown;
 use crate::end::{End, Examiner, Key};
 use crate::ledger::{EndNote, Ledger};
@@ -77,7 +76,7 @@ impl Limits {
 
 /// A connection that was given a slot.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+struct Connection {
     /// Its two ends, the first side first.
     pub ends: [EndNote; 2],
     pub since: Instant,
@@ -120,15 +119,15 @@ pub struct Monitor {
     /// When which claim has waited enough, the next first.
     deadlines: VecDeque<(Instant, Key, u64)>,
     numbers: u64,
-    pub(crate) slabs: BTreeMap<u32, Slab<Connection>>,
+    slabs: BTreeMap<u32, Slab<Connection>>,
     by_pair: HashMap<(MemberId, MemberId), Vec<u32>>,
     shares: Shares,
     /// Where the ends are that have a slot, by their inodes.
-    pub(crate) accelerated: HashMap<u64, (u32, u32)>,
+    accelerated: HashMap<u64, (u32, u32)>,
     next_slab: u32,
-    pub(crate) passed: Passed,
+    passed: Passed,
     pub(crate) ledger: Ledger,
-    pub(crate) begun: Instant,
+    begun: Instant,
     /// The time when it was told one last.
     last: Instant,
     spoken: Vec<MemberId>,
@@ -173,11 +172,6 @@ impl Monitor {
     /// How much there may be.
     pub fn limits(&self) -> &Limits {
         &self.limits
-    }
-
-    /// Answers a question of a user, in JSON.
-    pub fn answer(&mut self, question: &[u8], user: u32, now: Instant) -> String {
-        control::answer(self, question, user, now)
     }
 
     /// How many members there are.
@@ -313,11 +307,6 @@ impl Monitor {
         self.deadlines.front().map(|(until, _, _)| *until)
     }
 
-    /// The ends whose claims wait.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &EndNote> {
-        self.waiting.values().map(|it| &it.note)
-    }
-
     /// Members for which something was put into their outboxes since the last call.
     pub fn spoken(&mut self) -> Vec<MemberId> {
         std::mem::take(&mut self.spoken)
@@ -380,7 +369,7 @@ impl Monitor {
         for (at, end) in connection.ends.iter().enumerate() {
             self.accelerated.remove(&end.inode);
             let Some(member) = self.members.get_mut(&members[at]) else { continue };
-            let counts = Counts::of(&words[at], &words[1 - at]);
+            let counts = words[at].counts(&words[1 - at]);
             let of_family = &mut member.ended[end.family() as usize];
             *of_family = of_family.plus(&sums::believed_counts(counts, since, self.last));
         }

@@ -3,24 +3,19 @@
 
 mod notices;
 mod sealed;
+mod words;
+
+pub use words::{Words, reused, why_in_kernel, why_returned};
 
 use crate::Error;
 use crate::member::MemberId;
-use freeport_sockets_proto::Reason;
 use freeport_sockets_proto::slab::{self, SLAB_BYTES, SLOTS, Side};
 use notices::Notices;
 use std::fs::File;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
-
-/// The words in which a side counts.
-const COUNTS: Range<usize> = slab::word::SENT_BYTES..slab::word::REUSED + 8;
-/// The words of its state before those.
-const STATE: Range<usize> = 0..slab::word::CORE;
-/// All of them.
-const WORDS: usize = (STATE.end + COUNTS.end - COUNTS.start) / 8;
+use words::COUNTS;
 
 /// How far the words of the second side are behind those of the first.
 const FROM_SIDE_TO_SIDE: usize = slab::state(Side::Second) - slab::state(Side::First);
@@ -44,73 +39,6 @@ struct Slot<T> {
     held: [bool; 2],
     /// What the monitor knows of the connection.
     about: T,
-}
-
-/// What a side says in its slot, for people: nothing is decided by it.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Words([u64; WORDS]);
-
-#[cfg(test)]
-impl Words {
-    /// The same with another one at an offset of [`slab::word`].
-    pub fn with(mut self, offset: usize, value: u64) -> Self {
-        self.0[place(offset) / 8] = value;
-        self
-    }
-}
-
-impl Words {
-    /// How often it has sent.
-    pub fn sends(self) -> u64 {
-        self.at(slab::word::WRITING) / 2
-    }
-
-    /// The one at an offset of [`slab::word`].
-    pub fn at(self, offset: usize) -> u64 {
-        self.0.get(place(offset) / 8).copied().unwrap_or_default()
-    }
-
-    /// Why the side wants the connection in the kernel, if it has said so.
-    fn reason(&self) -> Option<Reason> {
-        u16::try_from(self.at(slab::word::REASON)).ok().and_then(Reason::from_number)
-    }
-
-    /// Whether the side's stream is the kernel's again.
-    pub fn has_returned(&self) -> bool {
-        self.at(slab::word::FLAGS) & slab::flag::LEAVES != 0
-    }
-}
-
-/// Where the word at an offset of [`slab::word`] is among those that are kept, in bytes.
-fn place(offset: usize) -> usize {
-    match offset.checked_sub(COUNTS.start) {
-        Some(behind) => STATE.end + behind,
-        None => offset,
-    }
-}
-
-/// How many connections both sides say that were made over a stream besides the first.
-pub fn reused(words: &[Words; 2]) -> u64 {
-    let [first, second] = words.map(|it| it.at(slab::word::REUSED));
-    first.min(second)
-}
-
-/// Why a connection of which both sides say that is in the kernel again. `None`: it is not.
-pub fn why_returned(words: &[Words; 2]) -> Option<Reason> {
-    let has_returned = words.iter().any(Words::has_returned);
-    has_returned.then(|| words.iter().find_map(Words::reason).unwrap_or(Reason::HandedOn))
-}
-
-/// Why a connection that has a slot is in the kernel, be it again or still. `None`: it is not.
-pub fn why_in_kernel(words: &[Words; 2]) -> Option<Reason> {
-    let is_said = |flag| words.iter().any(|it| it.at(slab::word::FLAGS) & flag != 0);
-    if is_said(slab::flag::LEAVES) {
-        return why_returned(words);
-    }
-    if is_said(slab::flag::DECLINED) {
-        return Some(words.iter().find_map(Words::reason).unwrap_or(Reason::Untold));
-    }
-    (!is_said(slab::flag::SWITCHED)).then_some(Reason::Leaving)
 }
 
 /// What becomes of a slot that a side has released.
@@ -234,12 +162,7 @@ impl<T> Slab<T> {
         let begin = slab::state(Side::First);
         // What cannot be read is told as zero: it is for people.
         let _ = self.file.read_exact_at(&mut bytes, (page_of(number) + begin) as u64);
-        [Side::First, Side::Second].map(|side| {
-            let own = &bytes[slab::state(side) - begin..];
-            let words = own[STATE].chunks_exact(8).chain(own[COUNTS].chunks_exact(8));
-            let mut words = words.map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
-            Words(std::array::from_fn(|_| words.next().unwrap_or_default()))
-        })
+        [Side::First, Side::Second].map(|side| Words::of_side(&bytes[slab::state(side) - begin..]))
     }
 
     /// How many connections both sides say that were made over the stream of a slot besides the

@@ -8,8 +8,9 @@ use freeport_ir::interp::{self, Schedule};
 use freeport_nic::cpu::CpuDevice;
 use freeport_nic::device::{Device, DeviceError};
 use freeport_nic::interpreter::InterpreterDevice;
-use freeport_nic::manager::Manager;
-use freeport_nic::workers::{Placement, Replicas, WorkersDevice};
+use freeport_nic::placement::Placement;
+use freeport_nic::steering::Manager;
+use freeport_nic::workers::{Replicas, WorkersDevice};
 use std::sync::Arc;
 
 /// What runs a program.

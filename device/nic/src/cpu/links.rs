@@ -6,7 +6,7 @@
 use super::output::memory_of;
 use super::{Lent, Side};
 use crate::port::MAX_FRAME;
-use crate::workers::ring::{FrameReader, FrameWriter, MAX_PACKET, Note, SlotReader, SlotWriter};
+use crate::ring::{FrameReader, FrameWriter, MAX_PACKET, Note, SlotReader, SlotWriter};
 use freeport_ir::{EndpointId, Item};
 use freeport_native::{Buffer, Placed};
 

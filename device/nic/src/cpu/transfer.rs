@@ -3,9 +3,10 @@
 
 use super::output::Place as FramePlace;
 use super::{CpuDevice, Lent};
-use crate::device::{DeviceCounters, DeviceError, port_error};
+use crate::device::{
+    DeviceCounters, DeviceError, MOST_DRAIN_RUNS, Transfer, WaitingFrames, WaitingItems, port_error,
+};
 use crate::port::FrameQueue;
-use crate::replace::{MOST_DRAIN_RUNS, Transfer, WaitingFrames, WaitingItems};
 use freeport_ir::flit::Header;
 use freeport_ir::{Direction, EndpointId, OnFull};
 use freeport_native::manifest::ItemInfo;

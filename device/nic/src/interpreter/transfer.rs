@@ -2,9 +2,10 @@
 //! The interpreter's inner side, for being replaced.
 
 use super::{FIRINGS_AT_A_TIME, InterpreterDevice};
-use crate::device::{DeviceCounters, DeviceError};
+use crate::device::{
+    DeviceCounters, DeviceError, MOST_DRAIN_RUNS, Transfer, WaitingFrames, WaitingItems,
+};
 use crate::port::FrameQueue;
-use crate::replace::{MOST_DRAIN_RUNS, Transfer, WaitingFrames, WaitingItems};
 use freeport_ir::flit::{Header, Joiner, PAYLOAD_BYTES};
 use freeport_ir::interp::{Outcome, WaitingItem};
 use freeport_ir::{Direction, EndpointId, Item, Source};

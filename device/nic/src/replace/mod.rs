@@ -46,11 +46,8 @@ mod report;
 mod state;
 #[cfg(test)]
 mod tests;
-mod transfer;
 
 pub use report::{KeptTable, Moved, NotKept, Reason, Replacement};
-pub(crate) use transfer::MOST_DRAIN_RUNS;
-pub use transfer::{Transfer, WaitingFrames, WaitingItems};
 
 use crate::device::{Device, DeviceError};
 use crate::layouts::Layouts;

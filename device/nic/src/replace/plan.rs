@@ -3,7 +3,7 @@
 //! alone, before anything is touched.
 
 use super::report::{Moved, NotKept, Reason, Replacement};
-use super::transfer::Transfer;
+use crate::device::Transfer;
 use crate::layouts::Layouts;
 use freeport_native::manifest::{ElementInfo, InstanceInfo, TableInfo, VariableInfo};
 use freeport_native::{Manifest, Place};

@@ -3,7 +3,7 @@
 
 use super::plan::{Pair, Plan};
 use super::report::{KeptTable, Replacement};
-use super::transfer::Transfer;
+use crate::device::Transfer;
 use freeport_native::Place;
 
 /// Elements that go at once between devices of different kinds.

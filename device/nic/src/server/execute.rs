@@ -7,7 +7,7 @@ use super::request::{Request, StatsFormat};
 use super::work::Work;
 use super::worker::{Control, JoinedPorts};
 use crate::device::Device;
-use crate::manager::{Initial, Manager};
+use crate::steering::{Initial, Manager};
 use freeport_ir::Program;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -77,7 +77,7 @@ impl Control {
         ports: &JoinedPorts,
         request: Request,
     ) -> Answer {
-        let failed = |error: crate::manager::ManagerError| error.to_string();
+        let failed = |error: crate::steering::ManagerError| error.to_string();
         match request {
             Request::Call(call) => manager.call(&call).map_err(failed),
             Request::CallThatSucceeds(call) => manager.call_that_succeeds(&call).map_err(failed),

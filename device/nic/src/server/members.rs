@@ -3,7 +3,7 @@
 //! shape or unknown is told by name.
 
 use super::StatsFormat;
-use crate::call::CallError;
+use crate::steering::CallError;
 use serde_json::{Map, Value};
 
 /// Why a line is no request.

@@ -4,8 +4,8 @@
 //! by name. A line comes from another process, so it is checked in every part.
 
 use super::members::{Members, RequestError};
-use crate::call::Call;
 use crate::layout::parse_json;
+use crate::steering::Call;
 use serde_json::Value;
 use std::path::PathBuf;
 

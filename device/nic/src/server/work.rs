@@ -4,7 +4,7 @@
 
 use super::load::{Load, Loaded};
 use super::request::Request;
-use crate::manager::Initial;
+use crate::steering::Initial;
 use serde_json::Value;
 use std::sync::Arc;
 

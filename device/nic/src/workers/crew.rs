@@ -23,8 +23,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::ring::Bell;
 use crate::device::DeviceError;
+use crate::ring::Bell;
 use freeport_ir::InstanceId;
 use freeport_native::RunStatus;
 use std::panic::{AssertUnwindSafe, catch_unwind};

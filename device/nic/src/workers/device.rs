@@ -3,13 +3,12 @@
 
 use super::crew::{Crew, Job, Post};
 use super::partition::{Link, Part, Partition};
-use super::ring::{frame_ring, slot_ring};
 use super::run::{self, Host, Turn};
 use crate::cpu::{CpuDevice, LinkEnd};
 use crate::device::{
-    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, Told,
+    Bound, Device, DeviceCounters, DeviceError, EndpointCounters, Ports, Run, Told, Transfer,
 };
-use crate::replace::Transfer;
+use crate::ring::{frame_ring, slot_ring};
 use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
 use freeport_ir::{Bits, EndpointId, InstanceId, Item, Program};
 use freeport_native::{Options, RunStatus};

@@ -6,9 +6,7 @@ mod cores;
 mod crew;
 mod device;
 mod partition;
-mod placement;
 mod replicas;
-pub(crate) mod ring;
 mod run;
 mod steer;
 #[cfg(test)]
@@ -16,5 +14,4 @@ mod tests;
 
 pub use device::WorkersDevice;
 pub use partition::{Link, Part, Partition};
-pub use placement::{MAX_WORKERS, Placement, PlacementError};
 pub use replicas::Replicas;

@@ -11,7 +11,7 @@
 //! metadata; between an outer end and an element they cross as the frames that they are at that
 //! end. A lossy channel drops where it is written.
 
-use super::placement::PlacementError;
+use crate::placement::PlacementError;
 use freeport_ir::flit::FLIT_BITS;
 use freeport_ir::{
     Builder, Channel, ChannelId, Direction, Element, ElementId, Endpoint, EndpointId, Function,

@@ -10,12 +10,11 @@
 
 use super::crew::{Crew, Job, Post};
 use super::device::RING_FRAMES;
-use super::ring::frame_ring;
 use super::run::{self, Host, Turn};
 use super::steer::Steerer;
 use crate::cpu::{CpuDevice, LinkEnd};
-use crate::device::{Bound, Device, DeviceCounters, DeviceError, Ports, Run, Told};
-use crate::replace::Transfer;
+use crate::device::{Bound, Device, DeviceCounters, DeviceError, Ports, Run, Told, Transfer};
+use crate::ring::frame_ring;
 use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy, TableEntries};
 use freeport_ir::{Bits, Direction, EndpointId, Instance, InstanceId, Item, Program, Sink, Source};
 use freeport_native::{Options, RunStatus};

@@ -2,10 +2,10 @@
 //! Spreads the frames of ports over the copies of a graph, by their flows, and brings together what
 //! the copies send. Frames of a flow stay in order: all pass the same copy, through rings.
 
-use super::ring::{FrameReader, FrameWriter};
 use crate::device::{Bound, DeviceError, EndpointCounters, Run, port_error};
 use crate::packet::flow_hash::copy_of;
 use crate::port::{BATCH, Frame, FrameQueue, Frames, MAX_FRAME, PortError, Transmit};
+use crate::ring::{FrameReader, FrameWriter};
 use freeport_ir::{EndpointId, Program};
 use std::sync::Arc;
 

@@ -8,9 +8,8 @@ use super::hello::Purpose;
 use super::messages::MessageConnection;
 use super::segment::{self, Segment};
 use super::{Memory, Options};
-use crate::endpoint::{
-    Arrival, Completion, Endpoint, Path, Region, Target, Transfer, WriteOrder, within, word_within,
-};
+use crate::bounds::{within, word_within};
+use crate::endpoint::{Arrival, Completion, Endpoint, Path, Region, Target, Transfer, WriteOrder};
 use crate::error::Error;
 use crate::key::Key;
 use freeport_ring::{Claimed, Local, Remote};

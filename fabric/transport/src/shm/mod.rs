@@ -17,7 +17,6 @@ mod messages;
 mod peer;
 mod queue;
 pub mod segment;
-pub mod socket;
 mod table;
 
 pub use connection::Connection;

@@ -3,7 +3,8 @@
 
 use fastrand::Rng;
 use freeport_fabric::shm::segment::{SEALS, Segment};
-use freeport_fabric::shm::{Connection, Doorbell, Options, socket};
+use freeport_fabric::shm::{Connection, Doorbell, Options};
+use freeport_fabric::socket;
 use freeport_fabric::wait::Waiting;
 use freeport_fabric::{Error, HelloError};
 use std::fs::File;

@@ -3,7 +3,8 @@
 
 use crate::conformance::{Case, Letters, Party, case, instantiate};
 use crate::support::Player;
-use freeport_fabric::shm::{Options, ShmEndpoint, socket};
+use freeport_fabric::shm::{Options, ShmEndpoint};
+use freeport_fabric::socket;
 use freeport_fabric::{Endpoint, Key};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an end of a connection has counted, and sums of that.
 
-use crate::slab::Words;
-use freeport_sockets_proto::slab::word;
 use serde_json::{Value, json};
 
 /// Counts of one end, or of several. Programs write them themselves.
@@ -25,19 +23,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What one side of a slot says, and what the other one says of its doorbells.
-    pub(crate) fn of(own: &Words, peer: &Words) -> Self {
-        Self {
-            sends: own.sends(),
-            receives: own.at(word::RECEIVES),
-            sent_bytes: own.at(word::SENT_BYTES),
-            received_bytes: own.at(word::RECEIVED_BYTES),
-            doorbells: own.at(word::DOORBELLS),
-            peer_doorbells: peer.at(word::DOORBELLS),
-            sleeps: own.at(word::SLEEPS),
-        }
-    }
-
     /// From an object with these names; what is missing there is 0.
     pub(crate) fn from_json(told: &Value) -> Self {
         let count = |name: &str| told[name].as_u64().unwrap_or_default();
@@ -123,25 +108,5 @@ mod tests {
         let liar = Counts { sends: u64::MAX, receives: u64::MAX, sleeps: u64::MAX, ..one };
         assert_eq!((liar.plus(&liar).sends, liar.messages()), (u64::MAX, u64::MAX));
         assert_eq!(liar.slept_share(), Some(1.0));
-    }
-
-    #[test]
-    fn each_side_has_its_own_words_and_the_peers_doorbells() {
-        let own = Words::default()
-            .with(word::WRITING, 8)
-            .with(word::SENT_BYTES, 40)
-            .with(word::RECEIVES, 2)
-            .with(word::DOORBELLS, 1);
-        let peer = Words::default().with(word::DOORBELLS, 5).with(word::SENT_BYTES, 9);
-        let counts = Counts::of(&own, &peer);
-        let expected = Counts {
-            sends: 4,
-            receives: 2,
-            sent_bytes: 40,
-            doorbells: 1,
-            peer_doorbells: 5,
-            ..Counts::default()
-        };
-        assert_eq!(counts, expected);
     }
 }

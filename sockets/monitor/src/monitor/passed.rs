@@ -40,7 +40,7 @@ enum Holders {
 
 /// Sockets that were passed on. There are so many at most; the oldest are forgotten then, of the
 /// user who has most.
-pub(crate) struct Passed {
+pub(super) struct Passed {
     holders: HashMap<u64, Holders>,
     /// What those are that have [`Holders::Two`], by the passer and what it calls them.
     by_token: BTreeMap<(MemberId, u64), u64>,

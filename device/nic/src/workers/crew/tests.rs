@@ -2,7 +2,7 @@
 //! Tests of stations with jobs that are simple enough to see through.
 
 use super::*;
-use crate::workers::ring::{SlotReader, SlotWriter, slot_ring};
+use crate::ring::{SlotReader, SlotWriter, slot_ring};
 use freeport_testbed::wait::PATIENCE;
 use freeport_testbed::{process, wait_until};
 use std::time::{Duration, Instant};

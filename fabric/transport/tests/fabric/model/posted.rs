@@ -3,7 +3,8 @@
 
 use super::Memory;
 use super::world::{End, Flight, Source};
-use freeport_fabric::endpoint::{Path, Target, within};
+use freeport_fabric::bounds::within;
+use freeport_fabric::endpoint::{Path, Target};
 use freeport_fabric::{Completion, Error};
 use freeport_ring::{Claimed, Local, Remote};
 use std::rc::Rc;

@@ -5,7 +5,7 @@
 //! None of this is for users of a device: it shows what the host may not see, and changes what only
 //! elements may change.
 
-use crate::device::{DeviceCounters, DeviceError};
+use super::{DeviceCounters, DeviceError};
 use crate::port::FrameQueue;
 use freeport_native::{Graph, LooseItem, Manifest, Place};
 use std::ops::Range;

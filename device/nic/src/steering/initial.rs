@@ -6,8 +6,10 @@
 //! 2. Variables are written.
 //! 3. Methods are called, in order.
 
-use super::{Manager, ManagerError};
-use crate::call::{Call, Prepared};
+use super::call::Call;
+use super::error::ManagerError;
+use super::manager::Manager;
+use super::methods::Prepared;
 use crate::device::Device;
 use crate::layout::parse_json;
 use freeport_ir::{Bits, InstanceId};
@@ -96,7 +98,7 @@ impl<D: Device> Manager<D> {
                 self.check_entry(entry, initial)?;
             } else if let Some(write) = initial.writes.pop_front() {
                 let Write { instance, variable, index, bits } = write;
-                self.device.write_variable(instance, &variable, index, &bits)?;
+                self.device_mut().write_variable(instance, &variable, index, &bits)?;
             } else if let Some((path, call)) = initial.calls.pop_front() {
                 let result = self.call_prepared(&call)?;
                 initial.results.push((path, result));

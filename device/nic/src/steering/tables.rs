@@ -3,11 +3,12 @@
 //! `exact.flows.lookup(...)`, `exact.flows.delete(...)` and `exact.flows.entries()`. The calls of a
 //! longest-prefix table have the prefix length after the key.
 
-use crate::call::{Call, Prepared};
+use super::call::Call;
+use super::error::ManagerError;
+use super::manager::Manager;
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::layouts::TableLayout;
-use crate::manager::{Manager, ManagerError};
 use freeport_ir::{Bits, InstanceId, Table, TableKind, UnaryOp};
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ enum Action {
 }
 
 /// A table, and what is done with it.
-pub(crate) struct TableCall {
+pub(super) struct TableCall {
     name: String,
     action: Action,
     is_prefix: bool,
@@ -105,13 +106,14 @@ impl<D: Device> Manager<D> {
         program.graph.instances.iter().flat_map(of).collect()
     }
 
-    /// A call of a table's method, checked; none if the name is not one of a table's method.
-    pub(crate) fn prepare_table(
+    /// A call of a table's method and its arguments, checked; none if the name is not that of a
+    /// table's method.
+    pub(super) fn prepare_table(
         &self,
         instance: InstanceId,
         member: &str,
         call: &Call,
-    ) -> Result<Option<Prepared>, ManagerError> {
+    ) -> Result<Option<(TableCall, Vec<Bits>)>, ManagerError> {
         let Some((name, action)) = member.rsplit_once('.') else { return Ok(None) };
         let element = self.device().program().element_of(instance);
         let Some(table) = element.tables.iter().find(|table| table.name == name) else {
@@ -147,16 +149,16 @@ impl<D: Device> Manager<D> {
             let bits = layout.parse(value);
             arguments.push(bits.map_err(|source| ManagerError::Value { path, source })?);
         }
-        let method = member.to_owned();
-        Ok(Some(Prepared { instance, method, arguments, result: None, table: Some(table) }))
+        Ok(Some((table, arguments)))
     }
 
-    pub(crate) fn act_on_table(
+    pub(super) fn act_on_table(
         &mut self,
-        call: &Prepared,
+        instance: InstanceId,
         table: &TableCall,
+        arguments: &[Bits],
     ) -> Result<Value, ManagerError> {
-        let (instance, name) = (call.instance, table.name.as_str());
+        let name = table.name.as_str();
         let device = self.device_mut();
         Ok(match table.action {
             Action::Entries => {
@@ -164,15 +166,13 @@ impl<D: Device> Manager<D> {
                 entries.iter().map(|(key, value)| table.entry(key, value)).collect()
             }
             Action::Lookup => {
-                let found = device.table_lookup(instance, name, &table.key(&call.arguments))?;
+                let found = device.table_lookup(instance, name, &table.key(arguments))?;
                 found.map_or(Value::Null, |value| table.value(&value))
             }
-            Action::Delete => {
-                device.table_delete(instance, name, &table.key(&call.arguments))?.into()
-            }
+            Action::Delete => device.table_delete(instance, name, &table.key(arguments))?.into(),
             Action::Update => {
-                let value = call.arguments[call.arguments.len() - 1].resize(table.value_bits);
-                device.table_update(instance, name, &table.key(&call.arguments), &value)?.into()
+                let value = arguments[arguments.len() - 1].resize(table.value_bits);
+                device.table_update(instance, name, &table.key(arguments), &value)?.into()
             }
         })
     }

@@ -5,99 +5,21 @@
 //! A variable is written `instance.variable`, `instance.variable[3]`, and with what is inside it:
 //! `instance.variable[3].member`, `instance.variable.member[2]`. Instance names may have dots.
 
+use super::error::ManagerError;
+use super::place::{Place, index_in};
 use crate::device::{Device, DeviceError, Ports, Run};
 use crate::layout::{Layout, ValueError, value_of_text};
 use crate::layouts::Layouts;
 use crate::replace::{ReplaceError, ReplaceOptions, Replacement};
 use crate::signal::Signal;
 use crate::stats::Statistics;
-use freeport_ir::{Bits, InstanceId, Object, Program};
+use freeport_ir::{InstanceId, Object, Program};
 use serde_json::{Map, Value};
-
-mod initial;
-
-pub use initial::Initial;
 
 /// A device with names.
 pub struct Manager<D> {
     device: D,
     layouts: Layouts,
-}
-
-/// Why the manager cannot do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum ManagerError {
-    /// In the device.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// A name that the program does not have.
-    #[error("there is no {what} {name}; there are {}", .known.join(", "))]
-    Unknown {
-        /// Kind of thing.
-        what: &'static str,
-        /// What was written.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// Too many or too few arguments of a call.
-    #[error("{path}: {given} arguments given, it is {signature}")]
-    Arguments {
-        /// Instance and method.
-        path: String,
-        /// How many were given.
-        given: usize,
-        /// The method with its parameters.
-        signature: String,
-    },
-    /// A call that had to be done has answered no.
-    #[error(
-        "{path} answers no: there may be no room or no such entry, or a value is out of range; the \
-         element's page says when"
-    )]
-    Refused {
-        /// Instance and method.
-        path: String,
-    },
-    /// Not the name of a variable.
-    #[error("{0}: a variable is written instance.variable or instance.variable[index]")]
-    Path(String),
-    /// An element beyond the last.
-    #[error("{path}: index {index}, the array has {count} elements")]
-    Index {
-        /// The variable.
-        path: String,
-        /// What was asked for.
-        index: u64,
-        /// How many there are.
-        count: u64,
-    },
-    /// A value that does not fit the variable.
-    #[error("{path}: {source}")]
-    Value {
-        /// The variable.
-        path: String,
-        /// Why.
-        source: ValueError,
-    },
-    /// Initial values that are not JSON, or of another shape.
-    #[error("initial values: {0}")]
-    Initial(String),
-}
-
-/// A variable, or a part of one.
-struct Place {
-    path: String,
-    instance: InstanceId,
-    variable: String,
-    /// Layout of an element of the variable.
-    whole: Layout,
-    depth: u64,
-    /// Which element; none is all of them.
-    index: Option<u64>,
-    /// The part of the element.
-    lo: u32,
-    layout: Layout,
 }
 
 impl<D: Device> Manager<D> {
@@ -116,7 +38,7 @@ impl<D: Device> Manager<D> {
         &mut self.device
     }
 
-    pub(crate) fn layouts(&self) -> &Layouts {
+    pub(super) fn layouts(&self) -> &Layouts {
         &self.layouts
     }
 
@@ -265,7 +187,7 @@ impl<D: Device> Manager<D> {
         })
     }
 
-    fn place(&self, path: &str) -> Result<Place, ManagerError> {
+    pub(super) fn place(&self, path: &str) -> Result<Place, ManagerError> {
         let program = self.device.program();
         let (instance, rest) = self.split(path)?;
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
@@ -303,7 +225,7 @@ impl<D: Device> Manager<D> {
     }
 
     /// The instance that a path begins with, and what follows its dot. The longest name counts.
-    pub(crate) fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
+    pub(super) fn split<'a>(&self, path: &'a str) -> Result<(InstanceId, &'a str), ManagerError> {
         let instances = self.device.program().graph.instances.iter().enumerate();
         let follows = |name: &str| path.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
         let matches =
@@ -318,69 +240,6 @@ impl<D: Device> Manager<D> {
     }
 }
 
-impl Place {
-    fn check(&self, index: u64, count: u64) -> Result<(), ManagerError> {
-        if index < count {
-            return Ok(());
-        }
-        Err(ManagerError::Index { path: self.path.clone(), index, count })
-    }
-
-    /// Goes into the member or element that `rest` begins with; gives what follows.
-    fn descend<'a>(&mut self, rest: &'a str) -> Result<&'a str, ManagerError> {
-        let malformed = || ManagerError::Path(self.path.clone());
-        let (lo, layout, behind) = match (&self.layout, rest.strip_prefix('.')) {
-            (Layout::Array { element, stride_bits, count }, None) => {
-                let (index, behind) = index_in(rest).ok_or_else(malformed)?;
-                self.check(index, u64::from(*count))?;
-                (index as u32 * stride_bits, (**element).clone(), behind)
-            }
-            (Layout::Struct { members, .. }, Some(name)) => {
-                let (name, behind) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
-                let member = members.iter().find(|member| member.name == name);
-                let member = member.ok_or_else(|| ManagerError::Unknown {
-                    what: "member",
-                    name: self.path.clone(),
-                    known: members.iter().map(|member| member.name.clone()).collect(),
-                })?;
-                (member.lo, member.layout.clone(), behind)
-            }
-            _ => return Err(malformed()),
-        };
-        self.lo += lo;
-        self.layout = layout;
-        Ok(behind)
-    }
-
-    /// The bits that a value gives to each element it is for.
-    fn values(&self, value: &Value) -> Result<Vec<(u64, Bits)>, ManagerError> {
-        let failed = |source| ManagerError::Value { path: self.path.clone(), source };
-        let parse = |value| self.layout.parse(value).map_err(failed);
-        if let Some(index) = self.index {
-            return Ok(vec![(index, parse(value)?)]);
-        }
-        match value {
-            Value::Array(given) if given.len() as u64 > self.depth => {
-                let (given, count) = (given.len(), self.depth);
-                Err(failed(ValueError::TooMany { given, count }))
-            }
-            Value::Array(given) => {
-                let values = (0..).zip(given);
-                values.map(|(index, value)| Ok((index, parse(value)?))).collect()
-            }
-            Value::Object(given) => given
-                .iter()
-                .map(|(key, value)| {
-                    let index = key.parse().map_err(|_| ManagerError::Path(self.path.clone()))?;
-                    self.check(index, self.depth)?;
-                    Ok((index, parse(value)?))
-                })
-                .collect(),
-            _ => Err(failed(ValueError::NoArray(value.to_string()))),
-        }
-    }
-}
-
 fn visible_objects(
     program: &Program,
     element: freeport_ir::ElementId,
@@ -388,14 +247,9 @@ fn visible_objects(
     program.element(element).state.iter().filter(|object| object.host_visible)
 }
 
-/// The number in the brackets that `text` begins with, and what follows them.
-fn index_in(text: &str) -> Option<(u64, &str)> {
-    let (digits, rest) = text.strip_prefix('[')?.split_once(']')?;
-    Some((digits.parse().ok()?, rest))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Initial;
     use super::*;
     use crate::interpreter::InterpreterDevice;
     use crate::layout::Member;

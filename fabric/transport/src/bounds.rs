@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Checks of offsets and lengths against the size of what they are in.
+
+use crate::error::Error;
+
+/// Refuses what is not inside.
+///
+/// # Errors
+/// It says where it would be, and what there is.
+pub fn within(what: &'static str, at: usize, bytes: usize, size: usize) -> Result<(), Error> {
+    match at.checked_add(bytes) {
+        Some(end) if end <= size => Ok(()),
+        _ => Err(Error::OutOfRange { what, at, bytes, size }),
+    }
+}
+
+/// Refuses what is no word inside.
+///
+/// # Errors
+/// It says where it would be, and what there is.
+pub fn word_within(what: &'static str, at: usize, size: usize) -> Result<(), Error> {
+    if at.is_multiple_of(8) {
+        within(what, at, 8, size)
+    } else {
+        Err(Error::OutOfRange { what, at, bytes: 8, size })
+    }
+}
