@@ -26,7 +26,7 @@ mod stack;
 mod step;
 pub mod verdict;
 
-pub use crate::object::Unsupported;
+pub use crate::refusal::Unsupported;
 pub use abort::{Abort, Access, Reason, Window};
 pub use constant::{compute, holds};
 pub use engine::{Change, Engine, Execution, REGISTERS};
@@ -37,7 +37,8 @@ pub(crate) use scratch::Scratch;
 pub(crate) use stack::{FRAME_BYTES, FRAMES_MAX};
 
 use crate::maps::{ErrorNumber, Map, MapError, flags};
-use crate::object::{self, MapDefinition, MapKind, Object, Program, ProgramKind, SlotTarget};
+use crate::object::{MapDefinition, MapKind, Object, Program, ProgramKind, SlotTarget};
+use crate::refusal;
 use compiled::Compiled;
 use memory::MAPS_MAX;
 use run::Run;
@@ -81,7 +82,7 @@ fn check(
     program: &Program,
     absent: &BTreeMap<usize, String>,
 ) -> Result<(), Vec<Unsupported>> {
-    object::check(program, &object.maps).map_err(|unsupported| vec![unsupported])?;
+    refusal::check(program, &object.maps).map_err(|unsupported| vec![unsupported])?;
     let missing = program.maps_used().find_map(|(slot, map)| Some((slot, map, absent.get(&map)?)));
     let Some((slot, map, reason)) = missing else { return Ok(()) };
     let reason = format!("map `{}`: {reason}", object.maps[map].name);

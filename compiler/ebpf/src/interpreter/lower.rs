@@ -12,7 +12,8 @@ use crate::instruction::{
     decode,
 };
 use crate::maps::Map;
-use crate::object::{MapDefinition, MapKind, Program, Unsupported};
+use crate::object::{MapDefinition, MapKind, Program};
+use crate::refusal::Unsupported;
 
 /// The dense form of a program.
 ///
