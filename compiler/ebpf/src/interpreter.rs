@@ -24,17 +24,16 @@ pub(crate) mod run;
 mod scratch;
 mod stack;
 mod step;
-pub mod verdict;
 
+pub use crate::abi::{HEAD_ROOM, PACKET_MAX, verdict};
 pub use crate::refusal::Unsupported;
 pub use abort::{Abort, Access, Reason, Window};
 pub use constant::{compute, holds};
 pub use engine::{Change, Engine, Execution, REGISTERS};
 pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
 pub use observe::{Observer, Point};
-pub use packet::{HEAD_ROOM, PACKET_MAX, Packet, TooLong};
+pub use packet::{Packet, TooLong};
 pub(crate) use scratch::Scratch;
-pub(crate) use stack::{FRAME_BYTES, FRAMES_MAX};
 
 use crate::maps::{ErrorNumber, Map, MapError, flags};
 use crate::object::{MapDefinition, MapKind, Object, Program, ProgramKind, SlotTarget};
@@ -45,9 +44,6 @@ use run::Run;
 use stack::Stack;
 use std::collections::BTreeMap;
 use thiserror::Error;
-
-/// Bytes of an Ethernet header, the least that is left of a packet.
-pub(crate) const ETHERNET_BYTES: usize = 14;
 
 /// A loaded object with its maps.
 pub struct Machine {

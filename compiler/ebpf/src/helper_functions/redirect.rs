@@ -2,9 +2,10 @@
 //! Sending the packet elsewhere: to a device, or where a map says.
 
 use super::Called;
+use crate::abi::verdict;
+use crate::interpreter::Redirect;
 use crate::interpreter::abort::Reason;
 use crate::interpreter::run::Run;
-use crate::interpreter::{Redirect, verdict};
 use crate::maps::slots::number;
 use crate::object::MapKind;
 

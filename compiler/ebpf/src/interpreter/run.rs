@@ -8,8 +8,9 @@ use super::environment::Environment;
 use super::memory::{CONTEXT_ADDRESS, map_of_handle, stack_address};
 use super::observe::Observer;
 use super::packet::Packet;
-use super::stack::{FRAMES_MAX, Stack};
+use super::stack::Stack;
 use super::{Redirect, Scratch};
+use crate::abi::FRAMES_MAX;
 use crate::maps::Map;
 
 /// Registers that there is room for: 11 are used, and any four bits are one of these.
