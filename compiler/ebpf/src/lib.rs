@@ -4,6 +4,8 @@
 //! with [`maps`] and [`helper_functions`] as the kernel would. [`refusal`] is the check that all
 //! targets make before. [`analysis`] finds out beforehand what a program does with its registers
 //! and with memory, and [`lift`] makes packet programs of the shared representation of that.
+//! [`abi`] has the numbers that the kernel fixes. `run` is what a packet's run consists of; helpers
+//! work on it, and the interpreter executes programs on it.
 
 #![forbid(unsafe_code)]
 
@@ -17,3 +19,4 @@ pub mod lift;
 pub mod maps;
 pub mod object;
 pub mod refusal;
+mod run;

@@ -3,11 +3,9 @@
 
 use super::Called;
 use crate::abi::verdict;
-use crate::interpreter::Redirect;
-use crate::interpreter::abort::Reason;
-use crate::interpreter::run::Run;
 use crate::maps::slots::number;
 use crate::object::MapKind;
+use crate::run::{Reason, Redirect, Run};
 
 /// The verdict for a key that the map does not have.
 const VERDICT_FLAGS: u64 = 3;

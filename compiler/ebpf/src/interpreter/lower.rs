@@ -4,7 +4,6 @@
 
 use super::atomic::atomic_constant;
 use super::compiled::Compiled;
-use super::memory::{function_handle, map_handle, value_address};
 use super::step::{Code, Step};
 use crate::helper_functions;
 use crate::instruction::{
@@ -14,6 +13,7 @@ use crate::instruction::{
 use crate::maps::Map;
 use crate::object::{MapDefinition, MapKind, Program};
 use crate::refusal::Unsupported;
+use crate::run::memory::{function_handle, map_handle, value_address};
 
 /// The dense form of a program.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a machine keeps for its runs so that none has to allocate, and what they leave behind.
 
-use super::run::Frame;
+use super::Frame;
 use crate::abi::FRAMES_MAX;
 use std::collections::VecDeque;
 

@@ -6,8 +6,7 @@
 //! reserved) is asked at each access, and nothing else can be reached.
 
 use super::abort::{Access, Reason, Window};
-use super::run::Run;
-use super::stack::Stack;
+use super::{Run, Stack};
 use crate::abi::context;
 
 /// Bits of an address within a window.
@@ -228,7 +227,7 @@ impl Run<'_> {
 
     /// Says what an address misses.
     #[cold]
-    pub(super) fn miss(&self, access: Access, address: u64, size: usize) -> Reason {
+    pub(crate) fn miss(&self, access: Access, address: u64, size: usize) -> Reason {
         let offset = address & OFFSETS;
         let window = match address >> WINDOW_BITS {
             CONTEXT => Window::Context,
