@@ -50,9 +50,8 @@ pub struct Program {
     /// What starts it.
     pub kind: ProgramKind,
     /// Its slots, then those of all functions it needs; entry is slot 0. Wide loads of maps have
-    /// source [`PSEUDO_MAP`](crate::instruction::PSEUDO_MAP) or
-    /// [`PSEUDO_MAP_VALUE`](crate::instruction::PSEUDO_MAP_VALUE) and the map's number in
-    /// [`Object::maps`] as immediate.
+    /// source [`PSEUDO_MAP`] or [`PSEUDO_MAP_VALUE`] and the map's number in [`Object::maps`] as
+    /// immediate.
     pub instructions: Vec<Instruction>,
     /// What the slots belong to, in order; the first is the program itself.
     pub functions: Vec<Function>,
