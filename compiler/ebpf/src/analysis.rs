@@ -46,7 +46,8 @@ pub use witness::Witness;
 
 use crate::helper_functions::signature;
 use crate::instruction::{Callee, Operation};
-use crate::object::{self, MapDefinition, Program, ProgramKind};
+use crate::object::{MapDefinition, Program, ProgramKind};
+use crate::refusal;
 use explore::Explorer;
 use facts::SlotFacts;
 use value::Value;
@@ -65,7 +66,7 @@ impl Analysis {
     /// Analyses a program of an object with these maps.
     ///
     /// # Errors
-    /// The program does not pass [`check`](crate::object::check()), or one of its instructions is
+    /// The program does not pass [`check`](crate::refusal::check()), or one of its instructions is
     /// none, or leads to where none begins.
     pub fn of(program: &Program, maps: &[MapDefinition]) -> Result<Self, Malformed> {
         Self::with_states(program, maps, explore::STATES_MAX)
@@ -81,7 +82,7 @@ impl Analysis {
         maps: &[MapDefinition],
         states_max: usize,
     ) -> Result<Self, Malformed> {
-        object::check(program, maps).map_err(|unsupported| Malformed {
+        refusal::check(program, maps).map_err(|unsupported| Malformed {
             slot: unsupported.slot,
             reason: unsupported.reason,
         })?;

@@ -18,9 +18,8 @@ mod time;
 
 pub use signature::{Argument, Effect, Gives, Signature};
 
-use crate::interpreter::abort::Reason;
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
+use crate::run::{Reason, Run};
 
 /// What a helper gives: register 0, or nothing if another program runs now.
 type Called = Result<Option<u64>, Reason>;

@@ -3,50 +3,41 @@
 //!
 //! [`Machine::load`] makes a dense form of each program and says what cannot run. While it runs
 //! nothing is taken for granted: each access is checked against what there is to be reached
-//! (`memory.rs`), each helper checks its arguments (`helper_functions.rs`), and a limit of
+//! (`run/memory.rs`), each helper checks its arguments (`helper_functions.rs`), and a limit of
 //! instructions ends what would not end by itself. A program that does something else than that is
 //! ended with the verdict `XDP_ABORTED` and a reason; in the kernel the verifier would have refused
 //! it.
 
-pub(crate) mod abort;
 mod arithmetic;
 mod atomic;
 mod compiled;
 mod constant;
 mod engine;
-pub(crate) mod environment;
 mod execute;
 mod lower;
-pub(crate) mod memory;
 mod observe;
-pub(crate) mod packet;
-pub(crate) mod run;
-mod scratch;
-mod stack;
 mod step;
-pub mod verdict;
 
-pub use crate::object::Unsupported;
-pub use abort::{Abort, Access, Reason, Window};
+pub use crate::abi::{HEAD_ROOM, PACKET_MAX, verdict};
+pub use crate::refusal::Unsupported;
+pub use crate::run::{
+    Abort, Access, Clock, Device, Environment, Neighbour, Packet, REGISTERS, Reason, Redirect,
+    Route, TooLong, Way, Window,
+};
 pub use constant::{compute, holds};
-pub use engine::{Change, Engine, Execution, REGISTERS};
-pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
+pub use engine::{Change, Engine, Execution};
 pub use observe::{Observer, Point};
-pub use packet::{HEAD_ROOM, PACKET_MAX, Packet, TooLong};
-pub(crate) use scratch::Scratch;
-pub(crate) use stack::{FRAME_BYTES, FRAMES_MAX};
 
 use crate::maps::{ErrorNumber, Map, MapError, flags};
-use crate::object::{self, MapDefinition, MapKind, Object, Program, ProgramKind, SlotTarget};
+use crate::object::{MapDefinition, MapKind, Object, Program, ProgramKind, SlotTarget};
+use crate::refusal;
+use crate::run::memory::{self, MAPS_MAX};
+use crate::run::{Executor, Run, Scratch, Stack};
 use compiled::Compiled;
-use memory::MAPS_MAX;
-use run::Run;
-use stack::Stack;
+use engine::ByEngine;
+use execute::BySteps;
 use std::collections::BTreeMap;
 use thiserror::Error;
-
-/// Bytes of an Ethernet header, the least that is left of a packet.
-pub(crate) const ETHERNET_BYTES: usize = 14;
 
 /// A loaded object with its maps.
 pub struct Machine {
@@ -81,7 +72,7 @@ fn check(
     program: &Program,
     absent: &BTreeMap<usize, String>,
 ) -> Result<(), Vec<Unsupported>> {
-    object::check(program, &object.maps).map_err(|unsupported| vec![unsupported])?;
+    refusal::check(program, &object.maps).map_err(|unsupported| vec![unsupported])?;
     let missing = program.maps_used().find_map(|(slot, map)| Some((slot, map, absent.get(&map)?)));
     let Some((slot, map, reason)) = missing else { return Ok(()) };
     let reason = format!("map `{}`: {reason}", object.maps[map].name);
@@ -101,32 +92,6 @@ pub struct Outcome {
     pub instructions: u64,
     /// Where the packet goes, if the verdict is `XDP_REDIRECT`.
     pub redirect: Option<Redirect>,
-}
-
-/// Where a packet is sent. Maps are those of [`Machine::map_at`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Redirect {
-    /// To a device.
-    Device {
-        /// Its number.
-        ifindex: u32,
-    },
-    /// To what a map has for a key.
-    Map {
-        /// Which map.
-        map: usize,
-        /// The key.
-        key: u32,
-        /// The first four bytes of its value: a device, a queue's length or a socket.
-        target: u32,
-    },
-    /// To all devices of a map.
-    Broadcast {
-        /// Which map.
-        map: usize,
-        /// Without the one that the packet came from.
-        excludes_ingress: bool,
-    },
 }
 
 /// How a program is executed and who looks on.
@@ -312,16 +277,22 @@ impl Machine {
         executed: Executed<'_>,
         prepare: impl FnOnce(&mut Run),
     ) -> Outcome {
+        let observer = executed.observer.map(|observer| observer as &mut dyn Observer);
+        let steps = BySteps::new(&self.programs, observer);
+        let engine = executed.engine.map(ByEngine);
+        let executor: &dyn Executor = match &engine {
+            Some(engine) => engine,
+            None => &steps,
+        };
         let mut run = Run::new(
-            &self.programs,
+            executor,
+            self.programs.len(),
             &mut self.maps,
             &self.environment,
             &mut self.stack,
             &mut self.scratch,
             packet,
         );
-        run.observer = executed.observer.map(|observer| observer as &mut dyn Observer);
-        run.engine = executed.engine;
         prepare(&mut run);
         let is_runnable = run.places(program).is_some();
         let result = if is_runnable { run.program(program) } else { Err(Reason::NotRunnable) };

@@ -20,7 +20,6 @@ pub(crate) mod ring;
 pub(crate) mod slots;
 
 pub use create::MapError;
-pub(crate) use create::check_definition;
 pub use error::ErrorNumber;
 pub use events::Event;
 

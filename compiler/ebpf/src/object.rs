@@ -19,15 +19,13 @@ mod legacy_map;
 mod link;
 mod load;
 mod map;
-mod refusal;
 mod typed_map;
 
 pub use error::{Error, Place};
 pub use layout::{Datum, Layout, Member, Part};
 pub use map::{MapDefinition, MapKind, SlotTarget};
-pub use refusal::{Unsupported, check};
 
-use crate::instruction::Instruction;
+use crate::instruction::{Instruction, PSEUDO_MAP, PSEUDO_MAP_VALUE};
 
 /// A loaded object.
 #[derive(Clone, Debug, Default)]
@@ -52,9 +50,8 @@ pub struct Program {
     /// What starts it.
     pub kind: ProgramKind,
     /// Its slots, then those of all functions it needs; entry is slot 0. Wide loads of maps have
-    /// source [`PSEUDO_MAP`](crate::instruction::PSEUDO_MAP) or
-    /// [`PSEUDO_MAP_VALUE`](crate::instruction::PSEUDO_MAP_VALUE) and the map's number in
-    /// [`Object::maps`] as immediate.
+    /// source [`PSEUDO_MAP`] or [`PSEUDO_MAP_VALUE`] and the map's number in [`Object::maps`] as
+    /// immediate.
     pub instructions: Vec<Instruction>,
     /// What the slots belong to, in order; the first is the program itself.
     pub functions: Vec<Function>,
@@ -115,5 +112,14 @@ impl Program {
         let end = self.lines.partition_point(|line| line.slot <= slot);
         let line = self.lines.get(end.checked_sub(1)?)?;
         (line.slot >= self.function(slot)?.slot).then_some(line)
+    }
+
+    /// Slots that name a map, or a place in its only value, with the map's number in the object.
+    pub fn maps_used(&self) -> impl Iterator<Item = (usize, usize)> {
+        let names_map = |slot: &Instruction| {
+            slot.is_wide() && matches!(slot.source, PSEUDO_MAP | PSEUDO_MAP_VALUE)
+        };
+        let slots = self.instructions.iter().enumerate().filter(move |(_, slot)| names_map(slot));
+        slots.filter_map(|(at, slot)| Some((at, usize::try_from(slot.immediate).ok()?)))
     }
 }

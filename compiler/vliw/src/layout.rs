@@ -2,11 +2,11 @@
 //! Regions one after the other, so that most go on with the next, and rows with the numbers of rows
 //! in their jumps.
 
+use crate::analysis::Live;
 use crate::blocks::NEXT;
 use crate::image::{Function, Image, Row, Slot};
 use crate::operation::{Constant, Operation, Target};
 use crate::options::Options;
-use crate::passes::dead::Live;
 use crate::region::Region;
 use crate::schedule::dependences::Dependences;
 use crate::schedule::list::{List, late};

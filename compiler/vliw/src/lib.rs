@@ -6,7 +6,8 @@
 //! is still that of the program. `passes/superblocks` says which blocks are scheduled as one,
 //! `number` makes regions of those, where each result is a value, and the other passes work on
 //! these. `schedule` fills rows with them and chooses registers meanwhile, and `layout` puts rows
-//! in their order, which is an [`image::Image`].
+//! in their order, which is an [`image::Image`]. `analysis` has the facts about regions that both
+//! the passes and the scheduler read.
 //!
 //! [`check`] knows nothing of all that, and says whether an image keeps the rules and does what its
 //! program does. [`model`] executes images, [`encode`] makes bytes of them, [`report`] and [`svg`]
@@ -14,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod blocks;
 pub mod check;
 mod compile;

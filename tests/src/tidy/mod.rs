@@ -2,6 +2,7 @@
 //! The style sheet as code. A rule looks at the [`Tree`], the text files of the repository, and
 //! gives [`Finding`]s; a tree can also be made of a few lines of text, to test the rules.
 
+mod directions;
 mod documents;
 mod elements;
 mod modules;
@@ -54,6 +55,7 @@ pub const RULES: &[Rule] = &[
     ("module headers", sources::module_headers),
     ("module names", modules::module_names),
     ("dead files", modules::dead_files),
+    ("directions", directions::directions),
     ("element manuals", elements::manuals),
     ("element goldens", elements::goldens),
     ("formatted programs", elements::formatted),

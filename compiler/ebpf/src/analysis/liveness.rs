@@ -7,9 +7,9 @@
 
 use super::access::{Access, Space};
 use super::graph::{Graph, target};
+use crate::abi::FRAME_BYTES;
 use crate::helper_functions::signature;
 use crate::instruction::{Callee, FRAME_POINTER, Operation, REGISTERS};
-use crate::interpreter::FRAME_BYTES;
 use freeport_ir::analysis::{self, ControlFlow, DataFlow};
 use std::ops::Range;
 

@@ -6,7 +6,7 @@
 use super::facts::{Fact, Type};
 use super::state::State;
 use super::unknown::Place;
-use crate::interpreter::FRAME_BYTES;
+use crate::abi::FRAME_BYTES;
 
 /// Facts of frames that are kept for a program at most: where there are more, nothing is said of
 /// frames. Programs of `programs/xdp` have some thousands.

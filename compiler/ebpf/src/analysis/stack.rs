@@ -5,8 +5,8 @@
 use super::scalar::Scalar;
 use super::unknown::{Place, Unknown};
 use super::value::{Kind, Value};
+use crate::abi::FRAME_BYTES;
 use crate::instruction::{Arithmetic, Width};
-use crate::interpreter::FRAME_BYTES;
 use std::ops::Range;
 
 /// A frame's content. Offsets here are from the frame's first byte.

@@ -13,8 +13,8 @@ mod loss;
 use super::stack::Content;
 use super::unknown::{Place, Unknown, Why};
 use super::value::{FAR, Kind, Region, Value};
+use crate::abi::{FRAME_BYTES, HEAD_ROOM, PACKET_MAX};
 use crate::instruction::{FRAME_POINTER, REGISTERS};
-use crate::interpreter::{FRAME_BYTES, HEAD_ROOM, PACKET_MAX};
 
 /// How many registers there are.
 pub(super) const COUNT: usize = REGISTERS as usize;

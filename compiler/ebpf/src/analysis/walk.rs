@@ -7,13 +7,11 @@ use super::stack::bytes_of_frame;
 use super::state::{METADATA, PACKET, State};
 use super::unknown::{Place, Unknown, Why};
 use super::value::{Kind, MapName, Region, Value};
+use crate::abi::context::CONTEXT_BYTES;
 use crate::instruction::{Arithmetic, AtomicOperation, Constant, Operand, Operation, Size, Width};
 use crate::maps::flags;
 use crate::object::MapDefinition;
 use std::ops::Range;
-
-/// Bytes of the fields of `xdp_md`, each of four.
-const CONTEXT_BYTES: i64 = 24;
 
 /// Follows instructions, and notes what memory they touch.
 pub(super) struct Walk<'o> {
@@ -281,7 +279,7 @@ impl<'o> Walk<'o> {
                 let is_field = range.0 == range.1 && range.0 % 4 == 0 && size == 4;
                 // Only loads get fields, and nobody gets memory.
                 let is_load = !touch.kind.writes() && !touch.is_argument;
-                is_field && fits(CONTEXT_BYTES as u64) && is_load
+                is_field && fits(CONTEXT_BYTES) && is_load
             }
             Region::Stack { .. } => bytes_of_frame(range, size).is_some(),
             Region::Record { size: room, .. } => fits(room),

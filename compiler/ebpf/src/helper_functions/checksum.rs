@@ -2,8 +2,8 @@
 //! The difference that a change of bytes makes to an Internet checksum (RFC 1071, RFC 1624).
 
 use super::{Called, returned};
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
+use crate::run::Run;
 
 /// `bpf_csum_diff`: the sum of what comes and of the complement of what goes, in 16 bits.
 pub fn difference(run: &mut Run, _: &'static str) -> Called {

@@ -2,11 +2,10 @@
 //! Output to perf event buffers.
 
 use super::{Called, returned};
-use crate::interpreter::abort::Reason;
-use crate::interpreter::run::Run;
 use crate::maps::content::Content;
 use crate::maps::{ErrorNumber, Event};
 use crate::object::MapKind;
+use crate::run::{Reason, Run};
 
 /// Bits of the flags that say which buffer.
 const BUFFER_FLAGS: u64 = 0xffff_ffff;

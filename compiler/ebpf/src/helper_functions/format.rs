@@ -5,9 +5,8 @@
 //! `p` with what follows it, with `l` or `ll` for 64 bits.
 
 use super::{Called, returned};
-use crate::interpreter::abort::Reason;
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
+use crate::run::{Reason, Run};
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 

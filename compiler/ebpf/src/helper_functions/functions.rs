@@ -2,12 +2,11 @@
 //! Helpers that call the program's own functions, another program, or hold a lock meanwhile.
 
 use super::{Called, returned};
-use crate::interpreter::abort::Reason;
-use crate::interpreter::memory::{function_of_handle, key_address, value_address, value_place};
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
 use crate::maps::slots::number;
 use crate::object::MapKind;
+use crate::run::memory::{function_of_handle, key_address, value_address, value_place};
+use crate::run::{Reason, Run};
 
 /// Most repetitions of `bpf_loop`.
 const REPETITIONS_MAX: u32 = 1 << 23;

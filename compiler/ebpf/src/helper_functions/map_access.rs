@@ -2,13 +2,12 @@
 //! Looking up, setting and removing elements, and values without keys.
 
 use super::{Called, returned};
-use crate::interpreter::abort::Reason;
-use crate::interpreter::memory::{map_handle, value_address};
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
 use crate::maps::content::Content;
 use crate::maps::slots::number;
 use crate::object::MapKind;
+use crate::run::memory::{map_handle, value_address};
+use crate::run::{Reason, Run};
 
 /// The address of a key's value, or of an inner map what stands for it; 0 without one.
 pub fn lookup(run: &mut Run, helper: &'static str) -> Called {

@@ -2,9 +2,8 @@
 //! Moving the packet's ends, and copying from and to it.
 
 use super::{Called, returned};
-use crate::interpreter::abort::Reason;
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
+use crate::run::{Reason, Run};
 
 /// Most bytes of metadata.
 const METADATA_MAX: usize = 252;

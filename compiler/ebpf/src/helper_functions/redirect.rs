@@ -2,11 +2,10 @@
 //! Sending the packet elsewhere: to a device, or where a map says.
 
 use super::Called;
-use crate::interpreter::abort::Reason;
-use crate::interpreter::run::Run;
-use crate::interpreter::{Redirect, verdict};
+use crate::abi::verdict;
 use crate::maps::slots::number;
 use crate::object::MapKind;
+use crate::run::{Reason, Redirect, Run};
 
 /// The verdict for a key that the map does not have.
 const VERDICT_FLAGS: u64 = 3;

@@ -2,13 +2,12 @@
 //! Records of ring buffers.
 
 use super::{Called, returned};
-use crate::interpreter::abort::Reason;
-use crate::interpreter::memory::{value_address, value_place};
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
 use crate::maps::content::Content;
 use crate::maps::ring::Ring;
 use crate::object::MapKind;
+use crate::run::memory::{value_address, value_place};
+use crate::run::{Reason, Run};
 
 /// Whether whoever waits is woken or not: nobody waits here.
 const WAKING_FLAGS: u64 = 3;

@@ -2,9 +2,8 @@
 //! Routes and the sizes that devices carry, from the tables of the environment.
 
 use super::{Called, returned};
-use crate::interpreter::environment::{Environment, Route, Way};
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
+use crate::run::{Environment, Neighbour, Route, Run, Way};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of `struct bpf_fib_lookup`.
@@ -140,11 +139,7 @@ fn agree(a: &[u8], b: &[u8], bits: u8) -> bool {
     rest == 0 || (a[whole] ^ b[whole]).leading_zeros() >= rest
 }
 
-fn is_neighbour(
-    neighbour: &crate::interpreter::environment::Neighbour,
-    ifindex: u32,
-    address: IpAddr,
-) -> bool {
+fn is_neighbour(neighbour: &Neighbour, ifindex: u32, address: IpAddr) -> bool {
     neighbour.ifindex == ifindex && neighbour.address == address
 }
 

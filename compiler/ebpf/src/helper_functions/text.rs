@@ -2,9 +2,8 @@
 //! Numbers in texts, and comparing texts.
 
 use super::{Called, returned};
-use crate::interpreter::abort::Reason;
-use crate::interpreter::run::Run;
 use crate::maps::ErrorNumber;
+use crate::run::{Reason, Run};
 
 /// Bits of the flags that say the base.
 const BASE_FLAGS: u64 = 0x1f;

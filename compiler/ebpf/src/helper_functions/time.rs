@@ -2,7 +2,7 @@
 //! Time, chance, and where the program runs.
 
 use super::Called;
-use crate::interpreter::run::Run;
+use crate::run::Run;
 
 /// Time in nanoseconds; all the kernel's clocks are one here.
 pub fn now(run: &mut Run, _: &'static str) -> Called {

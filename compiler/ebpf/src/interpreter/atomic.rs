@@ -2,11 +2,10 @@
 //! Atomic operations (RFC 9669, section 5.3). Programs run one after the other here, so that each
 //! is a load and a store.
 
-use super::abort::Reason;
 use super::arithmetic::Word;
-use super::run::{REGISTERS, Run};
 use super::step::Step;
 use crate::instruction::AtomicOperation;
+use crate::run::{REGISTERS, Reason, Run};
 
 /// Atomic operations in the order of their numbers.
 const OPERATIONS: [AtomicOperation; 6] = [

@@ -6,16 +6,14 @@
 //! A place of a program is a number of the engine's, the first one 0: what functions stand for and
 //! where they return to are places.
 
-use super::abort::{Access, Reason};
 use super::arithmetic::Word;
 use super::atomic;
-use super::memory::{
-    function_handle, map_handle, map_of_handle, packet_address, value_address, window_end,
-};
-pub use super::run::REGISTERS;
-use super::run::Run;
 use crate::helper_functions;
 use crate::instruction::{AtomicOperation, Width};
+use crate::run::memory::{
+    self, function_handle, map_handle, map_of_handle, packet_address, value_address, window_end,
+};
+use crate::run::{Access, Executor, REGISTERS, Reason, Run};
 
 /// Who executes programs.
 pub trait Engine {
@@ -151,7 +149,7 @@ impl Execution<'_, '_> {
 
     /// The address of the context.
     pub fn context(&self) -> u64 {
-        super::memory::CONTEXT_ADDRESS
+        memory::CONTEXT_ADDRESS
     }
 
     /// What stands for a map, if there is one of that number.
@@ -212,24 +210,16 @@ impl Execution<'_, '_> {
     }
 }
 
-impl Run<'_> {
-    /// How many places a program has for whoever executes it; nothing if it cannot be run.
-    pub(crate) fn places(&self, program: usize) -> Option<usize> {
-        match self.engine {
-            None => {
-                let found = self.programs.get(program)?;
-                found.is_runnable.then_some(found.steps.len())
-            }
-            Some(engine) => engine.places(program),
-        }
+/// Has an engine execute the programs of a run.
+pub(super) struct ByEngine<'e>(pub &'e dyn Engine);
+
+impl Executor for ByEngine<'_> {
+    fn places(&self, program: usize) -> Option<usize> {
+        self.0.places(program)
     }
 
-    /// Executes until the function returns whose frame is on top, and gives register 0.
-    pub(crate) fn execute(&mut self) -> Result<u64, Reason> {
-        match self.engine {
-            None => self.execute_steps(),
-            Some(engine) => engine.execute(&mut Execution { run: self }),
-        }
+    fn execute(&self, run: &mut Run) -> Result<u64, Reason> {
+        self.0.execute(&mut Execution { run })
     }
 }
 

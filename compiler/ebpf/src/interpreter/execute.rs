@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The loop that executes steps.
 
-use super::abort::Reason;
 use super::arithmetic::Word;
-use super::run::{REGISTERS, Run};
+use super::compiled::Compiled;
+use super::observe::{Observer, Point};
 use super::step::{Code, with_operations};
 use crate::helper_functions;
+use crate::run::{Executor, REGISTERS, Reason, Run};
+use std::cell::RefCell;
 
-/// The whole of [`Run::execute_steps`]: the table of [`with_operations`] makes the arms of its
+/// The whole of [`BySteps::each_step`]: the table of [`with_operations`] makes the arms of its
 /// operations.
 macro_rules! execute {
-    ($run:ident,
+    ($run:ident, $executor:ident,
      arithmetic: $(($operation:ident, $function:ident, $r64:ident, $c64:ident, $r32:ident,
         $c32:ident))*
      jumps: $(($condition:ident, $test:ident, $jr64:ident, $jc64:ident, $jr32:ident,
         $jc32:ident))*) => {{
-        let mut steps = $run.programs[$run.program].steps.as_slice();
+        let mut steps = $executor.programs[$run.program].steps.as_slice();
         let mut at = $run.at;
         let mut remaining = $run.remaining;
         // What a step that can fail does: the place is noted first, for whoever asks.
@@ -38,7 +40,7 @@ macro_rules! execute {
             }
             remaining -= 1;
             if OBSERVED {
-                $run.observe(at - 1);
+                $executor.observe($run, at - 1);
             }
             let destination = usize::from(step.destination) % REGISTERS;
             let source = usize::from(step.source) % REGISTERS;
@@ -124,7 +126,7 @@ macro_rules! execute {
                         Some(value) => $run.registers[0] = value,
                         // Another program has taken this one's place.
                         None => {
-                            steps = $run.programs[$run.program].steps.as_slice();
+                            steps = $executor.programs[$run.program].steps.as_slice();
                             at = $run.at;
                         }
                     }
@@ -139,7 +141,7 @@ macro_rules! execute {
                     if $run.leave() {
                         return Ok($run.registers[0]);
                     }
-                    steps = $run.programs[$run.program].steps.as_slice();
+                    steps = $executor.programs[$run.program].steps.as_slice();
                     at = $run.at;
                 }
                 Code::End => tried!(Err(Reason::PastTheEnd)),
@@ -148,20 +150,47 @@ macro_rules! execute {
     }};
 }
 
-impl Run<'_> {
-    /// Executes steps until the function returns whose frame is on top, and gives register 0.
-    pub(crate) fn execute_steps(&mut self) -> Result<u64, Reason> {
-        match self.observer {
-            None => self.each_step::<false>(),
-            Some(_) => self.each_step::<true>(),
-        }
+/// Executes the dense form of programs.
+pub(super) struct BySteps<'e> {
+    programs: &'e [Compiled],
+    /// Who is told of each step.
+    observer: Option<RefCell<&'e mut dyn Observer>>,
+}
+
+impl<'e> BySteps<'e> {
+    /// For these programs.
+    pub fn new(programs: &'e [Compiled], observer: Option<&'e mut dyn Observer>) -> Self {
+        Self { programs, observer: observer.map(RefCell::new) }
     }
 
     /// The loop, and the same with an observer who is told of each step: who has none does not pay
     /// for it. They are two functions, so that neither has the other's registers to spare.
     #[inline(never)]
-    fn each_step<const OBSERVED: bool>(&mut self) -> Result<u64, Reason> {
-        let run = self;
-        with_operations!(execute, run,)
+    fn each_step<const OBSERVED: bool>(&self, run: &mut Run) -> Result<u64, Reason> {
+        let executor = self;
+        with_operations!(execute, run, executor,)
+    }
+
+    /// Tells the observer, if there is one, of the step that comes next.
+    #[cold]
+    #[inline(never)]
+    fn observe(&self, run: &Run, step: usize) {
+        if let Some(observer) = &self.observer {
+            observer.borrow_mut().before(&Point::new(run, self.programs, step));
+        }
+    }
+}
+
+impl Executor for BySteps<'_> {
+    fn places(&self, program: usize) -> Option<usize> {
+        let found = self.programs.get(program)?;
+        found.is_runnable.then_some(found.steps.len())
+    }
+
+    fn execute(&self, run: &mut Run) -> Result<u64, Reason> {
+        match self.observer {
+            None => self.each_step::<false>(run),
+            Some(_) => self.each_step::<true>(run),
+        }
     }
 }

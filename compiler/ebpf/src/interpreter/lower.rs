@@ -4,7 +4,6 @@
 
 use super::atomic::atomic_constant;
 use super::compiled::Compiled;
-use super::memory::{function_handle, map_handle, value_address};
 use super::step::{Code, Step};
 use crate::helper_functions;
 use crate::instruction::{
@@ -12,7 +11,9 @@ use crate::instruction::{
     decode,
 };
 use crate::maps::Map;
-use crate::object::{MapDefinition, MapKind, Program, Unsupported};
+use crate::object::{MapDefinition, MapKind, Program};
+use crate::refusal::Unsupported;
+use crate::run::memory::{function_handle, map_handle, value_address};
 
 /// The dense form of a program.
 ///

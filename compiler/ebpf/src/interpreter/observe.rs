@@ -2,13 +2,13 @@
 //! Looking on while a program runs: before each instruction, who wants to know sees its registers,
 //! its memory, and what the addresses in use mean.
 
-use super::memory::{
+use super::compiled::Compiled;
+use crate::maps::content::Content;
+use crate::run::memory::{
     CONTEXT_ADDRESS, function_of_handle, key_address, map_handle, packet_address, stack_address,
     value_address, value_place,
 };
-use super::run::Run;
-use super::stack::Stack;
-use crate::maps::content::Content;
+use crate::run::{Run, Stack};
 
 /// Who is told of each instruction before it is executed.
 pub trait Observer {
@@ -19,10 +19,16 @@ pub trait Observer {
 /// Where a program is, before an instruction.
 pub struct Point<'r, 'm> {
     run: &'r Run<'m>,
+    programs: &'r [Compiled],
     step: usize,
 }
 
-impl Point<'_, '_> {
+impl<'r, 'm> Point<'r, 'm> {
+    /// Before a step of the program that runs.
+    pub(super) fn new(run: &'r Run<'m>, programs: &'r [Compiled], step: usize) -> Self {
+        Self { run, programs, step }
+    }
+
     /// Which program of the object runs.
     pub fn program(&self) -> usize {
         self.run.program
@@ -30,7 +36,7 @@ impl Point<'_, '_> {
 
     /// The slot of the instruction that comes next.
     pub fn slot(&self) -> usize {
-        let slots = &self.run.programs[self.run.program].slots;
+        let slots = &self.programs[self.run.program].slots;
         slots.get(self.step).map_or(usize::MAX, |slot| *slot as usize)
     }
 
@@ -99,24 +105,12 @@ impl Point<'_, '_> {
     /// The slot of the function that a value stands for.
     pub fn function(&self, value: u64) -> Option<usize> {
         let step = function_of_handle(value)?;
-        Some(*self.run.programs[self.run.program].slots.get(step)? as usize)
+        Some(*self.programs[self.run.program].slots.get(step)? as usize)
     }
 
     /// Bytes of memory, if the program may read them.
     pub fn read(&self, address: u64, size: usize) -> Option<&[u8]> {
         self.run.read(address, size).ok()
-    }
-}
-
-impl Run<'_> {
-    /// Tells the observer, if there is one, of the step that comes next.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn observe(&mut self, step: usize) {
-        if let Some(observer) = self.observer.take() {
-            observer.before(&Point { run: self, step });
-            self.observer = Some(observer);
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::object::{MapDefinition, MapKind};
 use freeport_ir::{Op, Space, Spaces, TableId, Type, ValueId};
 
 /// Functions that may wait for each other.
-const CALLS_MAX: usize = crate::interpreter::FRAMES_MAX;
+const CALLS_MAX: usize = crate::abi::FRAMES_MAX;
 
 impl Lifter<'_> {
     pub fn call(

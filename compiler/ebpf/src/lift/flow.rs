@@ -245,7 +245,7 @@ impl Lifter<'_> {
         let (goes_on, aborts) = (self.builder.new_block(), self.builder.new_block());
         self.builder.branch(holds, goes_on, aborts);
         self.builder.switch_to(aborts);
-        let verdict = self.builder.number(32, crate::interpreter::verdict::ABORTED.into());
+        let verdict = self.builder.number(32, crate::abi::verdict::ABORTED.into());
         self.builder.end(Term::Jump(Target { block: self.epilogue, args: vec![verdict] }));
         self.builder.switch_to(goes_on);
     }
@@ -272,7 +272,7 @@ impl Lifter<'_> {
                 }
             }
         }
-        let most = crate::interpreter::FRAME_BYTES as i64;
+        let most = crate::abi::FRAME_BYTES as i64;
         ((-least).clamp(0, most) + 7) & !7
     }
 

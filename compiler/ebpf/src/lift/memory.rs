@@ -5,16 +5,10 @@ use super::element::{INGRESS_VARIABLE, QUEUE_VARIABLE};
 use super::flow::Frame;
 use super::held::{Held, Shape, State};
 use super::{Lifter, MapPlace, NotLiftable};
+use crate::abi::context;
 use crate::analysis::{Access, Space, Type as Known};
 use crate::instruction::{Arithmetic, AtomicOperation, Condition, Operand, Size, Width};
 use freeport_ir::{ObjectRef, Op, Type, ValueId};
-
-/// Fields of `xdp_md`.
-const DATA: i64 = 0;
-const DATA_END: i64 = 4;
-const INGRESS_IFINDEX: i64 = 12;
-const RX_QUEUE_INDEX: i64 = 16;
-const EGRESS_IFINDEX: i64 = 20;
 
 impl Lifter<'_> {
     /// What a load gives its destination.
@@ -46,15 +40,16 @@ impl Lifter<'_> {
             let value = this.builder.load(object, zero, 0, 32);
             Held::Number(this.widen(value))
         };
-        Ok(match offset {
-            DATA => Held::Packet(self.word(0)),
-            DATA_END => Held::Packet(self.length()),
-            INGRESS_IFINDEX => match self.ports.device(self.input) {
+        // A negative offset is none of the fields.
+        Ok(match offset as u64 {
+            context::DATA => Held::Packet(self.word(0)),
+            context::DATA_END => Held::Packet(self.length()),
+            context::INGRESS_IFINDEX => match self.ports.device(self.input) {
                 Some(device) => Held::Number(self.word(device.into())),
                 None => variable(self, INGRESS_VARIABLE),
             },
-            RX_QUEUE_INDEX => variable(self, QUEUE_VARIABLE),
-            EGRESS_IFINDEX => Held::Number(self.word(0)),
+            context::RX_QUEUE_INDEX => variable(self, QUEUE_VARIABLE),
+            context::EGRESS_IFINDEX => Held::Number(self.word(0)),
             _ => return self.refuse("packets have no metadata there"),
         })
     }

@@ -4,8 +4,7 @@
 use super::flow::Frame;
 use super::held::{Held, State};
 use super::{Lifter, NotLiftable};
-use crate::interpreter::ETHERNET_BYTES;
-use crate::interpreter::packet::{END_MAX, FRAME_BYTES, HEAD_ROOM};
+use crate::abi::{END_MAX, ETHERNET_BYTES, HEAD_ROOM, XDP_FRAME_BYTES};
 use crate::maps::ErrorNumber;
 use freeport_ir::{BinaryOp, BlockId, CompareOp, Op, Type, ValueId};
 
@@ -20,7 +19,7 @@ impl Lifter<'_> {
         let left = self.builder.binary(BinaryOp::Sub, length, delta);
         let is_left = self.is_header_left(left);
         let start = self.add(before, delta);
-        let first = self.word((FRAME_BYTES as i64 - HEAD_ROOM as i64) as u64);
+        let first = self.word((XDP_FRAME_BYTES as i64 - HEAD_ROOM as i64) as u64);
         let has_room = self.builder.compare(CompareOp::SLe, first, start);
         let may = self.both(is_left, has_room);
         let packet = self.packet;

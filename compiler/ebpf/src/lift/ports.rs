@@ -3,7 +3,7 @@
 //! a verdict.
 
 use super::element::{TARGET, TURN_VARIABLE};
-use crate::interpreter::verdict;
+use crate::abi::verdict;
 use freeport_ir::{
     BinaryOp, Bits, BlockId, Builder, CompareOp, Item, Loc, ObjectRef, Op, Port, PortId, Target,
     Term, Type, ValueId,

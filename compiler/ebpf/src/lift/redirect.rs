@@ -3,7 +3,7 @@
 
 use super::held::State;
 use super::{Lifter, NotLiftable};
-use crate::interpreter::verdict;
+use crate::abi::verdict;
 use crate::object::MapKind;
 use freeport_ir::{Op, Type, ValueId};
 

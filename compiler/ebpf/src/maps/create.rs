@@ -76,11 +76,24 @@ impl Map {
     }
 }
 
+impl MapDefinition {
+    /// Checks that the kernel would make such a map, and that its kind runs here.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to do about it.
+    pub fn check(&self) -> Result<(), String> {
+        match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => check_definition(self),
+        }
+    }
+}
+
 /// What a kind demands of a definition's flags and sizes.
 ///
 /// # Errors
 /// What the kernel would refuse, or a kind that does not run here.
-pub(crate) fn check_definition(definition: &MapDefinition) -> Result<(), String> {
+fn check_definition(definition: &MapDefinition) -> Result<(), String> {
     use MapKind::*;
     let MapDefinition { key_size, value_size, max_entries, flags, .. } = *definition;
     flags::check_of_map(definition.kind, flags)?;

@@ -2,11 +2,10 @@
 //! What is only copied into another register is computed there at once, if that register has
 //! nothing meanwhile that anybody needs.
 
-use super::dead::Live;
 use super::wide_accesses::{take_over, uses};
+use crate::analysis::{Live, passed};
 use crate::operation::{Arithmetic, Operand, Operation, Width};
 use crate::region::Region;
-use crate::schedule::dependences::passed;
 use std::collections::HashMap;
 
 /// Removes copies of a region.

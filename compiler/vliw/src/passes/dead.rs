@@ -4,31 +4,13 @@
 //! control goes, and what that reads, in this region or, by way of registers and the frame, in
 //! those that follow.
 
+use crate::analysis::{Live, passed};
 use crate::machine::{FRAME_BYTES, REGISTERS};
 use crate::memory::own_frame;
-use crate::operation::{FRAME_POINTER, Operation};
+use crate::operation::Operation;
 use crate::region::{Node, Region, Value};
 use freeport_ebpf::analysis::Space;
 use std::collections::HashMap;
-use std::ops::Range;
-
-/// What control finds that comes to a region, as far as it is needed there.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Live {
-    /// Registers, by bits.
-    pub registers: u16,
-    /// Bytes of the frame, by bits.
-    frame: [u64; FRAME_BYTES / 64],
-}
-
-impl Live {
-    /// Whether any of these bytes of the frame is needed.
-    pub fn has_any(&self, mut bytes: Range<usize>) -> bool {
-        bytes.any(|byte| self.frame[byte / 64] >> (byte % 64) & 1 == 1)
-    }
-
-    const NOTHING: Self = Self { registers: 0, frame: [0; FRAME_BYTES / 64] };
-}
 
 /// Says of each node whether it is needed, and of each region what it needs; by its block. Unless
 /// `removes`, all nodes are needed.
@@ -70,11 +52,7 @@ fn needs(region: &mut Region, live: &HashMap<usize, Live>, removes: bool) -> Liv
             continue;
         }
         touch_frame(node, &mut frame);
-        let passed = node.state.iter().zip(next).flat_map(|(state, next)| {
-            (0..=FRAME_POINTER)
-                .filter(|it| next.registers >> it & 1 == 1)
-                .map(|it| state[usize::from(it)])
-        });
+        let passed = passed(node, live).map(|(_, value)| value);
         for value in node.used().chain(passed) {
             is_read[value.0] = true;
         }

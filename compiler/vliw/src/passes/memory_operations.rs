@@ -3,9 +3,9 @@
 //! them: a counter takes one row and not three (the publication leaves other ways to memory to
 //! later work).
 
-use super::dead::Live;
 use super::replication::free_register;
 use super::wide_accesses::{is_free_between, take_over, uses};
+use crate::analysis::Live;
 use crate::operation::{Arithmetic, AtomicOperation, Operand, Operation, Width};
 use crate::region::{Node, Region, Value};
 use std::collections::HashMap;

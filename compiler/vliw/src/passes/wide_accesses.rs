@@ -9,11 +9,10 @@
 mod loads;
 mod stores;
 
-use super::dead::Live;
+use crate::analysis::{Live, passed};
 use crate::memory::Touch;
 use crate::operation::{Arithmetic, Operand, Operation};
 use crate::region::{Node, Region, Value};
-use crate::schedule::dependences::passed;
 use std::collections::HashMap;
 
 /// Joins accesses of a region, which is followed by regions that need what `live` says.

@@ -3,10 +3,10 @@
 //! dependency graphs). Values, memory and control; registers are no reason, since each result has
 //! its own value.
 
+use crate::analysis::{Live, passed};
 use crate::machine::STORE_TO_LOAD;
 use crate::memory::{Touch, moves_packet, own_frame};
-use crate::operation::{FRAME_POINTER, Operation};
-use crate::passes::dead::Live;
+use crate::operation::Operation;
 use crate::region::{Node, Region, START, Value};
 use freeport_ebpf::analysis::graph::TAIL_CALL;
 use freeport_ebpf::helper_functions::signature;
@@ -44,20 +44,6 @@ impl Dependences {
         let heights = heights(&of);
         Self { of, heights }
     }
-}
-
-/// What a jump passes on of what the next region needs, by register.
-pub fn passed<'a>(
-    node: &'a Node,
-    live: &HashMap<usize, Live>,
-) -> impl Iterator<Item = (u8, Value)> + use<'a> {
-    let next = node.successor().and_then(|block| live.get(&block));
-    let registers = next.map_or(0, |next| next.registers);
-    let state = node.state.iter();
-    state.flat_map(move |state| {
-        let needed = (0..=FRAME_POINTER).filter(move |it| registers >> it & 1 == 1);
-        needed.map(|register| (register, state[usize::from(register)]))
-    })
 }
 
 /// Whether a call does things that nothing may be moved across: it has functions called, which

@@ -7,10 +7,10 @@ use super::dependences::{Dependence, Dependences, rows_between};
 use super::lanes::{Item, assign};
 use super::registers::Registers;
 use super::{Late, Placed};
+use crate::analysis::Live;
 use crate::machine::{CALLS_PER_ROW, Machine, REGISTERS};
 use crate::memory::Touch;
 use crate::operation::Operation;
-use crate::passes::dead::Live;
 use crate::region::{Region, Value};
 use std::collections::HashMap;
 

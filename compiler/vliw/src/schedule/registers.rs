@@ -8,10 +8,10 @@
 //! order of the program with all values in their own registers is always possible, no choice made
 //! here can end in a place where nothing goes on.
 
-use super::dependences::{is_barrier, passed};
+use super::dependences::is_barrier;
+use crate::analysis::{Live, passed};
 use crate::machine::{PACKET, REGISTERS};
 use crate::operation::FRAME_POINTER;
-use crate::passes::dead::Live;
 use crate::region::{Region, Value};
 use std::collections::HashMap;
 

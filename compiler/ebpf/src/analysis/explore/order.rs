@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! In which order places are followed, and what bounds that still move go to.
 
+use crate::abi::PACKET_MAX;
 use crate::analysis::graph::Graph;
 use crate::instruction::{Operand, Operation};
-use crate::interpreter::PACKET_MAX;
 use std::collections::BTreeSet;
 
 /// Constants of the program that bounds are widened to.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Stores to neighbours.
 
-use super::super::dead::Live;
 use super::{is_free_between, is_size, original, take_over, uses};
+use crate::analysis::Live;
 use crate::operation::{Arithmetic, Operand, Operation};
 use crate::region::{Region, Value};
 use std::collections::HashMap;

@@ -1,28 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One packet's way through a program: registers, frames, and what of the machine it uses.
+//! One packet's way through a program: registers, frames, and what of the machine it uses. All of
+//! it is reached by addresses as the program has them ([`memory`]).
+//!
+//! A run does not know how programs are executed. Helpers that call functions of the program do so
+//! by the run's [`Executor`], which belongs to the interpreter.
 
-use super::abort::Reason;
-use super::compiled::Compiled;
-use super::engine::Engine;
-use super::environment::Environment;
-use super::memory::{CONTEXT_ADDRESS, map_of_handle, stack_address};
-use super::observe::Observer;
-use super::packet::Packet;
-use super::stack::{FRAMES_MAX, Stack};
-use super::{Redirect, Scratch};
+pub mod abort;
+pub mod environment;
+pub mod memory;
+pub mod packet;
+mod redirect;
+mod scratch;
+mod stack;
+
+pub use abort::{Abort, Access, Reason, Window};
+pub use environment::{Clock, Device, Environment, Neighbour, Route, Way};
+pub use packet::{Packet, TooLong};
+pub use redirect::Redirect;
+pub(crate) use scratch::Scratch;
+pub(crate) use stack::Stack;
+
+use crate::abi::FRAMES_MAX;
+use crate::instruction;
 use crate::maps::Map;
+use memory::{CONTEXT_ADDRESS, map_of_handle, stack_address};
 
 /// Registers that there is room for: 11 are used, and any four bits are one of these.
 pub const REGISTERS: usize = 16;
 /// The frame pointer.
-pub(crate) const FRAME_POINTER: usize = 10;
+const FRAME_POINTER: usize = instruction::FRAME_POINTER as usize;
 /// Tail calls that one packet may take.
 const TAIL_CALLS_MAX: u32 = 33;
+
+/// Executes programs and their functions on a run.
+pub(crate) trait Executor {
+    /// Number of places in a program; nothing if it cannot be run.
+    fn places(&self, program: usize) -> Option<usize>;
+
+    /// Executes from the run's program and place, until the function returns whose frame is on top;
+    /// gives register 0.
+    ///
+    /// # Errors
+    /// Why the program has to be ended.
+    fn execute(&self, run: &mut Run) -> Result<u64, Reason>;
+}
 
 /// A run of a program.
 pub(crate) struct Run<'m> {
     pub registers: [u64; REGISTERS],
-    pub programs: &'m [Compiled],
+    /// Number of programs in the object.
+    programs: usize,
+    executor: &'m dyn Executor,
     pub maps: &'m mut [Map],
     pub stack: &'m mut Stack,
     pub packet: &'m mut Packet,
@@ -39,10 +67,6 @@ pub(crate) struct Run<'m> {
     pub redirect: Option<Redirect>,
     /// Where the lock is that is held.
     pub lock: Option<u64>,
-    /// Who is told of each step.
-    pub observer: Option<&'m mut dyn Observer>,
-    /// Who executes programs, if not the interpreter.
-    pub engine: Option<&'m dyn Engine>,
     tail_calls: u32,
 }
 
@@ -61,7 +85,8 @@ pub(crate) struct Frame {
 impl<'m> Run<'m> {
     /// A run that begins at a program's first step, with a frame and a context.
     pub fn new(
-        programs: &'m [Compiled],
+        executor: &'m dyn Executor,
+        programs: usize,
         maps: &'m mut [Map],
         environment: &'m Environment,
         stack: &'m mut Stack,
@@ -71,6 +96,7 @@ impl<'m> Run<'m> {
         let mut run = Self {
             registers: [0; REGISTERS],
             programs,
+            executor,
             maps,
             stack,
             packet,
@@ -82,8 +108,6 @@ impl<'m> Run<'m> {
             remaining: environment.instructions_max,
             redirect: None,
             lock: None,
-            observer: None,
-            engine: None,
             tail_calls: 0,
         };
         run.stack.clear();
@@ -100,6 +124,17 @@ impl<'m> Run<'m> {
             return Err(Reason::LockLeft);
         }
         self.abandon_records().map_or(Ok(value), |name| Err(Reason::RecordLeft(name)))
+    }
+
+    /// Number of places in a program; nothing if it cannot be run.
+    pub fn places(&self, program: usize) -> Option<usize> {
+        self.executor.places(program)
+    }
+
+    /// Executes until the function returns whose frame is on top, and gives register 0.
+    fn execute(&mut self) -> Result<u64, Reason> {
+        let executor = self.executor;
+        executor.execute(self)
     }
 
     /// Puts a frame on top for the function at step `target`, which returns to step `back`.
@@ -138,7 +173,7 @@ impl<'m> Run<'m> {
 
     /// Lets another program take the place of the running function; says whether it may.
     pub fn tail_call(&mut self, program: usize) -> Result<bool, Reason> {
-        if program >= self.programs.len() || self.tail_calls >= TAIL_CALLS_MAX {
+        if program >= self.programs || self.tail_calls >= TAIL_CALLS_MAX {
             return Ok(false);
         }
         if self.places(program).is_none() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a machine keeps for its runs so that none has to allocate, and what they leave behind.
 
-use super::run::Frame;
-use super::stack::FRAMES_MAX;
+use super::Frame;
+use crate::abi::FRAMES_MAX;
 use std::collections::VecDeque;
 
 /// Lines of the trace that are kept; the oldest give way.

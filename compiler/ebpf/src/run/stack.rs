@@ -5,12 +5,10 @@
 //! either end meets nothing. A frame can reach those of its callers, by addresses that it was
 //! given.
 
-/// Bytes of a frame.
-pub(crate) const FRAME_BYTES: usize = 512;
+use crate::abi::{FRAME_BYTES, FRAMES_MAX};
+
 /// Addresses from one frame to the next.
 const SPACING: u64 = 1_024;
-/// Frames there are.
-pub(crate) const FRAMES_MAX: usize = 8;
 
 /// Frames, of which those in use can be reached.
 pub(crate) struct Stack {

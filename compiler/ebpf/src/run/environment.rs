@@ -8,7 +8,7 @@ use std::time::Instant;
 /// Ticks of the kernel's `jiffies` in a second.
 const TICKS_PER_SECOND: u64 = 250;
 
-/// The world of a [`Machine`](super::Machine).
+/// The world of a machine that runs programs.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// What time it is.

@@ -6,8 +6,8 @@
 //! reserved) is asked at each access, and nothing else can be reached.
 
 use super::abort::{Access, Reason, Window};
-use super::run::Run;
-use super::stack::Stack;
+use super::{Run, Stack};
+use crate::abi::context;
 
 /// Bits of an address within a window.
 const WINDOW_BITS: u32 = 48;
@@ -215,19 +215,19 @@ impl Run<'_> {
         }
         let [metadata, data, end] = self.packet.places();
         match offset {
-            0 => Some(packet_address(data)),
-            4 => Some(packet_address(end)),
-            8 => Some(packet_address(metadata)),
-            12 => Some(self.packet.ingress_ifindex.into()),
-            16 => Some(self.packet.rx_queue_index.into()),
-            20 => Some(self.packet.egress_ifindex.into()),
+            context::DATA => Some(packet_address(data)),
+            context::DATA_END => Some(packet_address(end)),
+            context::DATA_META => Some(packet_address(metadata)),
+            context::INGRESS_IFINDEX => Some(self.packet.ingress_ifindex.into()),
+            context::RX_QUEUE_INDEX => Some(self.packet.rx_queue_index.into()),
+            context::EGRESS_IFINDEX => Some(self.packet.egress_ifindex.into()),
             _ => None,
         }
     }
 
     /// Says what an address misses.
     #[cold]
-    pub(super) fn miss(&self, access: Access, address: u64, size: usize) -> Reason {
+    pub(crate) fn miss(&self, access: Access, address: u64, size: usize) -> Reason {
         let offset = address & OFFSETS;
         let window = match address >> WINDOW_BITS {
             CONTEXT => Window::Context,

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A packet as a program sees it: bytes in one piece, with room before and behind them.
 
+use crate::abi::{
+    ETHERNET_BYTES, HEAD_ROOM, PACKET_MAX, PAGE_BYTES, SHARED_INFO_BYTES, XDP_FRAME_BYTES,
+};
 use thiserror::Error;
-
-/// Bytes before a packet, as the kernel's drivers and its test run leave.
-pub const HEAD_ROOM: usize = 256;
-/// Bytes of a page that a packet, its head room and its tail room share.
-const PAGE_BYTES: usize = 4_096;
-/// Bytes at the end of a page that the kernel needs for itself (`skb_shared_info`).
-const SHARED_INFO_BYTES: usize = 320;
-/// Bytes at the start of the head room that the kernel needs for itself (`xdp_frame`).
-pub(crate) const FRAME_BYTES: usize = 40;
-/// Where a packet that comes with no more ends at most, in bytes from where it began.
-pub(crate) const END_MAX: u64 = (PAGE_BYTES - SHARED_INFO_BYTES - HEAD_ROOM) as u64;
-/// Longest packet in bytes.
-pub const PACKET_MAX: usize = 65_535;
 
 /// The packet is longer than [`PACKET_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -134,7 +124,7 @@ impl Packet {
     pub(crate) fn move_head(&mut self, by: i32) -> bool {
         let Some(data) = self.data.checked_add_signed(by as isize) else { return false };
         let length = self.data - self.metadata;
-        if data < FRAME_BYTES + length || data + super::ETHERNET_BYTES > self.end {
+        if data < XDP_FRAME_BYTES + length || data + ETHERNET_BYTES > self.end {
             return false;
         }
         self.buffer.copy_within(self.metadata..self.data, data - length);
@@ -146,7 +136,7 @@ impl Packet {
     /// Moves the end of the packet; says whether it can be. New bytes are zero.
     pub(crate) fn move_tail(&mut self, by: i32) -> bool {
         let Some(end) = self.end.checked_add_signed(by as isize) else { return false };
-        if end > self.limit || end < self.data + super::ETHERNET_BYTES {
+        if end > self.limit || end < self.data + ETHERNET_BYTES {
             return false;
         }
         if end > self.end {
@@ -160,7 +150,7 @@ impl Packet {
     /// How far the metadata would begin after moving its start, if there is that much room.
     pub(crate) fn moved_metadata(&self, by: i32) -> Option<usize> {
         let metadata = self.metadata.checked_add_signed(by as isize)?;
-        (FRAME_BYTES..=self.data).contains(&metadata).then_some(metadata)
+        (XDP_FRAME_BYTES..=self.data).contains(&metadata).then_some(metadata)
     }
 
     /// Sets where the metadata begins, to what [`Packet::moved_metadata`] gave.

@@ -3,9 +3,7 @@
 //! they look for what they lack themselves. So they refuse the same programs for the same reasons,
 //! and the other programs of an object run.
 
-use super::{Error, MapDefinition, Program};
-use crate::instruction::{PSEUDO_MAP, PSEUDO_MAP_VALUE};
-use crate::maps::check_definition;
+use crate::object::{Error, MapDefinition, Program};
 use thiserror::Error as ThisError;
 
 /// Why a program cannot run: an instruction of it, and what is wrong with that.
@@ -50,28 +48,4 @@ fn described(program: &Program, error: &Error) -> String {
         text += &format!(" ({file}:{line})");
     }
     text
-}
-
-impl Program {
-    /// Slots that name a map, or a place in its only value, with the map's number in the object.
-    pub fn maps_used(&self) -> impl Iterator<Item = (usize, usize)> {
-        let names_map = |slot: &crate::instruction::Instruction| {
-            slot.is_wide() && matches!(slot.source, PSEUDO_MAP | PSEUDO_MAP_VALUE)
-        };
-        let slots = self.instructions.iter().enumerate().filter(move |(_, slot)| names_map(slot));
-        slots.filter_map(|(at, slot)| Some((at, usize::try_from(slot.immediate).ok()?)))
-    }
-}
-
-impl MapDefinition {
-    /// Checks that the kernel would make such a map, and that its kind runs here.
-    ///
-    /// # Errors
-    /// What is wrong with it, and what to do about it.
-    pub fn check(&self) -> Result<(), String> {
-        match &self.fault {
-            Some(fault) => Err(fault.clone()),
-            None => check_definition(self),
-        }
-    }
 }
