@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ground of the library: system calls, the C library functions that it interposes, `errno`, and
-//! memory of the application and of the library.
+//! The ground of the library: system calls, the C library functions that it interposes, `errno`,
+//! and memory of the application and of the library.
 
 pub mod confined;
 pub mod errno;

@@ -16,7 +16,7 @@
 //! | `data` | what goes through a connection, and its end |
 //! | `waiting` | for one connection, or for several: `poll`, `select`, `epoll` |
 //! | `handing` | going to other programs and processes, coming from them, leaving them |
-//! | `life` | start, end and forks of a process, and what it does that bears on all of its connections |
+//! | `life` | start, end and forks of a process, and what it does to all of its connections |
 //! | `process` | what is known of the process and its threads |
 //! | `kernel` | the kernel, and the C library |
 //!

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The life of a process with the library: its start and end, its forks, and what it does that bears
-//! on all of its connections.
+//! The life of a process with the library: its start and end, its forks, and what it does to all of
+//! its connections.
 
 pub mod confined;
 pub mod forking;

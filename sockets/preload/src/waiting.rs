@@ -6,8 +6,8 @@
 //! the peer from doing what is waited for. Where others have enough to do for the processors, it
 //! sleeps at once: see [`turns`].
 //!
-//! A yield that switches to another thread costs two context switches, a fraction of a doorbell. One
-//! such yield followed by data is cheaper than sleeping; several without data cost more. So the
+//! A yield that switches to another thread costs two context switches, a fraction of a doorbell.
+//! One such yield followed by data is cheaper than sleeping; several without data cost more. So the
 //! library [counts](habit) how often each of them paid, and sleeps where they did not.
 
 pub mod barrier;

@@ -117,8 +117,8 @@ pub fn is_child() {
     opening::note_in_child(parent);
 }
 
-/// Makes a child by `make`, of the kind that these flags of `clone` ask for. `make` returns what the
-/// kernel returns.
+/// Makes a child by `make`, of the kind that these flags of `clone` ask for. `make` returns what
+/// the kernel returns.
 pub fn child_by(flags: u64, make: impl FnOnce() -> isize) -> isize {
     if flags & guests::WITH_MEMORY == 0 {
         return fork_by(make);

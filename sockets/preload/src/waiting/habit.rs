@@ -23,8 +23,8 @@ pub struct Habit {
 }
 
 impl Habit {
-    /// Starts with the highest average. The way is always tried while it pays in a share of at least
-    /// `1 - loss / 16` of the tries, so an expensive way has a small `loss`.
+    /// Starts with the highest average. The way is always tried while it pays in a share of at
+    /// least `1 - loss / 16` of the tries, so an expensive way has a small `loss`.
     pub const fn new(loss: u32) -> Self {
         Self { paid: AtomicU32::new(MAX), passed_over: AtomicU32::new(0), loss }
     }

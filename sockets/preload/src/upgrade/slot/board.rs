@@ -10,8 +10,8 @@
 //!
 //! A side may remain the reader of its board while it sleeps. Then the first peer that marks also
 //! rings a doorbell, and records that in the board after the doorbell; later peers only mark, since
-//! the reader is about to wake. So data on many connections costs one doorbell. Each sleep has its own
-//! number, so a late record refers to a past sleep and has no effect.
+//! the reader is about to wake. So data on many connections costs one doorbell. Each sleep has its
+//! own number, so a late record refers to a past sleep and has no effect.
 
 use super::Slot;
 use super::shared::SharedWord;

@@ -162,8 +162,9 @@ fn behind(link: &AtomicU32) -> Option<(u32, &'static Reader)> {
     Some((place, READERS.get(place as usize)?))
 }
 
-/// The only waiter of a set starts a sleep. On each board that is worth it, only the first mark comes
-/// with a doorbell from now on; registrations marked before become active. The set's lock is held.
+/// The only waiter of a set starts a sleep. On each board that is worth it, only the first mark
+/// comes with a doorbell from now on; registrations marked before become active. The set's lock is
+/// held.
 pub fn sleep(set: &Set, sleep: Sleep) {
     let round = set.round.load(Ordering::Relaxed);
     let mut link = &set.boards;
