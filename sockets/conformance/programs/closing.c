@@ -20,7 +20,25 @@ struct waiter {
     char got[64];
 };
 
-// Until a thread sleeps in the kernel, and still does behind many looks; or is over.
+// Whether a thread is in a system call that waits for a stream. The library may make others before,
+// to ask its monitor for the connection. Where the kernel does not say, it is taken to be.
+static int waits_for_stream(int thread) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
+    FILE *file = fopen(path, "r");
+    long number = -1;
+    int is_known = file && fscanf(file, "%ld", &number) == 1;
+    if (file)
+        fclose(file);
+#ifdef SYS_poll
+    if (number == SYS_poll)
+        return 1;
+#endif
+    return !file || (is_known && (number == SYS_recvfrom || number == SYS_sendto ||
+                                  number == SYS_ppoll));
+}
+
+// Until a thread sleeps in the kernel for a stream, and still does after many looks; or is over.
 static void await_sleep(struct waiter *waiter) {
     char path[64], text[512];
     for (int looks = 0; looks < 20;) {
@@ -29,7 +47,7 @@ static void await_sleep(struct waiter *waiter) {
         if (waiter->number && !file)
             return;
         char *end = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
-        looks = end && end[2] == 'S' ? looks + 1 : 0;
+        looks = end && end[2] == 'S' && waits_for_stream(waiter->number) ? looks + 1 : 0;
         if (file)
             fclose(file);
         usleep(1000);
