@@ -84,6 +84,8 @@ void require(int condition, const char *what);
 void warm_up(int fd, enum side side);
 // Tells the harness if the connection is upgraded now.
 int prove(int fd, enum side side);
+// Whether both sides have proved it, or will never be able to. For cases that go on meanwhile.
+int is_as_upgraded_as_it_will_be(int fd, enum side side);
 // Tells the harness that a connection was made without the kernel.
 void has_reused(enum side side);
 // Goes on with a dialogue until `prove` or a deadline, for connections that begin cold.
