@@ -15,6 +15,6 @@ for count in "${lanes[@]}"; do
     echo "== $count lanes"
     # A folder of its own: the card of four lanes stays as it is.
     FREEPORT_LANES=$count "${CARGO:-cargo}" test --locked --target-dir target/lanes \
-        -p freeport-sim --test all -- --nocapture \
+        -p freeport-card --test all -- --nocapture \
         lanes:: streams:: random_programs::
 done

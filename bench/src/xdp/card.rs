@@ -5,9 +5,9 @@
 use super::{Arguments, CLOCK_MHZ, Case, FRAME_BYTES, frame, set_up};
 use crate::report::{Kind, Line, Traffic, rounded};
 use anyhow::{Result, ensure};
+use freeport_card::{Nic, SPENT, Sim};
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_sim::{Nic, SPENT, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Interpreter, Profiles, Target};
 

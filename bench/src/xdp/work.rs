@@ -3,9 +3,9 @@
 
 use super::{Case, frame, set_up};
 use anyhow::{Context, Result, ensure};
+use freeport_card::Sim;
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_sim::Sim;
 use freeport_vliw::Options;
 use freeport_xdp::scenario::Scenario;
 use freeport_xdp::traffic::{Packet, Traffic};

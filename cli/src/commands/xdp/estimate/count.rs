@@ -5,8 +5,8 @@ use super::super::run::distribution::{Distribution, PerPacket};
 use super::report::VERDICTS;
 use super::{Arguments, Packets};
 use anyhow::Context;
+use freeport_card::{Cycles, Identity, RowCycles, SPENT, SPENT_ON, Sim, Stamp};
 use freeport_ebpf::object::Program;
-use freeport_sim::{Cycles, Identity, RowCycles, SPENT, SPENT_ON, Sim, Stamp};
 use freeport_xdp::Arrival;
 
 /// What a row's cycles are spent on, in the order of [`SPENT_ON`], and what that is called.

@@ -94,7 +94,7 @@ impl fmt::Display for Estimate<'_> {
             writeln!(f, "the schedule for the ways of these packets is left out: {reason}")?;
         }
         if self.refused > 0 {
-            let lengths = freeport_sim::Sim::LENGTHS;
+            let lengths = freeport_card::Sim::LENGTHS;
             let (least, most) = (lengths.start(), lengths.end());
             writeln!(
                 f,

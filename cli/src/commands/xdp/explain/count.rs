@@ -3,9 +3,9 @@
 
 use super::super::estimate::Packets;
 use anyhow::{Context, bail};
+use freeport_card::{Cycles, RowCycles, Sim};
 use freeport_ebpf::interpreter::{Clock, Environment};
 use freeport_ebpf::object::Object;
-use freeport_sim::{Cycles, RowCycles, Sim};
 use freeport_vliw::image::Image;
 use freeport_xdp::{Arrival, Setting};
 

@@ -3,8 +3,8 @@
 
 use super::Explained;
 use super::count::Counted;
+use freeport_card::SPENT_ON;
 use freeport_ebpf::instruction::decode;
-use freeport_sim::SPENT_ON;
 use freeport_vliw::fate::{Fate, Kind, Place};
 use serde_json::{Map, Value, json};
 

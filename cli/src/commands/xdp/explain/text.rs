@@ -4,9 +4,9 @@
 use super::Explained;
 use super::count::Counted;
 use super::table::Table;
+use freeport_card::{RowCycles, SPENT_ON};
 use freeport_ebpf::instruction::decode;
 use freeport_ebpf::object::{Line, Program};
-use freeport_sim::{RowCycles, SPENT_ON};
 use freeport_vliw::fate::{Fate, Kind, Place};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -175,7 +175,7 @@ fn sum(counted: &Counted) -> String {
     let Counted { packets, total, refused, .. } = counted;
     let _ = writeln!(out, "{total} cycles for {packets} packets without a gap");
     if *refused > 0 {
-        let lengths = freeport_sim::Sim::LENGTHS;
+        let lengths = freeport_card::Sim::LENGTHS;
         let (least, most) = (lengths.start(), lengths.end());
         let _ = writeln!(
             out,

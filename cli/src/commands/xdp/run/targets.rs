@@ -6,9 +6,9 @@ use super::report::abort;
 use super::tally::Told;
 use super::{Arguments, unsteady};
 use anyhow::{Context, bail};
+use freeport_card::{Nic, Sim};
 use freeport_ebpf::interpreter::{Clock, Environment, Outcome};
 use freeport_ebpf::object::{MapDefinition, MapKind, Object, Program};
-use freeport_sim::{Nic, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::{
     Arrival, Comparison, Contents, Departure, Disagreement, InUserSpace, Interpreter, Kernel,

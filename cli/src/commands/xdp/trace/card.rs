@@ -4,7 +4,7 @@
 
 use super::{Told, Traced, Tracer};
 use anyhow::anyhow;
-use freeport_sim::{Moment, Sim, event};
+use freeport_card::{Moment, Sim, event};
 use freeport_xdp::{Arrival, Target};
 use serde_json::json;
 use std::path::PathBuf;

@@ -4,9 +4,9 @@
 
 use crate::devices::Devices;
 use crate::{Engine, Error, Ran, Stop, Way};
+use freeport_card::Sim;
 use freeport_ebpf::interpreter::verdict;
 use freeport_ebpf::object::Object;
-use freeport_sim::Sim;
 use freeport_xdp::{Arrival, Target};
 use std::ops::RangeInclusive;
 

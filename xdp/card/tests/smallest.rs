@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The smallest programs, and what the card says of itself.
 
-use freeport_sim::{Nic, address, control};
+use freeport_card::{Nic, address, control};
 use freeport_xdp::Arrival;
 
 /// A row of four lanes whose first one exits with a verdict.

@@ -6,9 +6,9 @@
 //! the memory; without any there is a packet of one byte, which is zero. What cannot run, and what
 //! is stopped, is an error.
 
+use freeport_card::Sim;
 use freeport_ebpf::conformance::{answer, bytes, program};
 use freeport_ebpf::interpreter::Environment;
-use freeport_sim::Sim;
 use freeport_vliw::Options;
 use freeport_xdp::{Interpreter, Vliw, object_of_bare, run_bare};
 use std::process::ExitCode;

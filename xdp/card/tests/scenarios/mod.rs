@@ -5,9 +5,9 @@
 #![allow(dead_code)]
 
 use crate::objects::compiled;
+use freeport_card::{Nic, Sim};
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_sim::{Nic, Sim};
 #[allow(unused_imports, reason = "each test uses what it needs")]
 pub use freeport_testbed::{is_long, number, seed};
 use freeport_vliw::Options;

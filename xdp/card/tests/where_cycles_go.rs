@@ -4,8 +4,8 @@
 
 use crate::network;
 use crate::objects::object;
+use freeport_card::{Cycles, RowCycles, SPENT_ON, Sim};
 use freeport_ebpf::object::Object;
-use freeport_sim::{Cycles, RowCycles, SPENT_ON, Sim};
 use freeport_vliw::Options;
 use freeport_xdp::Arrival;
 use freeport_xdp::scenario::Scenario;

@@ -6,9 +6,9 @@
 use crate::scenarios;
 use crate::scenarios::number;
 use fastrand::Rng;
+use freeport_card::Sim;
 use freeport_ebpf::instruction::disassemble;
 use freeport_ebpf::interpreter::Environment;
-use freeport_sim::Sim;
 use freeport_vliw::{PASSES, compile};
 use freeport_xdp::random_program::{PACKET_BYTES, object_of};
 use freeport_xdp::{Arrival, Contents, Departure, Interpreter, Target, random_program};

@@ -36,7 +36,7 @@ fn compare(seed: u64, program: &[Instruction], kernel: &RawProgram, random: &mut
     let options = scenarios::options();
     let interpreter = Interpreter::load(&object, environment.clone()).expect("it can run");
     let model = Vliw::load(&object, &options, environment.clone()).expect("it can run");
-    let card = freeport_sim::Sim::load(&object, &options, &environment).expect("it fits");
+    let card = freeport_card::Sim::load(&object, &options, &environment).expect("it fits");
     let mut targets: [(&str, Box<dyn Target>); 3] = [
         ("interpreter", Box::new(interpreter)),
         ("model", Box::new(model)),

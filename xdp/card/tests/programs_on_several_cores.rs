@@ -7,8 +7,8 @@
 use crate::network;
 use crate::scenarios;
 use crate::scenarios::Case;
+use freeport_card::{Nic, Sim};
 use freeport_ebpf::interpreter::{Clock, Environment};
-use freeport_sim::{Nic, Sim};
 use freeport_xdp::traffic::Traffic;
 use freeport_xdp::{Contents, Departure, Interpreter, Target};
 use std::collections::BTreeMap;

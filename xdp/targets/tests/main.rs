@@ -5,7 +5,7 @@ mod every_length;
 mod facts_hold;
 mod interpreter_agrees_with_kernel;
 mod maps;
-#[path = "../../../compiler/vliw/tests/model/naive.rs"]
+#[path = "../../vliw/tests/model/naive.rs"]
 mod naive;
 mod native;
 mod network;

@@ -2,9 +2,9 @@
 //! The host at work while packets flow: another program takes over between two packets, and maps
 //! are read and changed an entry at a time.
 
+use freeport_card::{Nic, Sim, address, control};
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_sim::{Nic, Sim, address, control};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Target, compile};
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! Rows that no compiler makes: what loops, leaves the program, means nothing or reaches for memory
 //! that is not there is stopped, counted, and leaves the next packet alone.
 
-use freeport_sim::{Nic, address, control};
+use freeport_card::{Nic, address, control};
 use freeport_xdp::Arrival;
 
 /// A slot of 64 bits.

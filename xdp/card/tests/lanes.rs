@@ -4,8 +4,8 @@
 
 use crate::scenarios;
 use crate::scenarios::Case;
+use freeport_card::{Nic, Sim};
 use freeport_ebpf::interpreter::Environment;
-use freeport_sim::{Nic, Sim};
 use freeport_xdp::{Arrival, Interpreter, Profiles, Target};
 
 const PACKETS: usize = 400;

@@ -4,8 +4,8 @@
 
 use crate::network;
 use crate::scenarios;
+use freeport_card::Sim;
 use freeport_ebpf::interpreter::{Clock, Environment};
-use freeport_sim::Sim;
 use freeport_xdp::Interpreter;
 use freeport_xdp::scenario::{Lengths, compare_lengths};
 

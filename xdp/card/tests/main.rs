@@ -5,9 +5,9 @@ mod benches;
 mod every_length;
 mod lanes;
 mod lint;
-#[path = "../../xdp/tests/network/mod.rs"]
+#[path = "../../targets/tests/network/mod.rs"]
 mod network;
-#[path = "../../xdp/tests/objects.rs"]
+#[path = "../../targets/tests/objects.rs"]
 mod objects;
 mod programs_on_several_cores;
 mod queues_beside_tables;

@@ -3,11 +3,11 @@
 //! waits is bounded.
 
 use freeport_attach::{Engine, Host, OnCard, OneByOne, Port, Running, Wire};
+use freeport_card::Sim;
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
 use freeport_nic::port::{Generator, Sink};
 use freeport_nic::trace::{Sizes, Trace};
-use freeport_sim::Sim;
 use freeport_vliw::Options;
 use freeport_xdp::{Interpreter, Target, compile};
 use serde_json::Value;

@@ -6,8 +6,8 @@ mod model;
 mod passes;
 mod patterns;
 mod profiles;
-#[path = "../../ebpf/tests/interpreter/program.rs"]
+#[path = "../../../compiler/ebpf/tests/interpreter/program.rs"]
 #[allow(dead_code)] // What the interpreter's tests use is more.
 mod program;
-#[path = "../../ebpf/tests/interpreter/wild.rs"]
+#[path = "../../../compiler/ebpf/tests/interpreter/wild.rs"]
 mod wild;

@@ -2,9 +2,9 @@
 //! Several cores of a card: flows keep their order, state that cores share loses nothing, and what
 //! happens to one core is no matter to the others.
 
+use freeport_card::{Nic, Sim, Stamp, Tags, address, control};
 use freeport_ebpf::interpreter::Environment;
 use freeport_ebpf::object::Object;
-use freeport_sim::{Nic, Sim, Stamp, Tags, address, control};
 use freeport_vliw::Options;
 use freeport_xdp::{Arrival, Contents, Target, compile};
 use std::collections::{BTreeMap, BTreeSet};
