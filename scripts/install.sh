@@ -6,7 +6,7 @@
 #   install.sh                 to build
 #   install.sh --demo          to build and to run `make demo`
 #   install.sh --test          to build and to run `make test`
-#   install.sh --applications  that, and every program of docs/applications.csv
+#   install.sh --applications  that, and every program of docs/reference/applications.csv
 #   install.sh --area          to build and to measure how large hardware is
 set -euo pipefail
 

@@ -37,7 +37,7 @@ pub struct Message {
 /// What is made of warnings.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct WarningArguments {
-    /// Refuse a program that has warnings (docs/warnings.md has all of them)
+    /// Refuse a program that has warnings (docs/reference/warnings.md has all of them)
     #[arg(long, value_enum, value_name = "WARNINGS")]
     deny: Option<Denied>,
 }

@@ -10,7 +10,7 @@ const MARK: &str = "<!-- From here on: freeport elements --markdown -->\n";
 #[test]
 fn the_page_is_up_to_date() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let path = repository.join("docs/catalogue.md");
+    let path = repository.join("docs/reference/catalogue.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (by_hand, tables) = page.split_once(MARK).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_freeport"))

@@ -51,7 +51,7 @@ fn steps(page: &str) -> Vec<Step> {
 #[test]
 fn what_the_tutorial_shows_is_what_is_printed() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = std::fs::read_to_string(repository.join("docs/tutorial.md")).unwrap();
+    let page = std::fs::read_to_string(repository.join("docs/guide/tutorial.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let trace = "sample.pcap";
     std::fs::copy(repository.join("examples/traces").join(trace), folder.path().join(trace))
@@ -75,7 +75,7 @@ fn what_the_tutorial_shows_is_what_is_printed() {
                     .output()
                     .unwrap();
                 let printed = String::from_utf8(output.stdout).unwrap();
-                assert_eq!(printed.trim_end(), shown, "docs/tutorial.md:{line}: {command}");
+                assert_eq!(printed.trim_end(), shown, "docs/guide/tutorial.md:{line}: {command}");
                 runs += 1;
             }
         }

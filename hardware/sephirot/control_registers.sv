@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What a host sees of the card: settings, counters, and the ways to the instruction memory, the
 // table of maps, commands and map memory. The publication (hXDP, OSDI 2020) has it in section 4:
-// the APS block's control registers, and the access of user space to maps. docs/sephirot.md has
+// the APS block's control registers, and the access of user space to maps.
+// docs/internals/sephirot.md has
 // the table of addresses.
 //
 // An access is decoded in one cycle and answered in a later one, so that nothing behind the bus is

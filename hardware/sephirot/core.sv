@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Sephirot: the processor itself, LANES operations a row and a row a cycle, in four stages (hXDP,
-// OSDI 2020, sections 4.1.3 and 4.2). What rows mean is in docs/vliw.md, what signals mean in
-// docs/sephirot.md.
+// OSDI 2020, sections 4.1.3 and 4.2). What rows mean is in docs/internals/vliw.md, what signals
+// mean in
+// docs/internals/sephirot.md.
 //
 // A packet is done when all that its rows do is done: an exit in fetch waits until nothing before
 // it can leave, store, call or stop any more. So no row of an old packet is ever at work in the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// For the bench of the core: a plain interpreter of rows as docs/vliw.md has them, with its memory
+// For the bench of the core: a plain interpreter of rows as docs/internals/vliw.md has them, with
+// its memory
 // and the helpers of the bench.
 #pragma once
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What loads, stores, atomic operations and helpers reach: packet, stack, context and maps, by
 // the upper bits of an address. (hXDP, sections 4.1.2 and 4.1.3: the data bus, the stack, `struct
-// xdp_md`, maps and the difference buffer; docs/sephirot.md has the rules of what misses.)
+// xdp_md`, maps and the difference buffer; docs/internals/sephirot.md has the rules of what
+// misses.)
 //
 // Each memory has a read port for each lane. Writes to a memory go, the first one first, from its
 // difference buffer, atomic operations, the service port, and arriving packets.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What the slot of one lane says: registers, constants, what is done with them (hXDP, OSDI 2020,
-// sections 3.2 and 4.1.3; the table of opcodes is in docs/vliw.md). Nothing but logic: the
+// sections 3.2 and 4.1.3; the table of opcodes is in docs/internals/vliw.md). Nothing but logic:
+// the
 // instruction memory uses it for what fetch has to know, decode for all the rest.
 
 module lane_decode (

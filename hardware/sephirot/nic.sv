@@ -2,7 +2,7 @@
 // The card: one core or several, each with all that it has for itself (`station`), what brings
 // packets to them and from them, and what they share (hXDP, OSDI 2020, section 4, its figure of the
 // architecture, which has one core). A network's ports on one side, a host's bus on the other.
-// docs/sephirot.md says what each signal means.
+// docs/internals/sephirot.md says what each signal means.
 
 module nic #(
     parameter int LANES = 4,

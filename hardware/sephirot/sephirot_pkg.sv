@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What all modules of the small processor agree on: where memory is in its address space, how big
-// it is, kinds of maps, and why programs are stopped. docs/sephirot.md says the same in words.
+// it is, kinds of maps, and why programs are stopped. docs/internals/sephirot.md says the same in
+// words.
 
 package sephirot_pkg;
   // No module needs all of it.

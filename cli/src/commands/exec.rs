@@ -27,7 +27,7 @@ const NOT_FOUND: u8 = 127;
 #[command(after_help = "Example:\n  freeport exec redis-server --port 7000\n  \
                   freeport exec -- redis-benchmark -p 7000\n\n\
                   The process stays the same, with its number, its descriptors and its status. \
-                  See docs/sockets.md.")]
+                  See docs/guide/sockets.md.")]
 pub struct Arguments {
     /// The command and its arguments
     #[arg(

@@ -21,8 +21,8 @@ const FOLDER_DEPTH_MAX: u32 = 16;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport test Guard.test\n  \
     freeport test elements --case tunnel --on interpreter\n\n\
-    An element is looked for beside its golden first, then in the library. docs/elements.md \
-    describes\nthe format. With --json, a case is an object with file, line, case, passed and \
+    An element is looked for beside its golden first, then in the library. \
+    docs/reference/elements.md describes\nthe format. With --json, a case is an object with file, line, case, passed and \
     failures.")]
 pub struct Arguments {
     /// Goldens (.test), or folders that hold some
@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         collect(path, 0, &mut files)?;
     }
     if files.is_empty() {
-        bail!("there is no .test file; docs/elements.md tells how to write one");
+        bail!("there is no .test file; docs/reference/elements.md tells how to write one");
     }
     let (mut passed, mut failed) = (0, 0);
     for file in &files {

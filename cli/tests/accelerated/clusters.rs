@@ -59,25 +59,25 @@ fn ask_all(kind: &str, policy: &str, ways: &[&str], ending: Ending) {
 const WAYS: [&str; 4] = ["threads", "epoll", "poll", "rounds"];
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn workers_that_accept_themselves_have_connections_past_the_kernel() {
     ask_all("cluster", "none", &WAYS, Ending::Past);
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn workers_that_are_given_connections_have_them_past_the_kernel() {
     ask_all("cluster", "rr", &WAYS, Ending::Past);
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn a_worker_goes_on_with_what_it_is_sent_in_the_middle() {
     ask_all("send", "rr", &["rounds"], Ending::Past);
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn a_program_goes_on_with_standard_streams() {
     ask_all("stdio", "rr", &["rounds"], Ending::Kernel);
 }

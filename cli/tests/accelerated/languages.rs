@@ -56,7 +56,7 @@ fn python_waits_in_all_its_ways() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn node_serves_and_asks() {
     let Some(node_program) = find_or_skip("node") else { return };
     let (node, _monitor) = Node::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The commands of `docs/operating.md` are carried out as they are written, in a network, a table
+//! The commands of `docs/guide/operating.md` are carried out as they are written, in a network, a
+//! table
 //! of mounts and processes of their own. What they print has the lines that the page shows, but for
 //! numbers.
 
@@ -78,7 +79,7 @@ fn the_page_for_operators_can_be_followed() {
     if !may.is_ok_and(|output| output.status.success()) {
         return skip("this process may not make namespaces");
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operating.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/operating.md");
     let steps = steps(&std::fs::read_to_string(page).expect("it is there"));
     assert!(steps.len() > 8, "{steps:#?}");
     let node = Node::without_monitor();

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 const DOWNLOAD: usize = 20 << 20;
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn curl_downloads_from_a_server_in_python() {
     let (Some(curl), Some(python)) = (find_or_skip("curl"), find_or_skip("python3")) else {
         return;
@@ -42,7 +42,7 @@ fn curl_downloads_from_a_server_in_python() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn iperf3_sends_and_receives_with_one_stream_and_with_four() {
     let Some(iperf) = find_or_skip("iperf3") else { return };
     let (node, _monitor) = Node::new();
@@ -82,7 +82,7 @@ fn same_in_both(node: &Node, shell: &Path, text: &str) -> Output {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn shells_and_what_they_begin_are_as_before() {
     let (node, _monitor) = Node::new();
     for shell in ["sh", "bash"].into_iter().filter_map(find_or_skip) {

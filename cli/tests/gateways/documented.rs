@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The commands of `docs/networks.md` do what the page says: they are carried out as they are
+//! The commands of `docs/guide/networks.md` do what the page says: they are carried out as they are
 //! written, one after the other, in a network and a table of mounts of their own, so that the names
 //! of namespaces there are nobody else's.
 
@@ -53,7 +53,7 @@ fn the_page_on_networks_can_be_followed() {
         return;
     }
     let launch = launch();
-    let page = launch.folder.join("docs/networks.md");
+    let page = launch.folder.join("docs/guide/networks.md");
     let commands = commands(&std::fs::read_to_string(page).expect("it is there"));
     assert!(commands.len() > 60, "{commands:#?}");
     let folder = tempfile::tempdir().expect("a folder");

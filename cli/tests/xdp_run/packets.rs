@@ -158,7 +158,7 @@ fn shown(document: &str, words: &str) -> String {
 #[test]
 fn the_documented_run_prints_what_is_shown() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let document = fs::read_to_string(repository.join("docs/xdp.md")).unwrap();
+    let document = fs::read_to_string(repository.join("docs/reference/xdp.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.pcap");
     let command = shown(&document, "freeport xdp run programs/").replace("\\\n", " ");

@@ -44,7 +44,7 @@ fn every_code_has_a_golden() {
 
 #[test]
 fn every_warning_has_its_code_and_a_section_of_the_page() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/warnings.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/warnings.md");
     let page = fs::read_to_string(page).unwrap();
     for lint in LINTS {
         let (code, name) = (lint.code, lint.name);

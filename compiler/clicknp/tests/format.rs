@@ -121,10 +121,10 @@ fn programs() -> Vec<(String, String)> {
             }
         }
     }
-    let page = fs::read_to_string(top.join("docs/language.md")).unwrap();
+    let page = fs::read_to_string(top.join("docs/reference/language.md")).unwrap();
     for (at, part) in page.split("```clicknp\n").skip(1).enumerate() {
         let text = part.split("```").next().unwrap().to_string();
-        texts.push((format!("block {at} of docs/language.md"), text));
+        texts.push((format!("block {at} of docs/reference/language.md"), text));
     }
     assert!(texts.len() > 80, "only {} programs", texts.len());
     texts

@@ -6,7 +6,7 @@ use std::path::Path;
 
 #[test]
 fn every_example_of_the_reference_compiles() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/language.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/language.md");
     let page = std::fs::read_to_string(page).unwrap();
     let examples: Vec<_> = page.split("```clicknp\n").skip(1).collect();
     assert!(examples.len() >= 4);

@@ -5,7 +5,7 @@ use freeport_ir::schedule::{RunOptions, check, parse_pipeline, run};
 use freeport_ir::text::{parse, print};
 use freeport_ir::{Program, flit, verify};
 
-const PAGE: &str = include_str!("../../../docs/ir.md");
+const PAGE: &str = include_str!("../../../docs/reference/ir.md");
 
 /// The code blocks of a language.
 fn blocks(language: &str) -> Vec<&'static str> {

@@ -79,7 +79,7 @@ fn every_pass_has_a_golden() {
 
 #[test]
 fn the_page_lists_every_pass_in_its_order() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/passes.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/passes.md");
     let page = fs::read_to_string(page).expect("the page is there");
     for name in passes::NAMES {
         assert!(page.contains(&format!("### `{name}`\n")), "{name} has no section");

@@ -3,7 +3,8 @@
 //! clang, loaded and run on the host's frames.
 //!
 //! [`build`] makes an [`Image`] of a program, [`Graph::load`] makes it a running graph, and
-//! [`Graph::run`] passes frames and records through it. `docs/native.md` tells how the code works.
+//! [`Graph::run`] passes frames and records through it. `docs/internals/native.md` tells how the
+//! code works.
 
 mod abi;
 mod compile;

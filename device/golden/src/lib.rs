@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Goldens of library elements, `elements/<category>/<name>.test`: what goes into an element and
-//! what must come out, as text. The format is described in `docs/elements.md`.
+//! what must come out, as text. The format is described in `docs/reference/elements.md`.
 //!
 //! A case is a list of steps in order. `in` lines queue packets; any other step first lets the
 //! element run until nothing moves.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of what is accelerated (`docs/sockets-coverage.csv`), and the calls that the library
+//! The table of what is accelerated (`docs/reference/sockets-coverage.csv`), and the calls that the
+//! library
 //! replaces, which have to be in it.
 
 /// The columns of the table.

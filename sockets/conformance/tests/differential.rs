@@ -113,7 +113,7 @@ fn compiled_cases() -> Vec<Case> {
 
 fn table() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::read_to_string(folder.join("../../docs/sockets-coverage.csv")).unwrap()
+    fs::read_to_string(folder.join("../../docs/reference/sockets-coverage.csv")).unwrap()
 }
 
 #[test]

@@ -271,7 +271,7 @@ impl FromStr for Rule {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |what: String| {
             let rule = text.chars().take(100).collect();
-            Error::Rule { rule, what: format!("{what}; see docs/sockets.md") }
+            Error::Rule { rule, what: format!("{what}; see docs/guide/sockets.md") }
         };
         if text.len() > RULE_BYTES_MAX {
             return Err(wrong(format!("longer than {RULE_BYTES_MAX} bytes")));

@@ -10,7 +10,8 @@ use freeport_ebpf::object::Object;
 use freeport_xdp::ended;
 use serde_json::{Map, Value, json};
 
-/// Reasons for which the card stops a program, by their numbers from 1 (docs/sephirot.md).
+/// Reasons for which the card stops a program, by their numbers from 1
+/// (docs/internals/sephirot.md).
 const CARD_REASONS: [&str; 6] = [
     "it reached for memory that is not its own",
     "it took more cycles than the watchdog allows",

@@ -11,7 +11,7 @@ const ACCESS_CYCLES: u64 = 100_000;
 /// Cycles in which a command is done: the longest walks through a full map.
 const COMMAND_POLLS: u64 = 1_000_000;
 
-/// Addresses of the host's bus, see `docs/sephirot.md`.
+/// Addresses of the host's bus, see `docs/internals/sephirot.md`.
 pub mod address {
     /// Lanes, rows and bytes of map memory.
     pub const IDENTITY: u32 = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The small processor of `docs/vliw.md` as a target: a model of it executes images of an object's
+//! The small processor of `docs/internals/vliw.md` as a target: a model of it executes images of an
+//! object's
 //! programs.
 
 use crate::{Error, Executor, Hosted, Profiles};

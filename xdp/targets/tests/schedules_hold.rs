@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every program of `programs/xdp`, compiled for the small processor, keeps the rules of
-//! `docs/vliw.md` and does what the program does on the paths that are followed, as the checker has
+//! `docs/internals/vliw.md` and does what the program does on the paths that are followed, as the
+//! checker has
 //! it, which shares nothing with the compiler; and its rows survive being bytes.
 
 use crate::network;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether an image keeps the rules of `docs/vliw.md`, and does what its program does.
+//! Whether an image keeps the rules of `docs/internals/vliw.md`, and does what its program does.
 //!
 //! Nothing here is shared with what makes images: the rules are read from the page alone, so that a
 //! mistake of one is found by the other.

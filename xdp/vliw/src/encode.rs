@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Images as bytes, which the processor reads: a slot of 64 bits for each lane, in the layout of
-//! eBPF's. The table of opcodes is in `docs/vliw.md`.
+//! eBPF's. The table of opcodes is in `docs/internals/vliw.md`.
 //!
 //! What eBPF has is as eBPF has it. An opcode `0xe_` is that of arithmetic or a conditional jump
 //! whose own code is in the offset, beside what does not fit elsewhere: a second source, a verdict.

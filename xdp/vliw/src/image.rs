@@ -7,7 +7,7 @@
 //! next row skips the lanes behind it. A call of a helper takes as long as it takes; the next row
 //! waits for it.
 //!
-//! What a row may hold is said in `docs/vliw.md`, and checked by [`check`](crate::check).
+//! What a row may hold is said in `docs/internals/vliw.md`, and checked by [`check`](crate::check).
 
 use crate::machine::Machine;
 use crate::operation::Operation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! XDP programs for a small processor with several lanes (hXDP's Sephirot): eBPF in, rows of
-//! [operations](operation) out. `docs/vliw.md` says what the processor does.
+//! [operations](operation) out. `docs/internals/vliw.md` says what the processor does.
 //!
 //! A program's way: `lower` makes blocks of operations, and passes change them while each register
 //! is still that of the program. `passes/superblocks` says which blocks are scheduled as one,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processor as `docs/vliw.md` describes it: a [`Model`] executes images row by row, with the
+//! The processor as `docs/internals/vliw.md` describes it: a [`Model`] executes images row by row,
+//! with the
 //! memory, maps and helpers of the eBPF interpreter's machine.
 //!
 //! It knows no stages. What depends on them is forbidden to images, and a model that is

@@ -8,8 +8,8 @@ use freeport_monitor::{Control, Error, Location};
 
 /// Looks for the library, and asks the monitor.
 pub fn acceleration() -> Finding {
-    let meaning = "unmodified programs past the kernel (`exec`, docs/sockets.md); without it they \
-                   run as always, and so do programs that are linked statically or call the \
+    let meaning = "unmodified programs past the kernel (`exec`, docs/guide/sockets.md); without it \
+                   they run as always, and so do programs that are linked statically or call the \
                    kernel themselves (Go)";
     let location = Location::of_programs();
     let path = location.path().display().to_string();

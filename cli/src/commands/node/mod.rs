@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[command(after_help = "Example:\n  freeport node\n  freeport node --background --idle 600\n\n\
                   It listens at $FREEPORT_MONITOR; else at /run/freeport/monitor.sock for root, \
                   and for others at $XDG_RUNTIME_DIR/freeport/monitor.sock or \
-                  /tmp/freeport-UID/monitor.sock. See docs/sockets.md.")]
+                  /tmp/freeport-UID/monitor.sock. See docs/guide/sockets.md.")]
 pub struct Arguments {
     /// Go on in the background, once it listens, with a log beside the socket
     #[arg(long)]

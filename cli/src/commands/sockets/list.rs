@@ -16,7 +16,7 @@ use std::time::Instant;
 #[command(after_help = "Example:\n  freeport sockets list\n  freeport sockets list --all\n  \
                   freeport sockets list --json\n\n\
                   What is marked est. is estimated from what the programs count: see \
-                  docs/operating.md.")]
+                  docs/guide/operating.md.")]
 pub struct Arguments {
     /// Each connection in the kernel by itself, and refusals of sockets that are gone
     #[arg(long)]

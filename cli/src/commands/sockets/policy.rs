@@ -12,7 +12,7 @@ use serde_json::Value;
                   A rule says what one end has to be, and with what other: `any`, or some of \
                   `user NAME`, `other-user`, `net INODE`, `cgroup PATH`, \
                   `address ADDRESS/BITS` and `port FIRST-LAST`. \
-                  The first rule that fits decides. See docs/sockets.md.")]
+                  The first rule that fits decides. See docs/guide/sockets.md.")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,

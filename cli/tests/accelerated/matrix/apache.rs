@@ -55,7 +55,7 @@ fn begin(node: &Node, apache: &Path, [way, cgi]: [&str; 2], behind: u16) -> (Pro
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn apache_serves_and_runs_and_leads_on_with_threads_and_with_processes() {
     let Some(apache) = find_or_skip("apache2") else { return };
     for way in [["event", "cgid"], ["prefork", "cgi"]] {

@@ -17,7 +17,7 @@ fn make_key(node: &Node) {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn openssl_serves_files_and_echoes() {
     let Some(openssl) = find_or_skip("openssl") else { return };
     for modes in MODES {
@@ -52,7 +52,7 @@ fn openssl_serves_files_and_echoes() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn stunnel_encrypts_between_a_client_and_nginx() {
     let Some(stunnel) = find_or_skip("stunnel4") else { return };
     let (node, _monitor) = Node::new();

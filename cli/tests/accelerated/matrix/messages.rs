@@ -5,7 +5,7 @@ use super::{MODES, run, shell};
 use crate::harness::{Node, content, find_or_skip, free_port};
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn mosquitto_delivers_messages() {
     let Some(mosquitto) = find_or_skip("mosquitto") else { return };
     if find_or_skip("mosquitto_sub").is_none() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The programs of `docs/applications.csv`: real servers with real clients, plain and accelerated,
+//! The programs of `docs/reference/applications.csv`: real servers with real clients, plain and
+//! accelerated,
 //! whose answers and data are compared.
 //!
 //! Each run tests one program of a kind; a long run tests all of them, which `make applications`

@@ -151,7 +151,7 @@ const SUMS: &str = "
     from pgbench_history";
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn its_benchmark_leaves_the_sums_that_it_has_to() {
     let rounds = if is_long() { 2000 } else { 50 };
     for modes in MODES {
@@ -193,7 +193,7 @@ fn table(lines: usize) -> String {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn what_is_copied_in_comes_out_as_it_was() {
     let lines = if is_long() { 1_000_000 } else { 60_000 };
     for modes in MODES {
@@ -259,7 +259,7 @@ fn settle() -> String {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn notifications_come_to_who_listens() {
     for modes in MODES {
         let (node, _monitor) = Node::new();
@@ -312,7 +312,7 @@ fn assert_left(node: &Node, modes: [Mode; 2], connections: usize) {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn questions_are_cancelled_over_another_connection() {
     for modes in MODES {
         let (node, _monitor) = Node::new();
@@ -338,7 +338,7 @@ fn questions_are_cancelled_over_another_connection() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn all_begin_anew_when_a_process_of_it_is_killed() {
     for modes in MODES {
         let (node, _monitor) = Node::new();

@@ -17,7 +17,7 @@ def application(environ, start_response):
 ";
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn uwsgi_answers_behind_nginx() {
     let Some(uwsgi) = find_or_skip("uwsgi-core") else { return };
     let (node, _monitor) = Node::new();

@@ -116,7 +116,7 @@ const COPIES: &str = "
 ";
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn commands_and_copies_are_as_without() {
     for modes in MODES {
         let (node, _monitor) = Node::new();
@@ -129,7 +129,7 @@ fn commands_and_copies_are_as_without() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn another_user_logs_in_past_the_sandbox() {
     // The process of the user is another one than that which watches over it.
     let Some(user) = User::first_of(&["postgres"]).filter(User::has_shell) else {
@@ -146,7 +146,7 @@ fn another_user_logs_in_past_the_sandbox() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn forwarded_ports_lead_to_a_server() {
     let programs = (find_or_skip("redis-server"), find_or_skip("redis-benchmark"));
     let (Some(redis), Some(_)) = programs else { return };
@@ -176,7 +176,7 @@ fn forwarded_ports_lead_to_a_server() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn sessions_share_a_connection() {
     for modes in MODES {
         let (node, _monitor) = Node::new();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-const TABLE: &str = include_str!("../../../../docs/applications.csv");
+const TABLE: &str = include_str!("../../../../docs/reference/applications.csv");
 const COLUMNS: &str = "program,version,as,what is done,connections,why,test";
 
 /// What may be said of connections.

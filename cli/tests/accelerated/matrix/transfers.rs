@@ -21,7 +21,7 @@ fn serve(node: &Node, name: &str, command: Command, port: u16) -> Program {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn netcat_sends_a_file() {
     let Some(nc) = find_or_skip("nc") else { return };
     for modes in MODES {
@@ -54,7 +54,7 @@ fn make_tree(at: &Path) {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn rsync_makes_folders_the_same() {
     let Some(rsync) = find_or_skip("rsync") else { return };
     for modes in MODES {
@@ -94,7 +94,7 @@ fn rsync_makes_folders_the_same() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn git_clones_from_its_daemon_and_pushes_to_it() {
     let Some(git) = find_or_skip("git") else { return };
     for modes in MODES {
@@ -137,7 +137,7 @@ fn git_clones_from_its_daemon_and_pushes_to_it() {
 const PIECES: [&str; 2] = ["-b", "4096"];
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn socat_gives_back_what_comes_by_itself_and_by_others() {
     let Some(socat) = find_or_skip("socat") else { return };
     // What becomes of what comes, and whether the connection is past the kernel to the end: by its
@@ -166,7 +166,7 @@ fn socat_gives_back_what_comes_by_itself_and_by_others() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn socat_leads_from_paths_to_ports() {
     let Some(socat) = find_or_skip("socat") else { return };
     for modes in MODES {

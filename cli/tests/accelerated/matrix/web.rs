@@ -66,7 +66,7 @@ fn download_with_wget(node: &Node, mode: Mode, port: u16) {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn lighttpd_serves_in_all_its_ways() {
     let Some(lighttpd) = find_or_skip("lighttpd") else { return };
     for (waits, sends) in [("linux-sysepoll", "sendfile"), ("poll", "writev"), ("select", "write")]
@@ -92,7 +92,7 @@ fn lighttpd_serves_in_all_its_ways() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn haproxy_stands_before_nginx() {
     let Some(haproxy) = find_or_skip("haproxy") else { return };
     for (mode, options) in [("http", "http-reuse always"), ("tcp", "option splice-auto")] {
@@ -130,7 +130,7 @@ fn haproxy_stands_before_nginx() {
 }
 
 #[test]
-#[ignore = "long: one more program of docs/applications.csv"]
+#[ignore = "long: one more program of docs/reference/applications.csv"]
 fn varnish_keeps_what_nginx_has_served() {
     let Some(varnish) = find_or_skip("varnishd") else { return };
     let (node, _monitor) = Node::new();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of reasons in `docs/sockets.md` has all of them, and no others; and each has a test.
+//! The table of reasons in `docs/guide/sockets.md` has all of them, and no others; and each has a
+//! test.
 
 use freeport_sockets_proto::Reason;
 
-const MANUAL: &str = include_str!("../../../../docs/sockets.md");
+const MANUAL: &str = include_str!("../../../../docs/guide/sockets.md");
 /// Where reasons are tested: here, and where they are decided.
 const TESTS: [&str; 6] = [
     include_str!("bounds.rs"),

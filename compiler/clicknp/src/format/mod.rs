@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The formatter: a program's text in the one style that docs/language.md describes.
+//! The formatter: a program's text in the one style that docs/reference/language.md describes.
 //!
 //! 1. The text is cut into `pieces`: its tokens, and all comments between them. The parser tells
 //!    what each token does, and rejects a text that is wrong.

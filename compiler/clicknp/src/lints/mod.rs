@@ -30,7 +30,7 @@ const fn lint(code: &'static str, name: &'static str) -> Lint {
     Lint { code, name }
 }
 
-/// All kinds of warning; `docs/warnings.md` explains each.
+/// All kinds of warning; `docs/reference/warnings.md` explains each.
 pub const LINTS: [Lint; 15] = [
     lint("W0601", "imported configuration"),
     lint("W0602", "hidden state"),

@@ -425,7 +425,7 @@ mod tests {
             assert_eq!(run(&program, Schedule::Random { seed }, 12), Err(expected.into()));
         }
         assert_eq!(run(&request_loop(2), Schedule::RoundRobin, 12), Ok(()));
-        let page = include_str!("../../../../docs/semantics.md");
+        let page = include_str!("../../../../docs/reference/semantics.md");
         assert!(page.contains(expected), "the page shows what a report looks like");
     }
 

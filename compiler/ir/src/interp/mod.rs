@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The reference interpreter: what it does with a program is what the program means.
 //!
-//! It keeps the rules of `docs/semantics.md`, each in a file of its own: pure operations (`eval`),
+//! It keeps the rules of `docs/reference/semantics.md`, each in a file of its own: pure operations
+//! (`eval`),
 //! memory, tables and packets, the operations of a firing (`machine`) and its control flow
 //! (`frame`), firings and host calls (`firing`), channels, the outer ends, who goes next
 //! (`schedule`), and why nothing moves (`deadlock`). Every run records its choices as

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The text form of programs: for goldens, for reading what a pass did, and for programs written
 //! by hand. [`print()`] and [`parse()`] are inverse: every part of a [`Program`](crate::Program)
-//! has a spelling, indexes and locations included. `docs/ir.md` describes it.
+//! has a spelling, indexes and locations included. `docs/reference/ir.md` describes it.
 //!
 //! ```text
 //! element Count {

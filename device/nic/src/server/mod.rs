@@ -13,7 +13,7 @@
 //!    back the same way.
 //! 5. When the worker ends, the server refuses what still waits, and takes its name away.
 //!
-//! [`Client`] is the other side. The requests are in [`Request`] and in `docs/running.md`.
+//! [`Client`] is the other side. The requests are in [`Request`] and in `docs/guide/running.md`.
 
 mod client;
 mod clients;

@@ -41,10 +41,10 @@ pub struct Path {
 }
 
 /// Costs of a message in shared memory. 8 bytes take 30 to 115 ns for both sides, and 64 KiB at
-/// most 0.05 ns a byte for each: docs/results.md, one pair on two cores.
+/// most 0.05 ns a byte for each: docs/results/README.md, one pair on two cores.
 const RING: Path = Path { send: 60.0, receive: 60.0, sent_byte: 0.05, received_byte: 0.05 };
 /// What is assumed of the kernel where it cannot be measured: less than the machines of
-/// docs/results.md take.
+/// docs/results/README.md take.
 const TCP: Path = Path { send: 2500.0, receive: 700.0, sent_byte: 0.1, received_byte: 0.1 };
 const UNIX: Path = Path { send: 800.0, receive: 500.0, sent_byte: 0.1, received_byte: 0.1 };
 

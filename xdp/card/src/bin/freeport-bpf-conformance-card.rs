@@ -50,7 +50,7 @@ fn run(arguments: &[String], text: &str) -> Result<u64, String> {
             let stop = target.last().map_or(0, |tags| tags.stop);
             returned.map_err(|error| match stop {
                 0 => said(error),
-                reason => format!("{error}: reason {reason} of docs/sephirot.md"),
+                reason => format!("{error}: reason {reason} of docs/internals/sephirot.md"),
             })
         }
         other => Err(format!("--on {other}: it is interpreter, vliw or sim")),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The rules of `docs/vliw.md` as they can be checked while rows are executed: what a row may hold,
+//! The rules of `docs/internals/vliw.md` as they can be checked while rows are executed: what a row
+//! may hold,
 //! and what it may not need of the one before it.
 //!
 //! Operations that are skipped count for registers, which are known before, but not for memory:

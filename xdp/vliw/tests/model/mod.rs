@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The model from outside: images written by hand for each rule of `docs/vliw.md`, those that break
+//! The model from outside: images written by hand for each rule of `docs/internals/vliw.md`, those
+//! that break
 //! one, and programs of eBPF with one instruction in a row, which do what they do in the
 //! interpreter.
 

@@ -19,7 +19,7 @@ use terminal::{Happened, Terminal};
                   freeport sockets top --json -n 10 -d 0.5 > activity.json\n\n\
                   Keys: b bytes, m messages, d doorbells, s saved, c connections or only \
                   programs, space at once, q end. What is marked est. is estimated from what the \
-                  programs count: see docs/operating.md.")]
+                  programs count: see docs/guide/operating.md.")]
 pub struct Arguments {
     /// How long to wait between two looks
     #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = delay)]

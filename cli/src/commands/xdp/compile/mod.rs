@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport xdp compile`: programs as rows for the small processor of `docs/vliw.md`, and how good
+//! `freeport xdp compile`: programs as rows for the small processor of `docs/internals/vliw.md`,
+//! and how good
 //! they are.
 
 mod json;

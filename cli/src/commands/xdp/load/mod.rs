@@ -27,7 +27,7 @@ use std::process::ExitCode;
     freeport xdp map dump flows --to fw\n  \
     freeport xdp stats --to fw\n  \
     freeport stop --to fw\n\n\
-    See docs/xdp-running.md.")]
+    See docs/guide/xdp-running.md.")]
 pub struct Arguments {
     /// An object, or its source (.c)
     object: PathBuf,
