@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The clock of native code, for devices that are to have the same.
+//! The clock of native code, for other devices that need the same time.
 
-/// The time of the machine's monotonic clock, in nanoseconds.
+/// Returns the time of the machine's monotonic clock, in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is writable for the length of the call, and every kernel has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    // Both are never negative: the clock begins at 0.
+    // Neither is ever negative: the clock begins at 0.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 

@@ -2,10 +2,10 @@
 //! The processor as a device: native code, one worker, run to completion.
 //!
 //! The worker takes a batch from each input port, runs the graph until everything in it has left or
-//! waits for room, sends what came out, and begins again. Native code is lent the memory of the
-//! frames, and what comes out mostly lies there still: it is sent from there. Only what a full
-//! output port holds up, and what the graph has not taken yet, is copied, so that it outlives the
-//! batch it came in.
+//! waits for room, sends the output, and starts again. Native code borrows the memory of the
+//! frames, and most output still lies there and is sent from there. Only frames held up by a full
+//! output port, and frames that the graph has not taken yet, are copied, so that they outlive their
+//! batch.
 
 mod links;
 mod output;
@@ -29,15 +29,16 @@ use links::{Links, Produced};
 use output::{Output, Waiting};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes from one buffer of an output to the next.
+/// Bytes from one output buffer to the next.
 const SLOT_BYTES: usize = HEADROOM + MAX_FRAME;
-/// Room for records that leave at an endpoint nobody reads.
+/// Room for records that leave at an endpoint without a reader.
 const RECORD_ROOM_BYTES: usize = 1 << 16;
-/// Turns without a frame in or out before a graph that can always go on gives way to the caller.
+/// Turns without a frame in or out after which a graph that never stops by itself returns to the
+/// caller.
 const MOST_TURNS_WITHOUT_FRAMES: u32 = 64;
-/// How often a turn fills the buffers of its outputs before the next one begins.
+/// Maximum number of times that one turn fills the buffers of its outputs.
 const MOST_FILLS: u32 = 64;
-/// Nobody wants a run to end.
+/// The flag of runs that no caller interrupts.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A program as native code.
@@ -46,20 +47,20 @@ pub struct CpuDevice<'p> {
     graph: Graph,
     /// By endpoint: frames received and not yet taken by the graph.
     held: Vec<FrameQueue>,
-    /// By endpoint: what came out and waits for the port.
+    /// By endpoint: output that waits for the port.
     outputs: Vec<Output>,
-    /// By endpoint: what came out before that, of this graph when it was drained, or of one that it
-    /// has replaced.
+    /// By endpoint: older output, of this graph when it was drained, or of a device that it has
+    /// replaced.
     earlier: Vec<FrameQueue>,
-    /// What the device counted that this one has replaced.
+    /// Counters of the device that this one has replaced.
     counted_before: DeviceCounters,
-    /// The ends that lead to other workers instead of to ports.
+    /// Endpoints that lead to other workers instead of to ports.
     links: Links,
     /// By endpoint.
     counters: Vec<EndpointCounters>,
-    /// When the newest frame was received: what leaves now is given this time.
+    /// Time at which the newest frame was received; used as the timestamp of the output.
     clock_ns: u64,
-    /// What the last turn came to, if items wait.
+    /// Result of the last turn, if items wait.
     stall: Option<Report>,
     spare: Spare,
 }
@@ -75,29 +76,30 @@ struct Spare {
     taken: Vec<usize>,
 }
 
-/// What a run of the graph is given at an endpoint.
+/// Arguments of a run of the graph at one endpoint.
 #[derive(Default)]
 struct Side<'r> {
     frames: Vec<freeport_native::Frame<'r>>,
-    /// Where these frames are in the memory of their batch.
+    /// Positions of these frames in the memory of their batch.
     given: &'r [Frame],
-    /// By how much their starts have moved since they entered; none have if this is empty.
+    /// Number of bytes by which their starts have moved since they entered; empty if none has
+    /// moved.
     moved: &'r [i32],
-    /// For frames that go out to a port,
+    /// Buffers for frames sent to a port.
     slots: &'r mut [Buffer<'r>],
-    /// or to another worker.
+    /// Buffers for frames sent to another worker.
     buffers: Vec<Buffer<'r>>,
-    /// Records that come in.
+    /// Records received.
     records: &'r [u8],
-    /// For records that go out.
+    /// Room for records sent.
     room: &'r mut [u8],
-    /// What the run produces in the buffers is to be added here if it goes to a port,
+    /// Receives what the run writes to the buffers, at a port.
     waiting: Option<&'r mut Waiting>,
-    /// and here if it goes to another worker.
+    /// Receives what the run writes to the buffers, at another worker.
     produced: Option<&'r mut Vec<Produced>>,
 }
 
-/// A batch that the graph has before it.
+/// A batch lent to the graph.
 struct Lent<'b> {
     endpoint: EndpointId,
     batch: Batch<'b>,
@@ -109,7 +111,7 @@ impl<'p> CpuDevice<'p> {
     /// Builds native code for a verified program, or takes it from the cache, and loads it.
     ///
     /// # Errors
-    /// What native code cannot do, no compiler, or one that fails.
+    /// A program that native code does not support, no compiler, or a compiler that fails.
     pub fn load(
         program: impl Into<ProgramRef<'p>>,
         options: &Options,
@@ -117,10 +119,10 @@ impl<'p> CpuDevice<'p> {
         Self::load_seeded(program, options, 0)
     }
 
-    /// As [`load`](Self::load); what `random` gives is drawn from `seed`.
+    /// Like [`load`](Self::load), with `seed` for the values of `random`.
     ///
     /// # Errors
-    /// As for `load`.
+    /// The errors of `load`.
     pub fn load_seeded(
         program: impl Into<ProgramRef<'p>>,
         options: &Options,
@@ -131,10 +133,10 @@ impl<'p> CpuDevice<'p> {
         Self::of_image(program, &image, seed)
     }
 
-    /// Loads an image that was built of `program`; what `random` gives is drawn from `seed`.
+    /// Loads an image that was built from `program`, with `seed` for the values of `random`.
     ///
     /// # Errors
-    /// An image that cannot be loaded, or is of another program.
+    /// An image that cannot be loaded, or was built from another program.
     pub fn of_image(
         program: impl Into<ProgramRef<'p>>,
         image: &Image,
@@ -163,21 +165,21 @@ impl<'p> CpuDevice<'p> {
         })
     }
 
-    /// Joins an endpoint to another worker, for good, instead of to a port.
+    /// Connects an endpoint permanently to another worker instead of to a port.
     pub(crate) fn attach(&mut self, endpoint: EndpointId, end: LinkEnd) {
         let item = self.program.graph.endpoints[endpoint.index()].item;
         self.outputs[endpoint.index()] = Output::none();
         self.links.attach(endpoint, item, end);
     }
 
-    /// Whether other workers have done something since the last turn that makes another one worth
-    /// while.
+    /// Returns whether other workers have done something since the last turn that makes another
+    /// turn worthwhile.
     pub(crate) fn has_news(&self) -> bool {
         self.links.has_news()
     }
 
-    /// Takes in a batch of each input and runs the graph on it; gives what it has come to, and
-    /// whether any frame or record came in or went out.
+    /// Receives a batch from each input and runs the graph on it. Returns the status, and whether
+    /// any frame or record was received or sent.
     pub(crate) fn turn(
         &mut self,
         bound: &mut Bound<'_>,
@@ -193,7 +195,7 @@ impl<'p> CpuDevice<'p> {
         Ok((status?, run.received + run.sent + self.links.moved != before))
     }
 
-    /// As `turn`; how much it has taken from each reader is in `spare.taken` then.
+    /// Like `turn`; sets `spare.taken` to the number taken from each reader.
     fn turn_on(
         &mut self,
         readers: &mut [(EndpointId, FrameReader)],
@@ -235,7 +237,7 @@ impl<'p> CpuDevice<'p> {
             self.clock_ns = self.clock_ns.max(newest.unwrap_or(0));
             lent.push(Lent { endpoint: *endpoint, batch, moved, consumed: 0 });
         }
-        // A graph that makes packets of its own fills any buffers, so that it is not for ever.
+        // A graph that generates packets fills any buffers, so the number of fills is limited.
         let mut fills_left = MOST_FILLS;
         let status = loop {
             let (status, has_moved) = self.run_graph(&mut lent, wanted)?;
@@ -262,25 +264,25 @@ impl<'p> CpuDevice<'p> {
         Ok(status)
     }
 
-    /// Whether frames wait for a port that has no room.
+    /// Returns whether frames wait for a port that has no room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.outputs.iter().any(|output| output.waiting.count() > 0)
             || self.earlier.iter().any(|queue| queue.waiting() > 0)
     }
 
-    /// Whether frames of an input wait for the graph to take them.
+    /// Returns whether frames of an input wait for the graph to take them.
     pub(crate) fn holds(&self, endpoint: EndpointId) -> bool {
         self.held[endpoint.index()].waiting() > 0
     }
 
-    /// Whether anything waits in the graph, or for it.
+    /// Returns whether anything waits in the graph, or for it.
     pub(crate) fn holds_items(&self) -> bool {
         let channels = self.program.graph.channels.len();
         self.held.iter().any(|queue| queue.waiting() > 0)
             || (0..channels).any(|channel| self.graph.waiting(channel) > 0)
     }
 
-    /// Keeps what the graph has not taken, for the next turn.
+    /// Keeps the frames that the graph has not taken, for the next turn.
     fn hold(&mut self, lent: &Lent<'_>) -> Result<(), DeviceError> {
         for (frame, bytes) in lent.batch.as_frames().behind(lent.consumed).iter() {
             let queue = &mut self.held[lent.endpoint.index()];
@@ -290,8 +292,8 @@ impl<'p> CpuDevice<'p> {
         Ok(())
     }
 
-    /// Runs the graph on the frames before it, with as much room as the outputs have; also gives
-    /// whether any frame or record came in or went out.
+    /// Runs the graph on the frames lent to it, with as much room as the outputs have. Also returns
+    /// whether any frame or record was received or sent.
     fn run_graph(
         &mut self,
         lent: &mut [Lent<'_>],
@@ -355,7 +357,7 @@ impl<'p> CpuDevice<'p> {
         Ok((status, self.spare.done.iter().any(|done| *done > 0)))
     }
 
-    /// Hands what came out to the ports; what no port is bound for is dropped.
+    /// Sends the output to the ports; output without a bound port is dropped.
     fn send(
         &mut self,
         ports: &mut [(EndpointId, &mut dyn Transmit)],
@@ -387,7 +389,7 @@ impl<'p> CpuDevice<'p> {
         Ok(())
     }
 
-    /// Why nothing moves.
+    /// Determines why nothing moves.
     fn rest(&self, bound: &mut Bound<'_>, status: RunStatus) -> Result<RunEnd, DeviceError> {
         let is_empty_below = bound.flush(&self.program)?;
         let is_waiting = self.is_blocked();
@@ -539,13 +541,13 @@ impl Device for CpuDevice<'_> {
 }
 
 impl<'b> Side<'b> {
-    /// The buffers for what goes out.
+    /// The output buffers.
     fn frame_room(&mut self) -> &mut [Buffer<'b>] {
         if self.slots.is_empty() { &mut self.buffers } else { self.slots }
     }
 
-    /// Where in the memory of its batch the frame begins that lies `start` bytes behind the
-    /// beginning of the packet that frame `at` of this side is of.
+    /// Returns where in the memory of its batch a frame begins, which lies `start` bytes after the
+    /// beginning of the packet of frame `at` of this side.
     fn place(&self, at: usize, start: i64) -> usize {
         let moved = self.moved.get(at).map_or(0, |by| i64::from(*by));
         self.given[at].start.wrapping_add_signed((start - moved) as isize)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The device: whatever holds a loaded program and runs it between ports.
+//! The device: holds a loaded program and runs it between ports.
 //!
 //! Its host side is the same for every kind of device, so that swapping one changes no caller: run
-//! between ports, send signals, read and write variables, read counters. Devices are loaded by
-//! their own constructors, for that is where they differ.
+//! between ports, send signals, read and write variables, read counters. Each kind of device has
+//! its own constructor, since loading is where they differ.
 //!
-//! Ports stay the caller's. A run borrows them, goes on until nothing moves any more, and says why
-//! it stopped; frames that a full output port has no room for stay in the device, and the next run
-//! goes on with them. So nothing is lost, and a caller is never stuck in a run.
+//! The caller owns the ports. A run borrows them, continues until nothing moves any more, and
+//! reports why it stopped. Frames that do not fit a full output port stay in the device, and the
+//! next run sends them. So no frame is lost, and a run never blocks its caller.
 
 mod counters;
 mod transfer;
@@ -24,24 +24,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A loaded program, ready to run.
 pub trait Device {
-    /// What is loaded.
+    /// The loaded program.
     fn program(&self) -> &Program;
 
     /// Runs between these ports until every input port has ended and everything has left, or
     /// until nothing moves.
     ///
     /// # Errors
-    /// Ports that do not fit the program, what went wrong at a port, or in the device.
+    /// A port that does not fit the program, or a failure of a port or of the device.
     fn run(&mut self, ports: &mut Ports<'_>) -> Result<Run, DeviceError>;
 
     /// Sends a signal of [`SIGNAL_BITS`](freeport_ir::SIGNAL_BITS) to an instance, between two
-    /// firings; gives its answer.
+    /// firings, and returns its answer.
     ///
     /// # Errors
     /// An instance that takes no signals.
     fn signal(&mut self, instance: InstanceId, signal: &Bits) -> Result<Bits, DeviceError>;
 
-    /// Calls a method of an instance, between two firings; its result, where it has one.
+    /// Calls a method of an instance, between two firings, and returns its result, if it has one.
     ///
     /// # Errors
     /// No such method, or arguments of other widths than its parameters.
@@ -52,10 +52,9 @@ pub trait Device {
         arguments: &[Bits],
     ) -> Result<Option<Bits>, DeviceError>;
 
-    /// Element `index` of a variable.
+    /// Reads element `index` of a variable.
     ///
-    /// # Errors
-    /// No such variable or element, or one that the host may not see.
+    /// # Errors No such variable or element, or one that is hidden from the host.
     fn read_variable(
         &self,
         instance: InstanceId,
@@ -66,7 +65,7 @@ pub trait Device {
     /// Writes element `index` of a variable, between two firings.
     ///
     /// # Errors
-    /// As for reading, and a value of another width.
+    /// No such variable or element, one that is hidden from the host, or a value of another width.
     fn write_variable(
         &mut self,
         instance: InstanceId,
@@ -75,7 +74,8 @@ pub trait Device {
         value: &Bits,
     ) -> Result<(), DeviceError>;
 
-    /// The value that a key matches in a table. It is no use of the entry.
+    /// Looks a key up in a table and returns the value it matches. This does not count as a use of
+    /// the entry.
     ///
     /// # Errors
     /// No such table, or a key of another width.
@@ -86,7 +86,7 @@ pub trait Device {
         key: &Bits,
     ) -> Result<Option<Bits>, DeviceError>;
 
-    /// Sets the value under a key, between two firings; whether there was room.
+    /// Sets the value of a key, between two firings, and returns whether there was room.
     ///
     /// # Errors
     /// No such table, or a key or value of another width.
@@ -98,7 +98,7 @@ pub trait Device {
         value: &Bits,
     ) -> Result<bool, DeviceError>;
 
-    /// Removes the entry under a key, between two firings; whether there was one.
+    /// Removes the entry of a key, between two firings, and returns whether there was one.
     ///
     /// # Errors
     /// No such table, or a key of another width.
@@ -109,33 +109,34 @@ pub trait Device {
         key: &Bits,
     ) -> Result<bool, DeviceError>;
 
-    /// All entries of a table.
+    /// Returns all entries of a table.
     ///
     /// # Errors
     /// No such table.
     fn table_entries(&self, instance: InstanceId, table: &str)
     -> Result<TableEntries, DeviceError>;
 
-    /// What was counted since the program was loaded.
+    /// Returns the counters since the program was loaded.
     fn counters(&self) -> DeviceCounters;
 
-    /// What printf, log and breakpoint probes have told since this was last asked.
+    /// Takes the output of printf, log and breakpoint probes since the last call.
     fn take_told(&mut self) -> Told;
 
-    /// Whether an instance rests once a firing of it passed a breakpoint, and the run ends with
-    /// [`RunEnd::Breakpoint`]; from the start it does not. While one rests no frame comes in, and
-    /// what is inside goes on. Those that rest go on if breakpoints are switched off.
+    /// Sets whether an instance pauses once a firing of it passed a breakpoint, which ends the run
+    /// with [`RunEnd::Breakpoint`]. Off by default. While an instance is paused no frame is
+    /// received, but the rest of the graph keeps running. Disabling breakpoints resumes all paused
+    /// instances.
     fn set_breakpoints_enabled(&mut self, is_enabled: bool);
 
-    /// Lets an instance go on from its breakpoint, in the next run.
+    /// Resumes an instance from its breakpoint, in the next run.
     fn resume(&mut self, instance: InstanceId);
 
-    /// What waits for what, if the last run ended with items inside that nothing could take, even
-    /// if an input may bring what they wait for.
+    /// Describes which instances wait for what, if the last run ended with items inside that
+    /// nothing could take, even if an input may still bring what they wait for.
     fn waits(&self) -> Option<String>;
 
-    /// The inner side, from which a replacement takes state and packets; none if the device cannot
-    /// be replaced.
+    /// Returns the interface from which a replacement takes state and packets; none if the device
+    /// cannot be replaced.
     fn transfer(&mut self) -> Option<&mut dyn Transfer>;
 }
 
@@ -241,100 +242,101 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
 }
 
-/// What probes have told.
+/// Output of probes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Told {
-    /// Which instance, and its words: a printf's text, or a probe's name and operands.
+    /// The instance and its line: a printf's text, or a probe's name and operands.
     pub lines: Vec<(InstanceId, String)>,
-    /// Lines that were lost because nobody asked in time.
+    /// Lines that were dropped because they were not read in time.
     pub lost: u64,
 }
 
-/// What a run did.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Run {
     /// Frames taken from input ports.
     pub received: u64,
     /// Frames that output ports accepted.
     pub sent: u64,
-    /// Why it stopped.
+    /// Reason why the run stopped.
     pub end: RunEnd,
 }
 
-/// Why a run stopped.
+/// Reason why a run stopped.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum RunEnd {
-    /// Every input port has ended, and everything has left.
+    /// Every input port has ended, and everything has been sent.
     #[default]
     Ended,
-    /// Input ports may have more later; there is nothing to do now.
+    /// Input ports may have more later; there is no work now.
     Idle,
-    /// The caller asked for a pause, or the graph goes on by itself without frames: run it again.
+    /// The caller requested a pause, or the graph keeps running by itself without frames: run it
+    /// again.
     Paused,
-    /// Instances only look at the clock, and wait for a time: run it again, after a while.
+    /// Instances only poll the clock, waiting for a point in time: run it again later.
     Waiting {
-        /// Whether items wait for it, and not only those who look.
+        /// Whether items wait for that time, and not only the polling instances.
         holds_items: bool,
     },
     /// An output port has no room, and frames wait for it.
     OutputFull,
-    /// That instance passed a breakpoint, and rests until it is told to go on.
+    /// This instance passed a breakpoint, and is paused until it is resumed.
     Breakpoint(InstanceId),
-    /// Items wait in the graph, nothing in it can fire, and no input brings anything: each has
-    /// ended or has frames that the graph does not take.
+    /// Items wait in the graph, nothing in it can fire, and no input delivers anything: each has
+    /// ended or holds frames that the graph does not take.
     Stalled(String),
 }
 
-/// What can go wrong with a device.
+/// Errors of a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// At a port.
+    /// A port failed.
     #[error("port of {endpoint}: {source}")]
     Port {
         /// The endpoint that the port is bound to.
         endpoint: String,
-        /// What.
+        /// The port's error.
         source: PortError,
     },
     /// A port that does not fit the program.
     #[error("no port can be bound to {endpoint}: {reason}")]
     Binding {
-        /// The endpoint that was asked for.
+        /// The requested endpoint.
         endpoint: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Something that the program does not have.
+    /// The program has no such item.
     #[error("{instance} has no {what}")]
     Unknown {
-        /// Which instance.
+        /// Name of the instance.
         instance: String,
-        /// What was asked for.
+        /// The requested item.
         what: String,
     },
-    /// Instances that cannot be on the workers they were placed on.
+    /// Instances placed on workers that they cannot run on.
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    /// Something that all copies of an instance should have alike.
+    /// A value that differs between the copies of an instance, where one value was requested.
     #[error("{instance} has another {what} in each copy: ask for one, {instance}@0, {instance}@1")]
     CopiesDiffer {
-        /// Which instance.
+        /// Name of the instance.
         instance: String,
-        /// What was asked for.
+        /// The requested item.
         what: String,
     },
-    /// A worker of several that has ended, and why.
+    /// One of several workers has ended.
     #[error("worker {worker}: {reason}")]
     Worker {
-        /// Its number.
+        /// Number of the worker.
         worker: usize,
-        /// What happened.
+        /// Reason.
         reason: String,
     },
-    /// In the interpreter.
+    /// The interpreter failed.
     #[error(transparent)]
     Interpreter(#[from] freeport_ir::interp::Error),
-    /// In native code, or on the way to it.
+    /// Native code failed, or could not be built.
     #[error(transparent)]
     Native(#[from] freeport_native::Error),
 }
@@ -347,35 +349,35 @@ pub struct Ports<'a> {
     pause: Pause<'a>,
 }
 
-/// When a run gives way to its caller though frames go on coming.
+/// Condition under which a run returns to its caller although frames keep arriving.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pause<'a> {
-    /// As soon as this is set.
+    /// Flag that ends the run as soon as it is set.
     wanted: Option<&'a AtomicBool>,
-    /// After so many turns.
+    /// Number of turns after which the run ends.
     turns: Option<u32>,
 }
 
 impl<'a> Ports<'a> {
-    /// No ports.
+    /// Creates an empty set of ports.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Binds a receiver to an endpoint into the graph, such as `from_tor`.
+    /// Binds a receiver to an input endpoint of the graph, such as `from_tor`.
     pub fn with_input(mut self, endpoint: &str, port: &'a mut dyn Receive) -> Self {
         self.inputs.push((endpoint.to_owned(), port));
         self
     }
 
-    /// Binds a transmitter to an endpoint out of the graph, such as `to_tor`.
+    /// Binds a transmitter to an output endpoint of the graph, such as `to_tor`.
     pub fn with_output(mut self, endpoint: &str, port: &'a mut dyn Transmit) -> Self {
         self.outputs.push((endpoint.to_owned(), port));
         self
     }
 
-    /// Has the run end with [`RunEnd::Paused`] after at most `turns` batches of each input, or
-    /// earlier if `wanted` is set: under endless load it would otherwise go on for ever. It always
+    /// Makes the run end with [`RunEnd::Paused`] after at most `turns` batches of each input, or
+    /// earlier if `wanted` is set; under endless load it would otherwise never end. A run always
     /// does one turn.
     pub fn with_pause(mut self, turns: u32, wanted: &'a AtomicBool) -> Self {
         self.pause = Pause { wanted: Some(wanted), turns: Some(turns) };
@@ -384,16 +386,16 @@ impl<'a> Ports<'a> {
 
     /// Checks that a program has the endpoints that these ports are bound to.
     ///
-    /// # Errors
-    /// An endpoint that does not exist, faces the other way, carries records, or is bound twice.
+    /// # Errors An endpoint that does not exist, has the other direction, carries records, or is
+    /// bound twice.
     pub fn check(&mut self, program: &Program) -> Result<(), DeviceError> {
         self.bind(program).map(|_| ())
     }
 
     /// Checks the ports against a program and finds their endpoints.
     ///
-    /// # Errors
-    /// An endpoint that does not exist, faces the other way, carries records, or is bound twice.
+    /// # Errors An endpoint that does not exist, has the other direction, carries records, or is
+    /// bound twice.
     pub(crate) fn bind(&mut self, program: &Program) -> Result<Bound<'_>, DeviceError> {
         let mut bound = Bound { inputs: vec![], outputs: vec![], pause: self.pause };
         for (name, port) in &mut self.inputs {
@@ -417,60 +419,60 @@ impl<'a> Ports<'a> {
 /// Ports that fit a program.
 #[derive(Default)]
 pub(crate) struct Bound<'a> {
-    /// Into the graph.
+    /// Input endpoints of the graph.
     pub inputs: Vec<(EndpointId, &'a mut dyn Receive)>,
-    /// Out of the graph.
+    /// Output endpoints of the graph.
     pub outputs: Vec<(EndpointId, &'a mut dyn Transmit)>,
     pause: Pause<'a>,
 }
 
 impl<'a> Bound<'a> {
-    /// No ports, of a run that gives way as soon as `wanted` is set.
+    /// No ports, for a run that ends as soon as `wanted` is set.
     pub fn giving_way(wanted: &'a AtomicBool) -> Self {
         Self { pause: Pause { wanted: Some(wanted), turns: None }, ..Self::default() }
     }
 
-    /// No ports, of a run that gives way when this one does.
+    /// No ports, for a run that ends when this one does.
     pub fn without_ports(&self) -> Bound<'a> {
         Bound { pause: self.pause, ..Bound::default() }
     }
 
-    /// What is set once the caller wants the run to end; nothing if it never does.
+    /// Flag that is set once the caller wants the run to end; none if it never does.
     pub fn wanted(&self) -> Option<&'a AtomicBool> {
         self.pause.wanted
     }
 
-    /// Whether the run gives way now; asked once behind each turn.
+    /// Returns whether the run has to end now; called once after each turn.
     #[inline]
     pub fn gives_way(&mut self) -> bool {
         let is_over = self.pause.turns.as_mut().is_some_and(|left| {
             *left = left.saturating_sub(1);
             *left == 0
         });
-        // What the flag announces is handed over by other means, which order memory.
+        // The flag carries no data: what it announces is handed over by means that order memory.
         is_over || self.pause.wanted.is_some_and(|wanted| wanted.load(Ordering::Relaxed))
     }
 
-    /// Whether the caller wants the run to end, however many turns are left.
+    /// Returns whether the caller wants the run to end, regardless of the turns left.
     pub fn is_pause_wanted(&self) -> bool {
         self.pause.wanted.is_some_and(|wanted| wanted.load(Ordering::Relaxed))
     }
 
-    /// Whether every input port has ended.
+    /// Returns whether every input port has ended.
     pub fn are_inputs_ended(&self) -> bool {
         self.inputs.iter().all(|(_, port)| port.is_ended())
     }
 
-    /// Whether no input brings anything to a graph that takes nothing: each has ended, or the
-    /// device `holds` frames of it that have to be taken first.
+    /// Returns whether no input can deliver anything to a graph that takes nothing: each has ended,
+    /// or the device `holds` frames of it that have to be taken first.
     pub fn are_inputs_over(&self, holds: impl Fn(EndpointId) -> bool) -> bool {
         self.inputs.iter().all(|(id, port)| port.is_ended() || holds(*id))
     }
 
-    /// Pushes out what the output ports hold; gives whether nothing is left in them.
+    /// Flushes the output ports and returns whether they are empty.
     ///
     /// # Errors
-    /// What went wrong at a port.
+    /// A port failed.
     pub fn flush(&mut self, program: &Program) -> Result<bool, DeviceError> {
         let mut is_empty = true;
         for (id, port) in &mut self.outputs {
@@ -480,7 +482,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// What went wrong at the port of an endpoint.
+/// Wraps an error of the port of an endpoint.
 pub(crate) fn port_error(program: &Program, id: EndpointId, source: PortError) -> DeviceError {
     let endpoint = program.graph.endpoints[id.index()].name.clone();
     DeviceError::Port { endpoint, source }

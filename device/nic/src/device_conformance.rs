@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What every device must do, as one suite that each of them runs.
+//! Conformance suite for devices, which each kind of device runs.
 
 use crate::device::{Device, DeviceError, Ports, RunEnd};
 use crate::port::{Generator, Sink};
@@ -94,7 +94,7 @@ fn counters_tell_what_happened<D: Device>(mut device: D) {
     for endpoint in &counters.endpoints {
         assert_eq!((endpoint.frames, endpoint.bytes, endpoint.dropped), (3, 1_624, 0));
     }
-    // Without a port at the far end frames are dropped, and counted.
+    // Without a port at the output, frames are dropped and counted.
     let mut source = Generator::once(&trace).expect("good");
     device.run(&mut Ports::new().with_input("from_tor", &mut source)).expect("nothing fails");
     assert_eq!(device.counters().endpoints[1].dropped, 3);
@@ -126,7 +126,7 @@ fn it_rests_at_breakpoints_and_goes_on<D: Device>(mut device: D) {
     let mut source = Generator::once(&trace).expect("good");
     let mut sink = Sink::counting();
     for passed in 1..=3 {
-        // However often it is run, it rests.
+        // However often it is run, it stays paused.
         for _ in 0..2 {
             let end = run_once(&mut device, &mut source, &mut sink);
             assert_eq!(end, RunEnd::Breakpoint(SWAP));
@@ -164,7 +164,7 @@ fn tables_belong_to_the_host_too<D: Device>(mut device: D) {
     for at in [1, 2] {
         assert!(device.table_update(SWAP, "hosts", &key(at), &value(at)).expect("it fits"));
     }
-    // A lookup is no use: the first entry still makes room.
+    // A lookup does not count as a use: the first entry is still evicted.
     let found = device.table_lookup(SWAP, "hosts", &key(1)).expect("it fits");
     assert_eq!(found, Some(value(1)));
     assert!(device.table_update(SWAP, "hosts", &key(3), &value(3)).expect("it fits"));

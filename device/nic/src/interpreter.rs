@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The reference interpreter as a device: slow, and open to look into. It is what to run a program
-//! on that does not do what it should: it stops at breakpoints, prints, logs, and keeps every
-//! choice, so that the run can be had again.
+//! The reference interpreter as a device: slow, and open to inspection. Use it for a program that
+//! misbehaves: it stops at breakpoints, prints, logs, and records every choice, so that the run can
+//! be replayed.
 
 mod transfer;
 
@@ -15,33 +15,33 @@ use freeport_ir::oracle::{Execution, Oracles, TableEntries};
 use freeport_ir::{Bits, ChannelId, Direction, EndpointId, InstanceId, Item, Program, ProgramRef};
 use std::sync::atomic::AtomicBool;
 
-/// Firings between two looks at the ports, where only a circle of instances goes on for so long.
+/// Firings between two checks of the ports, for a cycle of instances that keeps running.
 const FIRINGS_AT_A_TIME: u64 = 1 << 16;
-/// The same where an instance fires for ever, because it waits for nothing.
+/// The same for a graph with an instance that fires endlessly because it waits for nothing.
 const FIRINGS_BESIDE_SOURCES: u64 = 1 << 10;
-/// Nobody wants a run to end.
+/// The flag of runs that no caller interrupts.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A program in the interpreter.
 pub struct InterpreterDevice<'p> {
     program: ProgramRef<'p>,
     interpreter: Interpreter<'p>,
-    /// By endpoint: frames that have come out and wait for the port.
+    /// By endpoint: output frames that wait for the port.
     waiting: Vec<FrameQueue>,
     counters: Vec<EndpointCounters>,
-    /// What the device counted that this one has replaced.
+    /// Counters of the device that this one has replaced.
     counted_before: DeviceCounters,
-    /// When the newest frame was received: what leaves now leaves because of it.
+    /// Time at which the newest frame was received; used as the timestamp of the output.
     clock_ns: u64,
-    /// Whether the graph was stopped in the middle of what it was fed.
+    /// Whether the graph was stopped before it had processed its input.
     is_interrupted: bool,
-    /// Whether the past is kept for a replay.
+    /// Whether the history is kept for a replay.
     keeps_record: bool,
-    /// What the last turn came to, if items wait.
+    /// Result of the last turn, if items wait.
     stall: Option<Report>,
 }
 
-/// What one turn of a run came to.
+/// Result of one turn of a run.
 struct Turn {
     moved: u64,
     outcome: Outcome,
@@ -51,7 +51,7 @@ impl<'p> InterpreterDevice<'p> {
     /// Loads a verified program.
     ///
     /// # Errors
-    /// A program that is too large, or not whole.
+    /// A program that is too large, or incomplete.
     pub fn load(
         program: impl Into<ProgramRef<'p>>,
         options: &Options,
@@ -71,29 +71,30 @@ impl<'p> InterpreterDevice<'p> {
         })
     }
 
-    /// Has every run forget what it did when it ends, so that a program may run for ever.
+    /// Makes every run drop its history when it ends, so that a program may run indefinitely.
     pub fn keep_no_record(&mut self) {
         self.keeps_record = false;
     }
 
-    /// What printf, log and breakpoint probes have told since this was last asked.
+    /// Takes the output of printf, log and breakpoint probes since the last call.
     pub fn take_probes(&mut self) -> Vec<ProbeEvent> {
         self.interpreter.take_probes()
     }
 
-    /// The choices made so far, for a replay.
+    /// Returns the choices made so far, for a replay.
     pub fn oracles(&self) -> Oracles {
         self.interpreter.oracles()
     }
 
-    /// Everything the run did so far, for comparison.
+    /// Returns the history of the run so far, for comparison.
     pub fn execution(&self) -> Execution {
         self.interpreter.execution()
     }
 
     fn turn(&mut self, bound: &mut Bound<'_>, run: &mut Run) -> Result<Turn, DeviceError> {
         let before = run.received + run.sent;
-        // While frames wait for an output, nothing new comes in: what is held stays bounded.
+        // While frames wait for an output, no frame is received, so that the number held is
+        // bounded.
         if !self.is_interrupted && self.waiting.iter().all(|queue| queue.waiting() == 0) {
             run.received += self.receive(bound)?;
         }
@@ -109,7 +110,7 @@ impl<'p> InterpreterDevice<'p> {
         }
         self.is_interrupted = match outcome {
             Outcome::Breakpoint(_) => true,
-            // A circle that goes on for so long does not hold up the inputs.
+            // A cycle that keeps running does not hold up the inputs.
             Outcome::Budget => bound.is_pause_wanted() && !has_sources,
             _ => false,
         };
@@ -118,8 +119,8 @@ impl<'p> InterpreterDevice<'p> {
         Ok(Turn { moved: run.received + run.sent - before, outcome })
     }
 
-    /// Feeds a frame of each port; not more, so that what comes out can be given its time. A frame
-    /// that was fed and not taken holds up its port, as it does on every device.
+    /// Feeds at most one frame of each port, so that the output gets that frame's time. A frame
+    /// that was fed and not taken holds up its port, as on every device.
     fn receive(&mut self, bound: &mut Bound<'_>) -> Result<u64, DeviceError> {
         let mut received = 0;
         for (id, port) in &mut bound.inputs {
@@ -140,7 +141,7 @@ impl<'p> InterpreterDevice<'p> {
         Ok(received)
     }
 
-    /// Takes what has come out of the graph.
+    /// Takes the output of the graph.
     fn collect(&mut self) -> Result<(), DeviceError> {
         for (at, endpoint) in self.program.graph.endpoints.iter().enumerate() {
             if endpoint.direction != Direction::OutOf {
@@ -183,7 +184,7 @@ impl<'p> InterpreterDevice<'p> {
         Ok(sent)
     }
 
-    /// Why nothing moves.
+    /// Determines why nothing moves.
     fn rest(&self, bound: &mut Bound<'_>, outcome: Outcome) -> Result<RunEnd, DeviceError> {
         let is_empty_below = bound.flush(&self.program)?;
         let is_waiting = self.waiting.iter().any(|queue| queue.waiting() > 0);

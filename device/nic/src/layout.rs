@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the bits of a variable are to be read: values as people write them, into bits and back.
+//! How the bits of a variable are read: conversion between bits and the values people write.
 //!
 //! A number may be written in decimal, with a sign, as `0x1f` or `0b101`, as an IPv4 address or as
 //! an Ethernet address (first byte highest, as in the language). A number that does not fit is an
-//! error, never cut.
+//! error; it is never truncated.
 
 use freeport_ir::{Bits, UnaryOp};
 use serde_json::{Map, Value};
 use std::net::Ipv6Addr;
 
-/// What the bits of a value mean.
+/// Meaning of the bits of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// A number of that many bits without a sign.
+    /// An unsigned number of this many bits.
     Unsigned(u32),
-    /// A number of that many bits in two's complement.
+    /// A signed number of this many bits, in two's complement.
     Signed(u32),
-    /// Members at their places in that many bits.
+    /// Members at fixed positions.
     Struct {
-        /// Bits of the whole.
+        /// Total number of bits.
         bits: u32,
-        /// In the order of declaration; those of a union overlap.
+        /// Members in the order of declaration; those of a union overlap.
         members: Vec<Member>,
     },
-    /// Values of one kind, one behind the other.
+    /// Consecutive values of one layout.
     Array {
-        /// Each of them.
+        /// Layout of an element.
         element: Box<Layout>,
-        /// Bits from one to the next.
+        /// Bits from one element to the next.
         stride_bits: u32,
-        /// How many, at least 1.
+        /// Number of elements, at least 1.
         count: u32,
     },
 }
@@ -37,56 +37,56 @@ pub enum Layout {
 /// A member of a struct.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
     /// Its lowest bit.
     pub lo: u32,
-    /// What it is.
+    /// Its layout.
     pub layout: Layout,
 }
 
-/// Why a value cannot be had in a layout.
+/// Reason why a value does not fit a layout.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ValueError {
-    /// Not a number in any of the forms.
+    /// Not a number in any of the accepted forms.
     #[error("{0} is no number")]
     NoNumber(String),
-    /// A number beyond the width.
+    /// A number that exceeds the width.
     #[error("{number} does not fit {bits} bits{}", if *.is_signed { " with a sign" } else { "" })]
     TooLarge {
         /// The number as written.
         number: String,
         /// The width.
         bits: u32,
-        /// Whether one of them is a sign.
+        /// Whether one of the bits is a sign.
         is_signed: bool,
     },
-    /// A number where there are members.
+    /// A number where an object of members is expected.
     #[error("a struct is written as an object of its members, not as {0}")]
     NoStruct(String),
     /// No such member.
     #[error("there is no member {name}; there are {}", .members.join(", "))]
     NoMember {
-        /// What was written.
+        /// The name as written.
         name: String,
-        /// What there is.
+        /// The members that exist.
         members: Vec<String>,
     },
-    /// A number where there are elements.
+    /// A number where a list of elements is expected.
     #[error("an array is written as a list, not as {0}")]
     NoArray(String),
-    /// More elements than there are.
+    /// More elements than the array has.
     #[error("{given} elements for an array of {count}")]
     TooMany {
-        /// Written.
+        /// Number of elements written.
         given: usize,
-        /// There.
+        /// Number of elements of the array.
         count: u64,
     },
 }
 
 impl Layout {
-    /// Bits of a value.
+    /// Returns the number of bits of a value.
     pub fn bits(&self) -> u32 {
         match self {
             Layout::Unsigned(bits) | Layout::Signed(bits) | Layout::Struct { bits, .. } => *bits,
@@ -96,7 +96,7 @@ impl Layout {
         }
     }
 
-    /// The bits of a value; members and elements that are not mentioned are 0.
+    /// Converts a value to bits; members and elements that are not mentioned are 0.
     ///
     /// # Errors
     /// A value of another shape, or a number that does not fit.
@@ -136,7 +136,7 @@ impl Layout {
         }
     }
 
-    /// The value of some bits. A number beyond 64 bits is a string in hexadecimal.
+    /// Converts bits to a value. A number beyond 64 bits becomes a string in hexadecimal.
     pub fn show(&self, bits: &Bits) -> Value {
         match self {
             Layout::Unsigned(_) => match bits.checked_u64() {
@@ -163,16 +163,16 @@ impl Layout {
     }
 }
 
-/// A value as it stands in a command: JSON, or a number in one of the other forms.
+/// Reads a value as written in a command: JSON, or a number in one of the other forms.
 pub fn value_of_text(text: &str) -> Value {
     parse_json(text.as_bytes()).unwrap_or_else(|_| Value::String(text.trim().to_owned()))
 }
 
-/// The value of a text in JSON. A whole number of more than 64 bits, which a [`Value`] would only
-/// have nearly, is a string of its digits.
+/// Parses JSON. A whole number of more than 64 bits, which a [`Value`] would only hold
+/// approximately, becomes a string of its digits.
 ///
 /// # Errors
-/// A text that is no JSON.
+/// A text that is not JSON.
 pub(crate) fn parse_json(text: &[u8]) -> serde_json::Result<Value> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let (mut whole, mut at) = (vec![], 0);
@@ -234,7 +234,7 @@ fn number(value: &Value, bits: u32, is_signed: bool) -> Result<Bits, ValueError>
     Ok(if is_negative { Bits::unary(UnaryOp::Neg, &cut) } else { cut })
 }
 
-/// A number without a sign, in as many bits as it may need.
+/// Parses an unsigned number, with as many bits as it may need.
 fn magnitude(text: &str) -> Option<Bits> {
     let digits = text.replace('_', "");
     let of = |digits: &str, radix| Bits::parse(4 * digits.len().max(1) as u32, digits, radix);
@@ -255,7 +255,7 @@ fn magnitude(text: &str) -> Option<Bits> {
     of(&digits, 10)
 }
 
-/// An address of `count` bytes, the first one highest.
+/// Parses an address of `count` bytes, the first one highest.
 fn bytes<'a>(parts: impl Iterator<Item = &'a str>, radix: u32, count: usize) -> Option<Bits> {
     let parts: Option<Vec<u8>> = parts.map(|part| u8::from_str_radix(part, radix).ok()).collect();
     let mut parts = parts.filter(|parts| parts.len() == count)?;

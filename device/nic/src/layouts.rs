@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the front end knows of the variables and methods of each element: how their bits are read.
+//! Layouts of the variables, tables and methods of each element, as the front end knows them.
 
 use crate::layout::Layout;
 use std::collections::BTreeMap;
 
-/// The layouts of a program. What is missing is a number of as many bits as there are.
+/// The layouts of a program. A missing entry stands for an unsigned number of the full width.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Layouts {
-    /// By element type and variable: the layout of one element of it.
+    /// Layout of one element of a variable, by element type and variable.
     pub variables: BTreeMap<(String, String), Layout>,
-    /// By element type and table.
+    /// Layout of a table, by element type and table.
     pub tables: BTreeMap<(String, String), TableLayout>,
-    /// By element type and method.
+    /// Layout of a method, by element type and method.
     pub methods: BTreeMap<(String, String), MethodLayout>,
 }
 
-/// What a table holds.
+/// Layout of a table's entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableLayout {
-    /// A key; of a longest-prefix table the number that prefixes are of.
+    /// Layout of a key; for a longest-prefix table, of the number that the prefixes belong to.
     pub key: Layout,
-    /// A value.
+    /// Layout of a value.
     pub value: Layout,
 }
 
-/// What a method takes and gives.
+/// Layout of a method's parameters and result.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MethodLayout {
     /// Names and layouts, in order.
     pub parameters: Vec<(String, Layout)>,
-    /// None for a method that gives nothing.
+    /// None for a method without a result.
     pub result: Option<Layout>,
 }
 
 impl MethodLayout {
-    /// `insert(key, action, priority)`, for messages.
+    /// Returns `insert(key, action, priority)`, for messages.
     pub fn signature(&self, name: &str) -> String {
         let names: Vec<&str> = self.parameters.iter().map(|(name, _)| name.as_str()).collect();
         format!("{name}({})", names.join(", "))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where packet programs run: the ports that frames come from and go to, the devices that hold a
-//! program, and the manager that steers them.
+//! Runtime for packet programs: the ports that frames enter and leave by, the devices that hold a
+//! program, and the manager that controls them.
 
 pub mod bpf;
 pub mod clock;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Network namespaces: interfaces of a port may be in another one than the process, and what is
-//! tested or measured is in one of its own, which is gone, with all that is in it, when nobody
-//! holds it any more.
+//! Network namespaces. A port's interface may be in another namespace than the process. Tests and
+//! measurements run in one of their own, which the kernel removes, with everything in it, when its
+//! last holder closes it.
 
 use std::fs::File;
 use std::io;
@@ -15,17 +15,17 @@ pub struct Namespace {
 }
 
 const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
-/// Where `ip netns add` keeps namespaces by name.
+/// Folder where `ip netns add` keeps named namespaces.
 const NAMED: &str = "/run/netns";
 
 impl Namespace {
-    /// An empty one without a name; the calling thread stays where it was.
+    /// Creates an empty namespace without a name; the calling thread stays in its own.
     ///
     /// # Errors
-    /// No right to make one.
+    /// No permission to create one.
     pub fn new() -> io::Result<Self> {
         let home = File::open(OF_THIS_THREAD)?;
-        // SAFETY: it changes only which network this thread sees.
+        // SAFETY: the call passes no memory; it changes only the network namespace of this thread.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -34,21 +34,21 @@ impl Namespace {
         Ok(Self { inside: inside? })
     }
 
-    /// The one that `ip netns add` made with that name, or the one that a path leads to, such as
-    /// `/proc/4711/ns/net` to that of a container's process.
+    /// Opens the namespace that `ip netns add` created under that name, or the one at a path, such
+    /// as `/proc/4711/ns/net` for that of a container's process.
     ///
     /// # Errors
-    /// There is none, or no right to open it.
+    /// There is none, or no permission to open it.
     pub fn named(name: &str) -> io::Result<Self> {
         Ok(Self { inside: File::open(Path::new(NAMED).join(name))? })
     }
 
-    /// A path that leads to it as long as this value lives.
+    /// Returns a path to the namespace, valid as long as this value lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.inside.as_raw_fd()).into()
     }
 
-    /// That of the calling thread.
+    /// Opens the namespace of the calling thread.
     ///
     /// # Errors
     /// No `/proc`.
@@ -56,11 +56,11 @@ impl Namespace {
         Ok(Self { inside: File::open(OF_THIS_THREAD)? })
     }
 
-    /// Does something inside, with this thread and the processes and threads that it starts; then
-    /// the thread is where it was.
+    /// Runs `work` inside the namespace, with this thread and the processes and threads that it
+    /// starts; then the thread returns to its own namespace.
     ///
     /// # Errors
-    /// No right to enter it, or to come back.
+    /// No permission to enter the namespace, or to return.
     pub fn with<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         let home = File::open(OF_THIS_THREAD)?;
         enter(&self.inside)?;
@@ -71,17 +71,17 @@ impl Namespace {
 }
 
 fn enter(namespace: &File) -> io::Result<()> {
-    // SAFETY: it changes only which network this thread sees.
+    // SAFETY: the descriptor is open; the call changes only the network namespace of this thread.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// The number of an interface in the thread's namespace.
+/// Returns the index of an interface in the thread's namespace.
 ///
 /// # Errors
-/// There is none with that name.
+/// There is no interface with that name.
 pub fn interface(name: &str) -> io::Result<u32> {
     let text = std::ffi::CString::new(name)?;
     // SAFETY: the name ends with a 0.
@@ -91,10 +91,10 @@ pub fn interface(name: &str) -> io::Result<u32> {
     }
 }
 
-/// Whether the thread's namespace has an interface of that number, whatever its name is.
+/// Returns whether the thread's namespace has an interface with this index, under any name.
 pub fn has_interface(number: u32) -> bool {
     let mut name = [0; libc::IF_NAMESIZE];
-    // SAFETY: there is room for the longest name with its 0.
+    // SAFETY: the buffer has room for the longest name with its 0.
     !unsafe { libc::if_indextoname(number, name.as_mut_ptr()) }.is_null()
 }
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which instance runs on which worker, as an operator writes it: `logger=1,allocator=1`. Whatever
-//! is not named runs on worker 0, and so do the outer ends of the graph.
+//! Assignment of instances to workers, as an operator writes it: `logger=1,allocator=1`. Instances
+//! that are not named run on worker 0, and so do the endpoints of the graph.
 
 use freeport_ir::Program;
 use std::str::FromStr;
 
-/// Workers are numbered below this.
+/// Maximum number of workers.
 pub const MAX_WORKERS: usize = 64;
 
-/// Instances by name, and their workers. The name of a group or an array stands for all in it.
+/// Instances by name, and their workers. The name of a group or an array stands for all its
+/// members.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Placement {
     placed: Vec<(String, usize)>,
 }
 
-/// Why a placement cannot be had.
+/// Reason why a placement is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlacementError {
     /// Not `INSTANCE=WORKER`.
@@ -23,17 +24,17 @@ pub enum PlacementError {
     /// A name that the program does not have.
     #[error("there is no instance {name} to place; there are {}", .known.join(", "))]
     Unknown {
-        /// What was written.
+        /// The name as written.
         name: String,
-        /// What there is.
+        /// The instances that exist.
         known: Vec<String>,
     },
-    /// One that calls methods of another on another worker.
+    /// An instance that calls methods of another on another worker.
     #[error("{caller} calls methods of {called}: both must be placed on the same worker")]
     Apart {
-        /// Which calls.
+        /// The calling instance.
         caller: String,
-        /// Which is called.
+        /// The called instance.
         called: String,
     },
     /// The same name on two workers.
@@ -42,7 +43,7 @@ pub enum PlacementError {
 }
 
 impl Placement {
-    /// The worker of each instance of a program.
+    /// Returns the worker of each instance of a program.
     ///
     /// # Errors
     /// A name that the program does not have.
@@ -63,7 +64,7 @@ impl Placement {
     }
 }
 
-/// Whether `instance` is what `name` names: itself, or a part of that group or array.
+/// Returns whether `name` names `instance`: the instance itself, or the group or array it is in.
 fn is_inside(instance: &str, name: &str) -> bool {
     let rest = instance.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '#']))
@@ -85,7 +86,7 @@ impl FromStr for Placement {
             }
             placed.push((name.to_owned(), worker));
         }
-        // What is named more closely is named last, so that it counts.
+        // More specific names sort last, so that they override.
         placed.sort_by_key(|(name, _)| name.len());
         Ok(Self { placed })
     }

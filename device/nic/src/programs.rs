@@ -60,7 +60,7 @@ pub fn mac_swap() -> Program {
     program
 }
 
-/// The same on whole packets; one that begins with 0xff becomes one without bytes.
+/// The same on whole packets; a packet that begins with 0xff becomes one without bytes.
 #[cfg(test)]
 pub fn mac_swap_of_packets() -> Program {
     let mut program = mac_swap();
@@ -78,13 +78,13 @@ pub fn mac_swap_with_breakpoint() -> Program {
     let mut program = mac_swap();
     let handler = &mut program.functions[0];
     let probe = Op::Probe { probe: Probe::Breakpoint("packet".into()), args: vec![] };
-    // Block 1 is what runs for the first flit of a packet.
+    // Block 1 runs for the first flit of a packet.
     let inst = Inst { result: None, op: probe, loc: Loc::default() };
     handler.blocks[1].insts.insert(0, inst);
     program
 }
 
-/// What the program makes of a frame.
+/// Returns what the program makes of a frame.
 pub fn swapped(frame: &[u8]) -> Vec<u8> {
     let mut padded = frame.to_vec();
     padded.resize(frame.len().max(12), 0);
@@ -125,7 +125,7 @@ fn handler(element: ElementId) -> Function {
 fn packet_handler(element: ElementId) -> Function {
     let mut build = Builder::new(Function::new("MacSwap.handler", Some(element), Loc::default()));
     let packet = build.push(Op::Take(PortId::new(0)), Type::Packet);
-    // A packet that is too short for two addresses has zeros behind it for a while.
+    // A packet that is too short for two addresses is padded with zeros for the exchange.
     let [more, less, none] = [12, 0xf4, 0].map(|by| build.number(8, by));
     let grows = build.push(Op::PacketAdjustTail { packet, delta: more }, Type::Bits(1));
     let back = Op::Select { cond: grows, if_true: less, if_false: none };

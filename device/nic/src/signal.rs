@@ -6,16 +6,16 @@ use freeport_ir::{Bits, SIGNAL_BITS, SIGNAL_PARAM_BIT, SIGNAL_WORDS};
 /// A signal, or the answer to one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Signal {
-    /// What is asked for; its meaning is the element's.
+    /// The command; the element defines its meaning.
     pub command: u32,
-    /// To which instance, by its number in the graph.
+    /// Receiving instance, by its number in the graph.
     pub element: u32,
-    /// `LParam`.
+    /// Parameters, `LParam` in ClickNP.
     pub params: [u64; SIGNAL_WORDS],
 }
 
 impl Signal {
-    /// The signal as the program sees it.
+    /// Encodes the signal as the program sees it.
     pub fn to_bits(&self) -> Bits {
         let mut bytes = Vec::with_capacity(SIGNAL_BITS as usize / 8);
         bytes.extend(self.command.to_le_bytes());
@@ -24,7 +24,7 @@ impl Signal {
         Bits::from_le_bytes(SIGNAL_BITS, &bytes)
     }
 
-    /// The signal that the program made; what is beyond its width is 0.
+    /// Decodes a signal that the program made; missing bits are 0.
     pub fn from_bits(bits: &Bits) -> Self {
         let word = |at: usize| bits.extract(SIGNAL_PARAM_BIT + 64 * at as u32, 64).to_u64();
         Self {

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters with their names: as a table, as JSON, and in Prometheus' text exposition format.
+//! Named counters: as a table, as JSON, and in Prometheus' text exposition format.
 
 use crate::device::DeviceCounters;
 use freeport_ir::oracle::{ChannelCounters, Occupancy};
 use freeport_ir::{Channel, Direction, InstanceId, Program, Sink, Source, TrapCode};
 use serde_json::{Value, json};
 
-/// What a device has counted, by the names of the program.
+/// Counters of a device, by the names of the program.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
-    /// In the order of the graph.
+    /// Instances in the order of the graph.
     pub instances: Vec<InstanceRow>,
-    /// In the order of the graph.
+    /// Channels in the order of the graph.
     pub channels: Vec<ChannelRow>,
-    /// In the order of the graph.
+    /// Endpoints in the order of the graph.
     pub endpoints: Vec<EndpointRow>,
-    /// What waits for what; see [`Statistics::with_waits`].
+    /// Description of what waits for what; see [`Statistics::with_waits`].
     pub waits: Option<String>,
 }
 
-/// What went through one or several channels.
+/// Traffic of one or several channels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
-    /// Packets, and records as such.
+    /// Packets; each record counts as one.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
 }
 
 impl Traffic {
-    /// That of all channels of `program` that are at one side of an instance.
+    /// Sums the traffic of the channels of `program` for which `is_at` holds.
     fn of(program: &Program, counters: &DeviceCounters, is_at: impl Fn(&Channel) -> bool) -> Self {
         let channels = program.graph.channels.iter().zip(&counters.channels);
         let mut all = Self::default();
@@ -44,54 +44,54 @@ impl Traffic {
 /// The counters of an instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceRow {
-    /// Its name.
+    /// Name of the instance.
     pub instance: String,
-    /// The name of its element type.
+    /// Name of its element type.
     pub element: String,
     /// Firings that did something.
     pub firings: u64,
-    /// What went through the channels to its inputs, records included.
+    /// Traffic of the channels to its inputs, records included.
     pub received: Traffic,
-    /// What went into the channels from its outputs, records included.
+    /// Traffic of the channels from its outputs, records included.
     pub sent: Traffic,
     /// Accesses out of range.
     pub out_of_range: u64,
-    /// Reads of a port that had nothing.
+    /// Reads of an empty port.
     pub empty_reads: u64,
-    /// Traps, by what they were.
+    /// Traps by kind, with their counts.
     pub traps: Vec<(String, u64)>,
 }
 
 /// The counters of a channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChannelRow {
-    /// Its ends, as `a.out -> b.in`.
+    /// Ends of the channel, as `a.out -> b.in`.
     pub channel: String,
-    /// What it has counted.
+    /// Traffic counters of the channel.
     pub counted: ChannelCounters,
-    /// How full it is.
+    /// Occupancy of the channel.
     pub fill: Occupancy,
 }
 
-/// The counters of an outer end.
+/// The counters of an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EndpointRow {
-    /// Its name.
+    /// Name of the endpoint.
     pub endpoint: String,
     /// `in` or `out`.
     pub direction: &'static str,
-    /// Frames that passed.
+    /// Frames that passed the endpoint.
     pub frames: u64,
-    /// Their bytes, without the frame check sequence.
+    /// Bytes of these frames, without the frame check sequence.
     pub bytes: u64,
     /// Frames that no port took.
     pub dropped: u64,
-    /// Frames that the port itself has lost; see [`Statistics::with_lost`].
+    /// Frames that the port itself lost; see [`Statistics::with_lost`].
     pub lost: u64,
 }
 
 impl Statistics {
-    /// Gives counters their names.
+    /// Combines counters with their names.
     pub fn new(program: &Program, counters: &DeviceCounters) -> Self {
         let graph = &program.graph;
         let ids = (0..graph.instances.len()).map(InstanceId::new);
@@ -143,14 +143,14 @@ impl Statistics {
         }
     }
 
-    /// The same with what waits for what, if nothing in the graph could go on when it was looked
-    /// at.
+    /// Adds a description of what waits for what, for a graph in which nothing could run when it
+    /// was inspected.
     pub fn with_waits(self, waits: Option<String>) -> Self {
         Self { waits, ..self }
     }
 
-    /// The same with the frames that the ports of endpoints have lost: a receiver before it could
-    /// lend them, a transmitter behind itself. A device does not know of them.
+    /// Adds the frames that the ports of endpoints have lost: a receiver before it could lend them,
+    /// a transmitter after it accepted them. A device does not know about them.
     pub fn with_lost<'e>(mut self, lost: impl IntoIterator<Item = (&'e str, u64)>) -> Self {
         for (endpoint, lost) in lost {
             let rows = self.endpoints.iter_mut();
@@ -159,7 +159,7 @@ impl Statistics {
         self
     }
 
-    /// A table for people.
+    /// Formats a table for people.
     pub fn text(&self) -> String {
         let number = |value: u64| value.to_string();
         let traps = |row: &InstanceRow| match row.traps.is_empty() {
@@ -215,7 +215,7 @@ impl Statistics {
             + &self.waits.iter().map(|waits| format!("\n{waits}\n")).collect::<String>()
     }
 
-    /// One object with a list for each kind of row.
+    /// Returns one object with a list for each kind of row.
     pub fn json(&self) -> Value {
         let instance = |row: &InstanceRow| {
             let traps = row.traps.iter().map(|(name, count)| (name.clone(), json!(count)));
@@ -249,7 +249,7 @@ impl Statistics {
         })
     }
 
-    /// Prometheus' text exposition format.
+    /// Formats the counters in Prometheus' text exposition format.
     pub fn prometheus(&self) -> String {
         let mut out = String::new();
         let instance =
@@ -318,7 +318,7 @@ fn trap_name(code: TrapCode) -> String {
     }
 }
 
-/// Columns as wide as their widest cell; those that hold numbers only are flush right.
+/// Formats columns as wide as their widest cell; columns that hold only numbers are flush right.
 fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.collect();
     let is_number = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit());
@@ -341,12 +341,12 @@ fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     line(titles.to_vec()) + &body.collect::<String>()
 }
 
-/// What only grows.
+/// Writes a metric that only grows.
 fn family(out: &mut String, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
     metric(out, &format!("freeport_{name}_total"), "counter", help, samples);
 }
 
-/// What may fall.
+/// Writes a metric that may fall.
 fn gauge(out: &mut String, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
     metric(out, &format!("freeport_{name}"), "gauge", help, samples);
 }

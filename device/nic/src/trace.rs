@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Traces: frames made by a seed, for tests and measurements.
+//! Traces: frames generated from a seed, for tests and measurements.
 //!
 //! A trace is a number of UDP and TCP flows over IPv4, interleaved at random, with chosen sizes and
-//! a chosen share of frames that are wrong: a turned checksum or a cut end. The same settings give
-//! the same trace on every machine. Sizes are of whole frames without the frame check sequence.
+//! a chosen share of faulty frames: a wrong checksum or a missing end. The same settings give the
+//! same trace on every machine. Sizes are of whole frames without the frame check sequence.
 
 use crate::packet::ethernet::{self, Address};
 use crate::packet::{ipv4, tcp, udp};
@@ -12,64 +12,64 @@ use std::ops::RangeInclusive;
 /// A frame of a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TraceFrame {
-    /// Its bytes.
+    /// Bytes of the frame.
     pub bytes: Vec<u8>,
-    /// Bytes it would have had if it had not been cut.
+    /// Length in bytes before truncation.
     pub original_length: usize,
     /// Nanoseconds since 1970.
     pub timestamp_ns: u64,
-    /// Which flow it belongs to, counted from 0.
+    /// Number of its flow, counted from 0.
     pub flow: usize,
-    /// What is wrong with it.
+    /// The intentional fault, if any.
     pub flaw: Option<Flaw>,
 }
 
 impl TraceFrame {
-    /// A frame of which only the bytes matter.
+    /// Creates a frame of which only the bytes matter.
     pub fn of(bytes: Vec<u8>) -> Self {
         Self { original_length: bytes.len(), bytes, ..Self::default() }
     }
 }
 
-/// What is wrong with a frame, on purpose.
+/// An intentional fault of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
-    /// The checksum of the IPv4 header.
+    /// The checksum of the IPv4 header is wrong.
     NetworkChecksum,
-    /// The checksum of UDP or TCP.
+    /// The checksum of UDP or TCP is wrong.
     TransportChecksum,
     /// The end is missing.
     Truncated,
 }
 
-/// How long frames are.
+/// Distribution of frame lengths.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Sizes {
-    /// All the same.
+    /// All frames have this length.
     Fixed(usize),
-    /// Any of these, each as often.
+    /// Any of these lengths, with equal probability.
     Uniform(RangeInclusive<usize>),
     /// The simple Internet mix: 7 of 64 bytes, 4 of 594 and 1 of 1,518 on the wire, which is 60,
     /// 590 and 1,514 without the frame check sequence.
     InternetMix,
 }
 
-/// What a trace is like.
+/// Parameters of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
-    /// Decides everything that is left to chance.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Frames.
+    /// Number of frames.
     pub frames: usize,
-    /// Different flows, at least 1.
+    /// Number of different flows, at least 1.
     pub flows: usize,
-    /// Frame sizes; less than [`LEAST_FRAME`] is raised to it.
+    /// Frame sizes; a size below [`LEAST_FRAME`] is raised to it.
     pub sizes: Sizes,
-    /// Flows of a hundred that are TCP; the rest is UDP.
+    /// Percentage of TCP flows; the rest is UDP.
     pub tcp_percent: u32,
-    /// Frames of a thousand with a wrong checksum, half of them in the IPv4 header.
+    /// Frames per thousand with a wrong checksum, half of them in the IPv4 header.
     pub bad_checksum_permille: u32,
-    /// Frames of a thousand that are cut.
+    /// Frames per thousand that are truncated.
     pub truncated_permille: u32,
     /// Nanoseconds from one frame to the next.
     pub gap_ns: u64,
@@ -103,7 +103,7 @@ struct Flow {
 }
 
 impl Trace {
-    /// Makes the frames.
+    /// Generates the frames.
     pub fn generate(&self) -> Vec<TraceFrame> {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let flow = |at| self.flow(at, &mut random);
@@ -130,7 +130,7 @@ impl Trace {
                 ether_type: ethernet::IPV4,
             },
             network: ipv4::Header {
-                // The flow's number is in its source, so no two flows are the same.
+                // The flow's number is in its source address, so no two flows are equal.
                 source: 0x0a00_0000 | at as u32 & 0x00ff_ffff,
                 target: 0xc0a8_0000 | random.u32(0..0x1_0000),
                 protocol: if is_tcp { ipv4::TCP } else { ipv4::UDP },
@@ -157,7 +157,8 @@ impl Trace {
             (_, ipv4::TCP) => (Flaw::TransportChecksum, transport + tcp::field::CHECKSUM.start),
             _ => (Flaw::TransportChecksum, transport + udp::field::CHECKSUM.start),
         };
-        // One bit of the sum: never a right one, nor the 0 that means "none" in UDP.
+        // One bit of the sum is flipped: the result is never valid, nor the 0 that means "no
+        // checksum" in UDP.
         let bit = if bytes[field] == 1 << 6 && bytes[field + 1] == 0 { 5 } else { 6 };
         bytes[field] ^= 1 << bit;
         Some(flaw)
@@ -179,7 +180,7 @@ impl Sizes {
 }
 
 impl Flow {
-    /// The next frame of the flow, with `length` bytes in all.
+    /// Generates the next frame of the flow, with `length` bytes in total.
     fn emit(&mut self, at: usize, length: usize, random: &mut fastrand::Rng) -> Vec<u8> {
         let mut bytes = vec![0; length];
         random.fill(&mut bytes);
@@ -211,7 +212,7 @@ mod tests {
     use crate::packet::Malformed;
     use std::collections::BTreeSet;
 
-    /// What a checker that trusts nothing says of a frame.
+    /// Classifies a frame as a strict checker would.
     fn judge(bytes: &[u8]) -> Result<(), Flaw> {
         let cut = |_: Malformed| Flaw::Truncated;
         let packet = ethernet::View::new(bytes).map_err(cut)?.payload();

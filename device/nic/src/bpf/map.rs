@@ -9,10 +9,10 @@ const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 
-/// What a map is to be.
+/// Definition of a map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapDefinition {
-    /// What it is called in messages.
+    /// Name used in messages.
     pub name: String,
     /// `BPF_MAP_TYPE_...`.
     pub kind: u32,
@@ -20,7 +20,7 @@ pub struct MapDefinition {
     pub key_bytes: u32,
     /// Bytes of a value.
     pub value_bytes: u32,
-    /// Most entries.
+    /// Maximum number of entries.
     pub entries: u32,
     /// `BPF_F_...`.
     pub flags: u32,
@@ -34,10 +34,10 @@ pub struct Map {
 }
 
 impl Map {
-    /// Makes an empty map.
+    /// Creates an empty map.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses to create the map.
     pub fn create(definition: MapDefinition) -> Result<Self, BpfError> {
         let mut attributes = MapAttributes {
             kind: definition.kind,
@@ -46,7 +46,7 @@ impl Map {
             entries: definition.entries,
             flags: definition.flags,
         };
-        // SAFETY: the attributes hold no pointers, and the command gives a descriptor.
+        // SAFETY: the attributes hold no pointers, and the command returns a descriptor.
         match unsafe { bpf_descriptor(BPF_MAP_CREATE, &mut attributes) } {
             Ok(file) => Ok(Self { file, definition }),
             Err(source) => Err(BpfError::Map { name: definition.name, source }),
@@ -56,7 +56,8 @@ impl Map {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// A key or value of another length, or what the kernel refuses, such as a full map.
+    /// A key or value of another length, or an update that the kernel refuses, such as for a full
+    /// map.
     pub fn update(&self, key: &[u8], value: &[u8]) -> Result<(), BpfError> {
         self.check(key, value.len())?;
         let mut attributes = self.entry(key, value.as_ptr() as u64);
@@ -65,10 +66,10 @@ impl Map {
         result.map(drop).map_err(|source| self.error(source))
     }
 
-    /// The value of a key.
+    /// Reads the value of a key.
     ///
     /// # Errors
-    /// A key of another length, or one that is not there.
+    /// A key of another length, or one that does not exist.
     pub fn lookup(&self, key: &[u8]) -> Result<Vec<u8>, BpfError> {
         let mut value = vec![0; self.definition.value_bytes as usize];
         self.check(key, value.len())?;
@@ -79,10 +80,10 @@ impl Map {
         Ok(value)
     }
 
-    /// Takes a key away.
+    /// Removes a key.
     ///
     /// # Errors
-    /// A key of another length, or one that is not there.
+    /// A key of another length, or one that does not exist.
     pub fn delete(&self, key: &[u8]) -> Result<(), BpfError> {
         self.check(key, self.definition.value_bytes as usize)?;
         let mut attributes = self.entry(key, 0);
@@ -91,7 +92,7 @@ impl Map {
         result.map(drop).map_err(|source| self.error(source))
     }
 
-    /// What a program is given in the place of the map's address.
+    /// Returns the number that a program contains in place of the map's address.
     pub fn number(&self) -> u32 {
         self.file.as_raw_fd() as u32
     }
@@ -114,7 +115,7 @@ impl Map {
     }
 }
 
-/// For `BPF_MAP_CREATE`.
+/// Attributes of `BPF_MAP_CREATE`.
 #[repr(C)]
 struct MapAttributes {
     kind: u32,
@@ -124,7 +125,7 @@ struct MapAttributes {
     flags: u32,
 }
 
-/// For `BPF_MAP_LOOKUP_ELEM`, `BPF_MAP_UPDATE_ELEM` and `BPF_MAP_DELETE_ELEM`.
+/// Attributes of `BPF_MAP_LOOKUP_ELEM`, `BPF_MAP_UPDATE_ELEM` and `BPF_MAP_DELETE_ELEM`.
 #[repr(C)]
 struct EntryAttributes {
     map: u32,

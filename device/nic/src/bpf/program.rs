@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs of type XDP: loaded, run on frames by the kernel's test facility, and put on
-//! interfaces.
+//! XDP programs: loading them, running them on frames with the kernel's test facility, and
+//! attaching them to interfaces.
 
 use super::{BpfError, INSTRUCTION_BYTES, bpf, bpf_descriptor};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 /// Bytes that the kernel keeps of a program's name, with a 0 at the end.
 const NAME_BYTES: usize = 16;
 const LOG_BYTES: usize = 64 << 10;
-/// Lines of the verifier's log that an error has.
+/// Lines of the verifier's log that an error contains.
 const TOLD_LINES: usize = 4;
 
 /// A program in the kernel.
@@ -26,36 +26,36 @@ pub struct XdpProgram {
     file: OwnedFd,
 }
 
-/// What is to be known of a program beside its instructions.
+/// Properties of a program other than its instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoadOptions<'a> {
-    /// What `bpftool` shows; at most 15 bytes of it.
+    /// Name shown by `bpftool`, which keeps at most 15 bytes.
     pub name: &'a str,
-    /// The licence, which decides what helpers of the kernel it may call.
+    /// The licence, which decides which kernel helpers the program may call.
     pub license: &'a str,
-    /// Whether it takes frames that lie in several buffers, as on interfaces with large frames.
+    /// Whether it accepts frames that lie in several buffers, as on interfaces with large frames.
     pub has_fragments: bool,
 }
 
-/// Where on an interface a program runs.
+/// Place on an interface where a program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttachMode {
-    /// In the driver, before the kernel makes anything of a frame.
+    /// In the driver, before the kernel builds a socket buffer for the frame.
     Native,
-    /// Behind the driver: works everywhere, and costs a copy more.
+    /// After the driver: works on every interface, and costs one more copy.
     Generic,
 }
 
-/// A program on an interface, until this is dropped or the process ends.
+/// A program attached to an interface, until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Attachment {
     _file: OwnedFd,
 }
 
-/// What a test run gave.
+/// Result of a test run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TestRun {
-    /// What the program returned, for the last run.
+    /// Return value of the program's last run.
     pub verdict: u32,
     /// Mean nanoseconds of a run, as the kernel reports it.
     pub duration_ns: u32,
@@ -67,7 +67,7 @@ impl XdpProgram {
     /// Loads instructions, as clang encodes them, in which maps are replaced by their numbers.
     ///
     /// # Errors
-    /// What the verifier said last.
+    /// The last lines of the verifier's log.
     pub fn load(instructions: &[u8], options: LoadOptions<'_>) -> Result<Self, BpfError> {
         let license = [options.license.as_bytes(), &[0]].concat();
         let mut name = [0; NAME_BYTES];
@@ -87,10 +87,10 @@ impl XdpProgram {
             name,
         };
         // SAFETY: every pointer in the attributes is to memory that outlives the call, with the
-        // length given beside it, and the command gives a descriptor.
+        // length given beside it, and the command returns a descriptor.
         let mut file = unsafe { bpf_descriptor(BPF_PROG_LOAD, &mut attributes) };
         if file.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOSPC)) {
-            // The log was too short for what the verifier has to say: only its verdict counts.
+            // The log buffer was too small for the verifier's log: only its verdict counts.
             (attributes.log_level, attributes.log_bytes, attributes.log) = (0, 0, 0);
             // SAFETY: as above.
             file = unsafe { bpf_descriptor(BPF_PROG_LOAD, &mut attributes) };
@@ -103,10 +103,11 @@ impl XdpProgram {
         }
     }
 
-    /// Runs the program `repeat` times on one frame, each time as the last run left it.
+    /// Runs the program `repeat` times on one frame; each run gets the frame as the last one left
+    /// it.
     ///
     /// # Errors
-    /// What the kernel refuses, such as a frame that does not fit a page.
+    /// The kernel refuses the run, for example for a frame that does not fit a page.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<TestRun, BpfError> {
         let mut output = vec![0_u8; frame.len() + 256];
         let mut attributes = TestRunAttributes {
@@ -125,12 +126,12 @@ impl XdpProgram {
         Ok(TestRun { verdict, duration_ns, frame: output })
     }
 
-    /// Runs the program on `count` frames that all start as this one, and has the kernel do with
-    /// each what the program says, in the network namespace of the calling thread. The frames lie
-    /// in a few hundred buffers that come back as others left them.
+    /// Runs the program on `count` frames that all start as this one, and lets the kernel carry out
+    /// the program's verdict on each, in the network namespace of the calling thread. The frames
+    /// lie in a few hundred buffers, which are reused with the contents that earlier runs left.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses the run.
     pub fn send_live(&self, frame: &[u8], count: u32, batch: u32) -> Result<(), BpfError> {
         let mut attributes = TestRunAttributes {
             program: self.file.as_raw_fd() as u32,
@@ -146,20 +147,20 @@ impl XdpProgram {
         result.map(drop).map_err(BpfError::TestRun)
     }
 
-    /// Puts the program on an interface of the thread's network namespace, by its number there.
+    /// Attaches the program to an interface of the thread's network namespace, by its index there.
     ///
     /// # Errors
-    /// An interface that cannot do that, or has a program already.
+    /// An interface that does not support this mode, or has a program already.
     pub fn attach(&self, interface: u32, mode: AttachMode) -> Result<Attachment, BpfError> {
         attach(self.file.as_fd(), interface, mode)
     }
 }
 
-/// Puts a program of type XDP, whoever has loaded it, on an interface of the thread's network
-/// namespace, by its number there.
+/// Attaches an XDP program, loaded by any process, to an interface of the thread's network
+/// namespace, by its index there.
 ///
 /// # Errors
-/// An interface that cannot do that, or has a program already.
+/// An interface that does not support this mode, or has a program already.
 pub fn attach(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -174,12 +175,12 @@ pub fn attach(
             AttachMode::Generic => XDP_FLAGS_SKB_MODE,
         },
     };
-    // SAFETY: the attributes hold no pointers, and the command gives a descriptor.
+    // SAFETY: the attributes hold no pointers, and the command returns a descriptor.
     let file = unsafe { bpf_descriptor(BPF_LINK_CREATE, &mut attributes) };
     Ok(Attachment { _file: file.map_err(BpfError::Attach)? })
 }
 
-/// The last lines of a log that ends with a 0.
+/// Returns the last lines of a log that ends with a 0.
 fn last_lines(log: &[u8]) -> String {
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     let text = String::from_utf8_lossy(&log[..end]);
@@ -187,7 +188,7 @@ fn last_lines(log: &[u8]) -> String {
     lines[lines.len().saturating_sub(TOLD_LINES)..].join("; ")
 }
 
-/// For `BPF_PROG_LOAD`.
+/// Attributes of `BPF_PROG_LOAD`.
 #[repr(C)]
 struct LoadAttributes {
     program_type: u32,
@@ -202,7 +203,7 @@ struct LoadAttributes {
     name: [u8; NAME_BYTES],
 }
 
-/// For `BPF_PROG_TEST_RUN`.
+/// Attributes of `BPF_PROG_TEST_RUN`.
 #[repr(C)]
 #[derive(Default)]
 struct TestRunAttributes {
@@ -224,7 +225,7 @@ struct TestRunAttributes {
     spare: u32,
 }
 
-/// For `BPF_LINK_CREATE`.
+/// Attributes of `BPF_LINK_CREATE`.
 #[repr(C)]
 struct LinkAttributes {
     program: u32,
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_end_is_refused_with_the_reason() {
-        // r0 = 0, and no exit behind it.
+        // r0 = 0, and no exit after it.
         let instructions = 0xb7_u64.to_le_bytes();
         let options = LoadOptions { name: "endless", license: "GPL", has_fragments: false };
         let error = XdpProgram::load(&instructions, options).expect_err("it has no end");

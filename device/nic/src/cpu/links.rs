@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Outer ends of a graph that lead to other workers: instead of a port each has one side of a ring,
-//! which the graph reads and writes in place. One that is full holds only what leads to it; all
-//! else goes on, because the graph's channels may lead back from there.
+//! Endpoints of a graph that lead to other workers: instead of a port, each has one end of a ring,
+//! which the graph reads and writes in place. A full ring blocks only what leads to it; the rest of
+//! the graph keeps running, because its channels may lead back from there.
 
 use super::output::memory_of;
 use super::{Lent, Side};
@@ -10,7 +10,7 @@ use crate::ring::{FrameReader, FrameWriter, MAX_PACKET, Note, SlotReader, SlotWr
 use freeport_ir::{EndpointId, Item};
 use freeport_native::{Buffer, Placed};
 
-/// The near side of a ring.
+/// This worker's end of a ring.
 #[derive(Debug)]
 pub(crate) enum LinkEnd {
     /// Flits or packets come in.
@@ -23,15 +23,15 @@ pub(crate) enum LinkEnd {
     RecordsOut(SlotWriter),
 }
 
-/// The ends of a graph that are joined to rings.
+/// Endpoints of a graph that are connected to rings.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    /// Lent from by a whole turn, and taken out for that.
+    /// Readers; a turn takes them out, because it borrows from them throughout.
     pub readers: Vec<(EndpointId, FrameReader)>,
     writers: Vec<Writer>,
     record_readers: Vec<(EndpointId, SlotReader)>,
     record_writers: Vec<(EndpointId, SlotWriter)>,
-    /// Frames and records that came in or went out.
+    /// Frames and records received or sent.
     pub moved: u64,
 }
 
@@ -44,11 +44,12 @@ struct Writer {
     produced: Vec<Produced>,
 }
 
-/// A frame that a run has made for a ring.
+/// A frame that a run has written for a ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Produced {
     note: Note,
-    /// In the memory of which endpoint's batch it is, and where; none in its place in the ring.
+    /// The endpoint whose batch holds the frame and its position there; none if it lies in its slot
+    /// of the ring.
     from: Option<(usize, usize)>,
 }
 
@@ -57,7 +58,7 @@ impl Links {
         match end {
             LinkEnd::FramesIn(ring) => self.readers.push((endpoint, ring)),
             LinkEnd::FramesOut(ring) => {
-                // Flits are joined to frames for a port; packets may be longer while inside.
+                // Flits are joined to frames for a port; packets may be longer inside the graph.
                 let longest = if item == Item::Flit { MAX_FRAME } else { MAX_PACKET };
                 self.writers.push(Writer { endpoint, ring, longest, produced: vec![] });
             }
@@ -66,7 +67,7 @@ impl Links {
         }
     }
 
-    /// Gives a run the rings' records, and room for records and frames.
+    /// Gives a run the records of the rings, and room for records and frames.
     pub fn make_room<'r>(&'r mut self, sides: &mut [Side<'r>]) {
         for Writer { endpoint, ring, longest, produced } in &mut self.writers {
             let side = &mut sides[endpoint.index()];
@@ -81,8 +82,8 @@ impl Links {
         }
     }
 
-    /// Hands over what a run has made, and gives back the records that it has taken. `done` is how
-    /// many there were at each endpoint.
+    /// Publishes the output of a run, and releases the records it has taken. `done` is their number
+    /// at each endpoint.
     pub fn settle(&mut self, done: &[usize], lent: &[Lent<'_>]) {
         for Writer { ring, produced, .. } in &mut self.writers {
             if produced.is_empty() {
@@ -108,7 +109,7 @@ impl Links {
         }
     }
 
-    /// Gives back the frames that a turn has taken, as many from each reader as `taken` says.
+    /// Releases the frames that a turn has taken: `taken` is the number for each reader.
     pub fn give_back(&mut self, taken: &[usize]) {
         for ((_, ring), count) in self.readers.iter_mut().zip(taken) {
             ring.give_back(*count);
@@ -116,7 +117,7 @@ impl Links {
         }
     }
 
-    /// Whether a turn could do what the last one could not.
+    /// Returns whether a turn could do something that the last one could not.
     pub fn has_news(&self) -> bool {
         self.readers.iter().any(|(_, ring)| ring.has_news())
             || self.writers.iter().any(|writer| writer.ring.has_news())
@@ -126,7 +127,8 @@ impl Links {
 }
 
 impl Produced {
-    /// What a run has produced with a buffer. `sides` is what it was given at each endpoint.
+    /// Describes the output of a run in a buffer. `sides` holds the run's arguments at each
+    /// endpoint.
     pub fn new(buffer: &Buffer<'_>, sides: &[Side<'_>], timestamp_ns: u64) -> Self {
         let (from, length) = match buffer.placed() {
             Placed::Own { length } => (None, length),
@@ -134,7 +136,7 @@ impl Produced {
                 (Some((endpoint, sides[endpoint].place(frame, start))), length)
             }
         };
-        // It is between the head room and the longest packet.
+        // It lies between the head room and the longest packet, so it fits.
         let moved = buffer.moved() as i32;
         Self { note: Note { length, original_length: length, timestamp_ns, moved }, from }
     }

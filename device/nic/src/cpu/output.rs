@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What comes out of the graph, on its way to a port: where each frame lies, and what happens to
-//! those that have to wait.
+//! Output of the graph on its way to a port: where each frame lies, and how frames that have to
+//! wait are kept.
 
 use super::{Lent, RECORD_ROOM_BYTES, SLOT_BYTES, Side};
 use crate::port::{BATCH, Frame, Frames, HEADROOM, Pages, PortError, Sent, Transmit};
 use freeport_ir::{Direction, Item};
 use freeport_native::{Buffer, Buffers, Placed};
 
-/// The buffers of an endpoint out of the graph, and what waits there.
+/// The buffers of an output endpoint, and the frames that wait there.
 #[derive(Default)]
 pub(super) struct Output {
     leads_to_port: bool,
@@ -20,11 +20,11 @@ pub(super) struct Output {
 #[derive(Default)]
 pub(super) struct Waiting {
     pub frames: Vec<Frame>,
-    /// Which of them lie in the same memory, in order.
+    /// Runs of frames that lie in the same memory, in order.
     pub stretches: Vec<Stretch>,
-    /// Frames that have left.
+    /// Frames that have been sent.
     pub gone: usize,
-    /// Of these, packets without bytes, which went nowhere.
+    /// Packets without bytes among these, which were not sent.
     pub dropped: u64,
 }
 
@@ -32,18 +32,18 @@ pub(super) struct Waiting {
 #[derive(Clone, Copy)]
 pub(super) struct Stretch {
     pub place: Place,
-    /// How many frames of the output come before the end of this stretch.
+    /// Number of the output's frames up to the end of this stretch.
     pub end: usize,
 }
 
-/// Whose memory a frame lies in.
+/// Memory that a frame lies in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The output's own.
+    /// The output's own memory.
     Own,
-    /// That of the batch of the endpoint of this number.
+    /// The batch of the endpoint with this number.
     Batch(usize),
-    /// It has no bytes, and no port takes it.
+    /// None: the frame has no bytes, and no port takes it.
     Nowhere,
 }
 
@@ -57,7 +57,7 @@ impl Output {
         Self { leads_to_port: true, memory: Pages::new(bytes), ..Self::default() }
     }
 
-    /// One of an endpoint that has no port.
+    /// Creates the output of an endpoint without a port.
     pub fn none() -> Self {
         Self::default()
     }
@@ -70,14 +70,14 @@ impl Output {
             if memory.len() == RECORD_ROOM_BYTES {
                 side.room = memory;
             } else {
-                // SAFETY: nobody exchanges them, and an output has these slots only.
+                // SAFETY: the buffers are never exchanged, and an output has these slots only.
                 side.slots = unsafe { buffers.lend(memory, SLOT_BYTES, HEADROOM) };
             }
         }
         side.waiting = Some(waiting);
     }
 
-    /// Hands what waits to `port`, as far as it has room, from wherever it lies.
+    /// Sends the waiting frames to `port`, as far as it has room, from wherever they lie.
     pub fn send_to(
         &mut self,
         port: &mut dyn Transmit,
@@ -111,7 +111,7 @@ impl Output {
         Ok(all)
     }
 
-    /// Copies what waits in the memory of batches, so that it outlives them.
+    /// Copies the frames that wait in the memory of batches, so that they outlive the batches.
     pub fn keep(&mut self, lent: &[Lent<'_>]) {
         let Self { memory, waiting, .. } = self;
         let mut first = waiting.gone;
@@ -130,7 +130,7 @@ impl Output {
     }
 }
 
-/// The memory of the batch of an endpoint.
+/// Returns the memory of the batch of an endpoint.
 pub(super) fn memory_of<'l>(lent: &'l [Lent<'_>], endpoint: usize) -> &'l [u8] {
     let lent = lent.iter().find(|lent| lent.endpoint.index() == endpoint);
     lent.map_or(&[], |lent| lent.batch.memory())
@@ -147,11 +147,11 @@ impl Waiting {
         self.gone = 0;
     }
 
-    /// Notes the frames that a run has produced with the first buffers, when nothing waits. `sides`
-    /// is what that run was given at each endpoint.
+    /// Records the frames that a run has written to the first buffers, when nothing waits. `sides`
+    /// holds the run's arguments at each endpoint.
     pub fn add(&mut self, produced: &[Buffer<'_>], sides: &[Side<'_>], timestamp_ns: u64) {
         if produced.is_empty() {
-            // Something may wait, and its stretches end where they end.
+            // Frames may be waiting, and their stretches stay as they are.
             return;
         }
         let Self { frames, stretches, .. } = self;
@@ -177,7 +177,7 @@ impl Waiting {
     }
 }
 
-/// The last stretch, if there is one, ends at frame `end`.
+/// Ends the last stretch, if there is one, at frame `end`.
 fn end_last(stretches: &mut [Stretch], end: usize) {
     if let Some(stretch) = stretches.last_mut() {
         stretch.end = end;

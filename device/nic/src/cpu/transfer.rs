@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processor's inner side, for being replaced.
+//! State transfer of the native-code device, for replacement.
 
 use super::output::Place as FramePlace;
 use super::{CpuDevice, Lent};
@@ -111,7 +111,7 @@ impl Transfer for CpuDevice<'_> {
 
     fn take_items(&mut self, channel: usize) -> WaitingItems {
         let (is_dropping, is_inside) = self.graph.passing(channel);
-        // Native code keeps that of lossy channels only.
+        // Native code keeps this state of lossy channels only.
         let is_lossy = self.program.graph.channels[channel].on_full == OnFull::DropCounted;
         let items = self.graph.take_items(channel);
         WaitingItems { items, is_dropping, is_inside: is_lossy.then_some(is_inside) }
@@ -133,8 +133,8 @@ impl Transfer for CpuDevice<'_> {
 }
 
 impl CpuDevice<'_> {
-    /// Runs the graph on what it has, with all the room that its outputs have; whether a frame was
-    /// taken or came out.
+    /// Runs the graph on the frames it holds, with all the room that its outputs have. Also returns
+    /// whether a frame was taken or came out.
     fn drain_once(&mut self) -> Result<(RunStatus, bool), DeviceError> {
         let mut queues: Vec<FrameQueue> = self.held.iter_mut().map(std::mem::take).collect();
         let mut lent = vec![];
@@ -151,7 +151,7 @@ impl CpuDevice<'_> {
         Ok((status, has_moved))
     }
 
-    /// Copies what waits in the buffers of the outputs, so that they are free.
+    /// Copies the frames that wait in the buffers of the outputs, so that the buffers are free.
     fn put_aside(&mut self) -> Result<(), DeviceError> {
         for (at, (output, earlier)) in self.outputs.iter_mut().zip(&mut self.earlier).enumerate() {
             let waiting = &mut output.waiting;

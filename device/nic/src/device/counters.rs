@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a device counts. The counters of a device that replaces another continue those of its
+//! Counters of a device. The counters of a device that replaces another continue those of its
 //! predecessor.
 
 use freeport_ir::oracle::{ChannelCounters, InstanceCounters, Occupancy};
 
-/// Everything a device counts.
+/// All counters of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeviceCounters {
-    /// By instance.
+    /// Counters by instance.
     pub instances: Vec<InstanceCounters>,
-    /// By channel.
+    /// Traffic by channel.
     pub channels: Vec<ChannelCounters>,
-    /// By channel.
+    /// Occupancy by channel.
     pub fills: Vec<Occupancy>,
-    /// By endpoint.
+    /// Counters by endpoint.
     pub endpoints: Vec<EndpointCounters>,
 }
 
-/// What passed an outer end of the graph.
+/// Traffic of an endpoint of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointCounters {
-    /// Frames that came in from the port, or that the port accepted.
+    /// Frames received from the port, or accepted by it.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes: u64,
     /// Frames that no port carries: none is bound, or the frame is empty or too long.
     pub dropped: u64,
 }
 
 impl DeviceCounters {
-    /// These, counted on from `before`; what that has not counted from 0.
+    /// Adds `before` to these counters; entries that `before` lacks count as 0.
     pub(crate) fn after(mut self, before: &Self) -> Self {
         for (at, counted) in self.instances.iter_mut().enumerate() {
             if let Some(before) = before.instances.get(at) {

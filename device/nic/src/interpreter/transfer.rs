@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interpreter's inner side, for being replaced.
+//! State transfer of the interpreter, for replacement.
 
 use super::{FIRINGS_AT_A_TIME, InterpreterDevice};
 use crate::device::{
@@ -184,8 +184,9 @@ fn tight(item: LooseItem) -> WaitingItem {
     }
 }
 
-/// What was fed as frames again. The flits of a frame that was taken in part get a first flit of
-/// zeros in front, which is said to have been taken: how many there were does not matter any more.
+/// Rebuilds frames from fed items. For a frame that was taken in part, a first flit of zeros is put
+/// in front of the remaining ones and marked as taken; the number of flits already taken no longer
+/// matters.
 fn frames_of(items: Vec<WaitingItem>, is_whole: bool, clock_ns: u64) -> WaitingFrames {
     let mut waiting = WaitingFrames::default();
     let mut joiner = Joiner::default();
@@ -197,7 +198,7 @@ fn frames_of(items: Vec<WaitingItem>, is_whole: bool, clock_ns: u64) -> WaitingF
         waiting.taken_bytes = PAYLOAD_BYTES;
     }
     let push = |frames: &mut FrameQueue, bytes: &[u8]| {
-        // What was fed was received from a port, so that it is neither empty nor too long.
+        // Fed frames were received from a port, so they are neither empty nor too long.
         let _ = frames.push(bytes, bytes.len(), clock_ns);
     };
     for item in items {

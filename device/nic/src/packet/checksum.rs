@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The Internet checksum (RFC 1071): the ones' complement of the ones' complement sum of 16-bit
-//! words, an odd last byte filled with 0.
+//! words; an odd last byte is padded with 0.
 
-/// A sum under way; pieces may be added in any order if each but the last has an even length.
+/// A running sum; pieces may be added in any order if each but the last has an even length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sum(u64);
 
@@ -26,7 +26,7 @@ impl Sum {
         Self(addresses.0 + u64::from(protocol) + (length >> 16) + (length & 0xffff))
     }
 
-    /// The checksum of what was added. Bytes that hold their own checksum give 0.
+    /// Returns the checksum of the bytes added. Bytes that include their own valid checksum give 0.
     pub fn finish(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -36,7 +36,7 @@ impl Sum {
     }
 }
 
-/// The checksum of some bytes.
+/// Returns the checksum of some bytes.
 pub fn of(bytes: &[u8]) -> u16 {
     Sum::default().bytes(bytes).finish()
 }

@@ -4,16 +4,16 @@
 use super::{Malformed, word};
 use std::fmt;
 
-/// Where the fields are.
+/// Byte ranges of the fields.
 pub mod field {
     use std::ops::{Range, RangeFrom};
-    /// To whom.
+    /// Target address.
     pub const TARGET: Range<usize> = 0..6;
-    /// From whom.
+    /// Source address.
     pub const SOURCE: Range<usize> = 6..12;
-    /// What follows.
+    /// Type of the payload.
     pub const ETHER_TYPE: Range<usize> = 12..14;
-    /// What is carried.
+    /// Payload.
     pub const PAYLOAD: RangeFrom<usize> = 14..;
 }
 
@@ -48,22 +48,22 @@ impl<'a> View<'a> {
         if bytes.len() < HEADER_BYTES { Err(Malformed::Truncated) } else { Ok(Self(bytes)) }
     }
 
-    /// To whom.
+    /// Returns the target address.
     pub fn target(&self) -> Address {
         self.address(field::TARGET)
     }
 
-    /// From whom.
+    /// Returns the source address.
     pub fn source(&self) -> Address {
         self.address(field::SOURCE)
     }
 
-    /// What follows.
+    /// Returns the type of the payload.
     pub fn ether_type(&self) -> u16 {
         word(self.0, field::ETHER_TYPE)
     }
 
-    /// What is carried.
+    /// Returns the payload.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[field::PAYLOAD]
     }
@@ -75,19 +75,19 @@ impl<'a> View<'a> {
     }
 }
 
-/// A header.
+/// An Ethernet header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// To whom.
+    /// Target address.
     pub target: Address,
-    /// From whom.
+    /// Source address.
     pub source: Address,
-    /// What follows.
+    /// Type of the payload.
     pub ether_type: u16,
 }
 
 impl Header {
-    /// The header of a frame.
+    /// Reads the header of a frame.
     pub fn parse(view: &View<'_>) -> Self {
         Self { target: view.target(), source: view.source(), ether_type: view.ether_type() }
     }

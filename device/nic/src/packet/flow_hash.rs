@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which copy of a graph a packet goes to: a hash of its flow that is the same in both directions.
+//! Assignment of packets to the copies of a graph: a flow hash that is the same in both directions.
 //!
-//! What is hashed, behind up to two VLAN tags:
+//! The hash skips up to two VLAN tags and covers:
 //!
 //! | packet | hashed |
 //! |---|---|
-//! | TCP or UDP over IPv4, or right behind an IPv6 header | addresses, ports, the protocol |
+//! | TCP or UDP over IPv4, or directly after an IPv6 header | addresses, ports, the protocol |
 //! | other IPv4 and IPv6, and every fragment | both addresses |
-//! | everything else, and what ends before that | nothing: 0 |
+//! | everything else, and packets that end too early | nothing: 0 |
 //!
-//! All fragments of a packet go the same way, which need not be that of the whole packets of their
-//! flow: only the first has ports.
+//! All fragments of a packet go to the same copy, which may differ from that of the unfragmented
+//! packets of their flow: only the first fragment has ports.
 //!
-//! The two ends, each an address with its port, are mixed one by one and added, so that their order
-//! does not matter. Unlike the exclusive or that network cards are often told to use (and a
-//! Toeplitz hash with a repeating key), a sum of mixed ends keeps apart flows whose ends are alike.
+//! The two ends, each an address with its port, are mixed separately and added, so that their order
+//! does not matter. Network cards are often configured to use an exclusive or (or a Toeplitz hash
+//! with a repeating key) instead; unlike these, a sum of mixed ends separates flows whose ends are
+//! alike.
 
 use super::ethernet;
 use super::ipv4;
 
-/// The tag of a provider's bridge, which stands in front of a customer's.
+/// Type of a provider's VLAN tag, which stands before a customer's.
 const PROVIDER_VLAN: u16 = 0x88a8;
 const IPV6: u16 = 0x86dd;
 const IPV6_BYTES: usize = 40;
-/// More fragments, or not the first one.
+/// Mask of the fragment field: more fragments follow, or an offset other than 0.
 const FRAGMENT_MASK: u16 = 0x3fff;
 
-/// The hash of the flow of an Ethernet frame.
+/// Returns the hash of the flow of an Ethernet frame.
 pub fn flow_hash(frame: &[u8]) -> u64 {
     let Some((ether_type, packet)) = behind_tags(frame) else { return 0 };
     let hash = match ether_type {
@@ -37,7 +38,7 @@ pub fn flow_hash(frame: &[u8]) -> u64 {
     hash.unwrap_or(0)
 }
 
-/// Which of `copies` a frame goes to.
+/// Returns which of `copies` a frame goes to.
 pub fn copy_of(frame: &[u8], copies: usize) -> usize {
     // The hash's upper half as a fraction of all copies.
     (((flow_hash(frame) >> 32) * copies as u64) >> 32) as usize
@@ -68,7 +69,7 @@ fn of_ipv4(packet: &[u8]) -> Option<u64> {
 
 fn of_ipv6(packet: &[u8]) -> Option<u64> {
     let (source, target) = (packet.get(8..24)?, packet.get(24..IPV6_BYTES)?);
-    // A fragment has a header of its own here, which is no TCP or UDP.
+    // A fragment has a fragment header here, so its protocol is not TCP or UDP.
     Some(of_ends(source, target, packet[6], packet.get(IPV6_BYTES..)))
 }
 
@@ -89,7 +90,7 @@ fn of_end(address: &[u8], port: u16) -> u64 {
     words.fold(u64::from(port) + 1, |hash, word| mix(hash ^ u64::from(word) << 17))
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every
 /// bit of the word.
 fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -106,7 +107,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// What a test frame is made of.
+    /// Contents of a test frame.
     #[derive(Clone)]
     struct Packet {
         tags: usize,
@@ -197,7 +198,7 @@ mod tests {
             let piece = Packet { fragment, ports: (random.u16(..), 1), ..packet.clone() };
             assert_eq!(flow_hash(&piece.frame()), hash);
         }
-        // That it must not be fragmented makes no fragment of it.
+        // The flag "don't fragment" does not make a packet a fragment.
         let whole = flow_hash(&packet.frame());
         assert_ne!(whole, hash);
         assert_eq!(flow_hash(&Packet { fragment: 0x4000, ..packet }.frame()), whole);

@@ -3,7 +3,7 @@
 
 use super::{Malformed, checksum, double_word, word};
 
-/// Where the fields are.
+/// Byte ranges of the fields.
 pub mod field {
     use std::ops::Range;
     /// Version in the high half, header length in 32-bit words in the low half.
@@ -12,19 +12,19 @@ pub mod field {
     pub const SERVICE: usize = 1;
     /// Bytes of header and payload.
     pub const TOTAL_LENGTH: Range<usize> = 2..4;
-    /// Which datagram a fragment is of.
+    /// Number of the datagram that a fragment belongs to.
     pub const IDENTIFICATION: Range<usize> = 4..6;
     /// Flags and fragment offset.
     pub const FRAGMENT: Range<usize> = 6..8;
     /// Time to live.
     pub const TIME_TO_LIVE: usize = 8;
-    /// What is carried.
+    /// Protocol of the payload.
     pub const PROTOCOL: usize = 9;
-    /// Of the header.
+    /// Checksum of the header.
     pub const CHECKSUM: Range<usize> = 10..12;
-    /// From whom.
+    /// Source address.
     pub const SOURCE: Range<usize> = 12..16;
-    /// To whom.
+    /// Target address.
     pub const TARGET: Range<usize> = 16..20;
 }
 
@@ -43,7 +43,7 @@ impl<'a> View<'a> {
     /// Checks version and lengths, not the checksum.
     ///
     /// # Errors
-    /// What does not hold.
+    /// [`Malformed::Truncated`], [`Malformed::Version`] or [`Malformed::Length`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
         if bytes.len() < HEADER_BYTES {
             return Err(Malformed::Truncated);
@@ -61,42 +61,42 @@ impl<'a> View<'a> {
         Ok(view)
     }
 
-    /// Bytes of the header with its options.
+    /// Returns the bytes of the header with its options.
     pub fn header_length(&self) -> usize {
         usize::from(self.0[field::VERSION_LENGTH] & 15) * 4
     }
 
-    /// Bytes of header and payload.
+    /// Returns the bytes of header and payload.
     pub fn total_length(&self) -> usize {
         usize::from(word(self.0, field::TOTAL_LENGTH))
     }
 
-    /// What is carried.
+    /// Returns the protocol of the payload.
     pub fn protocol(&self) -> u8 {
         self.0[field::PROTOCOL]
     }
 
-    /// Hops left.
+    /// Returns the number of hops left.
     pub fn time_to_live(&self) -> u8 {
         self.0[field::TIME_TO_LIVE]
     }
 
-    /// From whom.
+    /// Returns the source address.
     pub fn source(&self) -> u32 {
         double_word(self.0, field::SOURCE)
     }
 
-    /// To whom.
+    /// Returns the target address.
     pub fn target(&self) -> u32 {
         double_word(self.0, field::TARGET)
     }
 
-    /// Whether the header's checksum matches.
+    /// Returns whether the header's checksum matches.
     pub fn is_checksum_right(&self) -> bool {
         checksum::of(&self.0[..self.header_length()]) == 0
     }
 
-    /// What is carried, without filler behind it.
+    /// Returns the payload, without the padding after it.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[self.header_length()..self.total_length()]
     }
@@ -105,22 +105,22 @@ impl<'a> View<'a> {
 /// A header without options or fragments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// From whom.
+    /// Source address.
     pub source: u32,
-    /// To whom.
+    /// Target address.
     pub target: u32,
-    /// What is carried.
+    /// Protocol of the payload.
     pub protocol: u8,
     /// Hops left.
     pub time_to_live: u8,
-    /// Which datagram it is.
+    /// Number of the datagram.
     pub identification: u16,
-    /// Bytes carried.
+    /// Bytes of the payload.
     pub payload_length: usize,
 }
 
 impl Header {
-    /// The header of a packet.
+    /// Reads the header of a packet.
     ///
     /// # Errors
     /// [`Malformed::Checksum`].

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Packet headers, one protocol a file, each in the same three parts: named byte ranges, a view
+//! Packet headers, one protocol per file, each in the same three parts: named byte ranges, a view
 //! that is checked once and then read freely, and a plain value that parses and emits.
 //!
-//! A view never looks beyond what its check has found: lengths inside a header are untrusted.
+//! A view never reads beyond what its check has validated: lengths inside a header are untrusted.
 
 pub mod checksum;
 pub mod ethernet;
@@ -11,13 +11,13 @@ pub mod ipv4;
 pub mod tcp;
 pub mod udp;
 
-/// Why bytes are not a header.
+/// Reason why bytes are not a valid header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
     /// Fewer bytes than the header has.
     #[error("the packet ends inside the header")]
     Truncated,
-    /// A length field that contradicts the bytes there are, or the protocol's least.
+    /// A length field that contradicts the number of bytes, or is below the protocol's minimum.
     #[error("a length field that cannot be right")]
     Length,
     /// Another version of the protocol.

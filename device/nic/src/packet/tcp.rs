@@ -4,12 +4,12 @@
 use super::checksum::Sum;
 use super::{Malformed, double_word, ipv4, word};
 
-/// Where the fields are.
+/// Byte ranges of the fields.
 pub mod field {
     use std::ops::Range;
-    /// From which port.
+    /// Source port.
     pub const SOURCE: Range<usize> = 0..2;
-    /// To which port.
+    /// Target port.
     pub const TARGET: Range<usize> = 2..4;
     /// Number of the first byte.
     pub const SEQUENCE: Range<usize> = 4..8;
@@ -17,11 +17,11 @@ pub mod field {
     pub const ACKNOWLEDGEMENT: Range<usize> = 8..12;
     /// Header length in 32-bit words, in the high half.
     pub const DATA_OFFSET: usize = 12;
-    /// See [`flag`](super::flag).
+    /// Flags; see [`flag`](super::flag).
     pub const FLAGS: usize = 13;
     /// Bytes the sender has room for.
     pub const WINDOW: Range<usize> = 14..16;
-    /// Over pseudo header, header and payload.
+    /// Checksum over pseudo header, header and payload.
     pub const CHECKSUM: Range<usize> = 16..18;
     /// End of urgent data.
     pub const URGENT: Range<usize> = 18..20;
@@ -29,15 +29,15 @@ pub mod field {
 
 /// Bits of the flags.
 pub mod flag {
-    /// No more data.
+    /// The sender has no more data.
     pub const FIN: u8 = 1;
-    /// Begins a connection.
+    /// Opens a connection.
     pub const SYN: u8 = 2;
-    /// Breaks a connection.
+    /// Resets a connection.
     pub const RST: u8 = 4;
-    /// Deliver now.
+    /// The receiver should deliver the data now.
     pub const PSH: u8 = 8;
-    /// The acknowledgement counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 16;
 }
 
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
     /// Checks the lengths, not the checksum. A segment ends where its packet ends.
     ///
     /// # Errors
-    /// What does not hold.
+    /// [`Malformed::Truncated`] or [`Malformed::Length`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
         if bytes.len() < HEADER_BYTES {
             return Err(Malformed::Truncated);
@@ -65,18 +65,18 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Bytes of the header with its options.
+    /// Returns the bytes of the header with its options.
     pub fn header_length(&self) -> usize {
         usize::from(self.0[field::DATA_OFFSET] >> 4) * 4
     }
 
-    /// Whether the checksum matches between these addresses.
+    /// Returns whether the checksum matches between these addresses.
     pub fn is_checksum_right(&self, source: u32, target: u32) -> bool {
         let sum = Sum::default().pseudo_header(source, target, ipv4::TCP, self.0.len());
         sum.bytes(self.0).finish() == 0
     }
 
-    /// What is carried.
+    /// Returns the payload.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[self.header_length()..]
     }
@@ -85,22 +85,22 @@ impl<'a> View<'a> {
 /// A header without options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// From which port.
+    /// Source port.
     pub source: u16,
-    /// To which port.
+    /// Target port.
     pub target: u16,
     /// Number of the first byte.
     pub sequence: u32,
     /// Number of the next byte expected.
     pub acknowledgement: u32,
-    /// See [`flag`].
+    /// Flags; see [`flag`].
     pub flags: u8,
     /// Bytes the sender has room for.
     pub window: u16,
 }
 
 impl Header {
-    /// The header of a segment between these addresses.
+    /// Reads the header of a segment between these addresses.
     ///
     /// # Errors
     /// [`Malformed::Checksum`].
@@ -118,7 +118,7 @@ impl Header {
         })
     }
 
-    /// Writes the header, with its checksum, in front of the payload that `segment` ends with.
+    /// Writes the header, with its checksum, in front of the payload at the end of `segment`.
     ///
     /// # Panics
     /// If `segment` is shorter than [`HEADER_BYTES`].

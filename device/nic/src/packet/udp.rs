@@ -4,16 +4,16 @@
 use super::checksum::Sum;
 use super::{Malformed, ipv4, word};
 
-/// Where the fields are.
+/// Byte ranges of the fields.
 pub mod field {
     use std::ops::Range;
-    /// From which port.
+    /// Source port.
     pub const SOURCE: Range<usize> = 0..2;
-    /// To which port.
+    /// Target port.
     pub const TARGET: Range<usize> = 2..4;
     /// Bytes of header and payload.
     pub const LENGTH: Range<usize> = 4..6;
-    /// Over pseudo header, header and payload; 0 where there is none.
+    /// Checksum over pseudo header, header and payload; 0 for none.
     pub const CHECKSUM: Range<usize> = 6..8;
 }
 
@@ -28,7 +28,7 @@ impl<'a> View<'a> {
     /// Checks the lengths, not the checksum.
     ///
     /// # Errors
-    /// What does not hold.
+    /// [`Malformed::Truncated`] or [`Malformed::Length`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
         if bytes.len() < HEADER_BYTES {
             return Err(Malformed::Truncated);
@@ -40,23 +40,23 @@ impl<'a> View<'a> {
         }
     }
 
-    /// From which port.
+    /// Returns the source port.
     pub fn source(&self) -> u16 {
         word(self.0, field::SOURCE)
     }
 
-    /// To which port.
+    /// Returns the target port.
     pub fn target(&self) -> u16 {
         word(self.0, field::TARGET)
     }
 
-    /// Whether the checksum matches between these addresses, or there is none.
+    /// Returns whether the checksum matches between these addresses, or is absent.
     pub fn is_checksum_right(&self, source: u32, target: u32) -> bool {
         let sum = Sum::default().pseudo_header(source, target, ipv4::UDP, self.0.len());
         word(self.0, field::CHECKSUM) == 0 || sum.bytes(self.0).finish() == 0
     }
 
-    /// What is carried.
+    /// Returns the payload.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[HEADER_BYTES..]
     }
@@ -65,14 +65,14 @@ impl<'a> View<'a> {
 /// A header, with the addresses that its checksum covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// From which port.
+    /// Source port.
     pub source: u16,
-    /// To which port.
+    /// Target port.
     pub target: u16,
 }
 
 impl Header {
-    /// The header of a datagram between these addresses.
+    /// Reads the header of a datagram between these addresses.
     ///
     /// # Errors
     /// [`Malformed::Checksum`].
@@ -83,7 +83,7 @@ impl Header {
         Ok(Self { source: view.source(), target: view.target() })
     }
 
-    /// Writes the header, with its checksum, in front of the payload that `datagram` ends with.
+    /// Writes the header, with its checksum, in front of the payload at the end of `datagram`.
     ///
     /// # Panics
     /// If `datagram` is shorter than [`HEADER_BYTES`] or longer than 65,535 bytes.
@@ -94,7 +94,7 @@ impl Header {
         datagram[field::LENGTH].copy_from_slice(&length.to_be_bytes());
         datagram[field::CHECKSUM].fill(0);
         let pseudo = Sum::default().pseudo_header(source, target, ipv4::UDP, datagram.len());
-        // A sum of 0 is sent as its other form, for 0 means that there is none.
+        // A sum of 0 is sent as 0xffff, because 0 means that there is no checksum.
         let sum = match pseudo.bytes(datagram).finish() {
             0 => 0xffff,
             sum => sum,

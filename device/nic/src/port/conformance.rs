@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What every port must do, as one suite that each port and each stack of decorators runs.
+//! Conformance suite for ports, which each port and each stack of decorators runs.
 
 use super::{Captured, Frame, Frames, HEADROOM, MAX_FRAME, Receive, Transmit};
 use crate::trace::TraceFrame;
 
-/// A trace of the given frames, a microsecond apart.
+/// Makes a trace of the given frames, a microsecond apart.
 pub fn plain(frames: &[Vec<u8>]) -> Vec<TraceFrame> {
     let item = |(at, bytes): (u64, &Vec<u8>)| TraceFrame {
         original_length: bytes.len(),
@@ -14,7 +14,7 @@ pub fn plain(frames: &[Vec<u8>]) -> Vec<TraceFrame> {
     (0..).zip(frames).map(item).collect()
 }
 
-/// Frames of every awkward length from `shortest` on, each with contents of its own.
+/// Makes frames of edge-case lengths from `shortest` on, each with different contents.
 fn lengths(shortest: usize) -> Vec<Vec<u8>> {
     let lengths = [1, 13, 14, 59, 60, 64, 65, 1_500, 1_514, 2_048, 4_096, 9_000, MAX_FRAME];
     let lengths = lengths.iter().filter(|length| **length >= shortest);
@@ -45,12 +45,12 @@ fn captured(trace: &[TraceFrame]) -> Vec<Captured> {
     trace.iter().map(item).collect()
 }
 
-/// Checks a receiver that `make` gives the frames to lend.
+/// Checks a receiver; `make` gets the frames to lend.
 pub fn check_receiver<P: Receive>(make: impl Fn(&[TraceFrame]) -> P) {
     check_receiver_from(1, make);
 }
 
-/// The same where the other end can send no frame below `shortest` bytes.
+/// The same for a peer that cannot send frames below `shortest` bytes.
 pub fn check_receiver_from<P: Receive>(shortest: usize, make: impl Fn(&[TraceFrame]) -> P) {
     let trace = plain(&lengths(shortest));
     for batch in [1, 3, 256] {
@@ -73,7 +73,7 @@ fn no_more_than_asked_for<P: Receive>(mut port: P, total: usize) {
     assert_eq!(count, total);
 }
 
-/// Head room and frames are the borrower's: writing one changes no other, then or later.
+/// Head room and frames belong to the borrower: writing one changes no other, then or later.
 fn the_borrower_may_write<P: Receive>(mut port: P, trace: &[TraceFrame]) {
     let mut next = 0;
     while !port.is_ended() {
@@ -101,12 +101,12 @@ fn silence_after_the_end<P: Receive>(mut port: P) {
     }
 }
 
-/// Checks a transmitter; `collect` gives what it has sent, after a flush.
+/// Checks a transmitter; `collect` returns what it has sent, after a flush.
 pub fn check_transmitter<P: Transmit>(make: impl Fn() -> P, collect: impl Fn(&P) -> Vec<Captured>) {
     check_transmitter_from(1, make, collect);
 }
 
-/// The same where the other end takes no frame below `shortest` bytes.
+/// The same for a peer that takes no frames below `shortest` bytes.
 pub fn check_transmitter_from<P: Transmit>(
     shortest: usize,
     make: impl Fn() -> P,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters that go on over a replacement, so that whoever watches them never sees them go back.
+//! Counters that continue over a replacement, so that a monitor never sees them decrease.
 
 use crate::device::DeviceCounters;
 use freeport_native::Manifest;
 use std::collections::HashMap;
 
-/// The counters of the old graph as the new one begins with them: by its names.
+/// Maps the counters of the old graph, by name, to the ones that the new graph starts with.
 pub(super) fn renamed(counted: &DeviceCounters, old: &Manifest, new: &Manifest) -> DeviceCounters {
     let instances = |of: &Manifest| names(&of.instances, |it| &it.name);
     let channels = |of: &Manifest| names(&of.channels, |it| &it.name);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replacing a running graph by another, without losing queued packets or state.
 //!
-//! 1. The new program is verified, compiled and loaded into a device of its own, while the old one
-//!    runs; its init functions run then. Whatever can fail with it fails here. [`Ports::check`]
-//!    tells whether it has the endpoints that ports are bound to.
+//! 1. The new program is verified, compiled and loaded into a device of its own while the old one
+//!    runs; its init functions run then. Any failure of the new program occurs here.
+//!    [`Ports::check`] checks that it has the endpoints that ports are bound to.
 //! 2. [`replace`] drains the old graph: it runs without new input until nothing moves.
-//! 3. What still waits is compared with what the new graph has room for. If something would be lost
-//!    the old graph simply goes on, unless the caller insists ([`ReplaceOptions::force`]).
-//! 4. Variables, tables, packets, items and counters move to the new graph, each to what has its
-//!    name and type there. This cannot fail; what has no place is told in the [`Replacement`].
+//! 3. The waiting frames and items are compared with the room that the new graph has. If something
+//!    would be lost, the old graph keeps running, unless the caller insists
+//!    ([`ReplaceOptions::force`]).
+//! 4. Variables, tables, packets, items and counters move to the new graph, each to its counterpart
+//!    of the same name and type. This cannot fail; the [`Replacement`] lists what has no
+//!    counterpart.
 //! 5. The caller drops the old device and runs the new one, with the same ports.
 //!
 //! ```no_run
@@ -26,19 +28,20 @@
 //! # }
 //! ```
 //!
-//! What a variable is kept by: the names of its instance and its own, its width, its number of
-//! elements, and, where both programs come with [`Layouts`], what its bits mean. A table is kept by
-//! its names, its kind, and what its keys and values are; its capacity may change. Initial values
-//! of a file are the caller's to set, before the replacement: what is kept overwrites them.
+//! A variable is matched by the name of its instance, its own name, its width, its number of
+//! elements, and, where both programs come with [`Layouts`], the meaning of its bits. A table is
+//! matched by its names, its kind, and the types of its keys and values; its capacity may change.
+//! The caller sets initial values from a file before the replacement, and state that is kept
+//! overwrites them.
 //!
-//! What is not kept: a handler that waits in its middle begins anew, what `random` draws, and a
-//! recording, which starts anew with the new graph (one that began with packets inside cannot be
-//! replayed). An instance that rests at a breakpoint does not rest any more. Take what probes of
-//! the old device have told before it goes.
+//! Not kept are: a handler suspended inside a firing, which starts again; the state of `random`;
+//! and a recording, which starts anew with the new graph (one that began with packets inside cannot
+//! be replayed). An instance paused at a breakpoint is resumed. Take the probe output of the old
+//! device before dropping it.
 //!
-//! Between two native graphs memory goes as it is, tables with the order of their uses, and large
-//! variables by moving their pages, so that they are not needed twice. To and from the interpreter
-//! everything goes element by element.
+//! Between two native graphs, memory is copied as it is, tables with the order of their uses, and
+//! large variables are moved page by page, so that they do not take twice the memory. To and from
+//! the interpreter, everything is copied element by element.
 
 mod counters;
 mod plan;
@@ -56,37 +59,37 @@ use plan::Plan;
 #[cfg(doc)]
 use crate::device::Ports;
 
-/// How a graph is replaced.
+/// Options of a replacement.
 #[derive(Clone, Copy, Default)]
 pub struct ReplaceOptions<'a> {
-    /// Replaces it even if packets are lost.
+    /// Replaces the graph even if packets are lost.
     pub force: bool,
-    /// What the bits of the old and the new program's variables and tables mean. Without them, two
-    /// types are the same if they have as many bits.
+    /// Meaning of the bits of the old and the new program's variables and tables. Without layouts,
+    /// two types are equal if they have the same number of bits.
     pub layouts: Option<(&'a Layouts, &'a Layouts)>,
 }
 
-/// Why a graph was not replaced. The old one can go on.
+/// Reason why a graph was not replaced. The old one can keep running.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    /// While the old graph was drained.
+    /// The old graph failed while it was drained.
     #[error("the running graph fails: {0}")]
     Device(#[from] DeviceError),
-    /// Its state is with several workers.
+    /// The device's state is distributed over several workers.
     #[error(
         "a program on several workers cannot be replaced while it runs: stop it, start the new one"
     )]
     Workers,
-    /// Packets or items would be lost, as the report tells that a replacement would give.
+    /// Packets or items would be lost, as the report of the replacement shows.
     #[error("{}; the old graph goes on. Replace it by force to lose them", .0.losses())]
     WouldLose(Box<Replacement>),
 }
 
-/// Moves what `old` has to `new`, which has not run yet. If this succeeds `old` is left with
-/// nothing that is of use, and has to go.
+/// Moves the state and packets of `old` to `new`, which has not run yet. After success `old` is
+/// left without useful state and has to be dropped.
 ///
 /// # Errors
-/// Then `old` is as it was, except that it was drained: what came out waits for its ports.
+/// In every case `old` is unchanged, except that it was drained: its output waits for its ports.
 pub fn replace(
     old: &mut dyn Device,
     new: &mut dyn Device,
@@ -112,7 +115,7 @@ pub fn replace(
     if let Some(clock_ns) = from.own_clock_ns() {
         to.advance_own_clock(clock_ns);
     }
-    // Now, since draining counts, and taking out what a writer held.
+    // Counted only now, because draining counts, and so does taking what a writer held.
     let counted = old.counters();
     to.count_from(counters::renamed(&counted, &old_manifest, &new_manifest));
     Ok(report)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which part of the old graph corresponds to which part of the new one: decided by names and types
-//! alone, before anything is touched.
+//! alone, before anything is changed.
 
 use super::report::{Moved, NotKept, Reason, Replacement};
 use crate::device::Transfer;
@@ -8,18 +8,18 @@ use crate::layouts::Layouts;
 use freeport_native::manifest::{ElementInfo, InstanceInfo, TableInfo, VariableInfo};
 use freeport_native::{Manifest, Place};
 
-/// Two parts that correspond.
+/// Two corresponding parts.
 pub(super) struct Pair<T> {
     pub old: T,
     pub new: T,
-    /// Its name, for the report.
+    /// Name for the report.
     pub name: String,
 }
 
-/// Everything that corresponds, and what has no counterpart.
+/// All corresponding parts, and those without a counterpart.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// With the number of their elements.
+    /// Variables, with the number of their elements.
     pub variables: Vec<(Pair<Place>, u64)>,
     pub tables: Vec<Pair<Place>>,
     /// Instances with the same inputs.
@@ -30,7 +30,7 @@ pub(super) struct Plan {
     channels: Vec<Waiting>,
 }
 
-/// Where something may wait in the old graph, and where it can go.
+/// A place in the old graph where frames or items may wait, and its counterpart.
 struct Waiting {
     name: String,
     old: usize,
@@ -147,7 +147,7 @@ impl Plan {
         self.not_kept.push(NotKept { path: format!("{instance}.{name}"), reason });
     }
 
-    /// Tells in `report` what will become of what waits in `old`.
+    /// Records in `report` what will become of the frames and items that wait in `old`.
     pub fn foresee(
         &self,
         old: &mut dyn Transfer,
@@ -166,7 +166,8 @@ impl Plan {
         }
     }
 
-    /// Moves what waits, and corrects `report` where less could be moved than was foreseen.
+    /// Moves the waiting frames and items, and corrects `report` where fewer could be moved than
+    /// expected.
     pub fn carry(&self, old: &mut dyn Transfer, new: &mut dyn Transfer, report: &mut Replacement) {
         for pair in &self.instances {
             new.set_mask(pair.new, old.mask(pair.old));
@@ -193,7 +194,7 @@ fn moved(name: &str, count: usize, carried: usize) -> Option<Moved> {
     (count > 0).then(|| Moved { name, carried: carried as u64, lost: (count - carried) as u64 })
 }
 
-/// The variables and tables of an instance.
+/// Names the variables and tables of an instance.
 fn paths<'m>(
     instance: &'m InstanceInfo,
     element: &'m ElementInfo,
@@ -223,7 +224,7 @@ fn compare(is_same: bool, was: String, is: String) -> Result<(), Reason> {
     if is_same { Ok(()) } else { Err(Reason::OtherType { was, is }) }
 }
 
-/// Compares what the bits mean, where both front ends say it.
+/// Compares the meaning of the bits, where both front ends provide it.
 fn compare_layouts<L: PartialEq>(
     layouts: BothLayouts<'_>,
     find: impl Fn(&Layouts, bool) -> Option<L>,

@@ -1,94 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a replacement kept, and what it could not keep: for people, and as JSON.
+//! Report of a replacement, with what was kept and what was not: for people, and as JSON.
 
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What became of the old graph's state and packets.
+/// Outcome for the old graph's state and packets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replacement {
     /// Variables that kept their values, as `instance.variable`.
     pub variables: Vec<String>,
-    /// Tables that kept their entries, as far as there is room.
+    /// Tables that kept their entries, as far as there was room.
     pub tables: Vec<KeptTable>,
-    /// Variables and tables of the new graph that begin with their initial values.
+    /// Variables and tables of the new graph that start with their initial values.
     pub new: Vec<String>,
-    /// Variables and tables of the old graph that are gone.
+    /// Variables and tables of the old graph that were not kept.
     pub not_kept: Vec<NotKept>,
     /// Frames that waited at endpoints.
     pub frames: Vec<Moved>,
     /// Items that waited in channels.
     pub items: Vec<Moved>,
-    /// Instances whose handler was in the middle of a firing, which is given up.
+    /// Instances whose handler was suspended inside a firing, which is abandoned.
     pub suspended: Vec<String>,
 }
 
 /// A table that kept its entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptTable {
-    /// `instance.table`.
+    /// Name as `instance.table`.
     pub path: String,
-    /// Entries that it kept.
+    /// Entries that were kept.
     pub entries: u64,
-    /// Entries for which it has no room any more.
+    /// Entries that did not fit.
     pub lost: u64,
 }
 
 /// A variable or table that could not be kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotKept {
-    /// `instance.variable`.
+    /// Name as `instance.variable`.
     pub path: String,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
 }
 
-/// Why a variable or table could not be kept.
+/// Reason why a variable or table could not be kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The new graph has no instance of that name.
     NoInstance,
-    /// The instance has nothing of that name.
+    /// The instance has no variable or table of that name.
     NoName,
-    /// What it was and what it is.
+    /// The types differ.
     OtherType {
-        /// In the old graph.
+        /// Type in the old graph.
         was: String,
-        /// In the new graph.
+        /// Type in the new graph.
         is: String,
     },
-    /// It has as many bits, with another meaning.
+    /// It has the same number of bits, with another meaning.
     OtherLayout,
 }
 
-/// Frames or items that waited somewhere.
+/// Frames or items that waited at one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Moved {
     /// The endpoint or the channel.
     pub name: String,
-    /// How many wait at the same place in the new graph.
+    /// Number that waits at the same place in the new graph.
     pub carried: u64,
-    /// How many are lost, because there is no such place, or no room.
+    /// Number that is lost, because there is no such place, or no room.
     pub lost: u64,
 }
 
 impl Replacement {
-    /// Whether packets or items are lost.
+    /// Returns whether packets or items are lost.
     pub fn loses(&self) -> bool {
         self.frames.iter().chain(&self.items).any(|moved| moved.lost > 0)
     }
 
-    /// Frames that wait in the new graph instead of the old one.
+    /// Returns the number of frames that wait in the new graph instead of the old one.
     pub fn frames_carried(&self) -> u64 {
         self.frames.iter().map(|moved| moved.carried).sum()
     }
 
-    /// Frames that are lost.
+    /// Returns the number of frames that are lost.
     pub fn frames_lost(&self) -> u64 {
         self.frames.iter().map(|moved| moved.lost).sum()
     }
 
-    /// What is lost of packets and items, in words.
+    /// Describes the lost packets and items in words.
     pub fn losses(&self) -> String {
         let lost = |moved: &[Moved], what: &str, place: &str| -> Vec<String> {
             let lost = moved.iter().filter(|it| it.lost > 0);
@@ -101,7 +101,7 @@ impl Replacement {
         }
     }
 
-    /// One object with a list for each kind of thing.
+    /// Returns one object with a list for each kind of entry.
     pub fn json(&self) -> Value {
         let moved = |moved: &[Moved]| -> Value {
             let each = moved.iter();

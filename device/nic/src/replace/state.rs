@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Variables and tables on their way from one graph to the other.
+//! Transfer of variables and tables from one graph to the other.
 
 use super::plan::{Pair, Plan};
 use super::report::{KeptTable, Replacement};
 use crate::device::Transfer;
 use freeport_native::Place;
 
-/// Elements that go at once between devices of different kinds.
+/// Elements that are copied at once between devices of different kinds.
 const ELEMENTS_AT_ONCE: u64 = 1 << 16;
 
-/// Moves all variables and tables that correspond.
+/// Moves all corresponding variables and tables.
 pub(super) fn keep(
     plan: &Plan,
     old: &mut dyn Transfer,
@@ -45,7 +45,7 @@ fn keep_table(pair: &Pair<Place>, old: &mut dyn Transfer, new: &mut dyn Transfer
     {
         return KeptTable { path, entries, lost: 0 };
     }
-    // What the new program put in at its start goes.
+    // Entries that the new program inserted at its start are removed.
     let mut begun = vec![];
     new.read_entries(pair.new, &mut |key, _| begun.push(key.to_vec()));
     begun.iter().for_each(|key| new.delete_entry(pair.new, key));
@@ -56,7 +56,7 @@ fn keep_table(pair: &Pair<Place>, old: &mut dyn Transfer, new: &mut dyn Transfer
     });
     let mut entries = 0_u64;
     new.read_entries(pair.new, &mut |_, _| entries += 1);
-    // Entries of an array are always there.
+    // Entries of an array always exist, so the number read limits the count.
     let entries = entries.min(read);
     KeptTable { path, entries, lost: read - entries }
 }

@@ -95,7 +95,7 @@ fn variables_and_tables_are_kept_with_the_order_of_their_uses() {
         assert_eq!(read("count", 0), 1 << 40);
         assert_eq!([0, 1, 2, 3].map(|at| read("marks", at)), [1, 2, 77, 0]);
         assert_eq!(device.table_entries(SWAP, "routes").expect("there"), routes);
-        // The longest unused one of two makes room.
+        // The least recently used one of two is evicted.
         device.table_update(SWAP, "hosts", &bits(48, 8), &bits(16, 8)).expect("it is there");
         let hosts = device.table_entries(SWAP, "hosts").expect("it is there");
         let keys: Vec<u64> = hosts.iter().map(|(key, _)| key.to_u64()).collect();
@@ -162,7 +162,7 @@ fn a_renamed_instance_and_another_meaning_are_not_kept() {
     assert!(told.not_kept.iter().all(|it| it.reason == Reason::NoInstance));
 }
 
-/// Replaces the graph again and again while its output port is full most of the time.
+/// Replaces the graph repeatedly while its output port is full most of the time.
 #[test]
 fn packets_go_through_replacements_in_order_and_are_counted_once() {
     let loader = Loader::new();
@@ -224,7 +224,7 @@ fn frames_whose_endpoint_goes_are_lost_only_by_force() {
         let received = run.received;
         let message = format!("no place is left for {} frames at to_tor", received - 4);
         assert!(error.to_string().contains(&message), "{error}");
-        // The old one goes on as if nothing had been.
+        // The old one continues as if nothing had happened.
         sink.make_room(2);
         let mut ports = Ports::new().with_output("to_tor", &mut sink);
         assert_eq!(device.run(&mut ports).expect("nothing fails").sent, 2.min(received - 4));
@@ -237,7 +237,7 @@ fn frames_whose_endpoint_goes_are_lost_only_by_force() {
     }
 }
 
-/// Large enough that its pages are moved.
+/// The variable is so large that its pages are moved.
 #[test]
 fn a_large_variable_is_moved_again_and_again() {
     const ELEMENTS: u64 = 5 << 20;
